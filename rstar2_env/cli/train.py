@@ -153,7 +153,8 @@ def train_command(
 
     api = import_trainers("api")
     given = {flag: ctx.params[flag] for flag in _FLAGS}
-    flags = {_FLAGS[flag]: (flag, value) for flag, value in given.items() if value is not None and value is not False}
+    absent = (None, (), [])
+    flags = {_FLAGS[flag]: (flag, value) for flag, value in given.items() if value not in absent and value is not False}
     settings = layers_of(set_)
     by_setting = {
         option: (each, value)

@@ -16,6 +16,7 @@ class RunKeywords(TypedDict, total=False):
     save_every: int | None
     keep_checkpoints: int
     resume: bool
+    overwrite: bool
     threads: int | None
     process_timeout_s: float
     sharding: str | None
@@ -135,6 +136,7 @@ class TrainKeywords(TypedDict, total=False):
     save_every: int | None
     keep_checkpoints: int
     resume: bool
+    overwrite: bool
     threads: int | None
     process_timeout_s: float
     sharding: str | None
@@ -233,5 +235,6 @@ class SftKeywords(TypedDict, total=False):
     threads: int | None
     save_every: int | None
     resume: bool
+    overwrite: bool
     report_to: list[str]
     progress: bool

@@ -246,7 +246,7 @@ class TestFolders:
         (out / "export.json").unlink()
         said = run("export", tiny_model, "--out", out)
         assert said.exit_code == 2
-        assert "holds files of yours" in said.output
+        assert "already holds an exported model" in said.output
         assert "--out" in said.output
 
     def test_what_lies_beside_the_folder_stays_and_what_failed_leaves_nothing(self, tiny_model, tmp_path, monkeypatch):
