@@ -247,7 +247,7 @@ class TestFolders:
         said = run("export", tiny_model, "--out", out)
         assert said.exit_code == 2
         assert "already holds an exported model" in said.output
-        assert "--out" in said.output
+        assert "--overwrite" in said.output
 
     def test_what_lies_beside_the_folder_stays_and_what_failed_leaves_nothing(self, tiny_model, tmp_path, monkeypatch):
         mine = tmp_path / "out.part" / "mine.txt"
