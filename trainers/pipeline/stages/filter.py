@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.files.outputs import list_files
 from rstar2_env.core.options.declare import option
 from rstar2_env.problems import FiniteSource, load_problems
 from rstar2_env.problems.files.write import write_jsonl
@@ -86,6 +87,7 @@ class Filter(PlayingStage):
                 f"The filter removed all {total} problems: for each problem, the share of solved episodes is below "
                 f"{self.drop_below} or at least {self.drop_from}. Use other problems or bounds, or omit this stage."
             )
+        list_files(work.folder, FILE)
         write_jsonl(kept, work.folder / FILE, overwrite=True)
         return {"kept": float(len(kept)), "dropped": float(total - len(kept))}
 
