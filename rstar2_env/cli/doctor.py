@@ -45,7 +45,9 @@ def doctor_command(
 
     if report is not None:
         check_file(report, option="report", overwrite=overwrite, inputs=machine)
-    state = record(folder) if machine is None else MachineState.read(machine.read_text(encoding="utf-8"))
+    state = (
+        record(folder) if machine is None else MachineState.read(machine.read_text(encoding="utf-8", errors="replace"))
+    )
     checked = examine(state)
     if report is not None:
         from rstar2_env.core.run_folder import read_run
