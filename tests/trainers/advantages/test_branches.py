@@ -8,7 +8,7 @@ from credit import Said, advantages, episode
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.trainers.advantages.prefixes import Prefix, shared_prefixes
-from rstar2_env.trainers.advantages.tree_value import node_value
+from rstar2_env.trainers.advantages.tree_value import TreeValue, node_value
 
 TURNS = (Said(2, 1), Said(2, 1), Said(2, 0))
 """Tokens 0, 1 | 3, 4 | 6, 7 are the policy's."""
@@ -195,3 +195,25 @@ class TestTreeValue:
     def test_the_value_of_a_node_weighs_the_values_and_a_value_of_zero_is_not_good(self):
         assert node_value([(0.0, 0.5), (-1.0, 0.5)]) == -0.5
         assert node_value([(2.0, 0.5), (-1.0, 1.0)]) == 1.0
+
+    def test_added_components_change_the_values_and_their_mean_also_in_a_search_tree(self):
+        group = [
+            episode(Said(1, 0), reward=reward, rewards=rewards)
+            for reward, rewards in (
+                (1.0, {"a": 0.5, "b": 0.25}),
+                (0.0, {"b": -1.0, "c": 9.0}),
+            )
+        ]
+        mean = (1 - 1 + 0.75 - 1.0) / 2
+        expected = [[math.tanh(1) + 0.75 - mean], [math.tanh(-1) - 1 - mean]]
+        part = TreeValue(add=("a", "b"))
+        assert [list(value) for value in advantages(part, group)[0]] == [pytest.approx(one) for one in expected]
+        for one, value in zip(group, (0.5, -0.5), strict=True):
+            one.measured["node_value"] = [value]
+        expected = [[math.tanh(0.5) + 0.75 - mean], [math.tanh(-0.5) - 1 - mean]]
+        assert [list(value) for value in advantages(part, group)[0]] == [pytest.approx(one) for one in expected]
+
+    def test_components_that_are_not_there_are_named_in_order(self):
+        group = [episode(Said(1, 0), reward=reward, rewards={"z": 1, "y": 1, "x": 1, "w": 1}) for reward in (1.0, 0.0)]
+        with pytest.raises(ConfigurationError, match=r"\['p', 'q', 'r', 's'\], but .* \['w', 'x', 'y', 'z'\]"):
+            advantages(TreeValue(add=("s", "r", "q", "p", "x")), group)

@@ -532,18 +532,31 @@ def test_gmpo_without_bounds_is_the_geometric_mean():
     assert values == pytest.approx([0.5, 0.5])
 
 
-def test_no_process_sends_more_tokens_than_kl_cov_holds():
-    class Ranks:
-        rank, size, sent = 0, 1, 0
+class Counting:
+    """One process that counts what it sends."""
 
-        def sum(self, values):
-            return values
+    rank, size, sent = 0, 1, 0
 
-        def gather(self, value):
-            self.sent = [len(one) for one in value]
-            return [value]
+    def sum(self, values):
+        return values
 
-    ranks = Ranks()
-    batch = of_tokens(tokens([[2.0, -2.0, 1.0, -1.0, 0.0]], advantage=[[1, -1, 1, -1, 0]]))
-    make_part(LOSSES, "kl_cov:share=0.4").prepare(batch, ranks, np.random.default_rng(0))
+    def gather(self, value):
+        self.sent = [len(one) for one in value] if isinstance(value, tuple) else len(value)
+        return [value]
+
+
+def test_no_process_sends_more_tokens_than_can_be_chosen():
+    ranks, rng = Counting(), np.random.default_rng(0)
+    logp = [2.0, -2.0, 1.0, -1.0, 0.0]
+    batch = of_tokens(tokens([logp], old=[[0.0] * 5], sampled=[[0.0] * 5], advantage=[[1, -1, 1, -1, 0]]))
+    make_part(LOSSES, "kl_cov:share=0.4").prepare(batch, ranks, rng)
     assert ranks.sent == [2, 2]
+    make_part(LOSSES, "m2po:threshold=1").prepare(batch, ranks, rng)
+    assert ranks.sent == 4
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_token_without_an_advantage_is_not_harmful():
+    batch = of_tokens(tokens([[3.0, 1.0]], old=[[0.0] * 2], sampled=[[0.0] * 2], advantage=[[0.0, 1.0]]))
+    found = make_part(LOSSES, "m2po:of=harmful,threshold=0.5").prepare(batch, ONE, np.random.default_rng(0))
+    assert found["m2po"].tolist() == [0, 1]
