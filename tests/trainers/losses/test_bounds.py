@@ -14,6 +14,7 @@ from loss_tokens import tokens
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.parts import make_part
 from rstar2_env.testing.training.batch_of_tokens import of_tokens
+from rstar2_env.testing.training.processes import in_processes
 from rstar2_env.trainers.losses.base import CORRECTIONS, LOSSES
 from rstar2_env.trainers.losses.kdrl import to_teacher
 from rstar2_env.trainers.losses.mismatch import mismatch, summary
@@ -157,8 +158,8 @@ class TestSapo:
             return 4 * own * (1 - own)
 
         for advantage, tau in ((1, 3), (0, 2), (-1, 2)):
-            found = figure("sapo:positive=3,negative=2", "sapo/gate", of((1.5, advantage)))
-            assert found == (pytest.approx(gate(tau, 1.5)), 1)
+            found = figure("sapo:positive=3,negative=2", "sapo/gate", of((1.25, advantage)))
+            assert found == (pytest.approx(gate(tau, 1.25)), 1)
 
 
 class TestTopr:
@@ -217,6 +218,10 @@ class TestRlPlus:
         assert values == pytest.approx([-1.2, -1.2, external])
         assert figure("rl_plus", "external", made) == (1, 3)
 
+    def test_the_advantage_multiplies_it(self):
+        values, _ = loss("rl_plus:gamma=0", of((1, -3), logp=[HALF], off_policy=[1]))
+        assert values == pytest.approx([3 * 2 * 0.5 / (0.75 + 0.5)])
+
     def test_probabilities_are_between_exp_of_minus_20_and_1(self):
         made = of((1, 1), (1, 1), logp=[-30.0, 0.5], off_policy=[1, 1])
         tiny = math.exp(-20)
@@ -266,6 +271,13 @@ class TestOpd:
         for bound, value in ((0.5, -0.5 * 1.0), (0.49, 0.0)):
             made = self.made(0.5, logp=[HALF], teacher=[HALF + 1])
             assert loss(f"opd:drop_below={bound}", made)[0] == pytest.approx([value])
+
+    def test_the_fall_is_from_the_anchor(self):
+        """From 1 to 1/2 since ``old``, and from 1/2 to 1/2 since ``sampled``."""
+        for anchor, value in (("old", 0.0), ("sampled", -1.0)):
+            made = self.made(1, logp=[HALF], teacher=[HALF + 1])
+            made.old = torch.zeros_like(made.old)
+            assert loss(f"opd:drop_below=0.4,anchor={anchor}", made)[0] == pytest.approx([value])
 
     def test_a_log_probability_above_0_is_a_probability_of_1(self):
         made = self.made(0.5 / math.exp(0.1), logp=[HALF], teacher=[HALF + 1])
@@ -553,6 +565,27 @@ def test_no_process_sends_more_tokens_than_can_be_chosen():
     assert ranks.sent == [2, 2]
     make_part(LOSSES, "m2po:threshold=1").prepare(batch, ranks, rng)
     assert ranks.sent == 4
+
+
+def test_kl_cov_holds_the_highest_covariance_of_all_processes():
+    rows = [([2.0, -2.0], [1, -1]), ([5.0, -5.0], [1, -1])]
+
+    def prepare(ranks):
+        logp, advantage = rows[ranks.rank]
+        batch = of_tokens(tokens([logp], advantage=[advantage]))
+        batch.groups[:] = ranks.rank
+        return make_part(LOSSES, "kl_cov:share=0").prepare(batch, ranks, np.random.default_rng(0))["kl_cov"].tolist()
+
+    assert in_processes(2, prepare) == [[0, 0], [1, 0]]
+
+
+@pytest.mark.parametrize("missing", ["mean_logp", "old_mean_logp"])
+def test_rover_names_the_means_that_are_missing(missing):
+    made = of((1, 1))
+    made.mean_logp = made.old_mean_logp = torch.zeros_like(made.old)
+    setattr(made, missing, None)
+    with pytest.raises(ConfigurationError, match="rover needs means of log-probabilities"):
+        make_part(LOSSES, "rover")(made)
 
 
 @pytest.mark.filterwarnings("error")

@@ -79,3 +79,15 @@ def test_a_correction_in_opsm_adapts_and_is_saved(monkeypatch: pytest.MonkeyPatc
     resumed.load_state_dict(outer.state_dict())
     assert resumed.state_dict() == {"steps": 1}
     assert "opsm" in CORRECTIONS
+
+
+def test_opsm_has_the_metrics_of_its_correction_and_neither_these_nor_a_state_without_one():
+    class Measured(Counting):
+        def figures(self, tokens):
+            return {"weight": tokens}
+
+    assert OffPolicySequenceMask(then=Measured).figures("tokens") == {"weight": "tokens"}
+    alone = OffPolicySequenceMask()
+    assert (alone.figures("tokens"), alone.state_dict()) == ({}, {})
+    alone.observe({})
+    alone.load_state_dict({})
