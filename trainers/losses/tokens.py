@@ -166,7 +166,7 @@ class Tokens:
             total, count = values.sum(-1, keepdim=True), self.mask.sum(-1, keepdim=True)
             pooled = (total / count.clamp(min=1) if reduce == "mean" else total).expand_as(values)
         elif level == "turn":
-            place = self.turn.clamp(min=-1) + 1
+            place = self.turn.clamp(min=0)  # tokens off the mask add nothing to any turn
             turns = (len(values), int(place.max()) + 1 if place.numel() else 1)
             total = values.new_zeros(turns).scatter_add(1, place, values)
             if reduce == "mean":

@@ -238,6 +238,7 @@ class TestShapedOffpolicy:
     def test_only_rows_of_others_are_shaped(self):
         made = of((2, 1), (2, 1), (2, 1), logp=[HALF] * 3, off_policy=[0.0, 0.5, 1.0])
         assert loss("shaped_offpolicy:gamma=0.5", made)[0] == pytest.approx([-2, -2, -0.5])
+        assert loss("shaped_offpolicy:gamma=0.5", of((1, -3), logp=[HALF], off_policy=[1]))[0] == pytest.approx([1.5])
 
     def test_probabilities_are_between_exp_of_minus_20_and_1(self):
         made = of((1, 1), (1, 1), logp=[-30.0, 0.5], off_policy=[1, 1])

@@ -76,6 +76,17 @@ def test_a_token_alone_is_its_own_mean_and_rows_without_one_have_no_gradient(lev
     assert batch.logp.grad.tolist() == [[1, 0], [0, 0]]
 
 
+def test_off_the_mask_nothing_differs_from_the_engine():
+    batch = tokens([[1.0, 2.0]], old=[[1.0, 7.0]], sampled=[[0.5, 3.0]], mask=[[1, 0]])
+    assert batch.log_mismatch.tolist() == [[0.5, 0]]
+
+
+@pytest.mark.parametrize("level", ["token", "turn", "sequence"])
+def test_rows_without_any_token_are_pooled_to_none(level):
+    batch = tokens([[], []])
+    assert batch.pooled(batch.logp, level).shape == (2, 0)
+
+
 def test_infinities_off_the_mask_follow_no_token():
     batch = tokens([[1.0, 2.0, 3.0]], mask=[[1, 0, 1]])
     assert batch.following(torch.tensor([[4.0, float("inf"), 5.0]])).tolist() == [[5, 0, 0]]
