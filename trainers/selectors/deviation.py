@@ -66,9 +66,7 @@ class Deviation(GroupFilter):
 
     def passes(self, counted: Sequence[Episode]) -> bool:
         """See ``GroupFilter``."""
-        if not self.threshold:
-            return True
-        return len(counted) > 1 and _deviation(counted) >= self.threshold
+        return _deviation(counted) >= self.threshold
 
     def looks_at(self, counted: Sequence[Episode]) -> dict[str, float]:
         """See ``GroupFilter``."""

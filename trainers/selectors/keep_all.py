@@ -36,7 +36,7 @@ class KeepAll(CheckedOptions):
     def reasons(self, group: Group, keep: int, chosen: Sequence[int]) -> dict[int, str]:
         """See ``Reasons``: episodes beyond the first ``keep`` exceed the quota."""
         reasons = plain_reasons(group, chosen, "quota")
-        if self.equal == "correct" and not chosen:
+        if self.equal == "correct":
             return {position: reason.replace("rejected", "equal") for position, reason in reasons.items()}
         return reasons
 

@@ -46,8 +46,9 @@ class QualityTieSelector(WrappedSelector):
         if not tied([group[position] for position in usable]):
             return self._inner(group, keep, rng)
         order = sorted(usable, key=lambda position: penalty(group[position]))
-        worst = min(keep, len(order)) // 2
-        return sorted(order[: min(keep, len(order)) - worst] + order[len(order) - worst :])
+        count = min(keep, len(order))
+        worst = count // 2
+        return sorted(order[: count - worst] + order[len(order) - worst :])
 
     def reasons(self, group: Group, keep: int, chosen: Sequence[int]) -> Mapping[int, str]:
         """See ``Reasons``: in an all-correct group, episodes with an intermediate ``penalty`` are excluded."""

@@ -197,3 +197,14 @@ def test_what_a_filter_looks_at_where_nothing_or_one_counts():
     assert choice(BalancedBand(low=0.0, high=0.0), group(0.0))[0] == [0]
     assert Deviation().looks_at(group(0.0, 1.0)) == {"deviation": stdev([0.0, 1.0]), "threshold": 0.0}
     assert Deviation().looks_at(group(1.0))["deviation"] == 0.0
+
+
+def test_a_filter_passes_no_group_without_episodes_and_weighs_none_that_was_lost():
+    assert not BalancedBand(low=0.0).passes([])
+    assert set(BalancedBand().weighed(group(1.0, "unavailable", 0.0), 2)) == {0, 2}
+
+
+def test_two_episodes_are_enough_for_a_deviation():
+    selector = Deviation(beta=1.0, begin=2, filter_from=2)
+    selector.observe([GroupResult(Start(0), 0, 2, 1, 0.5, 0.0, 2, "", 0.75)])
+    assert selector.threshold == 0.75

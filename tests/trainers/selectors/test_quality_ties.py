@@ -68,3 +68,20 @@ def test_half_of_those_kept_are_the_least_clean():
         [0, 1, 2, 3, 4],
         [0, 1, 2, 3, 4],
     ]
+
+
+def test_equal_rewards_of_right_and_wrong_answers_are_no_tie():
+    group = [played(0), played(4, right=False)]
+    group[0].reward = group[1].reward = 0.5
+    assert not tied(group)
+
+
+def test_reasons_and_numbers_are_its_own_in_ties_alone_and_lost_episodes_have_no_numbers():
+    lost = played(0, right=False, end="unavailable")
+    ties = [*(played(failed) for failed in (2, 0, 4)), lost]
+    part = QualityTieSelector(of="all")
+    assert part.reasons(ties, 2, [1, 2]) == {0: "penalty", 3: "unavailable"}
+    assert set(part.weighed(ties, 2)) == {0, 1, 2}
+    mixed = [played(0), played(0), played(4, right=False)]
+    assert part.reasons(mixed, 2, [0, 1]) == {2: "quota"}
+    assert part.weighed(mixed, 2) == {}

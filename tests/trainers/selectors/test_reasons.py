@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.trainers.selectors.base import Reasons, all_equal
+from rstar2_env.trainers.selectors.base import Reasons, all_equal, plain_reasons
 from rstar2_env.trainers.selectors.keep_all import KeepAll
 from rstar2_env.trainers.selectors.resample_on_correct import ResampleOnCorrect
 
@@ -72,3 +72,11 @@ def test_everything_left_out_has_a_reason_and_nothing_else(selector, rewards, lo
     assert sorted([*chosen, *reasons]) == list(range(len(group)))
     assert all(reasons.values())
     assert {at for at, why in reasons.items() if why == "unavailable"} == {at for at in lost if at < len(group)}
+
+
+def test_a_group_that_was_rejected_though_its_rewards_differ_is_rejected_or_equally_right():
+    group = [episode(1.0), episode(0.5)]
+    assert plain_reasons(group, [], "draw") == {0: "rejected", 1: "rejected"}
+    assert KeepAll().reasons(group, 2, []) == {0: "rejected", 1: "rejected"}
+    assert KeepAll(equal="correct").reasons(group, 2, []) == {0: "equal", 1: "equal"}
+    assert KeepAll(equal="correct").reasons(group, 1, [0]) == {1: "quota"}
