@@ -50,7 +50,7 @@ class ApoStcr(Wrapped):
 
     def _factor(self, value: float | FloatArray, over: float) -> float | FloatArray:
         factor = 2.0 - self.base ** -max(over, 0.0)
-        return np.where(np.asarray(value) < 0, factor, 1.0) if np.ndim(value) else factor if value < 0 else 1.0
+        return np.where(np.asarray(value) < 0, factor, 1.0)
 
 
 ADVANTAGES.register("apo_stcr", ApoStcr)

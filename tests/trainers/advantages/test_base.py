@@ -12,11 +12,13 @@ from rstar2_env.trainers.advantages.base import (
     as_number,
     centred,
     check_advantages,
+    check_group_size,
     deviation,
     measured,
     moments,
     sums_by_task,
 )
+from rstar2_env.trainers.advantages.group import GroupNorm
 from rstar2_env.trainers.ranks import ONE
 
 
@@ -111,3 +113,9 @@ def test_a_measurement_that_was_not_made_is_named():
         measured(one, "answer")
     one.measured["answer"] = [0.5]
     assert measured(one, "answer").tolist() == [0.5]
+
+
+def test_a_group_of_the_least_size_is_enough():
+    check_group_size(GroupNorm(), 2)
+    with pytest.raises(ConfigurationError, match="at least 2 episodes per group, not 1"):
+        check_group_size(GroupNorm(), 1)

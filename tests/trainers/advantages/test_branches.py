@@ -217,3 +217,8 @@ class TestTreeValue:
         group = [episode(Said(1, 0), reward=reward, rewards={"z": 1, "y": 1, "x": 1, "w": 1}) for reward in (1.0, 0.0)]
         with pytest.raises(ConfigurationError, match=r"\['p', 'q', 'r', 's'\], but .* \['w', 'x', 'y', 'z'\]"):
             advantages(TreeValue(add=("s", "r", "q", "p", "x")), group)
+
+    def test_a_turn_without_tokens_is_no_node(self):
+        turns = Said(1, 0), Said(1, 1), Said(0, 1)
+        first, _ = advantages("tree_value", [episode(*turns, reward=reward) for reward in (1.0, 0.0)])[0]
+        assert list(first) == [pytest.approx(math.tanh(2 / 3)), pytest.approx(math.tanh(1)), 0, 0]

@@ -119,7 +119,8 @@ def test_turns_that_earn_the_same_have_no_advantage_even_without_others_to_compa
         "turn": (episode(1.0, [0.25, 0.25]), episode(1.0, [0.25])),
         "group": (episode(0.5, [0.25, 0.75]), episode(0.5, [0.25])),
     }[baseline]
-    assert [own.tolist() for own in on_turns(first, second, baseline=baseline, eps=0.0)] == [[0, 0], [0]]
+    for eps in (0.0, 1e-6):
+        assert [own.tolist() for own in on_turns(first, second, baseline=baseline, eps=eps)] == [[0, 0], [0]]
 
 
 def test_a_turn_at_the_mean_leaves_the_others_their_advantage():

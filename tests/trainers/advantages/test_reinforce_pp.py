@@ -98,3 +98,8 @@ def test_a_turn_without_tokens_passes_its_return_on_without_a_discount():
     found = np.concatenate(returns(f"reinforce_pp:gamma=0.5,{EXACT}", group))
     raw = np.array([0.5 * (2 + 4), 4.0, 0.0])
     assert found == pytest.approx((raw - raw.mean()) / raw.std(ddof=1))
+
+
+def test_an_episode_without_turns_has_its_reward():
+    values = advantages("reinforce_pp:gamma=0.5", [episode(reward=1.0)], plain(1, 0))
+    assert np.ndim(values[0][0]) == 0

@@ -16,6 +16,7 @@ from rstar2_env.core.options.parts import make_part
 from rstar2_env.testing.training.batch_of_tokens import of_tokens
 from rstar2_env.testing.training.processes import in_processes
 from rstar2_env.trainers.losses.base import CORRECTIONS, LOSSES
+from rstar2_env.trainers.losses.covariance import covariances
 from rstar2_env.trainers.losses.kdrl import to_teacher
 from rstar2_env.trainers.losses.mismatch import mismatch, summary
 from rstar2_env.trainers.losses.ppo_clip import PpoClip
@@ -594,3 +595,29 @@ def test_a_token_without_an_advantage_is_not_harmful():
     batch = of_tokens(tokens([[3.0, 1.0]], old=[[0.0] * 2], sampled=[[0.0] * 2], advantage=[[0.0, 1.0]]))
     found = make_part(LOSSES, "m2po:of=harmful,threshold=0.5").prepare(batch, ONE, np.random.default_rng(0))
     assert found["m2po"].tolist() == [0, 1]
+
+
+def test_cispo_counts_above_its_bound_alone():
+    assert figure("cispo:high=1", "clip/high", of((2.5, 1), (1.5, 1))) == (1, 2)
+
+
+def test_the_covariance_of_one_token_is_0():
+    values, count = covariances(of_tokens(tokens([[3.0]], advantage=[[2.0]])), ONE)
+    assert (values.tolist(), count) == ([0], 1)
+
+
+def test_a_low_ratio_without_an_advantage_is_a_candidate_of_clip_cov():
+    logp = [2.0, -2.0, 0.0]
+    old = [2.0, -1.0, 0.0]
+    batch = of_tokens(tokens([logp], old=[old], sampled=[old], advantage=[[2.0, 0.0, 1.0]]))
+    found = make_part(LOSSES, "clip_cov:share=1,least=0,most=9,low=0,high=0").prepare(
+        batch, ONE, np.random.default_rng(0)
+    )
+    assert found["clip_cov"].tolist() == [1, 1, 0]
+
+
+def test_the_other_tokens_have_a_probability_of_at_least_a_trillionth():
+    """mu = 1/2, pi = 1: 1/2 log(1/2) + 1/2 (log(1/2) - log(1e-12)) = 13.12."""
+    for high, dropped in ((13.1, 1), (13.2, 0)):
+        made = of((2, 1), logp=[0.0])
+        assert figure(f"dppo:divergence=kl,high={high}", "clip/dropped", made) == (dropped, 1)

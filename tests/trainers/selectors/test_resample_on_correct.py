@@ -82,6 +82,7 @@ def test_golden_quotas_of_sixteen_out_of_thirty_two(positives: int, expected: tu
         (1, 1, 1, 2, (1, 0)),  # 1/2 and 1/2: 0 and 0; of equal quotas, that of the successes is increased
         (1, 5, 3, 0, (1, 2)),  # 1/2 and 5/2: 0 and 2; the smaller quota is increased
         (5, 1, 3, 0, (2, 1)),
+        (9, 5, 7, 0, (4, 3)),  # 9/2 and 5/2: 4 and 2
         (30, 2, 5, 2, (3, 2)),
         (30, 2, 5, 1, (4, 1)),
         (30, 2, 4, 9, (2, 2)),  # a minimum that does not fit is half of what is kept
