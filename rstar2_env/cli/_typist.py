@@ -89,7 +89,7 @@ class Typist:
             self._screen.note(str(error))
             return None
         if word in (":quit", ":q"):
-            raise GaveUpError
+            raise GaveUpError("You gave up.")
         if word == ":tools":
             self._screen.console.print_json(data=self._tools)
         else:
@@ -110,7 +110,7 @@ class Typist:
         try:
             return self._read(prompt)
         except EOFError:
-            raise GaveUpError from None
+            raise GaveUpError("The input ended.") from None
 
 
 def _reader() -> tuple[Callable[[str], str], str]:

@@ -73,12 +73,18 @@ def _show(result: Any) -> None:
 
 
 def figure_text(figures: Mapping[str, float], name: str) -> str:
-    """Format a figure for tables; a dash if it is NaN."""
+    """Format a figure for tables, the pass rate with its interval; a dash if it is NaN."""
+    from rstar2_env.evaluation.figures.statistics import effective_trials, wilson
+
     value = figures[name]
     if math.isnan(value):
         return "–"
-    error = f" ± {figures['pass_rate_se']:.3f}" if name == "pass_rate" else ""
-    return f"{value:.{2 if name == 'turns' else 3}f}{error}"
+    text = f"{value:.{2 if name == 'turns' else 3}f}"
+    count, error = figures.get("episodes") or 0, figures.get("pass_rate_se") or 0.0
+    if name != "pass_rate" or not count:
+        return text
+    interval = wilson(value, effective_trials(value, 0.0 if math.isnan(error) else error, count, count))
+    return f"{text} [{interval.low:.3f}, {interval.high:.3f}]"
 
 
 FIGURES = {

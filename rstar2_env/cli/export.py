@@ -12,7 +12,7 @@ from rstar2_env.cli._trainers import import_trainers
 
 
 def export_command(
-    run: Annotated[Path, typer.Argument(help="Folder of a run, a cold start, a pipeline or a model.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, a cold start, a pipeline or a model.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write; it must be missing or empty.")],
     which: Annotated[
         str | None, typer.Option(help="best, final or checkpoint-N [default: best if it exists, else final].")
@@ -30,6 +30,7 @@ def export_command(
 ) -> None:
     """Write the weights as a folder that transformers can load directly.
 
+    `rstar2 export --env ID` writes an environment as a package of another framework: see `rstar2 export --env --help`.
     The folder includes the tokenizer with the run's chat template, the generation configuration and the run's model
     card. To resume an interrupted push, run the same command again.
     """

@@ -76,7 +76,8 @@ def play_command(
             chosen = _choose(source, problem, seed + played)
             try:
                 episode = play_episode(env, typist, seed=seed + played, problem=chosen)
-            except GaveUpError:
+            except GaveUpError as gave_up:
+                typer.echo(f"{gave_up} {played} episodes were played to the end.", err=True)
                 break
             own = chosen or getattr(env.unwrapped, "problem", None)
             gold = getattr(own, "answer", None)

@@ -76,6 +76,7 @@ def validate_command(
 
     The gold answer must earn 1 and a corrupted answer 0, a malformed turn must return a typed error, and a repetition
     must give the same results. With --level, the checks of docs/validation.md run instead.
+    `rstar2 validate --tokens RUN|MODEL` checks the tokens of a run, or the chat template of a model.
     """
     import json
 

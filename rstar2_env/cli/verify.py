@@ -47,7 +47,8 @@ def verify_command(
     """Grade an answer against the gold answer and give the reason, or grade a file of such pairs in parallel.
 
     For a single pair, exits with 0 if the answer is correct and with 1 if it is wrong. If an answer begins with a
-    minus sign, put -- before it: rstar2 verify -- -3 -6/2
+    minus sign, put -- before it: rstar2 verify -- -3 -6/2. `rstar2 verify --run RUN` regrades the answers of a run, and
+    `rstar2 verify --run RUN --episode 12` replays an episode.
     """
     from rstar2_env.verification import verify_response
     from rstar2_env.verification.api import math_verify_alone

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.figures import FIGURES
 from rstar2_env.core.row import FloatArray
 from rstar2_env.evaluation.figures.statistics import (
     Interval,
@@ -23,7 +24,7 @@ from rstar2_env.evaluation.figures.statistics import (
     bootstrap_shares,
     maj_at_k,
     pass_at_k,
-    unanimous,
+    wilson,
 )
 from rstar2_env.evaluation.figures.tally import EpisodeTally, ProblemTally, figure_columns
 
@@ -145,8 +146,8 @@ def _figures(problems: Sequence[ProblemTally], ks: Sequence[int], seed: int, jud
     by_name = dict(zip(over, found, strict=True))
     for name, interval in by_name.items():
         # A bootstrap interval has no width if every problem has the same value.
-        if interval.value in (0.0, 1.0) and ("@" in name or name == "pass_rate"):
-            by_name[name] = unanimous(interval.value, int(np.count_nonzero(under[name])))
+        if interval.value in (0.0, 1.0) and ("@" in name or (name in FIGURES and FIGURES[name].percent)):
+            by_name[name] = wilson(interval.value, int(np.count_nonzero(under[name])))
     return IntervalFigures(len(problems), sum(problem.episodes for problem in problems), by_name, short)
 
 

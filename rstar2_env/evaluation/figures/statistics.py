@@ -12,6 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
@@ -127,7 +128,7 @@ def bootstrap(values: FloatArray, *, seed: int = 0, resamples: int = RESAMPLES, 
     """Mean over problems, with the percentile interval of the bootstrap.
 
     Efron and Tibshirani, An Introduction to the Bootstrap (1993), section 13.3. If every problem has the same value,
-    the interval has no width, however few problems there are; ``unanimous`` gives an interval for shares.
+    the interval has no width, however few problems there are; ``wilson`` gives an interval for shares.
 
     Args:
         values: One number per problem, of shape (problems,); a problem with NaN is left out.
@@ -193,29 +194,48 @@ def bootstrap_shares(
     return found
 
 
-def unanimous(value: float, problems: int, *, level: float = 0.95) -> Interval:
-    """Return an interval for a share that is 0 in every problem, or 1 in every problem.
+def wilson(value: float, trials: float, *, level: float = 0.95) -> Interval:
+    """Return the score interval of a share (E. B. Wilson, Journal of the American Statistical Association 22, 1927).
 
-    A bootstrap interval would have no width. This is the exact interval for an observed binomial share of 0 or 1
-    (Clopper and Pearson, Biometrika 26, 1934): it extends ``1 - a ** (1 / m)`` from the share, with ``a`` half of
-    ``1 - level``. It is also valid if the problems' true shares lie between 0 and 1, because any share above 0 is
-    treated as 1.
+    The interval has a width for a share of 0 or 1 too: 0 of 8 gives 0 to 0.324.
 
     Args:
-        value: 0 or 1.
-        problems: Number of problems, m.
+        value: The observed share, from 0 to 1.
+        trials: Number of independent observations, above 0; for observations that are not independent, the number of
+            independent observations that give the same standard error (see ``effective_trials``).
         level: Level of the interval, between 0 and 1.
 
     Raises:
-        ConfigurationError: The value is neither 0 nor 1, there is no problem, or the level is out of its range.
+        ConfigurationError: The value is not a share, there is no observation, or the level is out of its range.
     """
     _check_draws(1, level)
-    if value not in (0.0, 1.0) or problems < 1:
+    if not 0.0 <= value <= 1.0 or not trials > 0:
         raise ConfigurationError(
-            f"Expected a share of 0 or 1, and at least one problem; got the share {value} and {problems} problems."
+            f"Expected a share from 0 to 1 and at least one observation; got the share {value} of {trials}."
         )
-    reach = 1.0 - ((1.0 - level) / 2) ** (1.0 / problems)
-    return Interval(value, max(0.0, value - reach), min(1.0, value + reach), level)
+    z = NormalDist().inv_cdf((1.0 + level) / 2)
+    scale = 1.0 + z * z / trials
+    middle = (value + z * z / (2 * trials)) / scale
+    reach = z / scale * math.sqrt(value * (1.0 - value) / trials + z * z / (4 * trials * trials))
+    low, high = max(0.0, middle - reach), min(1.0, middle + reach)
+    return Interval(value, 0.0 if value == 0.0 else low, 1.0 if value == 1.0 else high, level)
+
+
+def effective_trials(value: float, error: float, count: float, clusters: float) -> float:
+    """Return the number of independent observations that a share of clustered observations is worth.
+
+    It is ``value * (1 - value) / error ** 2`` (L. Kish, Survey Sampling, 1965, section 8.2), at most the number of
+    observations. A share of 0 or 1 shows nothing of the clusters' size, so each cluster counts once.
+
+    Args:
+        value: The share, from 0 to 1.
+        error: Its standard error.
+        count: Number of observations.
+        clusters: Number of clusters, such as problems.
+    """
+    if value in (0.0, 1.0):
+        return clusters
+    return min(count, value * (1.0 - value) / error**2) if error else count
 
 
 def paired(

@@ -15,6 +15,7 @@ from typing import Any
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.figures import FIGURES
 from rstar2_env.core.row import FloatArray
+from rstar2_env.evaluation.figures.statistics import Interval, effective_trials, wilson
 from rstar2_env.evaluation.figures.tally import EpisodeTally, figure_columns
 
 
@@ -26,11 +27,20 @@ class Estimate:
         value: The estimate; ``None`` without data.
         error: Its standard error; ``None`` with fewer than two independent observations.
         count: Number of observations: episodes or calls.
+        clusters: Number of independent groups of observations: problems.
     """
 
     value: float | None
     error: float | None
     count: int
+    clusters: int = 0
+
+    def share_interval(self) -> Interval | None:
+        """Return the interval of Wilson of a share; ``None`` with fewer than two independent observations."""
+        if self.value is None or self.error is None:
+            return None
+        value = min(max(self.value, 0.0), 1.0)  # a sum of rounded numbers may exceed 1
+        return wilson(value, effective_trials(value, self.error, self.count, self.clusters))
 
 
 _FIELDS = {"tool_calls": "calls", "broken_format": "broken_formats"}
@@ -167,7 +177,7 @@ def ratio(over: FloatArray, under: FloatArray) -> Estimate:
     deviations = (over - value * under)[under != 0]
     m = len(deviations)
     error = math.sqrt(float(deviations @ deviations) * m / (m - 1)) / total if m > 1 else None
-    return Estimate(value, error, round(total))
+    return Estimate(value, error, round(total), m)
 
 
 def _sorted(counts: Mapping[str, int]) -> dict[str, int]:

@@ -50,14 +50,15 @@ def _usage_rows(summary: Summary) -> dict[str, str]:
 
 
 def estimate_text(estimate: Estimate, *, percent: bool = False) -> str:
-    """Format a value with its standard error: "0.973 ± 0.004", or in percent; "–" without data."""
+    """Format a mean with its standard error, "0.973 ± 0.004", or a share with its interval, "41.25 % [33.10, 49.80]".
+
+    "–" stands for no data. Equal values have no standard error to show.
+    """
     if estimate.value is None:
         return NOTHING
-    scale, unit = (100, " %") if percent else (1, "")
-    text = f"{estimate.value * scale:.{2 if percent else 3}f}"
-    if estimate.error is not None:
-        text += f" ± {estimate.error * scale:.{2 if percent else 3}f}"
-    return text + unit
+    if percent:
+        return interval_text(estimate.share_interval() or Interval(estimate.value, math.nan, math.nan))
+    return f"{estimate.value:.3f}" + (f" ± {estimate.error:.3f}" if estimate.error else "")
 
 
 def interval_text(interval: Interval) -> str:

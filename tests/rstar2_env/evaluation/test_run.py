@@ -220,7 +220,7 @@ def test_an_evaluation_prints_as_its_table_and_shows_without_its_conversations()
     result = evaluate(ID, "oracle", problems="arithmetic", episodes=5)
     lines = str(result).splitlines()
     assert lines[0] == f"oracle on {ID}, arithmetic (test)"
-    assert "  pass rate                        100.00 ± 0.00 %" in lines
+    assert "  pass rate                        100.00 % [56.55, 100.00]" in lines
     assert repr(result) == (
         f"EvalResult(env_id='{ID}', agent='oracle', problems='arithmetic', split='test', episodes=5, pass_rate=1.0)"
     )

@@ -15,10 +15,11 @@ from rstar2_env.evaluation.figures.statistics import (
     avg_at_k,
     bootstrap,
     bootstrap_shares,
+    effective_trials,
     maj_at_k,
     paired,
     pass_at_k,
-    unanimous,
+    wilson,
 )
 
 
@@ -168,12 +169,23 @@ def test_the_paired_difference_is_b_minus_a_without_problems_that_miss_a_value()
     assert interval.value == pytest.approx(0.5)
 
 
-def test_no_right_answer_in_thirty_problems_leaves_the_doubt_of_the_exact_interval():
-    # Clopper and Pearson: 0 of 30 reaches up to 11.57 %.
-    assert unanimous(0.0, 30).high == pytest.approx(0.1157, abs=1e-4)
-    assert (unanimous(1.0, 30).low, unanimous(1.0, 30).high) == (pytest.approx(0.8843, abs=1e-4), 1.0)
-    with pytest.raises(ConfigurationError, match="share of 0 or 1"):
-        unanimous(0.5, 30)
+def test_the_interval_of_a_share_is_wilsons_and_never_empty():
+    # 0 of n reaches up to z ** 2 / (n + z ** 2), with z = 1.95996.
+    assert (wilson(0.0, 8).low, wilson(0.0, 8).high) == (0.0, pytest.approx(3.84146 / 11.84146, abs=1e-5))
+    assert (wilson(1.0, 30).low, wilson(1.0, 30).high) == (pytest.approx(1 - 3.84146 / 33.84146, abs=1e-5), 1.0)
+    # R: prop.test(15, 148, correct = FALSE) gives 0.06236 to 0.16045 (R. G. Newcombe 1998, 0.0624 to 0.1605).
+    assert (wilson(15 / 148, 148).low, wilson(15 / 148, 148).high) == pytest.approx((0.0624, 0.1605), abs=1e-4)
+    assert wilson(0.5, 10, level=0.5).high < wilson(0.5, 10).high
+    for value, trials in ((-0.1, 3), (1.1, 3), (0.5, 0)):
+        with pytest.raises(ConfigurationError, match="Expected a share from 0 to 1"):
+            wilson(value, trials)
+
+
+def test_a_clustered_share_is_worth_fewer_observations():
+    assert effective_trials(0.5, 0.05, 1000, 50) == pytest.approx(100)
+    assert effective_trials(0.5, 0.001, 1000, 50) == 1000
+    assert effective_trials(0.5, 0.0, 1000, 50) == 1000
+    assert effective_trials(0.0, 0.0, 1000, 50) == 50
 
 
 def test_the_ends_of_an_interval_leave_equal_shares_out_on_both_sides():
