@@ -18,25 +18,28 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "train": (
         "Train a model with a trainer, by name.",
-        "rstar2 train grpo_roc --model start --problems train.jsonl --out run --set env.max_turns=4",
+        "rstar2 train grpo_roc --model runs/demo/cold-start --problems arithmetic --set env.max_turns=4",
     ),
-    "run": ("Run the stages of a pipeline, or resume it.", "rstar2 run pipelines/tiny_cpu.yaml -o runs/tiny"),
+    "run": ("Run the stages of a pipeline, or resume it.", "rstar2 run tiny_cpu -o runs/tiny"),
     "launch": (
         "Start servers and trainers on this machine, and stop them.",
-        "rstar2 launch --serve 0-3 --train 4-7 -- grpo_roc --model start --problems train.jsonl --out run",
+        "rstar2 launch --serve 0-3 --train 4-7 -- grpo_roc --model runs/demo/cold-start --problems arithmetic",
     ),
     "plan": (
         "Estimate what a run needs: memory, placement, seconds per step.",
-        "rstar2 plan --model qwen3-14b --gpus 64 --gpu MI300X --config configs/paper_stage2.toml",
+        "rstar2 plan --model qwen3-14b --gpus 64 --gpu MI300X --set max_episode_tokens=12288",
     ),
-    "sft": ("Cold-start a model on tool-use traces.", "rstar2 sft --model BASE --traces traces.jsonl --out start"),
+    "sft": (
+        "Cold-start a model on tool-use traces.",
+        "rstar2 sft --model MODEL --traces runs/demo/traces.jsonl --out start",
+    ),
     "export": (
         "Export the weights of a run, or an environment as a package.",
         "rstar2 export runs/demo/grpo_roc --which best --merge --out model",
     ),
     "traces": (
         "Make tool-use traces, by playing or from worked solutions.",
-        "rstar2 traces --model TEACHER --problems train.jsonl --out traces.jsonl",
+        "rstar2 traces --model runs/demo/cold-start --problems arithmetic -n 100 --out traces.jsonl",
     ),
     "eval": (
         "Evaluate a model or an agent on environments.",
@@ -48,7 +51,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "compare": (
         "Compare evaluations, paired by problem.",
-        "rstar2 compare runs/base runs/trained --report compare.png",
+        "rstar2 compare runs/demo/eval-cold-start runs/demo/eval-grpo_roc --report compare.png",
     ),
     "view": (
         "Show runs on a web page, in the terminal, or as one HTML file.",
@@ -58,7 +61,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "list": ("List trainers, parts, agents, environments or wrappers.", ""),
     "validate": (
         "Check an environment, or the tokens of a run or a model.",
-        "rstar2 validate rstar2/MathTool-v0 --problems train.jsonl",
+        "rstar2 validate rstar2/MathTool-v0 --problems arithmetic",
     ),
     "doctor": (
         "Check that this machine is ready for training.",

@@ -21,8 +21,8 @@ arguments of the form's command: ``--env ID`` becomes the argument ``ID``."""
 FORM_EXAMPLES = {
     "export_env": "rstar2 export --env rstar2/MathTool-v0 --to verifiers --out math-tool",
     "check_tokens": "rstar2 validate --tokens runs/demo/grpo_roc",
-    "replay": "rstar2 verify --run runs/eval --episode 12",
-    "reverify": "rstar2 verify --run runs/eval --verifier numeric:tolerance=0.01",
+    "replay": "rstar2 verify --run runs/demo/eval-grpo_roc --episode 12",
+    "reverify": "rstar2 verify --run runs/demo/eval-grpo_roc --verifier numeric:tolerance=0.01",
 }
 """Example of each form, by its module."""
 

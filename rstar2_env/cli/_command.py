@@ -24,9 +24,36 @@ from rstar2_env.core.files.full_disk import is_disk_full
 from rstar2_env.core.options.bounds import check_count
 from rstar2_env.core.running_command import set_running_command
 
+_USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "UsageError")
+"""The class of errors about arguments: click's, or that of the copy of click in newer versions of typer."""
 
-class CliGroup(TyperGroup):
+
+class _PlainSwitches:
+    """Shows switches without a type in the help."""
+
+    def get_params(self, ctx: Any) -> Any:
+        """Return the parameters."""
+        parameters = super().get_params(ctx)  # type: ignore[misc]  # of TyperCommand or TyperGroup
+        for parameter in parameters:
+            if getattr(parameter, "is_flag", False):
+                vars(parameter)["display_type_rich"] = lambda ctx: None
+        return parameters
+
+
+class CliGroup(_PlainSwitches, TyperGroup):
     """The group of all subcommands, which accepts the forms and the old names of ``rstar2_env.cli._calls``."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the subcommand; report a wrong argument in the style of all errors."""
+        try:
+            return super().invoke(ctx)
+        except _USAGE_ERROR as error:
+            if type(error).__name__ == "NoArgsIsHelpError":  # prints the help
+                raise
+            place = error.ctx or ctx
+            typer.echo(f"Error: {error.format_message()}", err=True)
+            typer.echo(f"docs: {place.command_path} --help", err=True)
+            raise typer.Exit(2) from error
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments; print a note for each old name."""
@@ -36,7 +63,7 @@ class CliGroup(TyperGroup):
         return super().parse_args(ctx, list(call.arguments))
 
 
-class CliCommand(TyperCommand):
+class CliCommand(_PlainSwitches, TyperCommand):
     """A command that reports user errors in terms of its flags, without a traceback."""
 
     def invoke(self, ctx: Any) -> Any:

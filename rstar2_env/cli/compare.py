@@ -17,7 +17,7 @@ def compare_command(
     runs: Annotated[
         list[str],
         typer.Argument(
-            metavar="RUN RUN...",
+            metavar="RUN",
             help="Folders of runs or suites, or files of evaluations; the first is the baseline; RUN@STEP selects a "
             "training step [default: the last].",
         ),

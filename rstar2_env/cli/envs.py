@@ -16,7 +16,7 @@ def envs_command(
     env_id: Annotated[
         str | None,
         typer.Argument(
-            metavar="[ID]",
+            metavar="ID",
             help="Environment to show in full, with one episode: a Gymnasium id, or your own environment (./mine.py).",
         ),
     ] = None,

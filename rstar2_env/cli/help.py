@@ -11,7 +11,7 @@ def help_command(
     topic: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[TOPIC]...",
+            metavar="TOPIC",
             help="A command (eval, list envs), a page (training), or a section (troubleshooting#options) "
             "[default: list the topics].",
         ),

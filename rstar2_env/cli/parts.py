@@ -17,7 +17,7 @@ def parts_command(
     slot: Annotated[
         str | None,
         typer.Argument(
-            metavar="[SLOT]",
+            metavar="SLOT",
             help="rollout, reward, selector, advantage, loss, aggregation, correction, sampler or hook [default: all].",
         ),
     ] = None,

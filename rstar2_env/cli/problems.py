@@ -58,7 +58,7 @@ def show(
         print_figures(problem.id, rows)
 
 
-@app.command(cls=CliCommand, epilog=example("rstar2 problems stats train.jsonl"))
+@app.command(cls=CliCommand, epilog=example("rstar2 problems stats arithmetic:level=3"))
 def stats(spec: _Spec, count: _Count = 1000, split: _Split = None, as_json: Json = False) -> None:
     """Print statistics: lengths, kinds of answers, fields, duplicate questions, contradictory answers."""
     import json
@@ -81,7 +81,7 @@ def stats(spec: _Spec, count: _Count = 1000, split: _Split = None, as_json: Json
     )
 
 
-@app.command(cls=CliCommand, epilog=example("rstar2 problems write data.csv:question=problem --out train.jsonl"))
+@app.command(cls=CliCommand, epilog=example("rstar2 problems write gsm8k --out train.jsonl"))
 def write(spec: _Spec, out: _Out, count: _Count = 1000, split: _Split = None, overwrite: Overwrite = False) -> None:
     """Write a source as JSONL, with columns renamed and conditions applied."""
     from rstar2_env.cli._options import source_of
@@ -95,7 +95,7 @@ def write(spec: _Spec, out: _Out, count: _Count = 1000, split: _Split = None, ov
 
 @app.command(
     cls=CliCommand,
-    epilog=example("rstar2 problems decontaminate --problems train.jsonl --against math-500 aime24 --out clean.jsonl"),
+    epilog=example("rstar2 problems decontaminate --problems gsm8k --against math-500 aime24 --out clean.jsonl"),
 )
 def decontaminate(
     problems: Annotated[str, typer.Option(metavar="SPEC", help="Problems to clean.")],
@@ -103,7 +103,7 @@ def decontaminate(
         list[str], typer.Option(metavar="SPEC", help="Benchmark; repeatable, or followed by more benchmarks.")
     ],
     out: _Out,
-    more: Annotated[list[str] | None, typer.Argument(metavar="[SPEC]...", help="More benchmarks.")] = None,
+    more: Annotated[list[str] | None, typer.Argument(metavar="SPEC", help="More benchmarks.")] = None,
     ngram: Annotated[
         int, typer.Option(min=1, help="Remove problems that share this many consecutive words with a benchmark.")
     ] = 8,
@@ -163,7 +163,7 @@ def decontaminate(
 @app.command(cls=CliCommand, epilog=example("rstar2 problems sources gsm8k"))
 def sources(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Name of the set to show: splits, columns, known defects.")
+        str | None, typer.Argument(metavar="NAME", help="Name of the set to show: splits, columns, known defects.")
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -40,7 +40,7 @@ def run(
     ctx: typer.Context,
     files: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[FILE]...", help="Python programs; - reads one from stdin."),
+        typer.Argument(metavar="FILE", help="Python programs; - reads one from stdin."),
     ] = None,
     code: Annotated[
         list[str] | None,

@@ -14,7 +14,7 @@ def trainers_command(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[NAME]",
+            metavar="NAME",
             help="Trainer to show with all parts and options: a listed name, ./mine.py:MINE, or a file of options.",
         ),
     ] = None,

@@ -19,7 +19,7 @@ def view_command(
     runs: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[RUN|FOLDER|FILE]...",
+            metavar="RUN|FOLDER|FILE",
             help="Run folders, folders that contain runs, or files of episodes [default: runs, else .].",
         ),
     ] = None,

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 from cli_runner import run
+from demo_files import DEMO_MAKES
 from typer.main import get_command
 
 from rstar2_env.cli import COMMANDS as SUBCOMMANDS
 from rstar2_env.cli import build
-from rstar2_env.cli._calls import FORMS
+from rstar2_env.cli._calls import FORM_EXAMPLES, FORMS
 
 APPS = ("list", "problems", "sandbox")
 MOST = 24
@@ -46,6 +47,39 @@ def test_the_help_fits_80_columns_and_ends_with_an_example_of_this_command(name)
     flags = {opt for parameter in COMMANDS[name].params for opt in (*parameter.opts, *parameter.secondary_opts)}
     own = example.partition(" -- ")[0]  # what follows two dashes is another command's
     assert set(re.findall(r"(?<= )--?[a-z-]+", own)) <= flags | selecting
+
+
+def test_the_examples_name_files_that_the_demo_or_the_package_makes():
+    inputs = set()
+    for shown in (*(line for _, line in SUBCOMMANDS.values()), *FORM_EXAMPLES.values(), *of_apps()):
+        words = re.sub(r"(--out|-o|--report|--token-file) \S+", "", shown).split()
+        inputs |= {word for word in words if "runs/" in word or re.search(r"\.(jsonl|csv|toml|yaml|json)\b", word)}
+    assert inputs
+    assert inputs <= {f"runs/demo/{name}" for name in DEMO_MAKES}
+
+
+def of_apps():
+    return (COMMANDS[name].epilog for name in COMMANDS if name.split()[0] in APPS)
+
+
+def test_a_switch_has_no_type():
+    shown = run("eval", "--help").output
+    assert "<bool>" not in shown
+    assert "<int" in shown
+
+
+def test_a_wrong_argument_is_reported_like_any_error():
+    for words, said in (
+        (("train", "--stepz", "1"), "Error: No such option: --stepz"),
+        (("evla",), "Error: No such command 'evla'"),
+        (("eval", "-n", "x"), "Error: Invalid value for '--episodes'"),
+        (("export", "--out", "x"), "Error: Missing argument 'RUN'"),
+    ):
+        done = run(*words)
+        assert done.exit_code == 2
+        assert done.stderr.startswith(said)
+        assert done.stderr.splitlines()[-1].startswith("docs: rstar2")
+        assert "╭" not in done.stderr
 
 
 def test_one_thing_has_one_name_in_every_command():

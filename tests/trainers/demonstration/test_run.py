@@ -5,6 +5,7 @@ import os
 import signal
 
 import pytest
+from demo_files import DEMO_MAKES
 
 from rstar2_env import trainers
 from rstar2_env.core.run_folder import read_run
@@ -28,7 +29,7 @@ def test_the_demonstration_goes_from_nothing_to_a_table_and_a_picture(tmp_path):
     }
     first = trainers.demo(**options)
     assert set(first.runs) == {"grpo_roc", "grpo_clip_higher"}
-    evaluated = {"eval-cold-start", "eval-grpo_roc", "eval-grpo"}
+    evaluated = {"eval-cold-start", "eval-grpo_roc", "eval-grpo_clip_higher"}
     assert set(first.seconds) == {"traces", "cold start", "grpo_roc", "grpo_clip_higher", *evaluated}
     assert first.picture.read_bytes().startswith(b"\x89PNG")
     # The same cold start and the same held-out problems.
@@ -43,6 +44,8 @@ def test_the_demonstration_goes_from_nothing_to_a_table_and_a_picture(tmp_path):
         )
         assert {"pass@1", "pass@4", "maj@4"} <= set(comparison.figures)
     assert first.comparison_picture.read_bytes().startswith(b"\x89PNG")
+
+    assert all((tmp_path / "demo" / name).exists() for name in DEMO_MAKES if not name.endswith("best"))
 
     traces = [json.loads(line) for line in (tmp_path / "demo" / "traces.jsonl").read_text().splitlines()]
     assert len(traces) == 96
