@@ -152,7 +152,7 @@ class Comparer:
         if gold.label is None and answer.label is None and not symbols(one) and (stated := sum_of_labels(other)):
             other = stated
         if gold.label is not None and answer.label is not None and key(gold.label) != key(answer.label):
-            if subscripts_differ(gold.label, answer.label):
+            if subscripts_differ(gold.label, answer.label) or _is_function_of(gold.label, answer.label):
                 return False
             renamed = align_arguments(gold.label, answer.label)
             if renamed is not None:
@@ -339,6 +339,15 @@ def _expand(items: list[Item]) -> list[Item]:
 
 def _is_other_integer(one: Node, other: Node) -> bool:
     return isinstance(one, Num) and isinstance(other, Num) and one.decimals is other.decimals is None and one != other
+
+
+def _is_function_of(one: Node, other: Node) -> bool:
+    """Whether one of two labels is a variable and the other a function of it: ``|x| = 4`` is not ``x = 4``."""
+    if isinstance(other, Sym):
+        one, other = other, one
+    if not isinstance(one, Sym) or not isinstance(other, Apply) or other.op in ("mul", "sub"):
+        return False
+    return one.name in symbols(other)
 
 
 def _is_set(node: Node) -> bool:

@@ -1,13 +1,19 @@
 r"""Compare answers to multiple choice: a letter in any common form, with or without the text of the option.
 
 Covered: ``B``, ``(B)``, ``B.``, ``\text{(B)}``, ``B) 12``, "option B", "the answer is B". Not covered: which options
-the question had.
+the question had: without the question, only a value is accepted as the text of an option.
 """
 
 from __future__ import annotations
 
 import re
 
+from rstar2_env.verification.compare.understood import unknown_word
+from rstar2_env.verification.read.lexer import ReadError
+from rstar2_env.verification.read.nodes import Given, Words, walk
+from rstar2_env.verification.read.readings import readings
+from rstar2_env.verification.read.vocabulary import known_words
+from rstar2_env.verification.read.words import plain_words
 from rstar2_env.verification.verdict import Reason
 
 _DRESS = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mathsf|textrm|mbox|boxed)\b\*?|[{}$*]|\\[ ,;!]|~")
@@ -36,12 +42,26 @@ def option_of(text: str) -> tuple[str, str] | None:
     return match[1] or match[2], match[3].strip()
 
 
-def same_choice(gold: str, answer: str, *, forced: bool) -> Reason | None:
+def _is_option_text(text: str, gold: str, question: str | None) -> bool:
+    """Whether the text after a letter is that of an option: it is in the gold or the question, or it is a value."""
+    plain = plain_words(text)
+    if plain and any(f" {plain} " in f" {plain_words(other)} " for other in (gold, question or "")):
+        return True
+    try:
+        tree = readings(text)[0]
+    except ReadError:
+        return False
+    worded = any(isinstance(part, Words | Given) for part in walk(tree))
+    return not worded and unknown_word(tree, known_words(gold, question), question) is None
+
+
+def same_choice(gold: str, answer: str, question: str | None = None, *, forced: bool) -> Reason | None:
     """Compare as multiple choice; return ``None`` if the gold answer is not a choice.
 
     Args:
         gold: The gold answer.
         answer: The answer.
+        question: The question, which has the texts of the options; ``None`` if it is not known.
         forced: Whether the problem is known to be multiple choice; the case of the letter is then ignored.
     """
     if letter_of(gold, lower=forced) is None and _MORE.search(_DRESS.sub("", gold)[3:]) is not None and not forced:
@@ -53,6 +73,8 @@ def same_choice(gold: str, answer: str, *, forced: bool) -> Reason | None:
     wanted = letter or (stated[0] if stated else "")
     said = letter_of(answer, lower=forced)
     if said is None and (option := option_of(answer)) is not None:
+        if not _is_option_text(option[1], gold, question):
+            return Reason.UNPARSABLE_ANSWER  # "(B) is wrong"
         said = option[0]
     if said is not None:
         return Reason.EQUAL if said == wanted else Reason.DIFFERENT

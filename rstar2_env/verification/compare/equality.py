@@ -70,12 +70,14 @@ class Rules:
         strict: Apply the default rules; ``False`` is lenient.
         undone: How much work an answer may leave uncomputed: "none", "arithmetic" or "any".
         percent: Whether the question asks for a percentage, so that the gold answer 20 also means 20 %.
+        known: Words that may stand next to a number; see ``vocabulary.known_words``.
     """
 
     tolerance: Fraction | None = None
     strict: bool = True
     undone: str = "none"
     percent: bool = False
+    known: frozenset[str] = frozenset()
 
 
 def same_expression(gold: Node, answer: Node, rules: Rules) -> bool | None:

@@ -19,11 +19,13 @@ from rstar2_env.verification.compare.echo import echoes
 from rstar2_env.verification.compare.equality import Rules
 from rstar2_env.verification.compare.prose import same_prose
 from rstar2_env.verification.compare.quantities import ASKS_PERCENT
+from rstar2_env.verification.compare.understood import unknown_word
 from rstar2_env.verification.read import words
 from rstar2_env.verification.read.clean import clean
 from rstar2_env.verification.read.lexer import ReadError
 from rstar2_env.verification.read.nodes import BracketGroup, Node, Words, walk
 from rstar2_env.verification.read.readings import readings
+from rstar2_env.verification.read.vocabulary import known_words
 from rstar2_env.verification.values.ball import TooLargeError
 from rstar2_env.verification.verdict import Reason
 
@@ -49,6 +51,7 @@ def grade_request(request: dict[str, Any]) -> tuple[str, str]:
     question = request.get("question")
     if question and "%" in answer and ASKS_PERCENT.search(question):
         rules = replace(rules, percent=True)
+    rules = replace(rules, known=known_words(gold, question))
     reason, method = grade(gold, answer, rules, kind=kind, question=question)
     return reason.value, method
 
@@ -70,7 +73,10 @@ def grade(
     """
     if _spelled(gold) == _spelled(answer) != "":
         return Reason.EQUAL, "text"
-    if kind in ("auto", "choice") and (chosen := same_choice(gold, answer, forced=kind == "choice")) is not None:
+    if (
+        kind in ("auto", "choice")
+        and (chosen := same_choice(gold, answer, question, forced=kind == "choice")) is not None
+    ):
         return chosen, "choice"
     if kind == "words" or (_is_word(gold) and _is_word(answer)):
         return (Reason.EQUAL if _same_words(gold, answer, rules) else Reason.DIFFERENT), "words"
@@ -109,6 +115,8 @@ def _compare(
 
 
 def _accept(trees: tuple[Node, Node], rules: Rules, question: str | None) -> tuple[Reason, str]:
+    if (word := unknown_word(trees[1], rules.known, question)) is not None:
+        return Reason.UNPARSABLE_ANSWER, f"unknown word {word}"
     work = work_left(*trees, rules.undone)
     if work is not None:
         return Reason.NO_ANSWER, f"undone {work}"

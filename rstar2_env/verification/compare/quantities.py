@@ -9,7 +9,7 @@ import re
 from fractions import Fraction
 
 from rstar2_env.verification.compare.equality import Rules, Same, same_expression
-from rstar2_env.verification.read import units, words
+from rstar2_env.verification.read import units, vocabulary, words
 from rstar2_env.verification.read.nodes import Apply, Node, Num, Quantity, Sym, Words, key
 
 ASKS_PERCENT = re.compile(
@@ -45,10 +45,11 @@ def same_quantity(gold: Node, answer: Node, rules: Rules, same: Same) -> bool | 
         return _same_percent(value, unit, other, other_unit, same)
     if unit is None or other_unit is None:
         named = unit or other_unit or ""
-        if units.read_unit(named) is None:
-            return same(value, other) if units.is_remark(named) else False
-        angle = isinstance(other if other_unit is None else value, Apply) and _is_angle(value, other)
-        return False if angle else same(value, other)
+        if isinstance(other if other_unit is None else value, Apply) and _is_angle(value, other):
+            return False  # "60 turns" is not 60 degrees
+        if units.read_unit(named) is None and not vocabulary.names_things(named, rules.known):
+            return False
+        return same(value, other)
     one, two = units.read_unit(unit), units.read_unit(other_unit)
     if one is not None and two is not None:
         if units.ANY_UNIT in (one.dimension, two.dimension) or one == two:
@@ -56,7 +57,7 @@ def same_quantity(gold: Node, answer: Node, rules: Rules, same: Same) -> bool | 
         if not units.same_dimension(one.dimension, two.dimension):
             return False
         return same(value, Apply("mul", (other, Num(two.factor / one.factor))))
-    if units.same_words(unit, other_unit):
+    if vocabulary.same_things(unit, other_unit, rules.known):
         return same(value, other)
     return False if rules.strict else same(value, other)
 

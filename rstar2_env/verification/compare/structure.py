@@ -234,7 +234,8 @@ def remarks_agree(gold: Node, answer: Node) -> bool:
     """Return whether the remarks on two answers allow them to be equal.
 
     If both have conditions with numbers (``for x > 0``), these must be equal. A remark that retracts an answer or adds
-    another answer ("unless eight", "never happens") must be on both answers.
+    another answer ("unless eight", "never happens") must be on both answers. Any other remark on the answer must be
+    that of the gold or state a domain (``where k is an integer``): "9 if careless" is not 9.
     """
     one, other = _remarks(gold), _remarks(answer)
     if not one and not other:
@@ -245,7 +246,26 @@ def remarks_agree(gold: Node, answer: Node) -> bool:
     )
     if bounds and other_bounds and bounds != other_bounds:
         return False
-    return any(map(_takes_back, one)) == any(map(_takes_back, other))
+    if any(map(_takes_back, one)) != any(map(_takes_back, other)):
+        return False
+    known = {"".join(text.split()) for text in one}
+    return all(_is_domain(text) or "".join(text.split()) in known for text in other)
+
+
+def _is_domain(remark: str) -> bool:
+    """Whether a remark only states the domain of a variable: a relation, or words for sets of numbers."""
+    words = {word.lower() for word in re.findall(r"(?<![\\a-zA-Z])[^\W\d_]{2,}|[^\x00-\x7f]", remark)}
+    stated = _RELATION.search(remark) is not None or "given" in words
+    return words <= _AROUND_DOMAIN | _DOMAIN and (stated or (bool(words & _DOMAIN) and not re.search(r"\d", remark)))
+
+
+_RELATION = re.compile(r"[<>=]|\\(?:in|ne|le|ge)\b|\bin\b")
+_AROUND_DOMAIN = word_set("for where with when such as that provided on over is are be an in and the not given")
+_DOMAIN = word_set(
+    """any all some every each integer integers real reals positive negative natural nonnegative whole rational complex
+    number numbers constant constants arbitrary value values nonzero zero odd even prime"""
+)
+"""Words that name a set of numbers."""
 
 
 def _remarks(node: Node) -> list[str]:

@@ -10,7 +10,8 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from rstar2_env.verification.read import words
+from rstar2_env.verification.read import names, words
+from rstar2_env.verification.read.vocabulary import unknown_in_label
 
 _SUPERSCRIPTS = {**dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿⁱˣ", "0123456789+-()nix", strict=True))}
 _SUBSCRIPTS = {**dict(zip("₀₁₂₃₄₅₆₇₈₉₊₋₍₎ₙₓ", "0123456789+-()nx", strict=True))}
@@ -22,7 +23,7 @@ _SYMBOLS = {
     "≦": r"\le ", "≥": r"\ge ", "⩾": r"\ge ", "≧": r"\ge ", "≠": r"\ne ", "≈": r"\approx ", "≡": r"\equiv ",
     "∪": r"\cup ", "∩": r"\cap ", "∈": r"\in ", "∅": r"\emptyset ", "±": r"\pm ", "∓": r"\mp ", "°": r"^{\circ}",
     "º": r"^{\circ}", "√": r"\sqrt ", "∛": r"\sqrt[3] ", "′": "'", "’": "'", "‘": "'", "“": '"', "”": '"', "″": "''",
-    "→": r"\to ", "∑": r"\sum ", "∏": r"\prod ", "∫": r"\int ", "ℝ": r"\mathbb{R}", "ℤ": r"\mathbb{Z}",
+    "∶": ":", "→": r"\to ", "∑": r"\sum ", "∏": r"\prod ", "∫": r"\int ", "ℝ": r"\mathbb{R}", "ℤ": r"\mathbb{Z}",
     "ℕ": r"\mathbb{N}", "ℚ": r"\mathbb{Q}", "ℂ": r"\mathbb{C}", "∣": "|", "…": r"\ldots ", "∀": r"\forall ",
     "∃": r"\exists ", "∠": r"\angle ", "△": r"\triangle ", "∖": r"\setminus ", "⟨": r"\langle ", "⟩": r"\rangle ",
     "⌊": r"\lfloor ", "⌋": r"\rfloor ", "⌈": r"\lceil ", "⌉": r"\rceil ", "，": ",", "；": ";", "：": ":", "。": ".",
@@ -53,7 +54,7 @@ _DOUBLED_ANYWHERE = re.compile(r"(?<!\\)\\\\(?=[a-zA-Z])")
 _SIZES = re.compile(
     r"\\(?:left|right|middle|[bB]igg?[lrm]?|displaystyle|textstyle|scriptstyle|limits|nolimits|rm|bf|it|hfill|noindent|"
     r"strut|tiny|small|large|Large|LARGE|huge|Huge|normalsize|therefore)(?![a-zA-Z])"
-    r"|\\(?:color|textcolor)\s*\{[^{}]*\}|\\[hv]?phantom\s*\{[^{}]*\}"
+    r"|\\(?:color|textcolor)\s*\{\s*\w*\s*\}|\\[hv]?phantom\s*\{[^{}]*\}"
     r"|\\(?:square|blacksquare|Box|qed|QED)(?![a-zA-Z])(?=[\s.$]*\Z)"
 )
 _NULL_DELIMITER = re.compile(r"\\(?:left|right)\s*\.")
@@ -61,7 +62,7 @@ _HALF_DAY = re.compile(r"(?<=[\d\s}{])([aApP])\.\s?[mM]\b\.?")
 _RAISED_PRIME = re.compile(r"\^\s*\{?\s*('+)\s*\}?")
 _NEXT_LINE = re.compile(r"\$\s*\n\s*\$(?=[^$=<>]{1,24}=)")  # the next formula defines something else
 _SPACES = re.compile(
-    r"(?<!\\)\\[;: ]|~|\\(?:q?quad|(?:enspace|thinspace|hspace\*?\{[^{}]*\})(?![a-zA-Z]))"
+    r"(?<!\\)\\[;: ]|~|\\(?:q?quad|(?:enspace|thinspace|hspace\*?\{\s*-?[\d.]+\s*[a-z]{2}\s*\})(?![a-zA-Z]))"
     r"|[\s\u00a0\u2000-\u200a\u202f]+"
 )
 _GROUPED = re.compile(r"(?<=\d)\s*(?:\{\s*,\s*\}|(?<!\\)\\[, ]|(?:\\!)?,\\!|\\!,)\s*(?=\d{3}(?!\d))")
@@ -112,6 +113,19 @@ _RARE = re.compile(
 )
 _BASE_NAME = re.compile(r"(?<=\d)_(two|three|four|five|six|seven|eight|nine|ten|twelve|sixteen)(?![a-z])")
 _MARKS = re.compile(r"\s*(\*{1,3}|__|`+)(?!\s)([^*`]+?)(?<!\s)\1\s*([.。]?)\s*", re.DOTALL)
+_LISTED_DOTS = re.compile(r",\s*\.{2,}")
+_BOLD = re.compile(r"(?<![\w)\]}])\*\*(?=\S)([^*]+?)(?<=\S)\*\*(?![\w(\[{])")
+_UNDERSCORED = re.compile(r"(?<![\w.])\d{1,3}(?:_\d{3})+(?!\w)")
+_TIMES_TEN = re.compile(r"(?<=\d)\s*[xX]\s*(?=10\s*\^)")
+_LETTER_DEGREE = re.compile(r"(?<=\d)\s*\^\s*(?:\{\s*)?(?:\\(?:text|mathrm)\s*\{\s*o\s*\}|o(?![a-zA-Z]))(?:\s*\})?")
+_IN_BASE = re.compile(
+    r"(?<=[\dA-F])\s*(?:\\text\s*\{)?\s*(?P<open>\()?\s*(?:in\s+)?base[\s-]+(?P<base>\d{1,2}|[a-z]{3,8})\s*(?(open)\))\s*\}?(?!\w)"
+)
+_PREFIXED = re.compile(r"(?<!\w)0(?:b(?P<two>[01]+)|o(?P<eight>[0-7]+)|x(?P<sixteen>[\dA-Fa-f]+))(?!\w)")
+_CODE_FRACTION = re.compile(r"(?<!\w)Fraction\(\s*(-?\d+)\s*,\s*(\d+)\s*\)")
+_ARRAY_CASES = re.compile(
+    r"\\\{\s*\\begin\s*\{array\}\s*(?:\{[lcr|:\s]*\})?(.*?)\\end\s*\{array\}(?!\s*\\\})", re.DOTALL
+)
 _CHOSEN = re.compile(r"(?<![A-Za-z\\])C(?:\(\s*(\d+)\s*,\s*(\d+)\s*\)|_\{?(\d+)\}?\s*\^\{?(\d+)\}?(?![\w{]))")
 _PLUS_MINUS = re.compile(r"\+\s*/\s*-|\+-(?=\s*\d)")
 _SWISS = re.compile(r"(?<![\d'])(\d{1,3}(?:'\d{3})+)(?!\d)")
@@ -121,6 +135,11 @@ _ROUND_PERIOD = re.compile(r"(?<![\d.])(\d*)\.(\d*)\((\d{1,12})\)")
 _DOTTED_PERIOD = re.compile(r"(?<![\d.])(\d*)\.(\d*?)(\d{1,6}?)\3+(?:\.{2,}|\\ldots)")
 _COMMAND = re.compile(r"\\[a-zA-Z]+")
 _REPLACEMENT = dict(_REPLACED)
+_REASONS = names.word_set(
+    """since because as other only unique final rejected reject extraneous invalid valid must cannot not be negative
+    positive satisfy satisfies satisfied reject discard discarded does do greater than less even odd prime real"""
+)
+"""Words of remarks that give a reason."""
 
 
 @lru_cache(maxsize=1024)
@@ -129,6 +148,8 @@ def clean(text: str) -> str:
     text = _BROKEN.sub(lambda match: _BROKEN_LETTER[match[0]], text)
     if (marked := _MARKS.fullmatch(text)) is not None:
         text = marked[2] + marked[3]  # Markdown around the whole
+    if "**" in text:
+        text = _BOLD.sub(r"\1", text)
     if not text.isascii():
         text = _ascii(text)
     if "<" in text:
@@ -140,6 +161,8 @@ def clean(text: str) -> str:
         text = _DELIMITERS.sub("$", text)
         text = _NULL_DELIMITER.sub("", text)
         text = _SIZES.sub("", text)
+        if "array" in text:
+            text = _ARRAY_CASES.sub(lambda match: rf"\begin{{cases}}{match[1]}\end{{cases}}", text)
         text = _GROUPED.sub("", text)
         text = text.replace("\\!", "").replace("\\,", " ").replace("\\/", "")
         text = _FRAC.sub(r"\\frac", text)
@@ -153,6 +176,16 @@ def clean(text: str) -> str:
     text = _RAISED_PRIME.sub(r"\1", text.replace("$$", "$"))
     if "'" in text:
         text = _SWISS.sub(lambda match: match[0].replace("'", ""), text)
+    if "_" in text:
+        text = _UNDERSCORED.sub(lambda match: match[0].replace("_", ""), text)
+    if "^" in text:
+        text = _LETTER_DEGREE.sub(r"^{\\circ}", _TIMES_TEN.sub(r"\\times ", text))
+    if "base" in text:
+        text = _IN_BASE.sub(_in_base, text)
+    if "0b" in text or "0x" in text or "0o" in text:
+        text = _PREFIXED.sub(_prefixed, text)
+    if "Fraction" in text:
+        text = _CODE_FRACTION.sub(r"\\frac{\1}{\2}", text)
     if " over " in text:
         text = _OVER.sub(r"\1/\2", text)
     if "C" in text:
@@ -163,12 +196,13 @@ def clean(text: str) -> str:
         text = _PLUS_MINUS.sub(r"\\pm ", text)
     if "." in text:
         text = _DOTTED_PERIOD.sub(r"\1.\2\\overline{\3}", _ROUND_PERIOD.sub(r"\1.\2\\overline{\3}", text))
+        text = _LISTED_DOTS.sub(r", \\ldots ", text)
     text = _HALF_DAY.sub(lambda match: f" {match[1].lower()}m", text)
     text = _NEXT_LINE.sub("$, $", text)
     text = _SPACES.sub(" ", text)
     text = _PLAIN_SPACED.sub(lambda match: match[0].replace(" ", ""), text)
     if "the" in text or "ause" in text or "ince" in text or "as" in text:
-        text = _REMARK.sub("", text)
+        text = _REMARK.sub(_known_remark, text)
     return text.rstrip("\\ \t").strip()
 
 
@@ -182,6 +216,22 @@ def _ascii(text: str) -> str:
         # Full-width forms and styled letters become plain ones; accents and other scripts stay as they are.
         text = "".join(_plain(char) for char in text).translate(_TRANSLATION)
     return text
+
+
+def _known_remark(match: re.Match[str]) -> str:
+    """Remove a remark after an answer if all of its words are known; otherwise it stays, and the answer is refused."""
+    said = _COMMAND.sub(" ", match[0].replace("\\text", " "))
+    return "" if unknown_in_label(said, _REASONS, None) is None else match[0]
+
+
+def _in_base(match: re.Match[str]) -> str:
+    base = match["base"] if match["base"].isdigit() else words.number(match["base"])
+    return match[0] if base is None else f"_{{{base}}} "
+
+
+def _prefixed(match: re.Match[str]) -> str:
+    digits = next(part for part in match.groups() if part is not None)
+    return f"{digits.upper()}_{{{words.number(str(match.lastgroup))}}}"
 
 
 def _chosen(match: re.Match[str]) -> str:

@@ -153,7 +153,7 @@ def _command(name: str, text: str, at: int, tokens: list[Token], spaced: bool) -
     if name in ("begin", "end"):
         environment, end = _group(text, at)
         environment = environment.strip().rstrip("*")
-        if name == "begin" and environment == "array" and (spec := re.match(r"\s*\{[^{}]*\}", text[end:])):
+        if name == "begin" and environment == "array" and (spec := re.match(r"\s*\{[lcr|:\s]*\}", text[end:])):
             end += spec.end()
         tokens.append(Token(name, environment, spaced))
         return end

@@ -91,13 +91,6 @@ VERBS = word_set("is are equals equal was be to")
 DENIALS = word_set("not cannot never neither nor no hardly")
 """Words that negate a statement about a number."""
 
-BOUNDS = word_set(
-    """under below above over over almost nearly around before after until from since if when given let case step part
-    problem question number не нет около почти более менее non nicht kein fast unter über fast sous casi bajo más menos
-    presque moins plus chini zaidi karibu si hasta desde bis ab"""
-)
-"""Words that change the meaning of the number after them ("under 5"), or that the number labels ("step 5")."""
-
 FILLERS = word_set("共 总共 一共 計 only just exactly approximately about approx roughly answer final value total")
 """Words before a value that do not change it."""
 

@@ -29,7 +29,7 @@ from rstar2_env.verification.read.nodes import (
     Words,
     walk,
 )
-from rstar2_env.verification.read.units import is_remark
+from rstar2_env.verification.read.units import read_unit
 
 MAX_TOKENS = 2500
 """Longest answer that is read, in tokens."""
@@ -168,7 +168,7 @@ class Reader(Cursor):
             if (relation := self.take("rel")) is not None:
                 joined = relation.text in "<>" and self.take("rel", "=") is not None
                 ops.append(f"{relation.text}=" if joined else relation.text)
-            elif isinstance(sides[-1], Words) and not ops and self._numbered_label():
+            elif isinstance(sides[-1], Words) and not ops and self._numbered_label(sides[-1].text):
                 label = Words(f"{sides[-1].text} {self.next().text}")
                 self.next()
                 return Relation(("=",), (label, self.chain()))
@@ -189,12 +189,14 @@ class Reader(Cursor):
 
     def _counted(self, word: str) -> Node | None:
         """Read the number after one word that names what is counted ("dola 18"), if only a unit follows the number."""
-        if self.peek().kind not in ("num", "money") or " " in word or not is_remark(word):
+        if self.peek().kind not in ("num", "money") or " " in word:
             return None
         start, value = self.at, self.ratio()
-        countable = isinstance(value, Num | Quantity) and word.lower() not in names.BOUNDS | names.VERBS
+        countable = isinstance(value, Num | Quantity) and word.lower() not in names.VERBS
         if self.peek() is END and countable:
-            return value if isinstance(value, Quantity) else Quantity(value, word)
+            return (
+                Quantity(value.value, f"{value.unit} {word}") if isinstance(value, Quantity) else Quantity(value, word)
+            )
         self.at = start
         return None
 
@@ -207,9 +209,9 @@ class Reader(Cursor):
             side = self.ratio()
         return side
 
-    def _numbered_label(self) -> bool:
-        """Whether a number and a colon come next, as in "Case 2: x = 5"."""
-        return self.is_next("num") and self.is_next("colon", ahead=1)
+    def _numbered_label(self, text: str) -> bool:
+        """Whether a number and a colon after the words number a label: "Case 2: x = 5", not "the ratio is 3:5"."""
+        return self.is_next("num") and self.is_next("colon", ahead=1) and text.split()[-1].lower() not in names.VERBS
 
     def ratio(self) -> Node:
         """Read ``a : b : c``; after words, a colon makes them a label."""
@@ -236,7 +238,9 @@ class Reader(Cursor):
                 break
             sign = operator.text if operator is not None else ""
             term = self.signed_term() if sign else self.term()
-            if sign in ("pm", "mp"):
+            if sign == "-" and terms and _is_number_set(terms[-1]) and _is_finite_set(term):
+                terms[-1] = Apply("diff", (terms[-1], term))  # "R - {0}"
+            elif sign in ("pm", "mp"):
                 terms = [Apply(sign, (_add(terms) if terms else ZERO, term))]
             else:
                 terms.append(_negative(term) if sign == "-" else term)
@@ -355,6 +359,8 @@ class Reader(Cursor):
             return base  # a caret with nothing after it
         if self.take("op", "*"):
             return Apply("conj", (base,))
+        if isinstance(base, BracketGroup) and base.open in ("(", "[") and self._transposes():
+            return Matrix(tuple((item,) for item in base.items))
         inner = self.peek(1)
         braced = self.is_next("open", "{") and self.is_next("close", ahead=2)
         if braced and (inner.kind in ("deg", "prime") or (inner.kind in ("text", "fn") and inner.text in _ORDINALS)):
@@ -367,6 +373,15 @@ class Reader(Cursor):
         if mark == "deg":
             return self._degrees(base)
         return Sym(base.name + "'") if mark == "prime" and isinstance(base, Sym) else base
+
+    def _transposes(self) -> bool:
+        """Read the mark of a transpose, ``T`` or ``{T}`` after ``^``; whether there is one."""
+        if self.take("let", "T") or self.take("cmd", "top", "intercal"):
+            return True
+        if self.is_next("open", "{") and self.peek(1).text == "T" and self.is_next("close", ahead=2):
+            self.at += 3
+            return True
+        return False
 
     def _degrees(self, node: Node) -> Node:
         token = self.peek()
@@ -737,9 +752,23 @@ def _is_condition(text: str) -> bool:
 
 def _as_condition(node: Node) -> str | None:
     """The condition that a bracket such as ``(k in Z)`` or ``(x != 0)`` states after an expression; else ``None``."""
+    if isinstance(node, Given) and isinstance(node.body, Num | Quantity):
+        raise ReadError("a second value follows")  # "20 (25 if inclusive)"
+    if isinstance(node, Given) and isinstance(node.body, Words) and not node.body.text:
+        return node.condition
     if isinstance(node, Relation | Given):
         return "given"
     return node.text if isinstance(node, Words) else None
+
+
+def _is_number_set(node: Node) -> bool:
+    return (isinstance(node, Const) and node.name in names.NUMBER_SETS) or (
+        isinstance(node, Apply) and node.op == "diff"
+    )
+
+
+def _is_finite_set(node: Node) -> bool:
+    return isinstance(node, BracketGroup) and node.open == "\\{"
 
 
 def _add(terms: list[Node]) -> Node:
@@ -763,9 +792,21 @@ def _negative(node: Node) -> Node:
     return Apply("neg", (node,))
 
 
+def _part_of_degree(node: Node) -> Node | None:
+    """Return an angle in minutes or seconds as a part of a degree; ``None`` for other nodes."""
+    if not isinstance(node, Quantity) or not isinstance(node.value, Num):
+        return None
+    unit = read_unit(node.unit)
+    if unit is None or unit.dimension != (("s", 1),) or unit.factor not in (1, 60):
+        return None
+    return Num(node.value.value * unit.factor / 3600)
+
+
 def _times(left: Node, right: Node) -> Node:
     if isinstance(left, Quantity) and isinstance(right, Quantity):
         return Apply("together", (left, right))  # "3 hours 20 minutes"
+    if isinstance(left, Apply) and left.op == "deg" and (part := _part_of_degree(right)) is not None:
+        return Apply("deg", (Apply("add", (left.args[0], part)),))  # "22 degrees 30 minutes"
     if isinstance(right, Quantity) and not isinstance(left, Quantity):
         return Quantity(Apply("mul", (left, right.value)), right.unit)
     if isinstance(left, Apply) and left.op == "mul":

@@ -1,8 +1,8 @@
 """Read the text after a value as a unit, and compare units.
 
 Covered: lengths, areas, volumes, masses, times, speeds, angles, forces, energies, pressures, electrical units, data,
-temperatures (as names), money by currency, with SI prefixes, powers, products and quotients. Words that are not a
-unit are names of counted things. Conversion is exact, with rational numbers.
+temperatures (as names), money by currency, with SI prefixes, powers, products and quotients. Not covered: the names of
+counted things (see ``vocabulary``). Conversion is exact, with rational numbers.
 """
 
 from __future__ import annotations
@@ -102,11 +102,46 @@ def _table() -> dict[str, tuple[Fraction, str]]:
     add("¥", 1, "¥")
     add("₹ rs rupee inr", 1, "INR")
     add("ruble rouble rub", 1, "RUB")
+    add("franc frank franken chf", 1, "CHF")
+    add("peso", 1, "MXN")
+    add("real reais brl", 1, "BRL")
+    add("krona kronor sek", 1, "SEK")
+    add("won krw", 1, "KRW")
+    add("lira liras", 1, "TRY")
+    add("baht บาท", 1, "THB")
+    add("taka টাকা", 1, "BDT")
+    add("shilling shilingi", 1, "KES")
     add("bit", 1, "bit")
     add("byte", 8, "bit")
     add("unit", 1, "?")
     add("dozen", 12, "")
+    add("eV electronvolt", "1602176634/10000000000000000000000000000", "kg m^2 s^-2")
+    for name, (factor, base) in list(units.items()):
+        for symbol, word, size in _PREFIXES:
+            prefix = symbol if name in _PREFIXED_SYMBOLS else word if name in _PREFIXED_NAMES else ""
+            if prefix:
+                units.setdefault(prefix + name, (factor * size, base))
     return units
+
+
+_PREFIXES = (
+    ("G", "giga", Fraction(10**9)),
+    ("M", "mega", Fraction(10**6)),
+    ("k", "kilo", Fraction(1000)),
+    ("d", "deci", Fraction(1, 10)),
+    ("c", "centi", Fraction(1, 100)),
+    ("m", "milli", Fraction(1, 1000)),
+    ("u", "micro", Fraction(1, 10**6)),
+    ("μ", "micro", Fraction(1, 10**6)),
+    ("n", "nano", Fraction(1, 10**9)),
+    ("p", "pico", Fraction(1, 10**12)),
+)
+_PREFIXED_SYMBOLS = word_set("m g s L l N J W Pa Hz A V C T F K mol eV bit")
+_PREFIXED_NAMES = word_set(
+    """meter metre gram gramme second liter litre newton joule watt pascal hertz amp ampere volt ohm coulomb tesla farad
+    kelvin mole electronvolt bit byte"""
+)
+"""Units that take the symbols and the names of SI prefixes."""
 
 
 _UNITS = _table()
@@ -144,7 +179,7 @@ def read_unit(text: str) -> Unit | None:
             continue
         known = _UNITS.get(name)
         if known is None and len(name) > 1:  # "Meters" is meters, "M" is not
-            known = _UNITS.get(name.lower()) or _UNITS.get(_singular(name.lower()))
+            known = _UNITS.get(name.lower()) or _UNITS.get(singular(name.lower()))
         if known is None:
             return None
         after = re.match(r"\s*(squared|cubed)\b", text[at:])
@@ -162,7 +197,8 @@ def read_unit(text: str) -> Unit | None:
     return Unit(factor, tuple(sorted((base, power) for base, power in dimension.items() if power)))
 
 
-def _singular(name: str) -> str:
+def singular(name: str) -> str:
+    """Return a word without the ending of an English plural."""
     if name.endswith("ies"):
         return name[:-3] + "y"
     return name[:-1] if name.endswith("s") and len(name) > 2 else name
@@ -170,44 +206,6 @@ def _singular(name: str) -> str:
 
 ANY_UNIT: Dimension = (("?", 1),)
 """The dimension of the word "units", which stands for any unit."""
-
-_CHANGING = word_set(
-    """or and not maybe either perhaps possibly probably no than but versus vs unless except excluding excluded fails
-    failed false wrong incorrect invalid rejected instead percent never nor cannot otherwise opposite least most squared
-    cubed factorial minus plus divided multiplied over root inverse reciprocal negative modulo mod power
-    doubled tripled halved fold hundred thousand million billion trillion dozen half halves third thirds fourth
-    fourths fifth fifths sixth sixths seventh sevenths eighth eighths ninth ninths tenth tenths hundredth
-    hundredths thousandth zero one two three four five six seven eight nine ten eleven twelve twenty thirty forty
-    fifty sixty seventy eighty ninety"""
-)
-"""Words that change or retract the value before them, or add another value."""
-
-_CHANGING_SIGNS = re.compile("[以超未約约不非半于於至最]")
-"""Signs with the same effect in scripts without spaces between words."""
-
-MAX_REMARK_WORDS = 8
-
-
-def is_remark(text: str) -> bool:
-    """Return whether the words after a value only name the counted things and do not change the value."""
-    found = re.findall(r"[^\W_]+", text.lower())
-    if _CHANGING_SIGNS.search(text):
-        return False
-    return 0 < len(found) <= MAX_REMARK_WORDS and not any(char.isdigit() for char in text) and not _CHANGING & {*found}
-
-
-def same_words(gold: str, answer: str) -> bool:
-    """Return whether two names of counted things agree: the words of one are among those of the other.
-
-    Singular and plural are the same; additional words must not be units.
-    """
-    one = {_singular(word) for word in re.findall(r"[^\W\d_]+", gold.lower())}
-    other = {_singular(word) for word in re.findall(r"[^\W\d_]+", answer.lower())}
-    if one == other:
-        return bool(one)
-    if not (is_remark(gold) and is_remark(answer)) or not (one <= other or other <= one):
-        return False
-    return not any((unit := read_unit(word)) is not None and unit.dimension for word in one ^ other)
 
 
 def same_dimension(gold: Dimension, answer: Dimension) -> bool:

@@ -108,10 +108,12 @@ _DENOMINATORS = {
 _PARTS = re.compile(
     rf"(?:(?P<whole>.+?) and )?(?P<top>[a-z-]+)[ -](?P<bottom>(?:{'|'.join(_DENOMINATORS)})s?)", re.IGNORECASE
 )
-_GENERIC = word_set("function triangle number sequence series matrix graph curve player wins has winning strategy only")
+_GENERIC = word_set(
+    "it is this function triangle number sequence series matrix graph curve player wins has winning strategy only"
+)
 """Words that repeat the subject of the question."""
 
-_HEDGES = frozenset({"or", "perhaps", "maybe", "possibly", "opposite", "either", "unless", "but", "though"})
+_REASON = re.compile(r"(?:because|since|as|by|for|due)\b(?!.*\b(?:yes|no|true|false|or|but|unless)\b)", re.I | re.S)
 _DECISIONS = frozenset({"yes", "no", "true", "false"})
 
 
@@ -165,16 +167,15 @@ def canonical(text: str) -> str:
 def decision(text: str) -> str | None:
     """Return the decision ("yes", "no", "true", "false") with which a text begins, or ``None``.
 
-    The text must end after it, or continue after a punctuation mark without another decision or a hedge.
+    The text must end after it, or continue after a punctuation mark with a reason: "Yes, because 7 is prime".
     """
     match = re.match(
         r"\s*(yes|no|true|false)\b\s*([.,;:!]|$)(.*)", _TEXT_COMMAND.sub(" ", text).strip(" {}$"), re.I | re.S
     )
     if match is None:
         return None
-    word = match[1].lower()
-    rest = set(re.findall(r"[a-z]+", match[3].lower()))
-    return None if rest & ((_DECISIONS | _HEDGES) - {word}) else word
+    rest = match[3].strip(" .!")
+    return match[1].lower() if not rest or _REASON.match(rest) else None
 
 
 def same_text(gold: str, answer: str) -> bool:

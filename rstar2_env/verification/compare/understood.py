@@ -1,0 +1,51 @@
+"""Find words of an answer that have no meaning, in units, labels and names: an answer with such a word is refused.
+
+Not covered: conditions (``structure.remarks_agree``), and answers in words alone (``words``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from rstar2_env.verification.read import names
+from rstar2_env.verification.read.nodes import Node, Quantity, Relation, Sym, Words, walk
+from rstar2_env.verification.read.units import read_unit
+from rstar2_env.verification.read.vocabulary import names_things, unknown_in_label
+
+_NAME = re.compile(r"[a-z]{4,}|[^\x00-\x7f]{2,}")
+_IN_NAMES = names.ACCENTS | names.GREEK | names.FUNCTIONS.keys() | {"angle", "triangle"}
+
+
+def unknown_word(answer: Node, known: frozenset[str], question: str | None) -> str | None:
+    """Return a word of an answer that has no meaning; ``None`` if all have one.
+
+    Args:
+        answer: The answer.
+        known: Words that may stand next to a number, from ``vocabulary.known_words``.
+        question: The question; ``None`` if it is not known.
+    """
+    for text in _labels(answer):
+        if (word := unknown_in_label(text, known, question)) is not None:
+            return word
+    for part in walk(answer):
+        if isinstance(part, Quantity) and read_unit(part.unit) is None and not _is_mark(part.unit):
+            if not names_things(part.unit, known):
+                return part.unit
+        elif isinstance(part, Sym):
+            for word in _NAME.findall(part.name):
+                if word not in _IN_NAMES and unknown_in_label(word, known, question) is not None:
+                    return word
+    return None
+
+
+def _labels(answer: Node) -> Iterator[str]:
+    """Iterate over the words on the sides of relations but the last."""
+    for part in walk(answer):
+        if isinstance(part, Relation):
+            yield from (inner.text for side in part.sides[:-1] for inner in walk(side) if isinstance(inner, Words))
+
+
+def _is_mark(unit: str) -> bool:
+    """Whether a unit is a sign, or half of a day."""
+    return not any(char.isalpha() for char in unit) or unit.lower() in ("am", "pm")
