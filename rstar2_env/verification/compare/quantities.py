@@ -50,7 +50,7 @@ def same_quantity(gold: Node, answer: Node, rules: Rules, same: Same) -> bool | 
         if units.read_unit(named) is None and not vocabulary.names_things(named, rules.known):
             return False
         return same(value, other)
-    one, two = units.read_unit(unit), units.read_unit(other_unit)
+    one, two = _unit(unit, rules), _unit(other_unit, rules)
     if one is not None and two is not None:
         if units.ANY_UNIT in (one.dimension, two.dimension) or one == two:
             return same(value, other)
@@ -60,6 +60,12 @@ def same_quantity(gold: Node, answer: Node, rules: Rules, same: Same) -> bool | 
     if vocabulary.same_things(unit, other_unit, rules.known):
         return same(value, other)
     return False if rules.strict else same(value, other)
+
+
+def _unit(text: str, rules: Rules) -> units.Unit | None:
+    """Return the unit in "mol of NaCl"; ``None`` if the text has none."""
+    measure, _, thing = text.partition(" of ")
+    return units.read_unit(measure if thing and vocabulary.names_things(thing, rules.known) else text)
 
 
 def _is_angle(*values: Node) -> bool:

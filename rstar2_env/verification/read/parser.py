@@ -802,11 +802,19 @@ def _part_of_degree(node: Node) -> Node | None:
     return Num(node.value.value * unit.factor / 3600)
 
 
+def _in_degrees(node: Node) -> Node | None:
+    """Return the number of degrees of an angle; ``None`` for other nodes."""
+    if isinstance(node, Apply):
+        return node.args[0] if node.op == "deg" else None
+    unit = read_unit(node.unit) if isinstance(node, Quantity) else None
+    return node.value if isinstance(node, Quantity) and unit is not None and unit.dimension == (("deg", 1),) else None
+
+
 def _times(left: Node, right: Node) -> Node:
+    if (part := _part_of_degree(right)) is not None and (degrees := _in_degrees(left)) is not None:
+        return Apply("deg", (Apply("add", (degrees, part)),))  # "22 degrees 30 minutes"
     if isinstance(left, Quantity) and isinstance(right, Quantity):
         return Apply("together", (left, right))  # "3 hours 20 minutes"
-    if isinstance(left, Apply) and left.op == "deg" and (part := _part_of_degree(right)) is not None:
-        return Apply("deg", (Apply("add", (left.args[0], part)),))  # "22 degrees 30 minutes"
     if isinstance(right, Quantity) and not isinstance(left, Quantity):
         return Quantity(Apply("mul", (left, right.value)), right.unit)
     if isinstance(left, Apply) and left.op == "mul":

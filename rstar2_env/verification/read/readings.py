@@ -25,7 +25,6 @@ _WORD_LIKE = re.compile(
 )
 _SET_IN_WORDS = re.compile(r"\\(?:text|math|begin|operatorname|mbox)|(?<![\\A-Za-z])[A-Za-z]{4}")
 _SIGN = re.compile(r"[\\^_=+/]")
-_CONCLUSION = re.compile(r".*[,;.]\s*(?:\\text\s*\{\s*,?\s*)?(?:so|thus|hence|therefore|giving)\b\s*\}?", re.DOTALL)
 _DOTTED_THOUSANDS = re.compile(
     r"(?<![\d.,])\d{1,3}(?:\.\d{3}){2,}(?![\d.])|(?<![\d.,])\d{1,3}(?:\.\d{3})+(?=\s*(?:€|euro))", re.I
 )
@@ -88,8 +87,6 @@ def readings(text: str) -> tuple[Node, ...]:
                 seen.add(name)
                 trees.append(tree)
     if not trees:
-        if (tail := _CONCLUSION.search(cleaned)) is not None:
-            return readings(cleaned[tail.end() :])
         raise failure
     return tuple(trees)
 

@@ -20,13 +20,14 @@ MAX_WORDS = 8
 
 _REMARKS = word_set(
     """
-    a about ago all alone altogether an approx approximately atom atoms away by cell cells clock combined day
-    deep each electron electrons entire every exactly extra far for from further good has have he her high his
-    hour i in ion ions it item items its left long longer minute molecule molecules month more my needed now of
-    old older on ones only our overall own particle particles people per person piece pieces point points
-    received remaining required respectively roughly same she so spent still tall that the their them there
-    they this time times today together total unit units up us used was we week were which wide will worth year
-    years yet you your
+    a about after ago all alone along already altogether an approx approximately are as at atom atoms away be
+    because been before being both by cell cells clock combined day deep during each electron electrons entire
+    every exactly extra far for from further good had has have he her high his hour i in into ion ions is it item
+    items its left long longer minute molecule molecules month more my needed now of old older on ones only onto
+    our overall own particle particles people per person piece pieces point points received remaining required
+    respectively roughly same she so spent still tall that the their them then there these they this those through
+    time times to today together total unit units up us used was we week were when which while who wide will with
+    worth year years yet you your
     """
 )
 """Words that add no quantity."""
@@ -37,15 +38,15 @@ _LABELS = word_set(
     circle circumference closed coefficient coefficients common coordinates correct cost count criterion curve
     decimal degree derivative determinant diagonal diameter difference dimension direction discriminant distance
     domain eigenvalue eigenvalues element elements ellipse equal equals equation equilibrium exact exactly
-    expected expression factor factors final focus formula fraction function general given graph greatest height
-    hence here hypotenuse identity inequality integer integers integral intercept interval inverse is jibu largest
-    least length limit line lowest matrices matrix max maximum mean measure median midpoint min minimum mode money
-    number numbers option order ordered pair pairs parabola part particular percent percentage perimeter period
-    plane polynomial population possible price probability problem product quantity question quotient radius range
-    rate ratio real reduced remainder respuesta result root roots réponse sequence series set side sides simplest
-    simplified slope smallest solution solutions speed square standard sum surface term terms therefore thus
-    transpose triangle true tuple value values variance vector velocity vertex volume was weight width x y z zero
-    ответ উত্তর సమాధానం คำตอบ 答え 答案
+    expected expression factor factors final find focus following formula fraction fractions function general get
+    given graph greatest height hence here hypotenuse identity inequality integer integers integral intercept
+    interval inverse is jibu largest least length limit line lowest matrices matrix max maximum mean measure
+    median midpoint min minimum mode money now number numbers obtain option order ordered pair pairs parabola part
+    particular percent percentage perimeter period plane polynomial population possible price probability problem
+    product quantity question quotient radius range rate ratio real reduced remainder respuesta result root roots
+    réponse sequence series set side sides simplest simplified slope smallest solution solutions special speed
+    square standard sum surface term terms therefore thus transpose triangle true tuple value values variance
+    vector velocity vertex volume was weight width with x y z zero ответ উত্তর సమాధానం คำตอบ 答 答え 答案
     """
 )
 """Names of quantities and of parts of an answer, as in "the area is 5" and "Answer: 5"."""
