@@ -93,7 +93,7 @@ def extract_answer(text: str, *, gold: bool = False) -> str | None:
         matches = list(anchor.finditer(tail))
         if matches:
             return _in_sentence(_first_sentence(tail[matches[-1].end() :]))
-    # A single sentence without a mark is no solution: "20 instead of 25" gives no value.
+    # A single sentence without a mark does not count as a solution: "20 instead of 25" gives no value.
     sentences = sum(1 for part in _SENTENCE_END.split(tail) if part.strip())
     return _last_value(tail) if sentences > 1 or _FORMULA.search(tail) is not None else None
 
