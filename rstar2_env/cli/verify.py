@@ -34,7 +34,7 @@ def verify_command(
     ] = None,
     question: Annotated[
         str | None,
-        typer.Option(help="The question of GOLD and PRED: a formula copied from it does not count as an answer."),
+        typer.Option(help="The question. A formula copied from it does not count as an answer."),
     ] = None,
     as_json: Json = False,
     compare: Annotated[bool, typer.Option("--compare", help="Also grade with math-verify alone.")] = False,

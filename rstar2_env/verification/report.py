@@ -27,7 +27,7 @@ class Pair:
         pred: The answer to grade; ``None`` if the model gave no answer.
         expected: Whether it is right according to the file; ``None`` if the file does not say.
         categories: Names of groups in the summary.
-        question: The question: a formula copied from it does not count as an answer; ``None`` if the file does not have it.
+        question: The question; a formula copied from it does not count as an answer. ``None`` if the file has none.
     """
 
     id: str
