@@ -13,6 +13,7 @@ from typing import Any, Unpack
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.model_name import check_model
 from rstar2_env.core.options.declare import call_with_options, nested_options, read_loosely, typed_options
+from rstar2_env.core.progress import progress
 
 from .base import TRAINERS, Recipe, Trainer, needs_training_stack
 from .options.cold_start import SftOptions
@@ -22,6 +23,7 @@ from .options.keywords import SftKeywords, TrainKeywords
 from .options.layers import merged, read_slot
 from .options.names import in_groups
 from .options.parts import make_parts
+from .ranks import first_process
 from .record.resume import check_begun
 from .samplers.base import problems_of
 
@@ -55,9 +57,10 @@ def make_trainer(name: str, *layers: Mapping[str, Any], callbacks: Sequence[Any]
     check_model(config.model.path)
     if isinstance(config.rollout.env, str):
         _try_environments(config)
-    with needs_training_stack(f"The trainer {name!r}"):
-        from .backends.trl.run.build import build_run
-    return build_run(recipe.name, config)
+    with progress(f"{recipe.name}: preparing", show=config.run.progress and first_process()):
+        with progress("importing torch and TRL"), needs_training_stack(f"The trainer {name!r}"):
+            from .backends.trl.run.build import build_run
+        return build_run(recipe.name, config)
 
 
 def find_recipe(name: str) -> tuple[Recipe, dict[str, Any]]:
@@ -105,7 +108,8 @@ def sft(traces: Iterable[Mapping[str, Any]], **options: Unpack[SftKeywords]) -> 
     chosen = call_with_options("cold start", SftOptions, options)
     check_begun(chosen.output_dir, "sft", resume=chosen.resume, overwrite=chosen.overwrite, inputs=[chosen.model])
     check_model(chosen.model)
-    with needs_training_stack("The cold start"):
+    shown = progress("cold start: importing torch and TRL", show=chosen.progress and first_process())
+    with shown, needs_training_stack("The cold start"):
         from .backends.trl.sft import run_sft
     return run_sft(traces, chosen)
 

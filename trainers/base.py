@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import html
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,7 +29,7 @@ from .options.config import DEFAULT_ENV, GROUPS, PartOptions, TrainConfig, missi
 from .options.layers import each_part, over_groups, read_slot
 from .options.names import in_groups
 from .options.parts import make_parts, typed_part
-from .record.verdict import outcome
+from .record.verdict import RunVerdict, outcome
 
 if TYPE_CHECKING:
     from rstar2_env.evaluation.figures.plot import Plot
@@ -46,6 +47,7 @@ class TrainResult:
         best_step: Step of the best weights, which are in ``model_dir``; 0 for the initial weights, ``None`` for a run
             without evaluation, whose best step is unknown.
         history: Logged metrics, one dict per step.
+        verdict: Groups and steps that the run trained on, its result, and the next commands; also in ``verdict.json``.
     """
 
     output_dir: Path
@@ -54,6 +56,7 @@ class TrainResult:
     after: Mapping[str, float] | None
     best_step: int | None
     history: list[dict[str, float]]
+    verdict: RunVerdict | None = None
 
     @property
     def outcome(self) -> str:
@@ -91,8 +94,9 @@ class TrainResult:
         return f"{self.output_dir}: {steps} step{'' if steps == 1 else 's'}"
 
     @property
-    def _ending(self) -> tuple[str, str]:
-        return self.outcome, f"The weights are in {self.model_dir}."
+    def _ending(self) -> tuple[str, ...]:
+        words = (self.outcome,) if self.verdict is None else self.verdict.sentences
+        return *words, f"The weights are in {self.model_dir}."
 
     @property
     def _steps(self) -> list[Mapping[str, float]]:
@@ -250,9 +254,14 @@ TRAINERS: Registry[Recipe] = Registry(
 def needs_training_stack(what: str) -> Iterator[None]:
     """Turn a failed import of torch, transformers or TRL into an error that names the extra to install.
 
+    Unless the environment says how torch's CPU threads wait for each other, they spin for about 0.1 ms and then sleep:
+    by default they spin for so long that other processes on the same processors make training several times slower.
+
     Raises:
         MissingExtraError: torch, transformers or TRL is not installed.
     """
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", "2000")  # read once, when torch loads its OpenMP library
     try:
         yield
     except ModuleNotFoundError as error:

@@ -6,6 +6,7 @@ Covered: collective calls that stay in step when a process fails, so that every 
 
 from __future__ import annotations
 
+import os
 from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
@@ -51,6 +52,11 @@ class OneProcess:
 
 
 ONE = OneProcess()
+
+
+def first_process() -> bool:
+    """Whether this is the first process of a run, according to the variable ``RANK`` that launchers set."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 class OtherProcessError(Rstar2Error, RuntimeError):

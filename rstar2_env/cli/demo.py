@@ -53,7 +53,7 @@ def demo_command(
 
 
 def _show(result: Any) -> None:
-    from rstar2_env.cli._tables import print_table
+    from rstar2_env.cli._tables import print_table, print_text
     from rstar2_env.cli.compare import show_comparison
 
     before = next(iter(result.runs.values())).before
@@ -67,9 +67,12 @@ def _show(result: Any) -> None:
         show_comparison(comparison, problems=3)
     for stage, seconds in result.seconds.items():
         typer.echo(f"{stage}: {seconds:.0f} s")
-    for name, run in result.runs.items():
-        typer.echo(f"run of {name}: {run.output_dir}")
     typer.echo(f"pictures: {result.picture}, {result.comparison_picture}")
+    for name, run in result.runs.items():
+        words = (run.outcome,) if run.verdict is None else run.verdict.sentences
+        print_text(f"{name}: {' '.join(words)}")
+    folders = " ".join(str(run.output_dir) for run in result.runs.values())
+    print_text(f"To see what the model learned, episode by episode: rstar2 view {folders}")
 
 
 def figure_text(figures: Mapping[str, float], name: str) -> str:

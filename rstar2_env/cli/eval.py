@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rstar2_env.cli._options import ChatTemplate, Json, Overwrite, WrapOption
 
 if TYPE_CHECKING:
-    from rstar2_env.evaluation.run import ProgressCallback
     from rstar2_env.evaluation.suite import SuiteResult
 
 
@@ -204,7 +201,6 @@ def eval_command(
             out=out,
             resume=resume,
             overwrite=overwrite,
-            watch=lambda name: _watch(name, quiet=agent == "human"),
             stop=stop,
         )
     _print(result, out, as_json=as_json)
@@ -213,23 +209,6 @@ def eval_command(
             count = sum(evaluated.tally.count for evaluated in result.results.values())
             typer.echo(f"{count} episodes are in {out}: continue with the same command and --resume.", err=True)
         raise typer.Exit(130)
-
-
-@contextmanager
-def _watch(name: str, *, quiet: bool) -> Iterator[ProgressCallback]:
-    """Show the progress of an evaluation, with the share of correct episodes."""
-    from rstar2_env.cli._progress import progress
-
-    correct = counted = 0
-
-    def update(episode: Any, done: int, total: int) -> None:
-        nonlocal correct, counted
-        counted += episode.available
-        correct += episode.available and episode.correct
-        report(done, total, f"{100 * correct / counted:.1f} % correct" if counted else "")
-
-    with progress(f"playing {name}".strip(), quiet=quiet) as report:
-        yield update
 
 
 def _print(result: SuiteResult, out: Path | None, *, as_json: bool) -> None:

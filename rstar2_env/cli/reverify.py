@@ -42,10 +42,10 @@ def reverify_command(
     import contextlib
     import json
 
-    from rstar2_env.cli._progress import progress
     from rstar2_env.core.errors import ConfigurationError
     from rstar2_env.core.files.json_lines import add_line, begin_lines
     from rstar2_env.core.files.outputs import check_file
+    from rstar2_env.core.progress import progress
     from rstar2_env.evaluation.stored.reverify import Regrading, regrade, regraded_line
     from rstar2_env.evaluation.stored.runs import find_stored, problems_of, setting_of
     from rstar2_env.verification.named import make_verifier
@@ -58,7 +58,7 @@ def reverify_command(
     if out is not None:
         check_file(out, overwrite=overwrite, inputs=[run, problems, stored.run.path])
     with contextlib.ExitStack() as stack:
-        report = stack.enter_context(progress("grading"))
+        report = stack.enter_context(progress("grading", show=True))
         file = None if out is None else stack.enter_context(begin_lines(out, ()))
         graded = regrade(stored, make_verifier(written), setting=setting, source=source, threads=workers)
         for number, regraded in enumerate(graded, 1):

@@ -292,9 +292,9 @@ def _from_worked_solutions(
 
     from rstar2_env.cli._interrupt import stopped_by_ctrl_c
     from rstar2_env.cli._options import options_of, source_of
-    from rstar2_env.cli._progress import progress
     from rstar2_env.cli._tables import print_figures
     from rstar2_env.core.errors import ConfigurationError
+    from rstar2_env.core.progress import progress
     from rstar2_env.env.options import env_options as typed_env_options
     from rstar2_env.evaluation.figures.text import tally_text
     from rstar2_env.problems import FiniteSource, Problem
@@ -352,7 +352,7 @@ def _from_worked_solutions(
 
     # Report incompatible options before the file is touched.
     make().close()
-    with progress("writing", total=total) as report, stopped_by_ctrl_c("traces") as stop:
+    with progress("writing", total=total, show=True) as report, stopped_by_ctrl_c("traces") as stop:
         traces = generate_traces(
             make,
             source,

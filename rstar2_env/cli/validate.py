@@ -82,9 +82,9 @@ def validate_command(
 
     from rstar2_env.cli._interrupt import stopped_by_ctrl_c
     from rstar2_env.cli._options import options_of, source_of
-    from rstar2_env.cli._progress import progress
     from rstar2_env.core.errors import ConfigurationError
     from rstar2_env.core.files.outputs import check_file, replacing
+    from rstar2_env.core.progress import progress
     from rstar2_env.evaluation.validation import Validation, validate
     from rstar2_env.evaluation.validation.page import page
 
@@ -103,12 +103,12 @@ def validate_command(
         if check or report_file is not None:
             raise ConfigurationError("--check and --report need --level: add --level 1, 2, 3 or 4.")
         options |= {"env_options": options_of(set_, "env")["env"], "workers": workers}
-        with progress("checking", total=episodes) as report, stopped_by_ctrl_c("problems") as stop:
+        with progress("checking", total=episodes, show=True) as report, stopped_by_ctrl_c("problems") as stop:
             found = validate(env_id, progress=report, stop=stop, **options)
     else:
         given = options_of(set_, "env", "bounds")
         options |= {"env_options": given["env"], "bounds": given["bounds"], "checks": check or ()}
-        with progress("checking") as report, stopped_by_ctrl_c("checks") as stop:
+        with progress("checking", show=True) as report, stopped_by_ctrl_c("checks") as stop:
             found = levels = validate(env_id, level=level, progress=report, stop=stop, **options)
         if report_file is not None:
             with replacing(report_file) as partial:

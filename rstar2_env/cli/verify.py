@@ -124,10 +124,10 @@ _WHY = {
 def _grade(pairs: Sequence[Pair], grade: Callable[[Pair], Verdict], threads: int, title: str) -> list[Graded]:
     import itertools
 
-    from rstar2_env.cli._progress import progress
+    from rstar2_env.core.progress import progress
     from rstar2_env.verification.report import grade_pairs
 
-    with progress(title, total=len(pairs)) as report:
+    with progress(title, total=len(pairs), show=True) as report:
         done = itertools.count(1)
         return grade_pairs(pairs, grade, threads=threads, on_done=lambda: report(next(done), len(pairs)))
 

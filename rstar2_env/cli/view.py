@@ -100,11 +100,11 @@ def view_command(
         else:
             _print(roots, episodes, query, episode, pager=pager)
     elif report is not None:
-        from rstar2_env.cli._progress import progress
+        from rstar2_env.core.progress import progress
         from rstar2_env.view.export.write import write_export
 
         most = 200 if episodes is None else episodes
-        with progress(_READING) as on_progress:
+        with progress(_READING, show=True) as on_progress:
             left_out = write_export(
                 roots, report, episodes=most, params=_query(filter_), on_progress=on_progress, overwrite=overwrite
             )
@@ -152,11 +152,11 @@ def _can_walk() -> bool:
 def _print(roots: list[Path], episodes: int | None, query: dict[str, str], key: str | None, *, pager: bool) -> None:
     from rich.console import Console
 
-    from rstar2_env.cli._progress import progress
+    from rstar2_env.core.progress import progress
     from rstar2_env.view.terminal.overview import print_all
     from rstar2_env.view.terminal.text_view import text_view
 
-    with progress(_READING) as report:
+    with progress(_READING, show=True) as report:
         found = text_view(roots, episodes=episodes, params=query, key=key, on_progress=report)
     print_all(Console(), found, pager=pager)
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.options.parts import read_part
+from rstar2_env.core.progress import progress as show_progress
 from rstar2_env.core.stop import Stop
 from rstar2_env.env.agent import AnyAgent
 from rstar2_env.env.named import EnvSpec
@@ -61,7 +62,7 @@ def evaluate(
     resume: bool = False,
     overwrite: bool = False,
     keep: bool = True,
-    progress: ProgressCallback | None = None,
+    progress: ProgressCallback | bool = True,
     stop: Stop | None = None,
     **options: Unpack[EvaluationKeywords],
 ) -> EvalResult:
@@ -80,7 +81,7 @@ def evaluate(
         overwrite: Replace ``out`` if it exists.
         keep: Keep the episodes in memory if there is no ``out``. Without ``out`` and ``keep``, the result has figures
             only.
-        progress: Called after every episode.
+        progress: Show the progress on stderr or in a notebook; or a callback after every episode.
         stop: Once a stop is requested, no further episode begins, as after Ctrl-C.
         **options: Fields of ``EvaluationOptions``: ``model``, ``problems``, ``n``, ``k``, ``seed``, ...
 
@@ -98,6 +99,7 @@ def evaluate(
     n, seed = asked.n, asked.seed
     before = None if asked.baseline is None else tally_of_run(asked.baseline)
     with ExitStack() as opened:
+        report = opened.enter_context(show_progress("playing", show=progress is True and asked.agent != "human"))
         crew = open_crew(env_id, asked, parts, opened)
         source = source_of(crew.env, asked.problems, asked.split)
         scoring = EpisodeScores(parts.scores, samples=n, source=source, lacking=crew.lacking) if parts.scores else None
@@ -117,10 +119,16 @@ def evaluate(
             opened.callback(log.close)
             ledger.log = log
         taken_up, began = ledger.count, time.perf_counter()
+        report(taken_up, len(plan))
+        counted = correct = 0
 
         def take(played: PlayedEpisode) -> None:
+            nonlocal counted, correct
             ledger.take(played)
-            if progress:
+            counted += played.episode.available
+            correct += played.episode.available and played.episode.correct
+            report(ledger.count, len(plan), f"{100 * correct / counted:.1f} % correct" if counted else "")
+            if callable(progress):
                 progress(played.episode, ledger.count, len(plan))
 
         drive(crew, ledger.missing(), len(plan) - taken_up, take, Stop() if stop is None else stop, scoring)

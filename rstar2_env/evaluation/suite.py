@@ -19,11 +19,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError, UnknownOptionError
 from rstar2_env.core.files.config_file import read_mapping
@@ -31,6 +30,7 @@ from rstar2_env.core.files.json_lines import write_json
 from rstar2_env.core.files.outputs import begin_folder, check_folder, list_files
 from rstar2_env.core.model_name import check_model
 from rstar2_env.core.options.rules import did_you_mean
+from rstar2_env.core.progress import progress as show_progress
 from rstar2_env.core.run_folder.layout import SUMMARY_FILE
 from rstar2_env.core.stop import Stop
 from rstar2_env.core.text import html_table, text_table
@@ -45,9 +45,6 @@ from rstar2_env.problems import load_problems
 
 OPTIONS = ("env", *(field.name for field in fields(EvaluationOptions)))
 """The options of a suite and of each of its sets."""
-
-MakeProgress: TypeAlias = Callable[[str], AbstractContextManager[ProgressCallback]]
-"""Makes the progress callback of a set, from its name."""
 
 _NAME = re.compile(r"[\w][\w.+-]*")
 
@@ -148,7 +145,7 @@ def run_suite(
     resume: bool = False,
     overwrite: bool = False,
     keep: bool = False,
-    watch: MakeProgress | None = None,
+    progress: ProgressCallback | bool = True,
     stop: Stop | None = None,
 ) -> SuiteResult:
     """Evaluate every set of a suite.
@@ -160,7 +157,7 @@ def run_suite(
         resume: Continue ``out`` where it ends.
         overwrite: Replace what is in ``out``.
         keep: Keep the episodes in memory if there is no ``out``.
-        watch: Makes the progress callback of a set.
+        progress: Show the progress of each set; or a callback after every episode.
         stop: Once a stop is requested, no further episode begins.
 
     Raises:
@@ -187,10 +184,9 @@ def run_suite(
                 break
             arguments = dict(options)
             env = arguments.pop("env")
-            if arguments.get("model") is not None:
-                arguments["model"] = models.loaded(arguments)
-            with ExitStack() as watching:
-                told = watching.enter_context(watch(name)) if watch is not None else None
+            with show_progress(name or "evaluation", show=progress is True and arguments.get("agent") != "human"):
+                if arguments.get("model") is not None:
+                    arguments["model"] = models.loaded(arguments)
                 results[name] = evaluate(
                     env,
                     **arguments,
@@ -198,7 +194,7 @@ def run_suite(
                     resume=resume,
                     overwrite=overwrite,
                     keep=keep,
-                    progress=told,
+                    progress=progress,
                     stop=stop,
                 )
             if results[name].interrupted:

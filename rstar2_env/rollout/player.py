@@ -9,6 +9,7 @@ task (``scheduler.py`` does it for several engines).
 from __future__ import annotations
 
 import asyncio
+import itertools
 import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -21,6 +22,7 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import BranchError, ConfigurationError
 from rstar2_env.core.manner import PLAIN, Manner
 from rstar2_env.core.options.declare import Count, Rule, checked
+from rstar2_env.core.progress import progress
 from rstar2_env.rollout.chat import ChatCodec
 from rstar2_env.rollout.engine import Engine, SamplingParams, Scores, TurnTimeoutError, most_after, open_episode
 from rstar2_env.rollout.env_pool import EnvFactory, EnvPool, LentEnv
@@ -98,15 +100,18 @@ class Player(Closing):
         self, requests: Sequence[EpisodeRequest], *, sampling: SamplingParams | None = None
     ) -> list[Episode]:
         """Play all requests; see ``play``. Cancelling this coroutine cancels all requests to the engine."""
-        room = asyncio.Semaphore(self.max_in_flight)
+        room, done = asyncio.Semaphore(self.max_in_flight), itertools.count(1)
 
         async def play_one(request: EpisodeRequest) -> Episode:
             episode = Episode(group=request.group, seed=request.seed)
             async with room:
                 await self._play(episode, request, sampling or self.sampling)
+            report(next(done), len(requests))
             return episode
 
-        episodes = await all_ended(map(play_one, requests))
+        with progress("playing") as report:
+            report(0, len(requests))
+            episodes = await all_ended(map(play_one, requests))
         self.check(episodes)
         return episodes
 

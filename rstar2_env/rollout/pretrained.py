@@ -18,6 +18,7 @@ from transformers.utils.peft_utils import find_adapter_config_file
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 from rstar2_env.core.model_name import check_model
 from rstar2_env.core.options.declare import CheckedOptions, option
+from rstar2_env.core.progress import progress
 from rstar2_env.rollout.chat import ChatCodec
 from rstar2_env.rollout.engine import Engine
 from rstar2_env.rollout.engines.registry import ENGINES, typed_engine_options
@@ -76,8 +77,9 @@ def open_pretrained(options: Pretrained, *, max_rows: int, seed: int = 0) -> tup
     engine_options = typed_engine_options(options.engine, options.engine_options, prefix="engine.")
     check_model(options.path)
     transformers.utils.logging.disable_progress_bar()
-    adapter_of = _base_of_adapter(options)
-    tokenizer = _tokenizer(options, adapter_of)
+    with progress(f"loading the tokenizer of {options.path}"):
+        adapter_of = _base_of_adapter(options)
+        tokenizer = _tokenizer(options, adapter_of)
     chat = ChatCodec(
         tokenizer,
         chat_template=options.chat_template,
@@ -86,7 +88,8 @@ def open_pretrained(options: Pretrained, *, max_rows: int, seed: int = 0) -> tup
     )
     model: Any = None
     if kind.takes_model == "module" or (kind.takes_model == "path" and adapter_of is not None):
-        model = _model(options, adapter_of)
+        with progress(f"loading {options.path}"):
+            model = _model(options, adapter_of)
     elif kind.takes_model == "path":
         model = options.path
         engine_options.setdefault("dtype", str(_dtype(options)).removeprefix("torch."))
@@ -94,7 +97,8 @@ def open_pretrained(options: Pretrained, *, max_rows: int, seed: int = 0) -> tup
             engine_options.setdefault("revision", options.revision)
         if options.trust_remote_code:
             engine_options.setdefault("trust_remote_code", True)
-    return kind.make(model, tokenizer, max_rows=max_rows, seed=seed, options=engine_options), chat
+    with progress(f"starting the engine {options.engine}"):
+        return kind.make(model, tokenizer, max_rows=max_rows, seed=seed, options=engine_options), chat
 
 
 def _dtype(options: Pretrained) -> torch.dtype:

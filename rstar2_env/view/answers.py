@@ -94,6 +94,7 @@ class Answers:
             "recipe_parts": {"name": facts.config.get("trainer", ""), **parts} if isinstance(parts, dict) else None,
             "events": facts.events[-_MOST_EVENTS:],
             "summary": facts.summary,
+            "verdict": facts.verdict,
             "stages": self._stages(run),
             "model_card": facts.card,
             "metric_names": sorted({name for figures in facts.metrics.values() for name in figures}),

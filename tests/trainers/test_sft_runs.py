@@ -10,6 +10,7 @@ from transformers import AutoModelForCausalLM
 
 from rstar2_env import trainers
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.run_folder import read_run
 from rstar2_env.trainers.backends.trl.sft import passes_of
 
 pytestmark = pytest.mark.train
@@ -100,6 +101,21 @@ def test_checkpoints_are_written_unless_they_are_declined(tiny_model, tmp_path):
     folder = sft(tmp_path / "default", tiny_model, steps=20)
     assert sorted(path.name for path in folder.glob("checkpoint-*")) == ["checkpoint-18", "checkpoint-20"]
     assert not list(sft(tmp_path / "none", tiny_model, steps=2, save_every=0).glob("checkpoint-*"))
+
+
+def test_the_only_step_of_a_cold_start_trains_at_the_full_rate(tiny_model, tmp_path):
+    folder = sft(tmp_path / "sft", tiny_model, steps=1, warmup_ratio=0.03)
+    assert (logits(folder) - logits(tiny_model)).abs().max() > 1e-3
+    assert [line["learning_rate"] for line in read_run(folder).metrics()] == [1e-2]
+
+
+def test_every_step_of_a_short_cold_start_has_its_loss_speed_and_memory(tiny_model, tmp_path):
+    metrics = read_run(sft(tmp_path / "sft", tiny_model, steps=3)).metrics()
+    assert [line["step"] for line in metrics] == [1, 2, 3]
+    for line in metrics:
+        assert line["loss"] > 0
+        assert line["speed/train_tokens_per_second"] > 0
+        assert 0.05 < line["memory/peak_gib"] < 64
 
 
 def test_what_cannot_be_resumed_is_refused_before_the_model_is_loaded(tiny_model, tmp_path):

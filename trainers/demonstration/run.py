@@ -224,7 +224,7 @@ def _train(name: str, folder: Path, start: Path, options: DemoOptions) -> TrainR
         learning_rate=options.learning_rate,
         problems_per_step=8,
         group_size=8,
-        tokens_per_device=64 * MAX_EPISODE_TOKENS,
+        tokens_per_device=16 * MAX_EPISODE_TOKENS,  # small micro-batches of rows of similar length, with little padding
         max_episode_tokens=MAX_EPISODE_TOKENS,
         max_turn_tokens=MAX_TURN_TOKENS,
         eval={"every": max(1, options.steps // 5), "episodes": options.eval_episodes},

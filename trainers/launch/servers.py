@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rstar2_env.core.progress import progress
+
 from .commands import LaunchCommand
 from .running import POLL_S, LaunchError, StartedCommand, end
 
@@ -57,22 +59,25 @@ class Servers:
             self.say(f"{server.command.name} on {_where(server)}: {server.command.url} (log: {server.log})")
         began = time.monotonic()
         waiting = list(self.running)
-        while waiting and not asked():
-            for server in list(waiting):
-                if server.ended is not None:
+        with progress("starting the servers", show=True) as report:
+            while waiting and not asked():
+                for server in list(waiting):
+                    if server.ended is not None:
+                        raise LaunchError(
+                            f"{server.command.name} ended with exit code {server.ended} before it was ready:"
+                            f"{server.tail()}"
+                        )
+                    if server.healthy():
+                        waiting.remove(server)
+                        report(len(self.running) - len(waiting), len(self.running))
+                        self.say(f"{server.command.name} is ready after {time.monotonic() - began:.0f} s.")
+                if waiting and time.monotonic() - began > self.wait_s:
+                    late = waiting[0]
                     raise LaunchError(
-                        f"{server.command.name} ended with exit code {server.ended} before it was ready:{server.tail()}"
+                        f"{late.command.name} is not ready after {self.wait_s:g} s; set a longer time with --timeout "
+                        f"(serve.wait_s of a stage):{late.tail()}"
                     )
-                if server.healthy():
-                    waiting.remove(server)
-                    self.say(f"{server.command.name} is ready after {time.monotonic() - began:.0f} s.")
-            if waiting and time.monotonic() - began > self.wait_s:
-                late = waiting[0]
-                raise LaunchError(
-                    f"{late.command.name} is not ready after {self.wait_s:g} s; set a longer time with --timeout "
-                    f"(serve.wait_s of a stage):{late.tail()}"
-                )
-            time.sleep(POLL_S if waiting else 0)
+                time.sleep(POLL_S if waiting else 0)
 
     def revive(self) -> None:
         """Restart servers that ended; servers that ended too often become ``lost``."""

@@ -27,7 +27,7 @@ class SftOptions:
         rows_per_device: Maximum number of traces in one forward pass; a larger batch accumulates gradients over passes
             of equal size: with 8, a batch of 12 is 2 passes of 6.
         learning_rate: Peak learning rate of AdamW.
-        warmup_ratio: Share of the steps in which the learning rate warms up.
+        warmup_ratio: Share of the steps in which the learning rate warms up; the first step has a rate above 0.
         lr_scheduler: Learning rate schedule, one of transformers' names.
         weight_decay: Weight decay of AdamW.
         max_length: Longest trace to train on, in tokens; longer traces are left out.

@@ -253,7 +253,7 @@ class OptimOptions:
 
     Attributes:
         learning_rate: Peak learning rate of AdamW.
-        warmup_steps: Steps of linear warm-up.
+        warmup_steps: Steps of linear warm-up: step i of n has i/n of the learning rate.
         lr_scheduler: Learning rate schedule, one of transformers' names.
         begin_from: Folder of an earlier run, or of one of its checkpoints. The optimizer begins with the state of that
             run's optimizer, but with this run's learning rate, schedule and warm-up.

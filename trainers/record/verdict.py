@@ -1,11 +1,177 @@
-"""The result of a run in a sentence: better, worse or not evaluated; for the command line and the model card."""
+"""The verdict of a training run: whether it learned something, why not, and the next command.
+
+Covered: the share of groups with a signal, steps without an update, held-out figures with intervals, from the files of
+the run's folder. Not covered: causes that need more than these files.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rstar2_env.core.errors import Rstar2Error
+from rstar2_env.core.run_folder import Run, read_run
+from rstar2_env.evaluation.figures.statistics import Interval, paired, wilson
 
 _FIGURE = "pass_rate"
+_MANY = 0.5
+"""Share from which a cause counts as the main one."""
+REASONS = {
+    "none_correct": "with no correct episode",
+    "all_correct": "with only correct episodes",
+    "unavailable": "whose episodes were all unavailable",
+    "not_selected": "that the selector rejected",
+}
+"""Reasons why a group has no signal, and their words."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunVerdict:
+    """Groups and steps that a run trained on, and its result on held-out problems.
+
+    Attributes:
+        steps: Number of optimizer steps.
+        updates: Number of steps that changed the weights.
+        groups: Number of groups played.
+        signal: Number of groups with a signal: with an episode whose advantage is not 0.
+        without_signal: Number of the other groups, by reason; see ``REASONS``.
+        before: Held-out pass rate before the first step with Wilson's interval, as ``[value, low, high]``; ``None``
+            without evaluation.
+        after: Held-out pass rate of the last evaluation, in the same form.
+        difference: ``after`` minus ``before``, paired by problem, with its bootstrap interval; ``None`` if no problem
+            differs, or without held-out episodes.
+        sentences: The verdict in words.
+        commands: The next commands.
+    """
+
+    steps: int
+    updates: int
+    groups: int
+    signal: int
+    without_signal: Mapping[str, int]
+    before: Sequence[float] | None
+    after: Sequence[float] | None
+    difference: Sequence[float] | None
+    sentences: Sequence[str]
+    commands: Sequence[str]
+
+    def record(self) -> dict[str, Any]:
+        """Return all fields as JSON values."""
+        return asdict(self)
+
+
+def verdict_of(folder: Path, sentence: str, model_dir: Path) -> RunVerdict:
+    """Compute the verdict of a finished run.
+
+    Args:
+        folder: The run's folder.
+        sentence: Result of ``outcome``.
+        model_dir: Folder of the run's weights.
+    """
+    run = read_run(folder)
+    lines = [line for line in run.metrics() if "groups/signal" in line]
+    # A line holds the means over the steps since the line before it.
+    weights = np.diff([0.0, *(line["step"] for line in lines)]) if lines else np.zeros(0)
+
+    def total(name: str) -> int:
+        return round(sum(weight * line.get(name, 0.0) for weight, line in zip(weights, lines, strict=True)))
+
+    def mean(name: str) -> float:
+        known = [line[name] for line in lines if not math.isnan(line.get(name, math.nan))]
+        return float(np.mean(known)) if known else 0.0
+
+    steps = int(lines[-1]["step"]) if lines else 0
+    updates = int(sum(weight for weight, line in zip(weights, lines, strict=True) if line.get("tokens/trained", 0.0)))
+    signal = total("groups/signal")
+    without = {reason: count for reason in REASONS if (count := total(f"groups/{reason}"))}
+    groups = signal + sum(without.values())
+    before, after, difference = _held_out(run)
+    words = [_trained(steps, updates, groups, signal)]
+    if without:
+        words.append(f"Groups without a signal: {', '.join(f'{n} {REASONS[name]}' for name, n in without.items())}.")
+    words.append(sentence)
+    if before is not None and after is not None:
+        change = "" if difference is None else f"; difference {_text(difference, sign='+')}, paired by problem"
+        words.append(f"Held-out pass rate: {_text(before)} before, {_text(after)} after{change} (95 % intervals).")
+    commands = [f"rstar2 view {folder}", f"rstar2 eval --model {model_dir}"]
+    if groups and not signal:
+        ends = {name: mean(f"rollout/end/{name}") for name in ("tokens", "turns", "no_answer")}
+        words[:0] = _why_nothing(without, groups, ends, mean("rollout/broken_format"))
+        commands = [f"rstar2 view --text {folder}"]
+        if without.get("none_correct", 0) >= _MANY * groups:
+            commands += ["rstar2 traces --out traces.jsonl", "rstar2 sft --traces traces.jsonl --model MODEL"]
+    found = [None if one is None else [one.value, one.low, one.high] for one in (before, after, difference)]
+    return RunVerdict(steps, updates, groups, signal, without, *found, words, commands)
+
+
+def _trained(steps: int, updates: int, groups: int, signal: int) -> str:
+    share = f" ({100 * signal / groups:.0f} %)" if groups else ""
+    idle = steps - updates
+    still = f"{idle} of {steps} steps had nothing to train on" if idle else f"all {steps} steps changed the weights"
+    return f"{signal} of {groups} groups{share} had a signal to learn from; {still}."
+
+
+def _why_nothing(without: Mapping[str, int], groups: int, ends: Mapping[str, float], broken: float) -> list[str]:
+    """Explain why no group had a signal, and name remedies."""
+    words = ["Nothing was learned: no group had both better and worse episodes, so no step changed the weights."]
+    reason = max(without, key=lambda name: without[name])
+    if reason == "all_correct":
+        return [*words, "The problems are too easy for this model: train on harder ones."]
+    if reason == "unavailable":
+        return [*words, "The episodes could not be played: their field `error`, in the run's folder, has the cause."]
+    if reason == "not_selected":
+        return [*words, "The selector rejected groups of mixed episodes: check its options, or use --set selector=all."]
+    if ends["tokens"] >= _MANY:
+        words.append(
+            f"{100 * ends['tokens']:.0f} % of the episodes ended at the limit of tokens: raise it with "
+            "--set max_episode_tokens=N."
+        )
+    if ends["turns"] >= _MANY:
+        words.append(
+            f"{100 * ends['turns']:.0f} % of the episodes ended at the limit of turns: raise it with "
+            "--set env.max_turns=N."
+        )
+    if max(ends["no_answer"], broken) >= _MANY:
+        words.append(
+            f"{100 * ends['no_answer']:.0f} % of the episodes ended without an answer, and {100 * broken:.0f} % broke "
+            "the format of answers: the model does not know the format."
+        )
+    remedy = "cold-start the model on traces (rstar2 traces, rstar2 sft), or train on easier problems"
+    return [*words, f"No episode of {without[reason]} of {groups} groups was correct: {remedy}."]
+
+
+def _held_out(run: Run) -> tuple[Interval | None, Interval | None, Interval | None]:
+    """Return the pass rates of the first and the last evaluation, and their difference, with intervals."""
+    evaluations = run.evaluations
+    if not evaluations:
+        return None, None, None
+    first, last = evaluations[0].step, evaluations[-1].step
+    try:
+        rates = [
+            {one.group: float(one.correct) for one in (entry.episode for entry in run.held_out(step)) if one.available}
+            for step in (first, last)
+        ]
+    except Rstar2Error:
+        return None, None, None
+    if not all(rates):
+        return None, None, None
+    before, after = (wilson(sum(own.values()) / len(own), len(own)) for own in rates)
+    shared = sorted(rates[0].keys() & rates[1].keys())
+    if first == last or not shared:
+        return before, after, None
+    values = [np.array([own[key] for key in shared]) for own in rates]
+    # A bootstrap interval has no width if every difference is 0.
+    difference = paired(values[0], values[1])[0] if np.any(values[0] != values[1]) else None
+    return before, after, difference
+
+
+def _text(interval: Interval, sign: str = "") -> str:
+    return f"{interval.value:{sign}.3f} ({interval.low:{sign}.3f} to {interval.high:{sign}.3f})"
 
 
 def outcome(

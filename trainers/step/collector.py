@@ -26,6 +26,7 @@ import numpy as np
 from rstar2_env.core.blocking import run_blocking
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.progress import progress
 from rstar2_env.core.row import FloatArray, Row
 
 from ..advantages.base import as_number, check_advantages
@@ -281,7 +282,8 @@ class Collector:
             judge=services.judge,
         )
         starts = [begun.start for begun in own]
-        with step.clock.measure("rollout"):
+        with step.clock.measure("rollout"), progress("playing") as play.report:
+            play.report(0, len(starts) * self._size)
             played = [list(group) for group in await self._rollout(starts, self._size, play)]
         if len(played) != len(starts):
             raise ConfigurationError(
@@ -290,10 +292,11 @@ class Collector:
             )
         play.name_parents(played)
         services.player.check([episode for group in played for episode in group])
-        with step.clock.measure("reward"):
+        with step.clock.measure("reward"), progress("scoring episodes") as report:
             for at, group in enumerate(played):
                 if play.carried_over(at) is None or not carries:
                     await self._scorer.score(group, play)
+                report(at + 1, len(played))
         # Episodes that a judge did not score are unavailable too.
         services.player.check([episode for group in played for episode in group])
         return play, played

@@ -17,6 +17,7 @@ from rstar2_env.core.blocking import all_ended
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.manner import OPEN, PLAIN, Manner
+from rstar2_env.core.progress import ReportProgress
 from rstar2_env.problems import Problem, ProblemSource, UnknownProblemError
 from rstar2_env.rewards.base import RewardJudge
 
@@ -75,7 +76,12 @@ class GroupPlay:
         carries: Keep the played part of an episode that has to stop.
         problems: The environment's source of problems, if it has one.
         judge: See ``Play``.
+
+    Attributes:
+        report: Receives the number of episodes that have ended, and the number of episodes in all.
     """
+
+    report: ReportProgress
 
     def __init__(
         self,
@@ -104,6 +110,7 @@ class GroupPlay:
         self._origins: dict[int, _Origin] = {}
         self._begun: dict[int, dict[EpisodeKey, Episode]] = {}
         self._unfinished: set[int] = set()
+        self.report = lambda done, total, note="": None
 
     def draws(self, group: int, *words: int) -> np.random.Generator:
         """See ``Play``."""
@@ -222,6 +229,8 @@ class GroupPlay:
             episode.void("cancelled")
         episode.group = place.number
         parent = None if request.parent is None else (request.parent, request.token)
+        done = len(self._origins) + 1
+        self.report(done, max(done, self._size * (len(self._places) or 1)))
         self._origins[id(episode)] = _Origin(episode, group, start, key, parent, request.shown)
         by_policy = request.asks is None and request.given is None
         if by_policy and episode.end not in ("cancelled", OPEN):

@@ -14,6 +14,10 @@ from rstar2_env.core.status import ToolStatus
 
 from .batch import PlayedGroup
 
+NO_SIGNAL = ("none_correct", "all_correct", "unavailable", "not_selected")
+"""Reasons why no episode of a group has an advantage: no correct episode, only correct ones, only unavailable ones, or
+the selector's choice."""
+
 FigureNames = set[tuple[str, str]]
 """Parts of figures' names that are not known in advance, each with its kind: ``end``, ``component`` or ``reason``."""
 
@@ -41,7 +45,8 @@ def step_figures(
         ``rollout/...`` over all episodes and ``kept/...`` over the chosen ones: ``episodes`` (number of those that
         count), and the figures of ``episode_sums``; ``kept/advantage`` (mean of the absolute values);
         ``dropped/<reason>``, shares of all episodes; ``rollout/groups_rejected`` (a share), ``groups_refilled``,
-        ``groups_replaced``, ``groups_missing``, ``groups_carried`` (numbers).
+        ``groups_replaced``, ``groups_missing``, ``groups_carried`` (numbers); ``groups/signal`` and
+        ``groups/<reason>``, for each reason in ``NO_SIGNAL`` (numbers).
     """
     ends, components, reasons = (
         sorted(name for kind, name in names if kind == wanted) for wanted in ("end", "component", "reason")
@@ -64,7 +69,27 @@ def step_figures(
     found["rollout/groups_replaced"] = (float(sum(group.copies for group in groups)), once)
     found["rollout/groups_missing"] = (missing * once, once)
     found["rollout/groups_carried"] = (left * once, once)
+    for name, count in _signals(groups).items():
+        found[f"groups/{name}"] = (float(count), once)
     return found
+
+
+def _signals(groups: Sequence[PlayedGroup]) -> dict[str, int]:
+    """Count the groups with a signal (an advantage other than 0), and the others by the reason why they have none."""
+    counts = dict.fromkeys(("signal", *NO_SIGNAL), 0)
+    for group in groups:
+        counted = [episode.correct for episode in group.episodes if episode.available]
+        if group.kept and any(group.advantages):
+            counts["signal"] += 1
+        elif not counted:
+            counts["unavailable"] += 1
+        elif all(counted):
+            counts["all_correct"] += 1
+        elif not any(counted):
+            counts["none_correct"] += 1
+        else:
+            counts["not_selected"] += 1
+    return counts
 
 
 def episode_sums(episodes: Sequence[Episode], ends: Collection[str], components: Collection[str]) -> MetricSums:

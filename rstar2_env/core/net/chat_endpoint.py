@@ -15,6 +15,7 @@ from rstar2_env.core.errors import ConfigurationError, ServiceError
 from rstar2_env.core.net.chat.reply import read_reply
 from rstar2_env.core.net.http import Attempt, BlockingClient
 from rstar2_env.core.net.retries import delay, failure
+from rstar2_env.core.progress import waiting
 
 _PATH = "/chat/completions"
 _FILTERED = re.compile(r"content_filter|content_policy_violation|ResponsibleAIPolicyViolation")
@@ -112,22 +113,24 @@ class ChatEndpoint:
         """
         body = {**fields, "messages": list(messages)}
         attempts = 0
-        while True:
-            attempts += 1
-            if self._pace is not None:
-                self._pace.wait()
-            attempt = self._client.attempt("POST", self.url, body)
-            if attempt.problem is None:
-                return attempt.answer
-            if attempt.cause not in self._worth_another or attempts > self._retries:
-                message = failure(f"POST {self.url}", attempt.problem, attempts)
-                raise ServiceError(message, cause=_refusal(attempt))
-            if attempt.wait_s is None:
-                time.sleep(delay(attempts))
-            elif self._pace is None:
-                time.sleep(attempt.wait_s)
-            else:
-                self._pace.hold(attempt.wait_s)
+        with waiting(self.url) as report:
+            while True:
+                attempts += 1
+                if self._pace is not None:
+                    self._pace.wait()
+                attempt = self._client.attempt("POST", self.url, body)
+                if attempt.problem is None:
+                    return attempt.answer
+                if attempt.cause not in self._worth_another or attempts > self._retries:
+                    message = failure(f"POST {self.url}", attempt.problem, attempts)
+                    raise ServiceError(message, cause=_refusal(attempt))
+                report(f"{attempt.problem}; attempt {attempts + 1} of {self._retries + 1}")
+                if attempt.wait_s is None:
+                    time.sleep(delay(attempts))
+                elif self._pace is None:
+                    time.sleep(attempt.wait_s)
+                else:
+                    self._pace.hold(attempt.wait_s)
 
 
 def served_model(base_url: str, *, api_key: str | None = None, timeout_s: float = 30.0) -> str:

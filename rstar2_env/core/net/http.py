@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from rstar2_env.core.errors import ServiceError
 from rstar2_env.core.net.retries import delay, failure, may_pass, reason, retry_after
 from rstar2_env.core.options.declare import Rule, Seconds, checked
+from rstar2_env.core.progress import waiting
 
 if TYPE_CHECKING:
     import httpx
@@ -253,15 +254,18 @@ class HttpClient:
         most = self._retries if retries is None else retries
         failed: list[str] = []
         wait_s: float | None = None
+        problem = ""
         while True:
-            with pick(failed) as base:
+            with pick(failed) as base, waiting(base) as report:
+                if failed:
+                    report(f"{problem}; attempt {len(failed) + 1} of {most + 1}")
                 if base in failed:
                     await asyncio.sleep(delay(len(failed)) if wait_s is None else wait_s)
                 attempt = await self._attempt(method, base + path, body, timeout_s or self._timeout_s)
             if attempt.problem is None:
                 return attempt.answer
             failed.append(base)
-            wait_s = attempt.wait_s
+            problem, wait_s = attempt.problem, attempt.wait_s
             if attempt.cause not in _WORTH_ANOTHER or len(failed) > most:
                 message = failure(f"{method} {base}{path}", attempt.problem, len(failed))
                 raise ServiceError(message, cause=attempt.cause, after_s=wait_s)

@@ -21,6 +21,7 @@ import gymnasium as gym
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import Rstar2Error
 from rstar2_env.core.options.declare import CheckedOptions, call_with_options, option
+from rstar2_env.core.progress import progress
 from rstar2_env.core.stop import Stop
 from rstar2_env.evaluation.figures.tally import cause_of
 from rstar2_env.evaluation.play.crew import Results, TaskJudge, Tasks
@@ -143,9 +144,9 @@ def load_policy(
         UnknownNameError: There is no such engine.
         MissingExtraError: A package is not installed.
     """
-    # Imported here: torch takes seconds, and agents need none.
-    from rstar2_env.rollout.engines.registry import ENGINES
-    from rstar2_env.rollout.pretrained import Pretrained, open_pretrained
+    with progress("importing torch"):  # here, since it takes seconds, and agents need none
+        from rstar2_env.rollout.engines.registry import ENGINES
+        from rstar2_env.rollout.pretrained import Pretrained, open_pretrained
 
     loading = options.loading()
     rows = loading.pop("max_in_flight")

@@ -9,6 +9,7 @@ with sliding windows or recurrent layers.
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import time
 from collections import deque
@@ -39,6 +40,9 @@ from rstar2_env.rollout.engines.plain_batch import PlainBatch
 from rstar2_env.rollout.engines.room import MOST_TOKENS, free_bytes, token_bytes
 from rstar2_env.rollout.engines.slots import supports
 
+_NARROW = 256
+"""Largest hidden size of a model that one CPU thread computes faster than several."""
+
 
 class TransformersEngine:
     """Generates with a ``transformers`` model that lives in this process.
@@ -63,6 +67,8 @@ class TransformersEngine:
             begins to compute with an empty cache. ``None`` means 0.25 on a CPU and 0.5 elsewhere.
         idle_s: Seconds without a request after which the kept caches are freed.
         seed: Seeds the draws of requests without a seed of their own.
+        threads: CPU threads of a forward pass. ``None`` means 1 for a model with a hidden size of at most 256, whose
+            layers take less time than the threads need to meet, and torch's setting for larger models.
     """
 
     @checked
@@ -77,6 +83,7 @@ class TransformersEngine:
         cache_share: Annotated[float, Rule(above=0, most=1)] | None = None,
         idle_s: Annotated[float, Rule(least=0, unit="seconds", finite=False)] = 30.0,
         seed: Seed = 0,
+        threads: Count | None = None,
     ) -> None:
         if max_prefill_tokens is None:
             max_prefill_tokens = 1 << 12 if model.device.type == "cpu" else 1 << 15
@@ -105,6 +112,10 @@ class TransformersEngine:
         self._used_at = 0.0
         self._idle: threading.Timer | None = None
         self._former: list[torch.nn.Module] | None = None
+        width = getattr(model.config.get_text_config(), "hidden_size", math.inf)
+        if threads is None and model.device.type == "cpu" and width <= _NARROW:
+            threads = 1
+        self._threads, self._usual_threads = threads, torch.get_num_threads()
 
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
         """Continue ``ids``; requests in flight are computed together.
@@ -380,8 +391,12 @@ class TransformersEngine:
             self._former = [module for module in self.model.modules() if module.training]
             for module in self._former:
                 module.training = False
+            if self._threads is not None:
+                torch.set_num_threads(self._threads)
 
     def _to_former_mode(self) -> None:
+        if self._former is not None and self._threads is not None:
+            torch.set_num_threads(self._usual_threads)
         for module in self._former or ():
             module.training = True
         self._former = None

@@ -22,6 +22,7 @@ import numpy as np
 from rstar2_env.core.errors import ConfigurationError, ServiceError
 from rstar2_env.core.net.http import HttpClient
 from rstar2_env.core.net.retries import delay
+from rstar2_env.core.progress import waiting
 from rstar2_env.rollout.engine import (
     Engine,
     EngineStats,
@@ -255,13 +256,15 @@ class VllmServerEngine:
     async def _find(self, bases: Sequence[str], model: str | None, wait_s: float) -> list[ServerFacts]:
         async def one(base: str) -> ServerFacts:
             until = time.monotonic() + wait_s
-            while True:
-                try:
-                    return await find_facts(self._http, base, model, retries=0)
-                except ServiceError:
-                    if time.monotonic() >= until:
-                        raise
-                await asyncio.sleep(0.5)
+            with waiting(f"the vLLM server {base}") as report:
+                while True:
+                    try:
+                        return await find_facts(self._http, base, model, retries=0)
+                    except ServiceError as error:
+                        if time.monotonic() >= until:
+                            raise
+                        report(str(error))
+                    await asyncio.sleep(0.5)
 
         facts = await asyncio.gather(*(one(base) for base in bases))
         names = sorted({found.model for found in facts})

@@ -22,6 +22,7 @@ from rstar2_env.core.run_folder.layout import (
     RUN_FILE,
     SUMMARY_FILE,
     TOKENS,
+    VERDICT_FILE,
 )
 from rstar2_env.view.index.facts import as_float, as_int, parse_line
 from rstar2_env.view.index.line_batches import read_batches
@@ -118,6 +119,12 @@ class RunFacts:
     def summary(self) -> dict[str, Any] | None:
         """The figures of an evaluation run."""
         return self.object(SUMMARY_FILE)
+
+    @property
+    def verdict(self) -> list[str]:
+        """The sentences of a training run's verdict; empty if there is none."""
+        sentences = (self.object(VERDICT_FILE) or {}).get("sentences")
+        return [str(one) for one in sentences] if isinstance(sentences, list) else []
 
     @property
     def card(self) -> str | None:

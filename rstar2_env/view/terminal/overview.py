@@ -88,6 +88,7 @@ def run_overview(run: Mapping[str, Any], metrics: Mapping[str, Any]) -> Group:
     """
     parts: list[RenderableType] = [_head(run)]
     parts += [safe_text(f"Note: {note}", "yellow") for note in run["notes"]]
+    parts += [safe_text(sentence) for sentence in run["verdict"]]
     if metrics["series"]:
         parts.append(_Fitted(partial(_curves, metrics)))
     for split, figures in run["episode_figures"].items():

@@ -138,15 +138,11 @@ def test_every_set_gets_the_folder_of_a_run_and_all_a_summary_and_a_mean(tmp_pat
 def test_a_suite_that_is_stopped_begins_no_further_set_and_goes_on_later(tmp_path):
     stop = Stop()
 
-    class Watch:
-        def __enter__(self):
-            return lambda episode, done, total: stop.request()
-
-        def __exit__(self, *_):
-            pass
-
     result = run_suite(
-        make_suite(SUITE, last={"workers": 1}), out=tmp_path / "all", stop=stop, watch=lambda name: Watch()
+        make_suite(SUITE, last={"workers": 1}),
+        out=tmp_path / "all",
+        stop=stop,
+        progress=lambda episode, done, total: stop.request(),
     )
     assert result.interrupted
     assert list(result.results) == ["sums"]

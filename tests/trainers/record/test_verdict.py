@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
 import pytest
 
+from rstar2_env.core.run_folder import RunWriter, read_run
+from rstar2_env.core.run_folder.layout import VERDICT_FILE
 from rstar2_env.trainers.base import TrainResult
-from rstar2_env.trainers.record.verdict import outcome
+from rstar2_env.trainers.record.verdict import REASONS, outcome, verdict_of
+from rstar2_env.trainers.step.step_figures import NO_SIGNAL
 
 
 def figures(rate: float, error: float = 0.001) -> dict[str, float]:
@@ -80,3 +84,84 @@ def test_a_result_plots_its_steps():
     assert list(trained.get_xdata()) == [1, 2]
     assert list(held_out.get_ydata()) == [0.3]
     assert plot._repr_png_().startswith(b"\x89PNG")
+
+
+def written(folder: Path, *lines: dict[str, float]) -> Path:
+    """A run's folder with these lines of metrics, by step."""
+    files = RunWriter(folder)
+    files.begin({})
+    for step, line in enumerate(lines, start=1):
+        files.metrics(step, line)
+    return folder
+
+
+def test_the_reasons_are_those_that_steps_count() -> None:
+    assert tuple(REASONS) == NO_SIGNAL
+
+
+def test_a_verdict_counts_groups_and_steps(tmp_path: Path) -> None:
+    lines = [
+        {"groups/signal": 3.0, "groups/none_correct": 1.0, "tokens/trained": 90.0},
+        {"groups/signal": 0.0, "groups/none_correct": 2.0, "groups/all_correct": 2.0, "tokens/trained": 0.0},
+    ]
+    verdict = verdict_of(written(tmp_path, *lines), "Better.", tmp_path / "best")
+    assert (verdict.steps, verdict.updates, verdict.groups, verdict.signal) == (2, 1, 8, 3)
+    assert verdict.without_signal == {"none_correct": 3, "all_correct": 2}
+    assert verdict.sentences == [
+        "3 of 8 groups (38 %) had a signal to learn from; 1 of 2 steps had nothing to train on.",
+        "Groups without a signal: 3 with no correct episode, 2 with only correct episodes.",
+        "Better.",
+    ]
+    assert verdict.commands == [f"rstar2 view {tmp_path}", f"rstar2 eval --model {tmp_path / 'best'}"]
+
+
+def test_lines_of_several_steps_count_for_each_of_them(tmp_path: Path) -> None:
+    files = RunWriter(tmp_path)
+    files.begin({})
+    for step in (5, 10):
+        files.metrics(step, {"groups/signal": 1.5, "groups/all_correct": 0.5, "tokens/trained": 9.0})
+    verdict = verdict_of(tmp_path, "", tmp_path)
+    assert (verdict.steps, verdict.updates, verdict.groups, verdict.signal) == (10, 10, 20, 15)
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ({"groups/all_correct": 4.0}, "too easy"),
+        ({"groups/unavailable": 4.0}, "could not be played"),
+        ({"groups/not_selected": 4.0}, "check its options"),
+        ({"groups/none_correct": 4.0}, "No episode of 4 of 4 groups was correct: cold-start the model on traces"),
+        ({"groups/none_correct": 4.0, "rollout/end/tokens": 0.75}, "75 % of the episodes ended at the limit of tokens"),
+        ({"groups/none_correct": 4.0, "rollout/end/turns": 0.6}, "60 % of the episodes ended at the limit of turns"),
+        ({"groups/none_correct": 4.0, "rollout/broken_format": 1.0}, "the model does not know the format"),
+    ],
+)
+def test_a_run_that_learned_nothing_says_why_and_what_to_do(line: dict[str, float], says: str, tmp_path: Path) -> None:
+    verdict = verdict_of(written(tmp_path, {"groups/signal": 0.0, **line}), "", tmp_path)
+    assert verdict.sentences[0].startswith("Nothing was learned: no group had")
+    assert says in " ".join(verdict.sentences)
+
+
+@pytest.mark.train
+def test_a_run_that_cannot_learn_ends_with_a_verdict_that_is_kept_and_shown(letter_options, tmp_path: Path) -> None:
+    from rstar2_env import trainers
+    from rstar2_env.view.answers import read_runs
+
+    # Budgets of one token leave every episode without its answer.
+    options = {**letter_options, "steps": 2, "max_episode_tokens": 1, "output_dir": str(tmp_path / "run")}
+    trainer = trainers.make("grpo", **options, eval={"every": 2, "episodes": 4})
+    try:
+        result = trainer.train()
+    finally:
+        trainer.close()
+    verdict = result.verdict
+    assert (verdict.updates, verdict.signal) == (0, 0)
+    assert verdict.sentences[0].startswith("Nothing was learned")
+    assert verdict.before is not None
+    assert verdict.before[1] < verdict.before[2], "Wilson's interval has a width"
+    kept = json.loads((tmp_path / "run" / VERDICT_FILE).read_text())
+    assert kept["sentences"] == list(verdict.sentences)
+    assert verdict.sentences[0] in str(result)
+    with read_runs([tmp_path / "run"], tmp_path / "cache") as answers:
+        assert answers.run("run")["verdict"] == list(verdict.sentences)
+    assert read_run(tmp_path / "run").finished

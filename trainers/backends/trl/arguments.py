@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
+from torch.optim.lr_scheduler import LambdaLR
+from transformers import Trainer
 from trl import GRPOConfig
 
 from ...options.config import TrainConfig
@@ -43,6 +46,31 @@ def arguments(output_dir: str | os.PathLike[str], **options: Any) -> GRPOConfig:
     """
     with quiet():
         return GRPOConfig(output_dir=os.fspath(output_dir), **{**_FIXED, **options})
+
+
+class WarmsUp(Trainer):
+    """A trainer whose warm-up begins above a learning rate of 0."""
+
+    def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
+        """Create the scheduler; in a warm-up of n steps, step i (from 1) has i/n of the peak learning rate.
+
+        The schedules of transformers begin at 0, so that the first step would not change the weights.
+        """
+        is_new = self.lr_scheduler is None
+        scheduler: Any = super().create_scheduler(num_training_steps, optimizer)
+        steps = self.args.get_warmup_steps(num_training_steps)
+        if is_new and steps and isinstance(scheduler, LambdaLR):
+            scheduler.lr_lambdas = [_warming_up(factor, steps) for factor in scheduler.lr_lambdas]
+            scheduler._last_lr = [
+                base * factor(0) for base, factor in zip(scheduler.base_lrs, scheduler.lr_lambdas, strict=True)
+            ]
+            for group, rate in zip(scheduler.optimizer.param_groups, scheduler._last_lr, strict=True):
+                group["lr"] = rate
+        return scheduler
+
+
+def _warming_up(factor: Callable[[int], float], steps: int) -> Callable[[int], float]:
+    return lambda step: (step + 1) / steps if step < steps else factor(step)
 
 
 def run_arguments(config: TrainConfig, **sharding: Any) -> GRPOConfig:

@@ -6,8 +6,10 @@ token sequences of the cold start. Not covered: packing several traces into one 
 
 from __future__ import annotations
 
+import math
 import shutil
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from rstar2_env.core.episode import Message
 from rstar2_env.core.errors import ConfigurationError, ProblemFormatError
 from rstar2_env.core.files.full_disk import naming_full_disk
 from rstar2_env.core.files.outputs import begin_folder, files_in, list_files
+from rstar2_env.core.progress import ReportProgress, progress
 from rstar2_env.core.run_folder import RunWriter
 from rstar2_env.rollout import ChatCodec
 
@@ -30,7 +33,8 @@ from ...options.record import shared_fields
 from ...record.checkpoints import drop_old, mark_unfinished, mark_whole, step_of
 from ...record.model_card import write_cards
 from ...record.resume import check_begun, checkpoint_to_resume
-from .arguments import quiet
+from .arguments import WarmsUp, quiet
+from .loss.flops import peak_memory
 from .model import codec, load_policy, precision_options, processes
 from .ranks import AccelerateRanks
 from .run.callbacks import Console, RunEvents
@@ -39,6 +43,13 @@ from .run.stopping import Stopping
 
 OPTIONS_FILE = "sft.json"
 _KEEP = 2
+_LOGGED = 100
+"""Minimum number of lines of metrics of a run with at least that many steps; a shorter run has one for each step."""
+_SHOWN = (
+    ("loss", "loss"),
+    ("speed/train_tokens_per_second", "tokens/s"),
+    ("memory/peak_gib", "memory GiB"),
+)
 _MAY_CHANGE = (
     "output_dir",
     "steps",
@@ -73,11 +84,16 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions) -> Path:
     state.wait_for_everyone()  # until every process has read the folder
     if state.is_main_process:
         begin_folder(folder, "sft", resume=checkpoint is not None)
-    model, tokenizer = load_policy(policy, folder, seed=options.seed, dropout=True)
-    rows = encode_traces(traces, codec(policy, tokenizer, model), options.max_length)
+    with progress("cold start", show=options.progress and state.is_main_process):
+        with progress("loading the model"):
+            model, tokenizer = load_policy(policy, folder, seed=options.seed, dropout=True)
+        with progress("tokenizing") as report:
+            rows = encode_traces(_counted(traces, report), codec(policy, tokenizer, model), options.max_length)
     each, accumulation = passes_of(options.batch_size, options.rows_per_device)
+    each_pass = -(-len(rows) // (each * state.num_processes))
+    steps = options.steps or math.ceil(options.epochs * max(1, -(-each_pass // accumulation)))
     files = RunWriter(folder, kind="sft", rank=state.process_index, episodes=False)
-    console = Console("cold start", files, visible=options.progress, shown=[("loss", "loss")])
+    console = Console("cold start", files, visible=options.progress, shown=_SHOWN)
     stopping = Stopping(folder, AccelerateRanks(state))
     with quiet():
         arguments = SFTConfig(
@@ -93,7 +109,7 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions) -> Path:
             weight_decay=options.weight_decay,
             max_length=None,
             train_sampling_strategy="group_by_length",
-            logging_steps=10,
+            logging_steps=max(1, steps // _LOGGED),
             save_strategy="no" if options.save_every == 0 else "steps",
             # A fraction refers to all steps, whose number is known once the traces are counted.
             save_steps=options.save_every or 0.1,
@@ -164,8 +180,34 @@ def passes_of(batch: int, most: int) -> tuple[int, int]:
     return batch // passes, passes
 
 
-class _Trainer(SFTTrainer):
-    """Marks checkpoints as complete, so that a run never resumes from a partly written checkpoint."""
+def _counted(traces: Iterable[Mapping[str, Any]], report: ReportProgress) -> Iterator[Mapping[str, Any]]:
+    for number, trace in enumerate(traces, start=1):
+        yield trace
+        report(number, None)
+
+
+class _Trainer(WarmsUp, SFTTrainer):
+    """Logs speed and memory, and marks checkpoints as complete, so that a run never resumes from a partial one."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._tokens, self._since = 0, time.perf_counter()
+
+    def training_step(self, model: Any, inputs: dict[str, Any], num_items_in_batch: Any = None) -> Any:
+        """Count the tokens of a forward pass, without padding."""
+        self._tokens += (
+            int(inputs["attention_mask"].sum()) if "attention_mask" in inputs else inputs["input_ids"].numel()
+        )
+        return super().training_step(model, inputs, num_items_in_batch)
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Add to the line of a step: tokens per second of this process since the last line, and peak memory."""
+        if "loss" in logs:
+            now = time.perf_counter()
+            logs["speed/train_tokens_per_second"] = self._tokens / max(now - self._since, 1e-9)
+            logs["memory/peak_gib"] = peak_memory() / 2**30
+            self._tokens, self._since = 0, now
+        super().log(logs, start_time)
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         run = Path(self._get_output_dir(trial))

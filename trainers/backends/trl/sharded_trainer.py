@@ -19,6 +19,7 @@ from transformers.trainer import SCHEDULER_NAME
 
 from rstar2_env.core.errors import ConfigurationError
 
+from .arguments import WarmsUp
 from .loss.forward import ReferenceModel
 from .quick_import import GRPOTrainer
 from .ranks import AccelerateRanks
@@ -35,7 +36,7 @@ _GROUPS = "optimizer_groups.pt"
 """File of the optimizer's hyperparameters (learning rates, decays) in a checkpoint."""
 
 
-class ShardedTrainer(GRPOTrainer):
+class ShardedTrainer(WarmsUp, GRPOTrainer):
     """TRL's GRPO trainer on weights that may be sharded.
 
     Args:

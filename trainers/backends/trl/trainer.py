@@ -23,6 +23,7 @@ from transformers import Trainer
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.full_disk import naming_full_disk
+from rstar2_env.core.progress import progress
 from rstar2_env.core.row import FloatArray, Row
 
 from ...losses.mismatch import summary
@@ -168,14 +169,16 @@ class CollectorTrainer(ShardedTrainer):
             The loss share of this process.
         """
         loss = torch.zeros((), device=self.accelerator.device)
-        for number, batch in enumerate(batches, start=1):
-            last = number == len(batches)
-            self.accelerator.gradient_state._set_sync_gradients(last)
-            with nullcontext() if last else self.accelerator.no_sync(model):
-                share = loss_of(model, batch)
-                # Data parallelism averages the processes' gradients, but the loss is their sum.
-                self.accelerator.backward(share * self.ranks.size)
-            loss += share.detach()
+        with progress("updating") as report:
+            for number, batch in enumerate(batches, start=1):
+                last = number == len(batches)
+                self.accelerator.gradient_state._set_sync_gradients(last)
+                with nullcontext() if last else self.accelerator.no_sync(model):
+                    share = loss_of(model, batch)
+                    # Data parallelism averages the processes' gradients, but the loss is their sum.
+                    self.accelerator.backward(share * self.ranks.size)
+                loss += share.detach()
+                report(number, len(batches))
         return loss
 
     def _prepare_inputs(self, inputs: dict[str, int]) -> list[MicroBatch]:
@@ -289,11 +292,13 @@ class CollectorTrainer(ShardedTrainer):
             rows: The rows of this process.
             scorer: Computes the scores, given the policy and a micro-batch, which may be a filler.
         """
-        found = []
-        with torch.no_grad():
-            for batch in self.micro_batches(rows, every=self.objective.prepares):
+        found: list[tuple[MicroBatch, T]] = []
+        batches = self.micro_batches(rows, every=self.objective.prepares)
+        with torch.no_grad(), progress("scoring tokens") as report:
+            for batch in batches:
                 self._without_gradient += batch.computed
                 found.append((batch, scorer(self.model_wrapped, batch)))
+                report(len(found), len(batches))
         return found
 
     def micro_batches(self, rows: Sequence[Row], *, every: bool = False, **given: Any) -> list[MicroBatch]:
@@ -422,7 +427,7 @@ class CollectorTrainer(ShardedTrainer):
         folder = run / f"checkpoint-{self.state.global_step}"
         if self.accelerator.is_main_process:
             mark_unfinished(folder)
-        with naming_full_disk(folder):
+        with progress("saving a checkpoint"), naming_full_disk(folder):
             Trainer._save_checkpoint(self, model, trial)
         states = {name: part.state_dict() for name, part in self._stateful.items()}
         process_states.write(folder, self.ranks.rank, states, self.pending)

@@ -202,3 +202,8 @@ def test_the_drawn_paired_test_agrees_with_the_exact_one():
     exact, drawn = (paired(a, b, resamples=resamples)[1] for resamples in (2048, 2047))
     assert exact == pytest.approx(drawn, abs=0.02)
     assert 0.05 < exact < 0.2
+
+
+def test_wilsons_interval_needs_a_trial():
+    with pytest.raises(ConfigurationError, match="at least 1 trial; got 0 of 0"):
+        wilson(0, 0)

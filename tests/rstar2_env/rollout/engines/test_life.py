@@ -206,3 +206,25 @@ def test_the_memory_for_its_cache_is_measured_again_when_it_begins_anew(
     run_all(engine, [(prompts(1)[0], GREEDY)])
     assert engine.capacity() == 50
     engine.close()
+
+
+@pytest.mark.parametrize(("threads", "within"), [(None, 1), (3, 3)])
+def test_a_narrow_model_is_computed_with_one_thread_and_torchs_setting_returns(
+    threads: int | None, within: int
+) -> None:
+    usual = torch.get_num_threads()
+    seen: set[int] = set()
+    torch.set_num_threads(2)
+    try:
+        model = tiny_qwen3()
+        model.register_forward_hook(lambda *_: seen.add(torch.get_num_threads()))
+        engine = TransformersEngine(model, threads=threads)
+        try:
+            run_all(engine, [([5, 6, 7], SamplingParams(3))])
+            assert engine._thread is not None
+            after = engine._thread.submit(torch.get_num_threads).result()
+        finally:
+            engine.close()
+        assert (seen, after, torch.get_num_threads()) == ({within}, 2, 2)
+    finally:
+        torch.set_num_threads(usual)

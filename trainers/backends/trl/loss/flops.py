@@ -1,7 +1,9 @@
-"""Floating-point operations of training, and the peaks of devices, for the model FLOPs utilization (MFU)."""
+"""Floating-point operations of training, the peaks of devices (for the model FLOPs utilization, MFU), and memory."""
 
 from __future__ import annotations
 
+import resource
+import sys
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -31,6 +33,14 @@ def peak(name: str, dtype: torch.dtype) -> float | None:
             return peaks.get(dtype)
     found = get_peak_flops(name, str(dtype).removeprefix("torch."))
     return None if found is None else float(found)
+
+
+def peak_memory() -> int:
+    """Return the largest memory of this process so far, in bytes: of its accelerator, or of the process on a CPU."""
+    if torch.cuda.is_available():
+        return int(torch.cuda.max_memory_allocated())
+    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return largest if sys.platform == "darwin" else 1024 * largest
 
 
 def peak_of(accelerator: Any) -> float | None:

@@ -13,6 +13,7 @@ import torch
 from transformers import PrinterCallback
 
 from rstar2_env.core.files.outputs import begin_folder
+from rstar2_env.core.progress import progress
 from rstar2_env.core.run_folder import RunWriter
 from rstar2_env.rewards.judges import make_reward_judge
 
@@ -141,7 +142,8 @@ def load(setup: RunSetup) -> LoadedPolicy:
     setup.ranks.wait()  # until every process has read the folder
     if not setup.ranks.rank:
         begin_folder(setup.folder, "training", resume=setup.checkpoint is not None)
-    model, tokenizer = load_policy(config.model, setup.folder, seed=config.run.seed, waits=setup.waits)
+    with progress("loading the model"):
+        model, tokenizer = load_policy(config.model, setup.folder, seed=config.run.seed, waits=setup.waits)
     copy = stale_copy(config, setup.parts.rollout, model, dtype_of(config.model), divided=setup.divided)
     return LoadedPolicy(model, tokenizer, copy)
 
@@ -202,7 +204,8 @@ def build_play(setup: RunSetup, policy: LoadedPolicy, trainer: CollectorTrainer)
         trainer: The trainer, which holds the policy of the engines.
     """
     config, parts, tokenizer = setup.config, setup.parts, policy.tokenizer
-    engine = PolicyEngine(config, trainer, tokenizer)
+    with progress(f"starting the engine {config.rollout.engine}"):
+        engine = PolicyEngine(config, trainer, tokenizer)
     stale = None
     if parts.rollout.older_weights is not None:
         stale = StalePolicy(config, trainer, tokenizer, parts.rollout.older_weights, policy.stale_copy)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from rstar2_env.core.files.json_values import jsonable
 from rstar2_env.core.files.outputs import list_files
+from rstar2_env.core.progress import ReportProgress, progress, say
 from rstar2_env.core.run_folder import RunWriter, read_run
 
 BEST_DIR = "best"
@@ -138,13 +139,13 @@ _SHOWN = (
 
 
 class Console(TrainerCallback):
-    """Shows a progress bar on a terminal, and periodic lines of metrics elsewhere.
+    """Shows the progress of the steps, and lines of metrics.
 
     Args:
         title: Label of the run.
         files: Receives every logged metric.
         visible: Whether to show anything.
-        shown: Pairs of a metric to show and its label.
+        shown: Pairs of a metric to show and its label; metrics of more than 1000 are shown without decimals.
     """
 
     def __init__(
@@ -152,29 +153,33 @@ class Console(TrainerCallback):
     ) -> None:
         self._title, self._files, self._visible = title, files, visible
         self._shown = tuple(shown)
-        self._bar: Any = None
-        self._task: Any = None
+        self._opened = ExitStack()
+        self._report: ReportProgress = lambda done, total, note="": None
         self._printed = 0
+        self._words = ""
+        self._passes = 0
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Start the progress bar."""
+        """Start to show the progress."""
         self._visible = self._visible and state.is_world_process_zero
-        if self._visible and sys.stderr.isatty():
-            from rich.console import Console as RichConsole
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+        shown = progress(self._title, total=state.max_steps, done=state.global_step, show=self._visible)
+        self._report = self._opened.enter_context(shown)
+        self._report(state.global_step, state.max_steps)
 
-            self._bar = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(bar_width=24),
-                MofNCompleteColumn(),
-                TimeRemainingColumn(),
-                TextColumn("{task.fields[figures]}"),
-                console=RichConsole(stderr=True),
-            )
-            self._bar.start()
-            self._task = self._bar.add_task(self._title, total=state.max_steps, completed=state.global_step, figures="")
+    def on_substep_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Show how many forward passes of the step are done."""
+        self._passes += 1
+        passes = f"pass {self._passes} of {args.gradient_accumulation_steps}"
+        self._report(state.global_step, state.max_steps, "  ".join(part for part in (passes, self._words) if part))
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Show the number of the step."""
+        self._passes = 0
+        self._report(state.global_step, state.max_steps, self._words)
 
     def on_log(
         self,
@@ -192,30 +197,27 @@ class Console(TrainerCallback):
             else:
                 self._files.metrics(state.global_step, figures)
         words = "  ".join(
-            f"{short} {figures[name]:.3f}"
+            f"{short} {figures[name]:{'.0f' if abs(figures[name]) >= 1000 else '.3f'}}"
             for name, short in self._shown
             if name in figures and not math.isnan(figures[name])
         )
         if not (self._visible and words):
             return
         held_out = any(name.startswith("eval/") for name in figures)
-        if self._bar is not None:
-            self._bar.update(self._task, completed=state.global_step, figures="" if held_out else words)
+        if not held_out:
+            self._words = words
         every = max(1, state.max_steps // 20)
         due = state.global_step >= self._printed + every or self._printed < state.global_step == state.max_steps
-        if held_out or (self._bar is None and due):
+        if held_out or due:
             self._printed = state.global_step if not held_out else self._printed
-            line = f"{self._title}  step {state.global_step}/{state.max_steps}  {words}"
-            print(line, file=sys.stderr, flush=True) if self._bar is None else self._bar.console.print(line)
+            say(f"{self._title}  step {state.global_step}/{state.max_steps}  {words}")
 
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Stop the progress bar."""
+        """Stop to show the progress."""
         self.close()
 
     def close(self) -> None:
-        """Stop the progress bar; call it also after an exception."""
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
+        """Stop to show the progress; call it also after an exception."""
+        self._opened.close()

@@ -12,13 +12,17 @@ from transformers import PreTrainedTokenizerBase
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.files.full_disk import naming_full_disk
+from rstar2_env.core.files.json_lines import write_json
+from rstar2_env.core.files.json_values import jsonable
 from rstar2_env.core.files.outputs import files_in, list_files
 from rstar2_env.core.row import FloatArray, Row
 from rstar2_env.core.run_folder import RunWriter, TokensEntry
+from rstar2_env.core.run_folder.layout import VERDICT_FILE
 from rstar2_env.problems import ProblemSource
 
 from ....record.checkpoints import step_of
 from ....record.model_card import write_cards
+from ....record.verdict import RunVerdict
 from ....step.batch import Batch
 from ....step.problem_facts import about_problems
 from ..players import problem_source
@@ -104,8 +108,10 @@ class RunRecorder:
             self.event("saved", path=whole.name)
         ranks.wait()
 
-    def finish(self, event: str, **more: str) -> None:
-        """Write the event that ends the run, and the model cards."""
+    def finish(self, event: str, verdict: RunVerdict | None = None, **more: str) -> None:
+        """Write the verdict, the event that ends the run, and the model cards."""
+        if verdict is not None and self._first:
+            write_json(self._setup.folder / VERDICT_FILE, jsonable(verdict.record()))
         self.event(event, **more)
         if self._first:
             write_cards(self._setup.folder)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import math
+from dataclasses import replace
 from itertools import chain
 
 import numpy as np
 
+from rstar2_env.core.progress import progress
 from rstar2_env.core.run_folder import read_run
 from rstar2_env.evaluation.figures.summary import summarize
 from rstar2_env.rollout import EpisodeRequest
@@ -15,6 +17,7 @@ from rstar2_env.rollout import EpisodeRequest
 from ....base import TrainResult
 from ....options.config import TrainConfig
 from ....ranks import Together
+from ....record.verdict import verdict_of
 from ....samplers.uniform import Uniform
 from ..arguments import quiet
 from ..players import problem_ids
@@ -81,17 +84,20 @@ class TrlRun:
             except BaseException as error:
                 recorder.finish("failed", error=f"{type(error).__name__}: {error}")
                 raise
-            recorder.save(str(folder / FINAL_DIR))
-            recorder.finish("finished")
+            with progress("saving the model"):
+                recorder.save(str(folder / FINAL_DIR))
+            result = TrainResult(
+                output_dir=folder,
+                model_dir=folder / (BEST_DIR if evaluation else FINAL_DIR),
+                before=evaluation.before if evaluation else None,
+                after=evaluation.after if evaluation else None,
+                best_step=evaluation.best_step if evaluation else None,
+                history=read_run(folder).metrics(),
+            )
+            result = replace(result, verdict=verdict_of(folder, result.outcome, result.model_dir))
+            recorder.finish("finished", result.verdict)
             self._stopping.end()
-        return TrainResult(
-            output_dir=folder,
-            model_dir=folder / (BEST_DIR if evaluation else FINAL_DIR),
-            before=evaluation.before if evaluation else None,
-            after=evaluation.after if evaluation else None,
-            best_step=evaluation.best_step if evaluation else None,
-            history=read_run(folder).metrics(),
-        )
+        return result
 
     def _run_steps(self) -> None:
         """Take the steps; if a signal ends the run early, write a checkpoint and raise an exception."""
@@ -121,7 +127,7 @@ class TrlRun:
             EpisodeRequest(group=i, seed=start.seed, options=start.options, sampling_seed=_seed(_EVAL_SEED, i))
             for i, start in enumerate(starts)
         ]
-        with Together(self._setup.ranks) as ranks, self._rollouts.evaluating():
+        with progress("evaluating"), Together(self._setup.ranks) as ranks, self._rollouts.evaluating():
             episodes = self.play.evaluation.play(requests[ranks.rank :: ranks.size])
             gathered = list(chain.from_iterable(ranks.gather(episodes)))
         self._recorder.write_held_out(gathered)

@@ -98,6 +98,7 @@ export interface RunDetail extends RunRow {
   recipe_parts: Record<string, unknown> | null;
   events: RunEvent[];
   summary: Record<string, unknown> | null;
+  verdict: string[];
   stages: Stage[];
   model_card: string | null;
   metric_names: string[];

@@ -49,6 +49,7 @@ function before(row: RunRow): RunDetail {
     recipe_parts: null,
     events: [],
     summary: null,
+    verdict: [],
     stages: [],
     model_card: null,
     metric_names: [],

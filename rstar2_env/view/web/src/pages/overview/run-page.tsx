@@ -1,6 +1,6 @@
 /* The overview of one run: figures, stages of a pipeline, plots. */
 import type { EpisodeFigures, RunDetail } from "../../data/types";
-import { count, isNumber, number, percent } from "../../format";
+import { count, isNumber, number, percent, visible } from "../../format";
 import type { PageProps } from "../types";
 import { RunFrame } from "../run-frame";
 import { Plots } from "./plots";
@@ -14,6 +14,13 @@ export function RunPage({ values, query }: PageProps) {
       {(detail) => (
         <>
           {detail.kind === "pipeline" && (detail.stages.length > 0 || detail.events.length > 0) && <Stages stages={detail.stages} />}
+          {detail.verdict.length > 0 && (
+            <section class="card" aria-label="Verdict">
+              {detail.verdict.map((sentence) => (
+                <p key={sentence}>{visible(sentence)}</p>
+              ))}
+            </section>
+          )}
           <Figures detail={detail} />
           {detail.summary && <Summary summary={detail.summary} />}
           {(detail.kind === "training" || detail.kind === "sft" || detail.metric_names.length > 0) &&

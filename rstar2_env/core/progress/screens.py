@@ -1,0 +1,139 @@
+"""The places that show progress: bars on a terminal, lines on any other stderr, one output of a notebook's cell."""
+
+from __future__ import annotations
+
+import html
+import sys
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from rstar2_env.core.progress.text import ActivityRow
+
+FIRST_LINE_S = 5.0
+"""Seconds until the first line about an activity if stderr is not a terminal; shorter work prints nothing."""
+
+MOST_S = 30.0
+"""Longest wait between two lines, in seconds; the wait doubles up to this value."""
+
+FIRST_BAR_S = 1.0
+"""Seconds until an activity within another one has its own bar."""
+
+_BAR_WIDTH = 24
+_KEPT_LINES = 8
+
+
+class ProgressScreen(Protocol):
+    """Shows the activities of the process."""
+
+    def draw(self, rows: Sequence[ActivityRow]) -> None:
+        """Show the activities, the outermost first; called at short intervals."""
+
+    def say(self, text: str) -> None:
+        """Show a line that stays."""
+
+    def close(self, last: ActivityRow) -> None:
+        """End; the outermost activity has ended as ``last``."""
+
+
+def make_screen() -> ProgressScreen:
+    """Return the screen for this process: a notebook's cell, a terminal or plain lines."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if getattr(shell, "kernel", None) is not None:
+        return NotebookCell()
+    return Bars() if sys.stderr.isatty() else ProgressLines()
+
+
+class ProgressLines:
+    """Prints lines such as "playing: 120/1319 (9 %), 24.1/s, 50 s left" at growing intervals."""
+
+    def __init__(self) -> None:
+        self._printed = -float("inf")
+        self._waits: dict[str, float] = {}
+
+    def draw(self, rows: Sequence[ActivityRow]) -> None:
+        """Print one line about all activities if it is due for one of them."""
+        now = time.monotonic()
+        if any(now - max(self._printed, row.began) >= self._waits.get(row.doing, FIRST_LINE_S) for row in rows):
+            self._printed = now
+            for row in rows:
+                self._waits[row.doing] = min(MOST_S, 2 * self._waits.get(row.doing, FIRST_LINE_S))
+            *outer, last = rows
+            words = [row.doing if row.total is None else row.line for row in outer]
+            print(" | ".join([*words, last.line]), file=sys.stderr, flush=True)
+
+    def say(self, text: str) -> None:
+        """Print the line."""
+        self._printed = time.monotonic()
+        print(text, file=sys.stderr, flush=True)
+
+    def close(self, last: ActivityRow) -> None:
+        """Print nothing: the caller prints the result."""
+
+
+class Bars:
+    """Shows a bar for each activity on a terminal, and removes it at the end."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn
+
+        left, right = TextColumn("{task.description}", markup=False), TextColumn("{task.fields[text]}", markup=False)
+        self._bars = Progress(left, BarColumn(_BAR_WIDTH), right, console=Console(stderr=True), transient=True)
+        self._tasks: dict[float, Any] = {}
+        self._bars.start()
+
+    def draw(self, rows: Sequence[ActivityRow]) -> None:
+        """Update the bars."""
+        shown = {row.began: row for at, row in enumerate(rows) if at == 0 or row.seconds >= FIRST_BAR_S}
+        for began in [began for began in self._tasks if began not in shown]:
+            self._bars.remove_task(self._tasks.pop(began))
+        for began, row in shown.items():
+            if began not in self._tasks:
+                self._tasks[began] = self._bars.add_task(row.doing, total=row.total, text="")
+            self._bars.update(self._tasks[began], completed=row.done, total=row.total, text=row.figures)
+
+    def say(self, text: str) -> None:
+        """Print the line above the bars."""
+        self._bars.console.print(text, markup=False, highlight=False)
+
+    def close(self, last: ActivityRow) -> None:
+        """Remove the bars."""
+        self._bars.stop()
+
+
+class NotebookCell:
+    """Shows the activities and the last lines in one output of the running cell, which it replaces while they run."""
+
+    def __init__(self) -> None:
+        from IPython.display import display
+
+        self._lines: deque[str] = deque(maxlen=_KEPT_LINES)
+        self._handle = display(self._content([]), raw=True, display_id=True)
+
+    def draw(self, rows: Sequence[ActivityRow]) -> None:
+        """Replace the output."""
+        self._update([f"{_text_bar(row)}{row.line}" for row in rows])
+
+    def say(self, text: str) -> None:
+        """Add the line, which the next drawing shows."""
+        self._lines.append(text)
+
+    def close(self, last: ActivityRow) -> None:
+        """Leave the last lines and the state of the outermost activity."""
+        self._update([last.line])
+
+    def _update(self, lines: Sequence[str]) -> None:
+        self._handle.update(self._content(lines), raw=True)
+
+    def _content(self, lines: Sequence[str]) -> dict[str, str]:
+        text = "\n".join([*self._lines, *lines])
+        return {"text/plain": text, "text/html": f"<pre>{html.escape(text)}</pre>"}
+
+
+def _text_bar(row: ActivityRow) -> str:
+    if not row.total:
+        return ""
+    full = min(_BAR_WIDTH, _BAR_WIDTH * row.done // row.total)
+    return f"{'█' * full}{'░' * (_BAR_WIDTH - full)} "
