@@ -228,7 +228,7 @@ def _report(result: Any) -> None:
         for figure, label in FIGURES.items():
             rows[label] = f"{figure_text(result.before, figure)} -> {figure_text(result.after, figure)}"
     print_figures("trained", rows)
-    for sentence in result.verdict.sentences:
+    for sentence in (result.outcome,) if result.verdict is None else result.verdict.sentences:
         print_text(sentence)
     for command in result.verdict.commands:
         print_text(f"next: {command}")

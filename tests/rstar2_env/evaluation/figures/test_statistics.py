@@ -205,5 +205,5 @@ def test_the_drawn_paired_test_agrees_with_the_exact_one():
 
 
 def test_wilsons_interval_needs_a_trial():
-    with pytest.raises(ConfigurationError, match="at least 1 trial; got 0 of 0"):
+    with pytest.raises(ConfigurationError, match="at least one observation; got the share 0 of 0"):
         wilson(0, 0)
