@@ -230,5 +230,5 @@ def _report(result: Any) -> None:
     print_figures("trained", rows)
     for sentence in (result.outcome,) if result.verdict is None else result.verdict.sentences:
         print_text(sentence)
-    for command in result.verdict.commands:
+    for command in () if result.verdict is None else result.verdict.commands:
         print_text(f"next: {command}")
