@@ -79,7 +79,7 @@ def verdict_of(folder: Path, sentence: str, model_dir: Path) -> RunVerdict:
     weights = np.diff([0.0, *(line["step"] for line in lines)]) if lines else np.zeros(0)
 
     def total(name: str) -> int:
-        return round(sum(weight * line.get(name, 0.0) for weight, line in zip(weights, lines, strict=True)))
+        return round(float(sum(weight * line.get(name, 0.0) for weight, line in zip(weights, lines, strict=True))))
 
     def mean(name: str) -> float:
         known = [line[name] for line in lines if not math.isnan(line.get(name, math.nan))]
@@ -105,8 +105,8 @@ def verdict_of(folder: Path, sentence: str, model_dir: Path) -> RunVerdict:
         commands = [f"rstar2 view --text {folder}"]
         if without.get("none_correct", 0) >= _MANY * groups:
             commands += ["rstar2 traces --out traces.jsonl", "rstar2 sft --traces traces.jsonl --model MODEL"]
-    found = [None if one is None else [one.value, one.low, one.high] for one in (before, after, difference)]
-    return RunVerdict(steps, updates, groups, signal, without, *found, words, commands)
+    intervals = [None if one is None else [one.value, one.low, one.high] for one in (before, after, difference)]
+    return RunVerdict(steps, updates, groups, signal, without, intervals[0], intervals[1], intervals[2], words, commands)
 
 
 def _trained(steps: int, updates: int, groups: int, signal: int) -> str:

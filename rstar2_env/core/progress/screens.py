@@ -107,10 +107,11 @@ class NotebookCell:
     """Shows the activities and the last lines in one output of the running cell, which it replaces while they run."""
 
     def __init__(self) -> None:
-        from IPython.display import display
+        from IPython import display
 
+        show: Any = display.display
         self._lines: deque[str] = deque(maxlen=_KEPT_LINES)
-        self._handle = display(self._content([]), raw=True, display_id=True)
+        self._handle = show(self._content([]), raw=True, display_id=True)
 
     def draw(self, rows: Sequence[ActivityRow]) -> None:
         """Replace the output."""

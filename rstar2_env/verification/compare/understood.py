@@ -33,7 +33,8 @@ def unknown_word(answer: Node, known: frozenset[str], question: str | None) -> s
             if not names_things(part.unit, known):
                 return part.unit
         elif isinstance(part, Sym):
-            for word in _NAME.findall(part.name):
+            named: list[str] = _NAME.findall(part.name)
+            for word in named:
                 if word not in _IN_NAMES and unknown_in_label(word, known, question) is not None:
                     return word
     return None

@@ -135,11 +135,11 @@ def unknown_in_label(text: str, known: frozenset[str], question: str | None) -> 
         known: Further words to accept, from ``known_words``.
         question: The question; ``None`` if it is not known.
     """
-    asked = set(_WORD.findall((question or "").lower()))
-    for word in _WORD.findall(text.lower()):
-        if word not in asked and word not in _LABELS and not (len(word) == 1 and word.isascii()):
-            if _is_known(word, known):
-                continue
+    asked: set[str] = set(_WORD.findall((question or "").lower()))
+    words: list[str] = _WORD.findall(text.lower())
+    for word in words:
+        is_letter = len(word) == 1 and word.isascii()
+        if not (is_letter or word in asked or word in _LABELS or _is_known(word, known)):
             return word
     return None
 
