@@ -96,8 +96,8 @@ def verdict_of(folder: Path, sentence: str, model_dir: Path) -> RunVerdict:
         words.append(f"Groups without a signal: {', '.join(f'{n} {REASONS[name]}' for name, n in without.items())}.")
     words.append(sentence)
     if before is not None and after is not None:
-        change = "" if difference is None else f"; difference {_text(difference, sign='+')}, paired by problem"
-        words.append(f"Held-out pass rate: {_text(before)} before, {_text(after)} after{change} (95 % intervals).")
+        moved = "" if difference is None else f"; difference {_text(difference, sign='+')}, paired by problem"
+        words.append(f"Held-out pass rate: {_text(before)} before, {_text(after)} after{moved} (95 % intervals).")
     commands = [f"rstar2 view {folder}", f"rstar2 eval --model {model_dir}"]
     if groups and not signal:
         ends = {name: mean(f"rollout/end/{name}") for name in ("tokens", "turns", "no_answer")}
@@ -105,8 +105,8 @@ def verdict_of(folder: Path, sentence: str, model_dir: Path) -> RunVerdict:
         commands = [f"rstar2 view --text {folder}"]
         if without.get("none_correct", 0) >= _MANY * groups:
             commands += ["rstar2 traces --out traces.jsonl", "rstar2 sft --traces traces.jsonl --model MODEL"]
-    intervals = [None if one is None else [one.value, one.low, one.high] for one in (before, after, difference)]
-    return RunVerdict(steps, updates, groups, signal, without, intervals[0], intervals[1], intervals[2], words, commands)
+    own, now, change = (None if one is None else [one.value, one.low, one.high] for one in (before, after, difference))
+    return RunVerdict(steps, updates, groups, signal, without, own, now, change, words, commands)
 
 
 def _trained(steps: int, updates: int, groups: int, signal: int) -> str:
