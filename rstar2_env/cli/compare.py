@@ -63,8 +63,8 @@ def compare_command(
             f"The evaluations have no set in common ({listed}). Compare suites with suites, and runs with runs."
         )
     files = {name: report and (report.with_stem(f"{report.stem}-{name}") if name else report) for name in names}
-    for file in filter(None, files.values()):
-        check_file(file, option="report", overwrite=overwrite, inputs=runs)
+    for written in filter(None, files.values()):
+        check_file(written, option="report", overwrite=overwrite, inputs=runs)
     found: list[Comparison] = []
     pictures = []
     for name in names:

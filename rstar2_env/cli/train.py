@@ -153,7 +153,7 @@ def train_command(
 
     api = import_trainers("api")
     given = {flag: ctx.params[flag] for flag in _FLAGS}
-    absent = (None, (), [])
+    absent: tuple[Any, ...] = (None, (), [])
     flags = {_FLAGS[flag]: (flag, value) for flag, value in given.items() if value not in absent and value is not False}
     settings = layers_of(set_)
     by_setting = {

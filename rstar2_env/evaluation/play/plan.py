@@ -124,9 +124,11 @@ def plan_of(source: ProblemSource | None, episodes: int | None, seed: int, sampl
         if not isinstance(source, FiniteSource):
             what = f"{source.name} is unlimited" if source else "The environment has no list of problems"
             raise ConfigurationError(f"{what}: give the number of episodes to play.", option="episodes")
-        problems, starts = iter(source), len(source)
+        problems: Iterator[Problem] | None = iter(source)
+        starts = len(source)
     else:
-        problems, starts = None if source is None else choices(source, seed=seed), episodes
+        problems = None if source is None else choices(source, seed=seed)
+        starts = episodes
     check_count("episodes", starts * samples, written="The number of episodes times the samples of each")
     return EvaluationPlan(problems, starts, seed, samples)
 

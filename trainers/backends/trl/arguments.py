@@ -48,7 +48,11 @@ def arguments(output_dir: str | os.PathLike[str], **options: Any) -> GRPOConfig:
         return GRPOConfig(output_dir=os.fspath(output_dir), **{**_FIXED, **options})
 
 
-class WarmsUp(Trainer):
+_Trainer: Any = Trainer
+"""Untyped, as TRL's trainers are, so that their subclasses may change the types of methods."""
+
+
+class WarmsUp(_Trainer):
     """A trainer whose warm-up begins above a learning rate of 0."""
 
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
