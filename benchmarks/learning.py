@@ -75,12 +75,14 @@ def cold_start(folder: Path, settings: Settings) -> Path:
     from rstar2_env.trainers.demonstration.tiny import make_tiny_model
     from rstar2_env.wrappers.make import make_env
 
-    start, done, own = folder / "cold-start", folder / "cold-start.json", dataclasses.asdict(settings)
+    untrained, start = folder / "untrained", folder / "cold-start"
+    done, own = folder / "cold-start.json", dataclasses.asdict(settings)
     if done.exists():
         if (held := json.loads(done.read_text())) != own:
             raise SystemExit(f"{folder} holds runs of other settings ({held}); choose another --out.")
         return start
-    shutil.rmtree(start, ignore_errors=True)
+    for earlier in (untrained, start):
+        shutil.rmtree(earlier, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
     written = generate_traces(
         partial(make_env, ENV, problems=settings.source, **ENV_OPTIONS),
@@ -97,10 +99,10 @@ def cold_start(folder: Path, settings: Settings) -> Path:
     traces = folder / "traces.jsonl"
     traces.write_text("".join(json.dumps(record) + "\n" for record in records))
     words = words_of(message["content"] for record in records for message in record["messages"])
-    make_tiny_model(start, hidden=settings.hidden, layers=settings.layers, seed=0, words=words)
+    make_tiny_model(untrained, hidden=settings.hidden, layers=settings.layers, seed=0, words=words)
     sft(
         read_traces(traces),
-        model=str(start),
+        model=str(untrained),
         output_dir=str(start),
         steps=settings.sft_steps,
         batch_size=32,

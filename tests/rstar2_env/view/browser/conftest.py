@@ -46,7 +46,7 @@ def runs(tmp_path_factory) -> Path:
     for seed in (0, 1):
         write_training(folder / f"roc-{seed}", made, seed=seed)
     write_spelled(folder / "roc-0")
-    write_training(folder / "grpo-0", made, trainer="grpo", slips=(0.3, 0.28))
+    write_training(folder / "grpo-0", made, trainer="grpo_clip_higher", slips=(0.3, 0.28))
     sampler = {"parts": {"sampler": {"name": "curriculum", "window": 8}}}
     write_training(folder / "curriculum", made, options=sampler, end="")
     write_evaluation(folder / "eval-before", seed=0, problems=20)

@@ -230,7 +230,7 @@ def test_options_in_which_two_recipes_differ_are_told_side_by_side(look, runs):
     a, b = (read_run(runs / run).config["parts"]["selector"] for run in ("roc-0", "grpo-0"))
     differ = {name for name in a | b if a.get(name) != b.get(name)}
     assert set(told) == {"trainer", *(f"parts.selector.{name}" for name in differ)}
-    assert told["trainer"] == ("grpo_roc", "grpo")
+    assert told["trainer"] == ("grpo_roc", "grpo_clip_higher")
     assert told["parts.selector.name"] == ("roc", "all")
     assert told["parts.selector.minimum"] == (str(a["minimum"]), "–")
     page = look(f"{SIDE_BY_SIDE}&left=roc-0&right=roc-1")
