@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 
 import pytest
 from chromium import barriers
@@ -15,7 +16,8 @@ from playwright.sync_api import expect
 def test_the_stages_of_a_pipeline_are_shown_while_it_runs(pages, serve, tmp_path):
     pipeline, folder = written(tmp_path, CHAIN), tmp_path / "runs" / "chain"
     run(pipeline, folder, until="b")
-    write_evaluation(folder / "stages" / "b", problems=4)
+    write_evaluation(tmp_path / "evaluation", problems=4)
+    shutil.copytree(tmp_path / "evaluation", folder / "stages" / "b", dirs_exist_ok=True)
     page = pages.open(f"{serve([folder.parent]).link}#/runs/chain")
     stages = page.get_by_role("region", name="Stages").get_by_role("listitem")
     expect(stages.nth(0)).to_contain_text("letters")
