@@ -9,6 +9,7 @@ Not covered: whether an earlier output has the same options, which the code that
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -125,7 +126,7 @@ def list_files(folder: Location, *files: str, folders: Mapping[str, Iterable[str
 
     Args:
         folder: The folder.
-        *files: Paths in the folder, with ``/``; ``*`` stands for any text.
+        *files: Paths in the folder, with ``/``; ``*`` stands for any text without ``/``.
         folders: Folders in the folder, each with its files; ``None`` for a folder that is being written, in which every
             file counts as written. The last entry of a folder replaces earlier ones.
     """
@@ -284,7 +285,8 @@ class _Manifest:
         # A file is written under another name first, and may have a lock.
         plain = last.removesuffix(".part").removesuffix(".lock").removeprefix("." if last.endswith(".lock") else "")
         name = f"{place}/{plain}" if place else plain
-        if name == MANIFEST or any(fnmatchcase(name, pattern) for pattern in self.files):
+        same_depth = (pattern for pattern in self.files if pattern.count("/") == name.count("/"))
+        if name == MANIFEST or any(fnmatchcase(name, pattern) for pattern in same_depth):
             return True
         within = next((one for one in self.folders if name.startswith(f"{one}/")), None)
         if within is None:
@@ -301,13 +303,24 @@ class _Manifest:
         """Remove every file that was written, the manifest last, and the folders that are empty then."""
         nested: dict[str, _Manifest | None] = {}
         for name in sorted(files_in(self.folder), key=lambda name: name.endswith(MANIFEST)):
-            if name != MANIFEST and self._lists(name, nested):
+            held = name.endswith(".lock") and _is_held(self.folder / name)
+            if name != MANIFEST and not held and self._lists(name, nested):
                 (self.folder / name).unlink(missing_ok=True)
         for place, _, _ in os.walk(self.folder, topdown=False):
             if Path(place) != self.folder:
                 with contextlib.suppress(OSError):  # not empty
                     os.rmdir(place)
         (self.folder / MANIFEST).unlink(missing_ok=True)
+
+
+def _is_held(lock: Path) -> bool:
+    """Whether a process holds a lock file."""
+    with contextlib.suppress(OSError), lock.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return True
+    return False
 
 
 def _entry(line: bytes) -> dict[str, Any]:

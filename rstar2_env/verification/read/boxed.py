@@ -17,8 +17,10 @@ _INNER_BOX = re.compile(r"\s*\\(?:boxed|fbox)\s*\{")
 _WORDS = re.compile(r"[^\W\d_]+|[=<>]")
 _COMMANDS = re.compile(r"\\[a-zA-Z]+")
 _STOP = re.compile(r"[.!?。！？](?=\s|$|[^\x00-\x7f])|\n\s*\n")
-_CLAUSE = re.compile(r"[.,;:!?。，；：\n]")
-_NEGATION = re.compile(r"\b(?:not|never|cannot|neither|nor)\b|n['’]t\b", re.IGNORECASE)
+_NEGATION = re.compile(
+    r"(?:\b(?:not|never|cannot\s+be|neither|nor)|n['’]t)\s+(?:be\s+|equal\s+(?:to\s+)?)?[\s$=(\\]*\Z", re.IGNORECASE
+)
+"""A negation of the box right after it; a negation elsewhere in the sentence ("who do not play is") denies nothing."""
 _SCALE_AFTER = re.compile(
     r"[\s$]*(?:\\text\s*\{\s*)?(\\?%|percent(?:age)?\b|pct\b|"
     rf"(?:{'|'.join(sorted(SCALES, key=len, reverse=True))})(?![^\W\d_]))",
@@ -26,7 +28,7 @@ _SCALE_AFTER = re.compile(
 )
 _PART = re.compile(r"\bfor\s+part\s+\(?[a-z]\b")
 _MAX_WORDS_BETWEEN = 2
-_MAX_CLAUSE_CHARS = 200
+_MAX_NEGATION_CHARS = 60
 """Length of the text before a box in which a negation is looked for, in characters."""
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 
@@ -84,7 +86,7 @@ def boxed_answer(text: str) -> str | None:
             break
         kept.insert(0, span)
     start, end = kept[0][0], kept[-1][1]
-    if _NEGATION.search(_CLAUSE.split(text[max(0, start - _MAX_CLAUSE_CHARS) : start])[-1]):
+    if _NEGATION.search(text[max(0, start - _MAX_NEGATION_CHARS) : start]):
         return None
     contents = list(dict.fromkeys(strip_dollars(content) for _, _, content in kept))
     return ", ".join(contents) + scale_after(text, contents[-1], end)

@@ -119,7 +119,7 @@ _UNDERSCORED = re.compile(r"(?<![\w.])\d{1,3}(?:_\d{3})+(?!\w)")
 _TIMES_TEN = re.compile(r"(?<=\d)\s*[xX]\s*(?=10\s*\^)")
 _LETTER_DEGREE = re.compile(r"(?<=\d)\s*\^\s*(?:\{\s*)?(?:\\(?:text|mathrm)\s*\{\s*o\s*\}|o(?![a-zA-Z]))(?:\s*\})?")
 _IN_BASE = re.compile(
-    r"(?<=[\dA-F])\s*(?:\\text\s*\{)?\s*(?P<open>\()?\s*(?:in\s+)?base[\s-]+(?P<base>\d{1,2}|[a-z]{3,8})\s*(?(open)\))\s*\}?(?!\w)"
+    r"(?<=[\dA-F])\s*(?:\\text\s*\{\s*)?(?P<open>\(\s*)?(?:in\s+)?base[\s-]+(?P<base>\d{1,2}|[a-z]{3,8})\s*(?(open)\))\s*\}?(?!\w)"
 )
 _PREFIXED = re.compile(r"(?<!\w)0(?:b(?P<two>[01]+)|o(?P<eight>[0-7]+)|x(?P<sixteen>[\dA-Fa-f]+))(?!\w)")
 _CODE_FRACTION = re.compile(r"(?<!\w)Fraction\(\s*(-?\d+)\s*,\s*(\d+)\s*\)")

@@ -22,7 +22,7 @@ MAX_BARE_CHARS = 2000
 _SPECIAL = re.compile(r"<\|[^|<>]{1,40}\|>.*\Z", re.DOTALL)
 _TOOL_TEXT = re.compile(
     r"<(tool_call|tool_response)>.*?(?:</\1>|\Z)"
-    r"|^[ \t]*(`{3,})[ \t]*(?:python3?|py|output)\b.*?(?:^[ \t]*\2[ \t]*$|\Z)",
+    r"|^[ \t]*(`{3,})[ \t]*(?:python3?|py|output)\b(?:.*?\2`*|(?:(?!\\boxed).)*\Z)",
     re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
 _THINKING = re.compile(r"\A.*</think>", re.DOTALL)

@@ -102,11 +102,11 @@ def _table() -> dict[str, tuple[Fraction, str]]:
     add("¥", 1, "¥")
     add("₹ rs rupee inr", 1, "INR")
     add("ruble rouble rub", 1, "RUB")
-    add("franc frank franken chf", 1, "CHF")
+    add("franc franken chf", 1, "CHF")
     add("peso", 1, "MXN")
-    add("real reais brl", 1, "BRL")
+    add("reais brl", 1, "BRL")
     add("krona kronor sek", 1, "SEK")
-    add("won krw", 1, "KRW")
+    add("krw", 1, "KRW")
     add("lira liras", 1, "TRY")
     add("baht บาท", 1, "THB")
     add("taka টাকা", 1, "BDT")
@@ -119,7 +119,7 @@ def _table() -> dict[str, tuple[Fraction, str]]:
     for name, (factor, base) in list(units.items()):
         for symbol, word, size in _PREFIXES:
             prefix = symbol if name in _PREFIXED_SYMBOLS else word if name in _PREFIXED_NAMES else ""
-            if prefix:
+            if prefix and prefix + name not in _NO_UNITS:
                 units.setdefault(prefix + name, (factor * size, base))
     return units
 
@@ -142,6 +142,8 @@ _PREFIXED_NAMES = word_set(
     kelvin mole electronvolt bit byte"""
 )
 """Units that take the symbols and the names of SI prefixes."""
+_NO_UNITS = frozenset({"us", "pm"})
+"""Words that are not read as the microsecond and the picometer."""
 
 
 _UNITS = _table()

@@ -84,6 +84,7 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions) -> Path:
     state.wait_for_everyone()  # until every process has read the folder
     if state.is_main_process:
         begin_folder(folder, "sft", resume=checkpoint is not None)
+        list_files(folder, folders={"runs": None})  # TensorBoard's
     with progress("cold start", show=options.progress and state.is_main_process):
         with progress("loading the model"):
             model, tokenizer = load_policy(policy, folder, seed=options.seed, dropout=True)

@@ -88,6 +88,10 @@ def test_boxes_that_only_and_joins_may_be_one_list() -> None:
         (r"It is not \boxed{7}", None),
         (r"It isn't \boxed{7}", None),
         (r"That is not hard: \boxed{7}", "7"),
+        (r"The number of students who do not play is \boxed{7}", "7"),
+        (r"It is not hard to see that $x = \boxed{3}$", "3"),
+        (r"It cannot be $\boxed{3}$", None),
+        (r"The answer is not equal to \boxed{3}", None),
         ("7", None),
     ],
 )
@@ -104,6 +108,8 @@ def test_results_of_tools_and_programs_are_not_read() -> None:
     ):
         assert not verify_response("7", text).correct
     assert verify_response("7", "```output\n8\n```\nThe answer is 7").correct
+    assert verify_response("7", "```python\nprint(1)```\nSo it is \\boxed{7}").correct
+    assert verify_response("7", "```python\nprint(1)\nSo it is \\boxed{7}").correct
 
 
 def test_a_gold_may_box_its_parts() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from transformers import PrinterCallback
 
-from rstar2_env.core.files.outputs import begin_folder
+from rstar2_env.core.files.outputs import begin_folder, list_files
 from rstar2_env.core.progress import progress
 from rstar2_env.core.run_folder import RunWriter
 from rstar2_env.rewards.judges import make_reward_judge
@@ -142,6 +142,7 @@ def load(setup: RunSetup) -> LoadedPolicy:
     setup.ranks.wait()  # until every process has read the folder
     if not setup.ranks.rank:
         begin_folder(setup.folder, "training", resume=setup.checkpoint is not None)
+        list_files(setup.folder, folders={"runs": None})  # TensorBoard's
     with progress("loading the model"):
         model, tokenizer = load_policy(config.model, setup.folder, seed=config.run.seed, waits=setup.waits)
     copy = stale_copy(config, setup.parts.rollout, model, dtype_of(config.model), divided=setup.divided)

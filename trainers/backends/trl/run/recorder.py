@@ -111,6 +111,7 @@ class RunRecorder:
     def finish(self, event: str, verdict: RunVerdict | None = None, **more: str) -> None:
         """Write the verdict, the event that ends the run, and the model cards."""
         if verdict is not None and self._first:
+            list_files(self._setup.folder, VERDICT_FILE)
             write_json(self._setup.folder / VERDICT_FILE, jsonable(verdict.record()))
         self.event(event, **more)
         if self._first:
