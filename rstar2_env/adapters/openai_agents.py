@@ -23,6 +23,9 @@ try:
     from openai import AsyncOpenAI
 
     import agents as sdk
+
+    if not hasattr(sdk, "Runner"):  # the agents of this repository, next to an editable installation
+        raise ImportError("the module 'agents' does not belong to the OpenAI Agents SDK")
 except ImportError as error:
     raise MissingExtraError("openai-agents", "The adapter 'openai_agents'") from error
 

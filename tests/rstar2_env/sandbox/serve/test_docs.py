@@ -32,7 +32,7 @@ def test_the_bounds_are_those_by_default() -> None:
     most = ServeOptions().max_limits
     said = dict(re.findall(r"--max-([a-z]+) (\d+)", SECTION))
     assert said == {
-        "wall": f"{most.wall_s:g}",
+        "timeout": f"{most.wall_s:g}",
         "memory": str(most.memory_mb),
         "processes": str(most.processes),
         "output": str(most.output_bytes),
