@@ -129,12 +129,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in set(left_out)]
     results = Path(os.environ.get("RSTAR2_TEST_RESULTS", _ROOT / "build" / "tests"))
     seconds = {**_seconds_in(RECORDED), **_seconds_in(results / DURATIONS)}
-    items.sort(
-        key=lambda item: (
-            not (item.get_closest_marker("served") or item.get_closest_marker("alone")),
-            -seconds.get(item.nodeid.partition("::")[0], 0.0),
-        )
-    )
+
+    def place(item: pytest.Item) -> tuple[bool, float]:
+        # Tests that share a server keep their order: some leave other weights in it, and those come last.
+        early = bool(item.get_closest_marker("served") or item.get_closest_marker("alone"))
+        return not early, 0.0 if early else -seconds.get(item.nodeid.partition("::")[0], 0.0)
+
+    items.sort(key=place)
     if hasattr(config, "workerinput"):
         shared = Path(config.workerinput[_NAME])
         own = shared.with_suffix(f".{os.getpid()}")

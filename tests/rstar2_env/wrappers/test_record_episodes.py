@@ -57,7 +57,7 @@ def test_many_episodes_read_back(tmp_path):
 
 def test_a_file_that_exists_is_neither_lost_nor_mixed_up_by_accident(path):
     play(RecordEpisodes(make(), path), 1)
-    with pytest.raises(ConfigurationError, match="resume=True"):
+    with pytest.raises(ConfigurationError, match="overwrite="):
         RecordEpisodes(make(), path)
     assert RecordEpisodes(make(), path, overwrite=True).count == 0
 
