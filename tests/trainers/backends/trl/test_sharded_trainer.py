@@ -325,10 +325,10 @@ def assert_begun_with(state: dict[str, Tensor], checkpoint: Path) -> None:
 def test_two_processes_begin_with_the_optimizer_of_one_bit_by_bit(name: str, folder: Path, tiny_model: Path) -> None:
     lines, weights, _, state, *_ = told(folder, name)
     assert_begun_with(state, folder / ONE / f"checkpoint-{STOPPED}")
-    # The weights and the schedule are the new run's own: the first step of its warm-up has no learning rate.
+    # The weights and the schedule are the new run's own: one step with the first learning rate of its warm-up.
     given = dict(AutoModelForCausalLM.from_pretrained(tiny_model).named_parameters())
     assert apart(weights[0], {key: given[key].detach() for key in weights[0]}) == 0
-    assert [line["learning_rate"] for line in lines] == [0.0]
+    assert [line["learning_rate"] for line in lines] == pytest.approx([ADAM["learning_rate"] / ADAM["warmup_steps"]])
 
 
 @pytest.mark.parametrize("name", ["fsdp2-saved", "zero2-saved", "zero3-saved"])
@@ -356,8 +356,8 @@ def test_a_checkpoint_of_two_processes_is_exported_without_them(
 ) -> None:
     _, weights, *_ = told(folder, name)
     checkpoint = f"checkpoint-{STOPPED}"
-    shutil.copytree(folder / name / checkpoint, tmp_path / "run" / checkpoint)
     RunWriter(tmp_path / "run", episodes=False).begin({"model": {"path": str(tiny_model)}})
+    shutil.copytree(folder / name / checkpoint, tmp_path / "run" / checkpoint)
     assert find_weights(tmp_path / "run", checkpoint).sharded
     out = export_model(tmp_path / "run", tmp_path / "out", which=checkpoint)
     loaded = dict(AutoModelForCausalLM.from_pretrained(out).named_parameters())

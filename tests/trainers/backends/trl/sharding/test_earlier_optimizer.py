@@ -91,11 +91,12 @@ def test_the_schedule_and_the_weights_are_the_new_runs_own(first: Any, tiny_mode
         tiny_model, tmp_path / "second", ROLLOUTS[:3], begin_from=checkpoint(tmp_path / "first"), **warm
     )
     assert_equal(began, state_of(first))
-    assert [line["learning_rate"] for line in followed.lines] == [0.0, 2e-3, 4e-3]
+    assert [line["learning_rate"] for line in followed.lines] == [2e-3, 4e-3, 4e-3]
     assert [group["weight_decay"] for group in trainer._optimizer().param_groups] == [0.3, 0.0]
-    # The first step has no learning rate, and leaves the weights that the run was given.
+    # The first step moves the weights that the run was given by about its learning rate.
     given = dict(row_trainer(tiny_model, tmp_path / "x", ROLLOUTS)[0].model.named_parameters())
-    assert all(torch.equal(followed.weights[0][name], value) for name, value in given.items())
+    moved = max(float((followed.weights[0][name] - value.detach()).abs().max()) for name, value in given.items())
+    assert 0 < moved < 1e-2
 
 
 def test_a_run_that_resumes_takes_its_own_checkpoint(first: Any, tmp_path: Path) -> None:
