@@ -25,7 +25,7 @@ TERMS: dict[str, tuple[list[str], list[Any]]] = {
     "cispo-sampled": (["cispo:high=0.1,anchor=sampled"], [BoundedWeight(high=0.1, anchor="sampled")]),
     "clip_cov": (["clip_cov:share=0.2,least=0.1,low=0.05,high=0.08"], [WithoutSome(0.2, 0.1, low=0.05, high=0.08)]),
     "dppo": (["dppo:low=1e-3,high=1e-3"], [NearInProbability("tv", 1e-3, 1e-3)]),
-    "dppo-kl": (["dppo:divergence=kl,low=1e-4,high=1e-4"], [NearInProbability("kl", 1e-4, 1e-4)]),
+    "dppo-kl": (["dppo:divergence=kl,low=2e-4,high=2e-4"], [NearInProbability("kl", 2e-4, 2e-4)]),
     "dro": (["dro:beta=0.5"], [Held(0.5)]),
     "fipo": (["fipo:half_life=2,high=0.08,low=0.05,safety=1.05"], [WithItsFuture(2, safety=1.05, low=0.05, high=0.08)]),
     "gmpo": (["gmpo:low=0.05,high=0.05"], [GeometricMean(0.05, 0.05)]),
