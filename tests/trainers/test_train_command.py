@@ -100,5 +100,5 @@ def lines(folder):
     ],
 )
 def test_a_share_is_held_out_of_a_file_alone(written, held_out):
-    assert _problems({"problems": written}, None, None, 0.1) == {"env": held_out}
-    assert _problems({}, written, None, 0.1) == {"env": {"problems": written, **held_out}}
+    assert _problems({"problems": written}, None, None, None) == {"env": held_out}
+    assert _problems({}, written, None, None) == {"env": {"problems": written, **held_out}}
