@@ -94,7 +94,7 @@ def lines(folder):
 @pytest.mark.parametrize(
     ("written", "held_out"),
     [
-        ("train.jsonl", {"holdout": 0.1}),
+        ("train.jsonl", {"holdout": 0.05}),
         ("arithmetic:level=2", {}),
         ('{"mix": [{"spec": "saturn:clauses=5"}, {"spec": "saturn:clauses=6"}]}', {}),
     ],
