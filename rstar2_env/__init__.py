@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rstar2_env.core.early_interrupt import end_on_interrupt
+from rstar2_env.core.command.early_interrupt import end_on_interrupt
 from rstar2_env.core.lazy_names import lazy_names
 from rstar2_env.core.version import __version__
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from rstar2_env.core.early_interrupt import raise_on_interrupt
+from rstar2_env.core.command.early_interrupt import raise_on_interrupt
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": (

@@ -19,10 +19,10 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from rstar2_env.cli._calls import read_call
+from rstar2_env.core.command.running_command import set_running_command
 from rstar2_env.core.errors import ConfigurationError, DiskFullError, Rstar2Error
 from rstar2_env.core.files.full_disk import is_disk_full
 from rstar2_env.core.options.bounds import check_count
-from rstar2_env.core.running_command import set_running_command
 
 _USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "UsageError")
 """The class of errors about arguments: click's, or that of the copy of click in newer versions of typer."""

@@ -28,7 +28,7 @@ def help_command(
     from rstar2_env.cli import COMMANDS, build
     from rstar2_env.cli._calls import RENAMED
     from rstar2_env.cli._tables import print_list
-    from rstar2_env.core.documents import pages, read_topic
+    from rstar2_env.core.command.documents import pages, read_topic
 
     words = topic or []
     if not words:

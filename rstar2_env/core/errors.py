@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 
 from gymnasium.error import ResetNeeded, UnregisteredEnv
 
-from rstar2_env.core.error_pages import raised_in, section_of
+from rstar2_env.core.command.error_pages import raised_in, section_of
 
 
 class Rstar2Error(Exception):

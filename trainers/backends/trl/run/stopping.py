@@ -24,7 +24,7 @@ from typing import Any
 
 from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from rstar2_env.core.running_command import running_command
+from rstar2_env.core.command.running_command import running_command
 
 from ....ranks import Ranks
 from ....record.checkpoints import newest_checkpoint, step_of

@@ -44,7 +44,7 @@ def read_topic(topic: str) -> str:
 
 def _folder() -> Path:
     """Return the folder of the pages: inside an installed package, and next to the package in a checkout."""
-    package = Path(__file__).resolve().parents[1]
+    package = Path(__file__).resolve().parents[2]
     return next((folder for folder in (package / "docs", package.parent / "docs") if folder.is_dir()), package / "docs")
 
 

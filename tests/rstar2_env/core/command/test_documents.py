@@ -7,9 +7,10 @@ import re
 import pytest
 from cli_runner import run
 
-from rstar2_env.core import documents, errors
-from rstar2_env.core.documents import pages, read_topic
-from rstar2_env.core.error_pages import _MODULES
+from rstar2_env.core import errors
+from rstar2_env.core.command import documents
+from rstar2_env.core.command.documents import pages, read_topic
+from rstar2_env.core.command.error_pages import _MODULES
 from rstar2_env.core.errors import UnknownNameError
 
 

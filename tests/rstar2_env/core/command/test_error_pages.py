@@ -10,7 +10,7 @@ import pytest
 from places import DOCS, ROOT
 
 from rstar2_env.core import errors
-from rstar2_env.core.error_pages import _SECTIONS, section_of
+from rstar2_env.core.command.error_pages import _SECTIONS, section_of
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError, Rstar2Error, UnknownEnvError
 
 PAGE = (DOCS / "troubleshooting.md").read_text("utf-8")
