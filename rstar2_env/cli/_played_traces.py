@@ -41,8 +41,8 @@ def by_playing(
     from rstar2_env.traces.selection import TraceSelection
 
     options = _player_options(options_of(set_, "env", "agent", "model", "engine"), **player)
-    given = {**playing, "shares": _shares(playing.pop("share", [])), "worked": playing.pop("worked_solutions", "none")}
-    given = {name: value for name, value in given.items() if name not in ("share", "worked_solutions")}
+    given = {name: value for name, value in playing.items() if name not in ("share", "worked_solutions")}
+    given |= {"shares": _shares(playing.get("share", [])), "worked": playing.get("worked_solutions", "none")}
     tries_names = {field.name for field in fields(TriesOptions)}
     tries = call_with_options("traces", TriesOptions, {name: given[name] for name in given if name in tries_names})
     selection = call_with_options(

@@ -117,7 +117,7 @@ class FencedDialect:
         """
         from rstar2_env.verification import last_boxed_answer
 
-        return last_boxed_answer(map(_own_text, turns))
+        return last_boxed_answer(map(_own_text, reversed(turns)))
 
     def answer_tags(self, turns: Sequence[str]) -> int:
         """Return the number of complete boxes outside Python and output fences."""

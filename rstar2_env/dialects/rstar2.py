@@ -99,7 +99,7 @@ class Rstar2Dialect:
             if ANSWER_CLOSE in turn and (blocks := _COMPLETE_ANSWER.findall(outside_calls(turn))):
                 return boxed_answer(blocks[-1])
         if self._boxed_anywhere:
-            return last_boxed_answer(map(outside_calls, turns))
+            return last_boxed_answer(map(outside_calls, reversed(turns)))
         return None
 
     def answer_tags(self, turns: Sequence[str]) -> int:

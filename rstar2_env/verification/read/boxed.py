@@ -106,10 +106,13 @@ def scale_after(text: str, content: str, end: int) -> str:
     return "" if scale.strip().lower() in content.lower() else scale
 
 
-def last_boxed_answer(turns: Iterable[str]) -> str | None:
-    """Return the answer of the last turn that has a box; ``None`` if no turn has one or that box is denied."""
-    boxed = [turn for turn in turns if last_boxed(turn) is not None]
-    return boxed_answer(boxed[-1]) if boxed else None
+def last_boxed_answer(newest_first: Iterable[str]) -> str | None:
+    """Return the answer of the last turn that has a box; ``None`` if no turn has one or that box is denied.
+
+    Args:
+        newest_first: The turns, the last one first; turns before the one with a box are not read.
+    """
+    return next((boxed_answer(turn) for turn in newest_first if last_boxed(turn) is not None), None)
 
 
 def gold_answer(text: str) -> str:

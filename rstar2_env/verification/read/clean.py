@@ -137,7 +137,7 @@ _COMMAND = re.compile(r"\\[a-zA-Z]+")
 _REPLACEMENT = dict(_REPLACED)
 _REASONS = names.word_set(
     """since because as other only unique final rejected reject extraneous invalid valid must cannot not be negative
-    positive satisfy satisfies satisfied reject discard discarded does do greater than less even odd prime real"""
+    positive satisfy satisfies satisfied discard discarded does do greater than less even odd prime real"""
 )
 """Words of remarks that give a reason."""
 

@@ -129,7 +129,7 @@ class TestGallery:
         assert first.end == "answered"
 
     def test_the_page_is_up_to_date(self):
-        # Made anew with: rstar2 list envs --markdown > docs/environments.md
+        # Regenerate it with: rstar2 list envs --markdown > docs/environments.md
         page = PAGE.read_text("utf-8")
         for made, there in zip(gallery().split("\n## "), page.split("\n## "), strict=True):
             assert made == there

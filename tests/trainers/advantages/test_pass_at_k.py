@@ -94,7 +94,7 @@ def test_a_group_without_others_has_no_gain(count):
     assert list(advantages("pass_at_k", plain(*[1.0] * count))[0]) == [0.0] * count
 
 
-def test_where_every_choice_has_the_same_best_nobody_gains():
+def test_no_episode_has_an_advantage_if_every_choice_has_the_same_best():
     """Six of seven are best, so that every two have the same best, up to rounding; the mean may be of any sign or 0."""
     exact = "pass_at_k:k=2,baseline=all,normalize=true,eps=0"
     for best, other in ((1e9 / 7, 0.0), (0.0, -1.0), (-1e9 / 7, -1e9)):

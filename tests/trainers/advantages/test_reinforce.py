@@ -1,4 +1,4 @@
-"""``reinforce``: the reward, or the reward less the mean of the batch; rounding is no difference."""
+"""``reinforce``: the reward, or the reward minus the mean of the batch; rounding errors do not count as differences."""
 
 import pytest
 from credit import advantages, plain

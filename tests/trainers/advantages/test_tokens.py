@@ -1,4 +1,5 @@
-"""Advantages of tokens: rewards of turns that add up, and normalization over tokens; rounding is no difference."""
+"""Advantages of tokens: rewards of turns that add up, and normalization over tokens; rounding
+errors do not count as differences."""
 
 import numpy as np
 import pytest
