@@ -1,7 +1,7 @@
 """Calls of ``rstar2`` as they are typed: the forms of a subcommand, and the names of earlier versions.
 
-Flags select a form of a subcommand, which is a command of its own: ``rstar2 export --env ID`` does not share its module,
-options and help with ``rstar2 export RUN``.
+Flags select a form of a subcommand, which is a command of its own: ``rstar2 export --env ID`` does not share its
+module, options and help with ``rstar2 export RUN``.
 """
 
 from __future__ import annotations
