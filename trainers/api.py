@@ -152,6 +152,20 @@ def by_full_name(layer: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def by_setting(written: Sequence[str] | None, layers: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, Any]]:
+    """Return the options of layers that ``--set`` gave by their full names, each with its argument and its value.
+
+    Args:
+        written: The arguments of ``--set``.
+        layers: The layer of each argument.
+    """
+    return {
+        option: (each, value)
+        for each, layer in zip(written or (), layers, strict=True)
+        for option, value in by_full_name(layer).items()
+    }
+
+
 def typed_value(name: str, value: Any) -> Any:
     """Return the value of an option with that full name, read from text if it is text.
 

@@ -116,6 +116,34 @@ def refuse_disagreement(
             )
 
 
+def check_flags(
+    ctx: typer.Context,
+    options: Mapping[str, Mapping[str, object]],
+    flags: Mapping[str, tuple[str, object]],
+) -> dict[str, object]:
+    """Reject flags that disagree with ``--set PART.NAME=VALUE``; return the values of the given flags by option.
+
+    Args:
+        ctx: The command that was called.
+        options: The options of each part, from ``options_of``.
+        flags: For each option (``"PART.NAME"``) that a flag of the command also gives: the flag's name in Python, and
+            the value, or ``None`` if the flag was omitted.
+
+    Raises:
+        ConfigurationError: An option has two values; the message names both.
+    """
+    from rstar2_env.core.options.declare import read_loosely
+
+    typed = {option: (name, value) for option, (name, value) in flags.items() if value is not None}
+    settings = {
+        f"{part}.{name}": (f"{part}.{name}={value}", value)
+        for part, of_part in options.items()
+        for name, value in of_part.items()
+    }
+    refuse_disagreement(ctx, typed, settings, lambda _, value: read_loosely(value))
+    return {option: value for option, (_, value) in typed.items()}
+
+
 def whole_numbers(text: str, flag: str) -> list[int]:
     """Parse whole numbers separated by commas; error messages name the option ``flag``."""
     try:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 
 def by_playing(
+    ctx: typer.Context,
     out: Path,
     *,
     problems: str | None,
@@ -34,13 +35,26 @@ def by_playing(
     from dataclasses import fields
 
     from rstar2_env.cli._interrupt import stopped_by_ctrl_c
-    from rstar2_env.cli._options import options_of, source_of
+    from rstar2_env.cli._options import check_flags, options_of, source_of
     from rstar2_env.core.options.declare import call_with_options
     from rstar2_env.core.progress import progress
     from rstar2_env.traces.playing import TriesOptions, play_traces
     from rstar2_env.traces.selection import TraceSelection
 
-    options = _player_options(options_of(set_, "env", "agent", "model", "engine"), **player)
+    by_part = options_of(set_, "env", "agent", "model", "engine")
+    of_flags: dict[str, tuple[str, object]] = {
+        "env.problems": ("problems", problems),
+        "env.split": ("split", split),
+        "model.temperature": ("temperature", player["temperature"]),
+        "model.max_episode_tokens": ("max_tokens", player["max_tokens"]),
+        "model.chat_template": ("chat_template", player["chat_template"]),
+        "agent.temperature": ("temperature", player["temperature"]),
+        "agent.max_tokens": ("max_tokens", player["max_tokens"]),
+        "agent.model": ("model", player["model"]),
+        "agent.base_url": ("endpoint", player["endpoint"]),
+    }
+    check_flags(ctx, by_part, of_flags)
+    options = _player_options(by_part, **player)
     given = {name: value for name, value in playing.items() if name not in ("share", "worked_solutions")}
     given |= {"shares": _shares(playing.get("share", [])), "worked": playing.get("worked_solutions", "none")}
     tries_names = {field.name for field in fields(TriesOptions)}

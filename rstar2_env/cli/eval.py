@@ -142,10 +142,9 @@ def eval_command(
     every figure.
     """
     from rstar2_env.cli._interrupt import stopped_by_ctrl_c
-    from rstar2_env.cli._options import options_of, refuse_disagreement, source_of, whole_numbers
+    from rstar2_env.cli._options import check_flags, options_of, source_of, whole_numbers
     from rstar2_env.core.files.config_file import SUFFIXES
     from rstar2_env.core.files.outputs import refuse_inputs
-    from rstar2_env.core.options.declare import read_loosely
     from rstar2_env.evaluation.suite import make_suite, read_suite, run_suite
 
     if resume and out is None:
@@ -158,15 +157,10 @@ def eval_command(
         "env.problems": ("problems", problems),
         "env.split": ("split", split),
     }
-    typed = {option: (flag, value) for option, (flag, value) in flags.items() if value is not None}
-    given = {
-        f"{part}.{name}": (f"{part}.{name}={value}", value)
-        for part in ("model", "env")
-        for name, value in options[part].items()
-    }
-    refuse_disagreement(ctx, typed, given, lambda _, value: read_loosely(value))
     options["model"] |= {
-        option.partition(".")[2]: value for option, (_, value) in typed.items() if option.startswith("model.")
+        option.partition(".")[2]: value
+        for option, value in check_flags(ctx, options, flags).items()
+        if option.startswith("model.")
     }
     if agent is not None and (model or engine or options["model"] or options["engine"]):
         raise typer.BadParameter("--agent plays without a model: omit --model, --engine and the model's options.")

@@ -12,6 +12,7 @@ from rstar2_env.cli._trainers import import_trainers
 
 
 def plan_command(
+    ctx: typer.Context,
     trainer: Annotated[
         str | None,
         typer.Argument(
@@ -55,7 +56,7 @@ def plan_command(
     """
     import json
 
-    from rstar2_env.cli._options import layers_of
+    from rstar2_env.cli._options import layers_of, refuse_disagreement
     from rstar2_env.core.errors import ConfigurationError
     from rstar2_env.core.options.declare import call_with_options, parse_options
 
@@ -67,11 +68,13 @@ def plan_command(
             "No model: give a name such as qwen3-14b, or a folder with a config.json.", option="model"
         )
     api = import_trainers("api")
+    settings = layers_of(set_)
+    refuse_disagreement(ctx, {"model.path": ("model", model)}, api.by_setting(set_, settings), api.typed_value)
     architecture = import_trainers("plan.architecture").architecture_of(model)
     device = import_trainers("plan.device").device_of(gpu)
     name, layers = api.layers_of(trainer or (None if config else "grpo_roc"), config)
     recipe, file_options = api.find_recipe(name)
-    options = recipe.configure(file_options, *layers, *layers_of(set_), {"model": model})
+    options = recipe.configure(file_options, *layers, *settings, {"model": model})
     assumed = parse_options(assume or ())
     assumptions = call_with_options("plan", import_trainers("plan.assumptions").Assumptions, assumed)
     workload = import_trainers("plan.workload").Workload.of(options)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 def play_command(
+    ctx: typer.Context,
     env_id: EnvId,
     problems: Annotated[
         str | None,
@@ -43,7 +44,7 @@ def play_command(
     """
     import contextlib
 
-    from rstar2_env.cli._options import options_of
+    from rstar2_env.cli._options import check_flags, options_of
     from rstar2_env.cli._screen import Screen
     from rstar2_env.cli._typist import GaveUpError, Typist
     from rstar2_env.core.files.json_lines import add_line, begin_lines, plain
@@ -52,10 +53,11 @@ def play_command(
     from rstar2_env.wrappers.make import make_env
     from rstar2_env.wrappers.registry import read_wrappers, recorded
 
-    options = options_of(set_, "env")["env"]
+    options = options_of(set_, "env")
+    check_flags(ctx, options, {"env.problems": ("problems", problems), "env.split": ("split", split)})
     if out is not None:
-        check_file(out, overwrite=overwrite, inputs=[problems, env_id])
-    env = make_env(env_id, wrappers=wrap or (), **options)
+        check_file(out, overwrite=overwrite, inputs=[problems, env_id], lines=True)
+    env = make_env(env_id, wrappers=wrap or (), **options["env"])
     with contextlib.ExitStack() as stack:
         stack.callback(env.close)
         source = _source(env, problems, split)
@@ -65,7 +67,7 @@ def play_command(
         file = None if out is None else stack.enter_context(begin_lines(out, ()))
         run = {
             "env": env_id,
-            "env_options": dict(options),
+            "env_options": options["env"],
             "wrappers": recorded(read_wrappers(wrap or ())),
             "agent": "human",
             "problems": source.name if source is not None else "",

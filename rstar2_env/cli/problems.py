@@ -88,7 +88,7 @@ def write(spec: _Spec, out: _Out, count: _Count = 1000, split: _Split = None, ov
     from rstar2_env.core.files.outputs import check_file
     from rstar2_env.problems.files.write import write_jsonl
 
-    check_file(out, overwrite=overwrite, inputs=spec)
+    check_file(out, overwrite=overwrite, inputs=spec, lines=True)
     written = write_jsonl(_first(source_of(spec, split, "train"), count), out, overwrite=overwrite)
     typer.echo(f"{written} problems written to {out}", err=True)
 
@@ -128,7 +128,7 @@ def decontaminate(
     from rstar2_env.problems.files.write import write_jsonl
 
     inputs = [problems, *against, *(more or ())]
-    check_file(out, overwrite=overwrite, inputs=inputs)
+    check_file(out, overwrite=overwrite, inputs=inputs, lines=True)
     if report is not None:
         check_file(report, option="report", overwrite=overwrite, inputs=[*inputs, str(out)])
     others = {spec: load_problems(spec, split=against_split) for spec in inputs[1:]}

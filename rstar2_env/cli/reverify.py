@@ -56,7 +56,7 @@ def reverify_command(
     source = None if problems is None else problems_of(setting, problems, split)
     found = Regrading()
     if out is not None:
-        check_file(out, overwrite=overwrite, inputs=[run, problems, stored.run.path])
+        check_file(out, overwrite=overwrite, inputs=[run, problems, stored.run.path], lines=True)
     with contextlib.ExitStack() as stack:
         report = stack.enter_context(progress("grading", show=True))
         file = None if out is None else stack.enter_context(begin_lines(out, ()))

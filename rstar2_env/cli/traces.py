@@ -17,6 +17,7 @@ _WORKED = "Worked solutions"
 
 
 def traces_command(
+    ctx: typer.Context,
     out: Annotated[Path, typer.Option("--out", "-o", help="Write one JSON line per trace.", dir_okay=False)],
     problems: Annotated[
         str | None,
@@ -256,17 +257,18 @@ def traces_command(
             )
         from rstar2_env.cli._played_traces import by_playing
 
-        by_playing(out, player=player, playing=playing, worked=worked, **common)
+        by_playing(ctx, out, player=player, playing=playing, worked=worked, **common)
     else:
         for name in (*playing, *(name for name, value in player.items() if value is not None)):
             raise typer.BadParameter(
                 f"--{name.replace('_', '-')} applies only if a model or an agent plays: add --model, --endpoint or "
                 "--agent."
             )
-        _from_worked_solutions(out, worked=worked, **common)
+        _from_worked_solutions(ctx, out, worked=worked, **common)
 
 
 def _from_worked_solutions(
+    ctx: typer.Context,
     out: Path,
     *,
     problems: str | None,
@@ -291,7 +293,7 @@ def _from_worked_solutions(
     from gymnasium import Env
 
     from rstar2_env.cli._interrupt import stopped_by_ctrl_c
-    from rstar2_env.cli._options import options_of, source_of
+    from rstar2_env.cli._options import check_flags, options_of, source_of
     from rstar2_env.cli._tables import print_figures
     from rstar2_env.core.errors import ConfigurationError
     from rstar2_env.core.progress import progress
@@ -314,7 +316,9 @@ def _from_worked_solutions(
             "and keep the episodes that earn the reward: add --model PATH, or --endpoint URL for a served model: "
             f"rstar2 traces --problems {problems} --out {out} --model PATH."
         )
-    env_options = typed_env_options(env, options_of(set_, "env")["env"])
+    given = options_of(set_, "env")
+    check_flags(ctx, given, {"env.problems": ("problems", problems), "env.split": ("split", split)})
+    env_options = typed_env_options(env, given["env"])
     wrappers = read_wrappers(wrap or ())
     total = episodes or (len(source) if isinstance(source, FiniteSource) else None)
     options: dict[str, Any] = {

@@ -156,12 +156,7 @@ def train_command(
     absent: tuple[Any, ...] = (None, (), [])
     flags = {_FLAGS[flag]: (flag, value) for flag, value in given.items() if value not in absent and value is not False}
     settings = layers_of(set_)
-    by_setting = {
-        option: (each, value)
-        for each, layer in zip(set_ or (), settings, strict=True)
-        for option, value in api.by_full_name(layer).items()
-    }
-    refuse_disagreement(ctx, flags, by_setting, api.typed_value)
+    refuse_disagreement(ctx, flags, api.by_setting(set_, settings), api.typed_value)
     name, layers = api.layers_of(name, config)
     layers = [{"output_dir": str(api.default_folder(name))}, *layers, *settings]
     for option, (_, value) in flags.items():

@@ -20,6 +20,7 @@ _LISTED = 20
 
 
 def validate_command(
+    ctx: typer.Context,
     env_id: EnvId,
     level: Annotated[
         int | None,
@@ -81,7 +82,7 @@ def validate_command(
     import json
 
     from rstar2_env.cli._interrupt import stopped_by_ctrl_c
-    from rstar2_env.cli._options import options_of, source_of
+    from rstar2_env.cli._options import check_flags, options_of, source_of
     from rstar2_env.core.errors import ConfigurationError
     from rstar2_env.core.files.outputs import check_file, replacing
     from rstar2_env.core.progress import progress
@@ -90,6 +91,8 @@ def validate_command(
 
     if report_file is not None:
         check_file(report_file, option="report_file", overwrite=overwrite, inputs=[env_id, problems])
+    given = options_of(set_, "env", *(() if level is None else ("bounds",)))
+    check_flags(ctx, given, {"env.problems": ("problems", problems), "env.split": ("split", split)})
     options: dict[str, Any] = {
         "problems": None if problems is None else source_of(problems, split, "train"),
         "split": split or "train",
@@ -97,17 +100,17 @@ def validate_command(
         "seed": seed,
         "contract": contract,
         "wrappers": wrap or (),
+        "env_options": given["env"],
     }
     found: Validation | Report
     if level is None:
         if check or report_file is not None:
             raise ConfigurationError("--check and --report need --level: add --level 1, 2, 3 or 4.")
-        options |= {"env_options": options_of(set_, "env")["env"], "workers": workers}
+        options |= {"workers": workers}
         with progress("checking", total=episodes, show=True) as report, stopped_by_ctrl_c("problems") as stop:
             found = validate(env_id, progress=report, stop=stop, **options)
     else:
-        given = options_of(set_, "env", "bounds")
-        options |= {"env_options": given["env"], "bounds": given["bounds"], "checks": check or ()}
+        options |= {"bounds": given["bounds"], "checks": check or ()}
         with progress("checking", show=True) as report, stopped_by_ctrl_c("checks") as stop:
             found = levels = validate(env_id, level=level, progress=report, stop=stop, **options)
         if report_file is not None:

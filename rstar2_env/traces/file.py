@@ -48,7 +48,7 @@ class TraceFile:
         self._run = plain(run)
         self._new = not self.path.exists()
         self._file: TextIO | None = None
-        check_file(self.path, resume=resume, overwrite=overwrite)
+        check_file(self.path, resume=resume, overwrite=overwrite, lines=True)
         self._kept = self._read() if resume and not self._new else []
         self.next = self.records[-1]["index"] + 1 if self.records else 0
 

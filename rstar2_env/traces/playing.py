@@ -197,7 +197,7 @@ def play_traces(
 
 
 def _check_files(path: Path, *, resume: bool, overwrite: bool) -> None:
-    check_file(path, resume=resume, overwrite=overwrite)
+    check_file(path, resume=resume, overwrite=overwrite, lines=True)
     check_out(episodes_file(path), resume=resume, overwrite=overwrite)
     if resume and path.exists() and not episodes_file(path).exists():
         raise ConfigurationError(

@@ -40,6 +40,10 @@ KINDS = {
 """Kinds of folders, and their names in messages."""
 
 Location: TypeAlias = str | os.PathLike[str]
+
+_LINES = ("", ".jsonl", ".ndjson")
+"""Suffixes of files of JSON lines."""
+
 _SHOWN = 3
 
 
@@ -155,6 +159,7 @@ def check_file(
     resume: bool | None = None,
     overwrite: bool = False,
     inputs: object = (),
+    lines: bool = False,
 ) -> None:
     """Reject a file that must not be written to; nothing is changed.
 
@@ -164,14 +169,20 @@ def check_file(
         resume: Whether an existing file is continued; ``None`` if its kind of content cannot be continued.
         overwrite: Whether an existing file is replaced.
         inputs: As for ``check_folder``.
+        lines: Whether the content is JSON lines, so that a suffix of another format (``.csv``) is a mistake.
 
     Raises:
-        ConfigurationError: The file exists and is not to be continued or replaced, is an input or not a regular file,
-            or its folder cannot be written.
+        ConfigurationError: The suffix names another format; the file exists and is not to be continued or replaced; the
+            file is an input or not a regular file; or its folder cannot be written.
     """
     at = Path(path)
     _check_writable(at.parent, option)
     _refuse_both(resume, overwrite)
+    if lines and at.suffix.lower() not in _LINES:
+        raise ConfigurationError(
+            f"{path} would hold JSON lines, not {at.suffix}: name the file {at.with_suffix('.jsonl').name}.",
+            option=option,
+        )
     if at.is_dir():
         raise ConfigurationError(f"{path} is a folder: give the name of a file.", option=option)
     if not os.path.lexists(at) or resume:

@@ -196,7 +196,7 @@ def check_out(path: str | os.PathLike[str], *, resume: bool, overwrite: bool, in
     """
     where = Path(path)
     if not where.is_dir() and where.suffix:
-        check_file(where, resume=resume, overwrite=overwrite, inputs=inputs)
+        check_file(where, resume=resume, overwrite=overwrite, inputs=inputs, lines=True)
         return
     check_folder(where, "evaluation", resume=resume, overwrite=overwrite, inputs=inputs)
     if (where / RUN_FILE).exists() and (kind := read_run(where).kind) != "evaluation":

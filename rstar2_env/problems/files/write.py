@@ -31,7 +31,7 @@ def write_jsonl(problems: Iterable[Problem], path: Path, *, overwrite: bool = Fa
     Raises:
         ConfigurationError: The file exists already, or cannot be written.
     """
-    check_file(path, overwrite=overwrite)
+    check_file(path, overwrite=overwrite, lines=True)
     count = 0
 
     def lines() -> Iterator[str]:
