@@ -7,8 +7,6 @@ publishers ship.
 
 from __future__ import annotations
 
-import re
-
 ROCM_INDEX = "7.2"
 """ROCm version of the torch wheels in README.md and the Makefile."""
 
@@ -23,6 +21,9 @@ VLLM = "0.31.0"
 
 VLLM_LEAST = "0.22"
 """Oldest vLLM that the engines support."""
+
+VLLM_BELOW = "0.33"
+"""First vLLM that was not tested; the extra ``vllm`` stops before it."""
 
 VLLM_IMAGE = f"vllm/vllm-openai-rocm:v{VLLM}"
 """vLLM's image for ROCm, with torch, RCCL and AITER."""
@@ -49,14 +50,3 @@ AITER_ARCHITECTURES = ("gfx942", "gfx950")
 
 FULL_MEMORY_GB = {"MI300X": 192, "MI325X": 256, "MI350X": 288, "MI355X": 288}
 """Memory of a whole accelerator, in GB of 10**9 bytes (AMD's data sheets); a partition reports less."""
-
-
-def at_least(version: str, least: str) -> bool:
-    """Whether a version such as ``"7.2.1"`` or ``"0.31.0+rocm721"`` is at least ``least``; false if it is invalid."""
-    found = _numbers(version)
-    return bool(found) and found >= _numbers(least)
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    matched = re.match(r"\d+(?:\.\d+)*", version)
-    return tuple(map(int, matched[0].split("."))) if matched else ()

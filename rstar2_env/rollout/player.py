@@ -24,7 +24,7 @@ from rstar2_env.core.manner import PLAIN, Manner
 from rstar2_env.core.options.declare import Count, Rule, checked
 from rstar2_env.core.progress import progress
 from rstar2_env.rollout.chat import ChatCodec
-from rstar2_env.rollout.engine import Engine, SamplingParams, Scores, TurnTimeoutError, most_after, open_episode
+from rstar2_env.rollout.engine import Engine, SamplingParams, Scores, most_after, open_episode
 from rstar2_env.rollout.env_pool import EnvFactory, EnvPool, LentEnv
 from rstar2_env.rollout.replay import Replay
 from rstar2_env.rollout.request import QUESTION, Budget, EpisodeRequest, RolloutError
@@ -301,8 +301,8 @@ class Player(Closing):
         except BranchError:
             raise
         except Exception as error:
-            late = isinstance(error, TurnTimeoutError) or (isinstance(error, TimeoutError) and clock.expired())
-            if not late:
+            if not (isinstance(error, TimeoutError) and clock.expired()):
+                # A turn that an engine gives up is the engine's fault: a cut episode would be trained as a failure.
                 episode.void("unavailable", traceback.format_exc())
             elif not episode.prompt_ids:
                 why = f"The environment's reset took more than Budget.wall_s={self.budget.wall_s} seconds."

@@ -44,6 +44,13 @@ def test_the_rocm_image_keeps_its_bases_torch_and_ends_by_asserting_it() -> None
     assert "assert version.hip" in text[text.rindex("pip install") :]
 
 
+def test_the_rocm_image_keeps_to_the_requirements_of_its_bases_vllm() -> None:
+    text = (ROOT / "docker" / "rocm" / "Dockerfile").read_text()
+    install = text[text.rindex("pip install") :].split("\n#")[0]
+    assert "--requirement /etc/rstar2-vllm.txt" in install, "pip heeds the requirements of what it installs"
+    assert "grep -i '^vllm==' /etc/rstar2-kept.txt > /etc/rstar2-vllm.txt" in text
+
+
 def test_what_an_image_needs_is_not_left_out_of_its_context() -> None:
     kept = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     linked = {path.resolve().name for path in (ROOT / "rstar2_env").iterdir() if path.is_symlink()}

@@ -122,6 +122,8 @@ def answer(model: Model, path: str, body: Any) -> tuple[int, Any]:
         return 200, {"results": [None]}
     if path == "/get_world_size":
         return 200, {"world_size": 1}
+    if path == "/version":
+        return 200, {"version": "0.31.0"}
     if path == "/weight_info":
         return 200, {"weight_version": model.version}
     if path == "/update_weight_version":

@@ -11,6 +11,8 @@ from rstar2_env.core.errors import ConfigurationError
 
 VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 """Variables that select the visible accelerators; ROCm builds read both, and vLLM requires them to be equal."""
+_BELOW = "ROCR_VISIBLE_DEVICES"
+"""Variable of the ROCm runtime, which hides devices below HIP: the other variables number the devices that are left."""
 _PART = re.compile(r"(\d+)(?:-(\d+))?")
 
 
@@ -52,26 +54,33 @@ class Devices:
 
         Args:
             outer: The environment variables of this process; if they hide devices, number 0 is the first visible
-                device.
+                device. Variables that are set are mapped once, and the result is written to all that a process reads.
 
         Raises:
-            ConfigurationError: A device is not among the visible devices.
+            ConfigurationError: A device is not among the visible devices, or two variables contradict each other.
         """
         if self.cores:
             threads = str(len(self))
             return {"OMP_NUM_THREADS": threads, "VLLM_CPU_OMP_THREADS_BIND": "nobind", **dict.fromkeys(VISIBLE, "")}
-        found = {}
-        for name in VISIBLE:
-            if name != VISIBLE[0] and name not in outer:
-                continue
-            shown = [each.strip() for each in outer.get(name, "").split(",") if each.strip()]
-            if shown and max(self.numbers) >= len(shown):
-                raise ConfigurationError(
-                    f"Device {max(self.numbers)} does not exist: {name}={outer[name]} shows {len(shown)} "
-                    "devices, counted from 0."
-                )
-            found[name] = ",".join(shown[number] if shown else str(number) for number in self.numbers)
-        return found
+        given = {name: shown for name in VISIBLE if (shown := _listed(outer, name))}
+        if len(set(map(tuple, given.values()))) > 1:
+            both = " and ".join(f"{name}={outer[name]}" for name in given)
+            raise ConfigurationError(f"{both} contradict each other: unset one of them.")
+        below = _listed(outer, _BELOW)
+        name, shown = next(iter(given.items()), (_BELOW, below))
+        if shown and max(self.numbers) >= len(shown):
+            raise ConfigurationError(
+                f"Device {max(self.numbers)} does not exist: {name}={outer[name]} shows {len(shown)} "
+                "devices, counted from 0."
+            )
+        # The runtime hides its devices first, so devices that only it selects are numbered from 0.
+        chosen = ",".join(shown[number] if given else str(number) for number in self.numbers)
+        amd = below or VISIBLE[1] in outer
+        return dict.fromkeys(VISIBLE if amd else VISIBLE[:1], chosen)
+
+
+def _listed(outer: Mapping[str, str], name: str) -> list[str]:
+    return [each.strip() for each in outer.get(name, "").split(",") if each.strip()]
 
 
 def read_devices(text: str, *, cores: bool = False) -> Devices:

@@ -32,8 +32,6 @@ from .cost import SERVERS
 IN_PROCESS = "vllm"
 """The engine that the servers replace."""
 _KEY = "VLLM_API_KEY"
-_TURN_S = 4 * 3600.0
-"""Default timeout of a turn in seconds, including the time in the server's queue."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +144,7 @@ class Serve(CheckedOptions):
         with _key(), Servers(running, self.wait_s, self.restarts, work.say).kept(all_lost):
             # A restart takes as long as the first start.
             waits = {"wait_s": self.wait_s, "patience_s": self.wait_s}
-            yield {"base_urls": [one.url for one in commands], "timeout_s": _TURN_S, **waits}
+            yield {"base_urls": [one.url for one in commands], **waits}
 
 
 def read_serve(written: Serve | str | int | None) -> Serve | None:

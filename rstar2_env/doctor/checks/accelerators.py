@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from rstar2_env.core.version import at_least
 from rstar2_env.doctor.machine import Gpu, MachineState, Torch
 from rstar2_env.doctor.results import DoctorResult, note, ok, problem, skipped, warning
-from rstar2_env.doctor.rocm_versions import ARCHITECTURES, FULL_MEMORY_GB, TORCH, TORCH_INDEX, VLLM_IMAGE, at_least
+from rstar2_env.doctor.rocm_versions import ARCHITECTURES, FULL_MEMORY_GB, TORCH, TORCH_INDEX, VLLM_IMAGE
 
 _WHOLE = 0.9
 """Share of a model's full memory below which an accelerator counts as a partition."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from rstar2_env.core.version import at_least
 from rstar2_env.doctor.machine import MachineState
 from rstar2_env.doctor.results import DoctorResult, note, ok, problem, skipped, warning
-from rstar2_env.doctor.rocm_versions import at_least
 
 _ALLOCATOR = ("PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 _WITHOUT_MSCCL = "7.13"

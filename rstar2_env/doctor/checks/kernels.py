@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rstar2_env.core.version import at_least
 from rstar2_env.doctor.machine import MachineState
 from rstar2_env.doctor.results import DoctorResult, note, ok, problem, skipped, warning
 from rstar2_env.doctor.rocm_versions import (
@@ -10,7 +11,6 @@ from rstar2_env.doctor.rocm_versions import (
     VLLM_WHEEL_GLIBC,
     VLLM_WHEEL_INDEX,
     VLLM_WHEEL_PYTHON,
-    at_least,
 )
 
 _WHEEL = (

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from rstar2_env.core.version import at_least
 from rstar2_env.doctor.machine import MachineState
 from rstar2_env.doctor.results import DoctorResult, note, skipped, warning
-from rstar2_env.doctor.rocm_versions import VLLM_LEAST, at_least
+from rstar2_env.doctor.rocm_versions import VLLM_LEAST
 
 
 def batch_invariance(machine: MachineState) -> DoctorResult:

@@ -48,6 +48,9 @@ from rstar2_env.rollout.engines.vllm_server_facts import (
 )
 from rstar2_env.rollout.engines.vllm_server_fleet import Fleet, Server, chain_of
 
+_REQUEST_S = 600.0
+"""Maximum seconds of a request other than a turn, such as a weight sync of one bucket."""
+
 
 class VllmServerEngine:
     """Generates with ``vllm serve``, on this machine or others.
@@ -68,7 +71,8 @@ class VllmServerEngine:
             address in the network of the first server.
         fleet: Addresses of all servers that get the same weights, if several engines share them.
         api_key_env: Environment variable that holds the servers' API key, if they require one.
-        timeout_s: Maximum time for one turn, in seconds.
+        timeout_s: Maximum time for one turn in seconds, including the time in the server's queue. A later turn ends its
+            episode as ``unavailable``. Other requests may take at most 600 seconds.
         retries: Further attempts if a server is lost or overloaded.
         wait_s: Seconds to wait at the start for servers that do not answer yet.
         patience_s: Seconds that requests and weight syncs wait later while no server answers. A server that comes back
@@ -91,7 +95,7 @@ class VllmServerEngine:
         group_address: str | None = None,
         fleet: Sequence[str] | None = None,
         api_key_env: str = "VLLM_API_KEY",
-        timeout_s: float = 600.0,
+        timeout_s: float = 4 * 3600.0,
         retries: int = 4,
         wait_s: float = 60.0,
         patience_s: float = 600.0,
@@ -109,10 +113,10 @@ class VllmServerEngine:
         self._run_id = uuid.uuid4().hex
         self._version: int = 0
         self._renewed = False
-        self._retries = retries
+        self._retries, self._turn_s = retries, timeout_s
         self._losses = 0
         self._http = HttpClient(
-            timeout_s=timeout_s,
+            timeout_s=min(timeout_s, _REQUEST_S),
             retries=retries,
             api_key=os.environ.get(api_key_env),
         )
@@ -126,7 +130,7 @@ class VllmServerEngine:
             None if weights_dir is None else Path(weights_dir).resolve(),
             bucket_bytes=bucket_mib << 20,
             address=group_address,
-            timeout_s=timeout_s,
+            timeout_s=min(timeout_s, _REQUEST_S),
         )
         self._transport = make_transport(transport, setting)
         try:
@@ -259,7 +263,9 @@ class VllmServerEngine:
             with waiting(f"the vLLM server {base}") as report:
                 while True:
                     try:
-                        return await find_facts(self._http, base, model, retries=0)
+                        facts = await find_facts(self._http, base, model, retries=0)
+                        await self._transport.check(base)
+                        return facts
                     except ServiceError as error:
                         if time.monotonic() >= until:
                             raise
@@ -332,7 +338,9 @@ class VllmServerEngine:
             server.in_flight += 1
             losses = server.losses
             try:
-                answer = await self._http.ask("POST", server.base, "/v1/completions", body, retries=0)
+                answer = await server.until_lost(
+                    self._http.ask("POST", server.base, "/v1/completions", body, timeout_s=self._turn_s, retries=0)
+                )
             except ServiceError as error:
                 if not error.cause:
                     raise

@@ -16,13 +16,15 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from rstar2_env.core.errors import ConfigurationError, ServiceError
 from rstar2_env.core.net.http import HttpClient
 from rstar2_env.rollout.engine import EngineStats
 from rstar2_env.rollout.engines.vllm_server_facts import ServerFacts, read_metrics, stats_of
 
+T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 _BLOCK = 64
@@ -35,6 +37,8 @@ _WATCH_S = 2.0
 """Seconds between two health checks: less than any ``vllm serve`` needs to start."""
 _FIRST_ASK_S, _SLOWEST_ASK_S = 0.1, 2.0
 _ANSWER_S = 10.0
+_HUNG_S = 600.0
+"""Seconds after which a server whose health checks are all late is lost."""
 
 
 @dataclass(slots=True, eq=False)
@@ -49,6 +53,7 @@ class Server:
         up: Whether it may get requests.
         why: The reason why it is not up.
         losses: Number of times that it was lost.
+        late_since: Time of the first of its late health checks; ``None`` if the last one was in time.
     """
 
     base: str
@@ -58,6 +63,31 @@ class Server:
     up: bool = True
     why: str = ""
     losses: int = 0
+    late_since: float | None = None
+    _asked: set[asyncio.Future[Any]] = field(default_factory=set)
+
+    async def until_lost(self, request: Awaitable[T]) -> T:
+        """Await a request to this server, and give it up when the server is lost.
+
+        Raises:
+            ServiceError: The server was lost.
+        """
+        losses, asked = self.losses, asyncio.ensure_future(request)
+        self._asked.add(asked)
+        try:
+            return await asked
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if self.losses == losses or (task is not None and task.cancelling()):
+                raise
+            raise ServiceError(f"The vLLM server {self.base} is lost: {self.why}", cause="lost") from error
+        finally:
+            self._asked.discard(asked)
+
+    def give_up(self) -> None:
+        """Give up all requests to this server."""
+        for asked in list(self._asked):
+            asked.cancel()
 
 
 class Fleet:
@@ -195,6 +225,7 @@ class Fleet:
         server.up = False
         server.losses += 1
         self.forget_prefixes(server)
+        server.give_up()
         _log.warning("The vLLM server %s is lost (%s); waiting for it to come back.", server.base, why)
         self._spawn(self._revive(server))
 
@@ -209,18 +240,23 @@ class Fleet:
                 break
             except (ServiceError, ConfigurationError) as error:
                 server.why = str(error)
-        server.up, server.resting_until = True, 0.0
+        server.up, server.resting_until, server.late_since = True, 0.0, None
         _log.warning("The vLLM server %s is back after %.1f s.", server.base, time.monotonic() - began)
         self._change.set()
 
     async def look_at(self, server: Server) -> None:
-        """Check the health of a server; if the check fails for a reason other than a timeout, the server is lost."""
+        """Check the health of a server, which is lost if the check fails, or if it was late for ten minutes."""
         try:
             await self._ping(server)
         except ServiceError as error:
-            # A slow server may be busy; its requests have their own timeouts.
-            if error.cause not in ("", "late"):
+            now = time.monotonic()
+            if error.cause == "late":
+                # A slow server may be busy.
+                server.late_since = now if server.late_since is None else server.late_since
+            if error.cause not in ("", "late") or now - (server.late_since or now) > _HUNG_S:
                 self.lost(server, str(error))
+        else:
+            server.late_since = None
 
     async def answers(self, server: Server) -> bool:
         """Return whether a server passes a health check in time, to detect a server that hangs after a late request."""

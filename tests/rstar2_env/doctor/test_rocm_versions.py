@@ -7,8 +7,8 @@ import re
 import pytest
 from places import DOCS, ROOT
 
+from rstar2_env.core.version import at_least
 from rstar2_env.doctor import rocm_versions as versions
-from rstar2_env.doctor.rocm_versions import at_least
 
 FILES = [
     *ROOT.glob("*.md"),
@@ -38,7 +38,8 @@ def named(pattern: str) -> set[tuple[str, str]]:
         ),
         (r"vllm-openai-rocm:v([0-9.]*\d)", versions.VLLM, {"docker/rocm/Dockerfile", "compose.yaml", "docs/rocm.md"}),
         (r"torch==([0-9.]*\d)", versions.TORCH, {"Makefile", "docker/cpu/Dockerfile", "docs/training.md"}),
-        (r"vllm>=([0-9.]*\d)\"", versions.VLLM_LEAST, {"pyproject.toml"}),
+        (r"\"vllm>=([0-9.]*\d),", versions.VLLM_LEAST, {"pyproject.toml"}),
+        (r"vllm(?:-cpu)?>=[0-9.]+,<([0-9.]*\d)", versions.VLLM_BELOW, {"pyproject.toml", "Makefile"}),
     ],
 )
 def test_every_file_names_the_same_version(pattern: str, version: str, files: set[str]) -> None:

@@ -242,9 +242,9 @@ class LateEngine(ScriptedEngine):
         return await super().generate(ids, params)
 
 
-def test_a_turn_that_took_longer_than_the_engine_allows_ends_its_episode_for_time() -> None:
+def test_a_turn_that_took_longer_than_the_engine_allows_makes_its_episode_unavailable_instead_of_cutting_it() -> None:
     engine = LateEngine(scripted(lambda text: "").codec, lambda text: "on")
-    with echo_player(engine) as player:
+    with echo_player(engine, max_failed=1.0) as player:
         (episode,) = player.play([EpisodeRequest(seed=1)])
-    assert (episode.end, episode.error, episode.available, episode.turns) == ("time", None, True, 1)
-    assert all(episode.mask), "what nobody answered is left out"
+    assert (episode.end, episode.available) == ("unavailable", False)
+    assert "no answer within 600 s" in str(episode.error)

@@ -40,6 +40,35 @@ def test_both_variables_agree_where_both_are_set() -> None:
     assert Devices((1,)).environment(outer) == {"CUDA_VISIBLE_DEVICES": "5", "HIP_VISIBLE_DEVICES": "5"}
 
 
+BOTH = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
+
+
+@pytest.mark.parametrize(
+    ("outer", "shown"),
+    [
+        ({"HIP_VISIBLE_DEVICES": "4,5"}, "5"),
+        ({"ROCR_VISIBLE_DEVICES": "4,5"}, "1"),
+        ({"ROCR_VISIBLE_DEVICES": "4,5,6", "HIP_VISIBLE_DEVICES": "0,2"}, "2"),
+        ({"ROCR_VISIBLE_DEVICES": "4,5,6", "CUDA_VISIBLE_DEVICES": "0,2"}, "2"),
+        ({"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": "4,5"}, "5"),
+    ],
+)
+def test_what_an_amd_machine_hides_is_mapped_once_and_written_to_both_variables(
+    outer: dict[str, str], shown: str
+) -> None:
+    assert Devices((1,)).environment(outer) == dict.fromkeys(BOTH, shown)
+
+
+def test_a_device_that_the_runtime_hides_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="ROCR_VISIBLE_DEVICES=0,1 shows 2"):
+        Devices((2,)).environment({"ROCR_VISIBLE_DEVICES": "0,1"})
+
+
+def test_variables_that_contradict_each_other_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match="CUDA_VISIBLE_DEVICES=0,1 and HIP_VISIBLE_DEVICES=4,5 contradict"):
+        Devices((1,)).environment({"CUDA_VISIBLE_DEVICES": "0,1", "HIP_VISIBLE_DEVICES": "4,5"})
+
+
 def test_a_device_that_is_hidden_from_this_process_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="Device 2 does not exist"):
         Devices((2,)).environment({"CUDA_VISIBLE_DEVICES": "0,1"})

@@ -1,8 +1,9 @@
 """``AdapterTransport``: sends only LoRA adapters, through a folder: megabytes instead of a merged model's gigabytes.
 
 Every version is a separately named adapter on the servers, so a request in flight ends with the weights that it began
-with. The servers hold the base model, and must be started with ``--enable-lora --max-lora-rank RANK`` and
-``VLLM_ALLOW_RUNTIME_LORA_UPDATING=1``. The newest adapter stays in the folder for servers that restart.
+with. The servers hold the base model, and must be started with ``--enable-lora --max-lora-rank RANK --max-loras 2`` and
+``VLLM_ALLOW_RUNTIME_LORA_UPDATING=1``. The newest adapter stays in the folder for servers that restart, and the one
+before it for requests in flight: a server with room for one adapter drops it for the newest one, and reads it again.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from rstar2_env.rollout.engines.transports.servers import EngineServers
 from rstar2_env.rollout.engines.transports.settings import TransportSettings
 from rstar2_env.rollout.engines.transports.stored_weights import StoredWeights
 from rstar2_env.rollout.engines.vllm_server_fleet import Server
+
+_FLAGS = "--enable-lora --max-lora-rank RANK --max-loras 2"
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,25 @@ class AdapterTransport(Transport):
                 "transport='adapter' needs weights_dir=, a folder that the servers see under the same path."
             )
         super().__init__(setting)
-        self._kept: StoredWeights = StoredWeights(setting, setting.folder, self.takes)
+        self._kept: StoredWeights = StoredWeights(setting, setting.folder, self.takes, previous=True)
         self._loaded: list[str] = []
+
+    async def check(self, base: str) -> None:
+        """See ``Transport``: the server has room for two adapters, if it reports its options (development mode).
+
+        Raises:
+            ConfigurationError: It has room for one adapter, or does not accept adapters.
+        """
+        try:
+            found = await self._setting.http.ask("GET", base, "/server_info?config_format=json", retries=0)
+            lora = found["vllm_config"]["lora_config"]
+        except (ServiceError, KeyError, TypeError):
+            return  # the server does not report its options
+        if lora is None or int(lora.get("max_loras") or 1) < 2:
+            raise ConfigurationError(
+                f"transport='adapter' needs two adapters at once on {base}, the newest and the one that requests in "
+                f"flight use: start the server with {_FLAGS}."
+            )
 
     def send(self, version: int, weights: Any, servers: EngineServers) -> None:
         """See ``Transport``.
@@ -113,7 +133,7 @@ class AdapterTransport(Transport):
 def _refused(error: ServiceError) -> Exception:
     if "404" in str(error):
         return ConfigurationError(
-            "A server does not accept adapters: start it with --enable-lora --max-lora-rank RANK and "
+            f"A server does not accept adapters: start it with {_FLAGS} and "
             f"VLLM_ALLOW_RUNTIME_LORA_UPDATING=1, or choose transport='folder'. {error}"
         )
     return error

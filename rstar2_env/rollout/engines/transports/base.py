@@ -29,6 +29,18 @@ class Transport(ABC):
         self._setting = setting
         self._kept = None if setting.folder is None else StoredWeights(setting, setting.folder, self.takes)
 
+    async def check(self, base: str) -> None:
+        """Check at the start that a server supports this transport; called in the loop of the servers' client.
+
+        Args:
+            base: The server's address.
+
+        Raises:
+            ConfigurationError: The server does not support it.
+            ServiceError: The server does not answer.
+        """
+        return
+
     @abstractmethod
     def send(self, version: int, weights: Any, servers: EngineServers) -> None:
         """Send weights to all servers at once; called in the trainer's thread.

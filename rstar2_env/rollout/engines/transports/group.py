@@ -23,11 +23,12 @@ from urllib.parse import urlsplit
 import torch
 from torch import Tensor
 
-from rstar2_env.core.errors import ServiceError
+from rstar2_env.core.errors import ConfigurationError, ServiceError
+from rstar2_env.core.version import at_least
 from rstar2_env.rollout.engines.transports.base import Transport
 from rstar2_env.rollout.engines.transports.buckets import Bucket, buckets
 from rstar2_env.rollout.engines.transports.gloo import GlooGroup, own_address
-from rstar2_env.rollout.engines.transports.nccl import NcclGroup
+from rstar2_env.rollout.engines.transports.nccl import LEAST_VLLM, NcclGroup
 from rstar2_env.rollout.engines.transports.servers import EngineServers
 from rstar2_env.rollout.engines.transports.settings import TransportSettings
 from rstar2_env.rollout.engines.vllm_server_fleet import Server
@@ -50,6 +51,35 @@ class GroupTransport(Transport):
         self._members: list[tuple[str, int]] = []
         self._sent: int | None = None
         self._cut = False
+
+    async def check(self, base: str) -> None:
+        """See ``Transport``: the server's vLLM is new enough, and in development mode.
+
+        Raises:
+            ConfigurationError: It is not; the message has its version.
+            ServiceError: The server does not answer.
+        """
+        found = await self._ask_or_none(base, "/version")
+        version = str(found.get("version", "")) if isinstance(found, Mapping) else ""
+        if not at_least(version, LEAST_VLLM):
+            raise ConfigurationError(
+                f"transport='group' needs vLLM {LEAST_VLLM} or newer on every server, but {base} reports "
+                f"{f'version {version}' if version else 'no version'}: update it, or choose transport='folder'."
+            )
+        if await self._ask_or_none(base, "/weight_info") is None:
+            raise ConfigurationError(
+                f"{base} (vLLM {version}) has no route /weight_info, which transport='group' needs: start it with "
+                'VLLM_SERVER_DEV_MODE=1 and --weight-transfer-config \'{"backend": "nccl"}\'.'
+            )
+
+    async def _ask_or_none(self, base: str, path: str) -> Any:
+        """Return the answer to a GET request; ``None`` if the server does not have the route."""
+        try:
+            return await self._setting.http.ask("GET", base, path, retries=0)
+        except ServiceError as error:
+            if error.cause:
+                raise
+            return None
 
     def send(self, version: int, weights: Any, servers: EngineServers) -> None:
         """See ``Transport``."""

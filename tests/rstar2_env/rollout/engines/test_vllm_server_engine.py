@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -12,11 +13,13 @@ from typing import Any
 import pytest
 import torch
 from flaky_server import Answer, Asked, FlakyServer, flaky
+from peft import LoraConfig
 from safetensors.torch import load_file
 
 from rstar2_env.core.errors import ConfigurationError, ServiceError
 from rstar2_env.rollout import Engine, Generation, SamplingParams, Scheduler, VllmServerEngine
 from rstar2_env.rollout.engines.registry import make_engine
+from rstar2_env.rollout.engines.transports.adapter import Adapter
 
 pytest.importorskip("httpx", reason="servers need the extra 'remote'")
 
@@ -32,6 +35,7 @@ class Server:
         trouble: What to answer instead, for so many generations.
         held: Generations wait for it.
         extended: Whether the workers have our extension, in development mode.
+        routes: Answers to further paths.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -40,11 +44,14 @@ class Server:
         self.held = threading.Event()
         self.held.set()
         self.loaded: list[dict[str, torch.Tensor]] = []
+        self.routes: dict[str, Answer] = {}
         for name, value in options.items():
             setattr(self, name, value)
         self.http: FlakyServer
 
     def __call__(self, asked: Asked, number: int) -> Answer:
+        if asked.path in self.routes:
+            return self.routes[asked.path]
         if asked.path == "/v1/models":
             return 200, {"data": [{"id": self.model, "max_model_len": 512}]}
         if asked.path == "/metrics":
@@ -227,6 +234,56 @@ def test_weights_go_through_the_folder_to_every_server_and_leave_nothing_behind(
     assert [folder.name.rpartition("-")[2] for folder in tmp_path.iterdir()] == ["6"], "the newest alone is kept"
     engine.close()
     assert list(tmp_path.iterdir()) == []
+
+
+MISSING = 404, {"detail": "Not Found"}
+
+
+@pytest.mark.parametrize(
+    ("routes", "said"),
+    [
+        ({"/version": (200, {"version": "0.27.1"})}, r"0\.31 or newer on every server.*version 0\.27\.1"),
+        ({"/version": MISSING}, "no version"),
+        ({"/version": (200, {"version": "0.31.0+rocm721"}), "/weight_info": MISSING}, "VLLM_SERVER_DEV_MODE=1"),
+    ],
+)
+def test_a_server_that_does_not_support_the_group_is_refused_at_the_start(
+    serve: Serve, routes: dict[str, Answer], said: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        serve(Server(routes=routes), transport="group")
+
+
+def test_a_server_that_supports_the_group_is_accepted(serve: Serve) -> None:
+    routes = {"/version": (200, {"version": "0.32.0"}), "/weight_info": (200, {"weight_version": "default"})}
+    assert serve(Server(routes=routes), transport="group").takes == "weights"
+
+
+INFO = "/server_info?config_format=json"
+
+
+@pytest.mark.parametrize("lora", [None, {"max_loras": 1}])
+def test_a_server_without_room_for_two_adapters_is_refused_at_the_start(
+    serve: Serve, tmp_path: Path, lora: dict[str, int] | None
+) -> None:
+    routes = {INFO: (200, {"vllm_config": {"lora_config": lora}})}
+    with pytest.raises(ConfigurationError, match="--max-loras 2"):
+        serve(Server(routes=routes), transport="adapter", weights_dir=tmp_path)
+
+
+def test_the_adapter_of_requests_in_flight_is_kept_beside_the_newest(serve: Serve, tmp_path: Path) -> None:
+    loading = ("/v1/load_lora_adapter", "/v1/unload_lora_adapter")
+    routes = {INFO: (200, {"vllm_config": {"lora_config": {"max_loras": 2}}}), **dict.fromkeys(loading, (200, "done"))}
+    engine = serve(Server(routes=routes), transport="adapter", weights_dir=tmp_path)
+    for version in (1, 2, 3):
+        engine.update_weights(version, Adapter(LoraConfig(r=2), [("w", torch.ones(2))]))
+    assert sorted(folder.name.rpartition("-")[2] for folder in tmp_path.iterdir()) == ["2", "3"]
+    engine.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_turn_may_wait_hours_in_a_busy_server(serve: Serve) -> None:
+    assert inspect.signature(VllmServerEngine).parameters["timeout_s"].default >= 4 * 3600
 
 
 def test_prefixes_of_other_weights_are_kept_apart(serve: Serve) -> None:

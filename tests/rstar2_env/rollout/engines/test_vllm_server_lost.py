@@ -353,6 +353,31 @@ def test_what_a_killed_run_left_is_cleared_away(serve: Serve, tmp_path: Path) ->
     assert (tmp_path / "rstar2-weights-of-another-9").exists()
 
 
+def test_requests_to_a_server_that_hangs_go_to_another_one_long_before_their_limit(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vllm_server_fleet, "_ANSWER_S", 0.5)
+    monkeypatch.setattr(vllm_server_fleet, "_HUNG_S", 0.5)
+    gate = threading.Event()
+
+    class Hung(Server):
+        hung = False
+
+        def __call__(self, asked: Asked, number: int) -> Answer:
+            if self.hung:
+                gate.wait(120)
+            return super().__call__(asked, number)
+
+    hung, other = Hung(), Server()
+    engine = serve(hung, other, timeout_s=3600.0)
+    hung.hung = True
+    try:
+        assert [one.ids for one in ask(engine, 4)] == [[BASE]] * 4
+        assert not engine._fleet.servers[0].up
+    finally:
+        gate.set()
+
+
 @pytest.mark.parametrize("hangs", [False, True])
 def test_a_turn_that_is_late_is_the_turns_fault_where_the_server_is_there_and_the_servers_where_it_hangs(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, hangs: bool

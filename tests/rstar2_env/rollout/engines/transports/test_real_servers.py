@@ -32,6 +32,7 @@ def server(policy_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
         "rstar2_env.rollout.engines.transports.gloo_worker.GlooWorker"
     )
     command += ["--weight-transfer-config", '{"backend": "gloo"}', "--enable-lora", "--max-lora-rank", "8"]
+    command += ["--max-loras", "2"]
     environment["VLLM_ALLOW_RUNTIME_LORA_UPDATING"] = "1"
     log = tmp_path_factory.mktemp("server") / "log"
     service = Service("vllm", command, log, f"http://127.0.0.1:{port}/health", environment)
