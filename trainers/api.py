@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.model_name import check_model
 from rstar2_env.core.options.declare import call_with_options, nested_options, read_loosely, typed_options
 from rstar2_env.core.progress import progress
+from rstar2_env.models.folder import folder_of_gguf, model_folder
 
 from .base import TRAINERS, Recipe, Trainer, needs_training_stack
 from .options.cold_start import SftOptions
@@ -54,7 +54,8 @@ def make_trainer(name: str, *layers: Mapping[str, Any], callbacks: Sequence[Any]
     config.parts.hook += read_slot("hook", list(callbacks))
     inputs = {name: group for name, group in config.record().items() if name != "run"}
     check_begun(config.run.output_dir, resume=config.run.resume, overwrite=config.run.overwrite, inputs=inputs)
-    check_model(config.model.path)
+    config.model.path = model_folder(config.model.path)
+    config.model.teacher = folder_of_gguf(config.model.teacher)
     if isinstance(config.rollout.env, str):
         _try_environments(config)
     with progress(f"{recipe.name}: preparing", show=config.run.progress and first_process()):
@@ -107,7 +108,7 @@ def sft(traces: Iterable[Mapping[str, Any]], **options: Unpack[SftKeywords]) -> 
     """
     chosen = call_with_options("cold start", SftOptions, options)
     check_begun(chosen.output_dir, "sft", resume=chosen.resume, overwrite=chosen.overwrite, inputs=[chosen.model])
-    check_model(chosen.model)
+    chosen.model = model_folder(chosen.model)
     shown = progress("cold start: importing torch and TRL", show=chosen.progress and first_process())
     with shown, needs_training_stack("The cold start"):
         from .backends.trl.sft import run_sft

@@ -40,11 +40,13 @@ def check_tokens_command(
     from dataclasses import replace
 
     from rstar2_env.core.run_folder.layout import RUN_FILE
+    from rstar2_env.models.folder import folder_of_gguf
     from rstar2_env.tools.cut import check_tokenizer
 
     subject, model = (subject, model) if subject is not None else (model, None)
     if subject is None and not list_:
         raise typer.BadParameter("Name the folder of a run or a model, or use --list to list the checks.")
+    subject, model = folder_of_gguf(subject), folder_of_gguf(model)
     if subject is not None and not (Path(subject) / RUN_FILE).is_file() and Path(subject).suffix != ".jsonl":
         check_tokenizer(subject)  # before the imports of transformers, which take seconds
     from rstar2_env.core.options.declare import parse_options, read_loosely

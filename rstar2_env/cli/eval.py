@@ -30,7 +30,9 @@ def eval_command(
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option(metavar="PATH", help="Model that plays: a folder, such as runs/RUN/best, or a hub name."),
+        typer.Option(
+            metavar="PATH", help="Model that plays: a folder, such as runs/RUN/best, a GGUF file, or a hub name."
+        ),
     ] = None,
     engine: Annotated[
         str | None,

@@ -59,6 +59,7 @@ def plan_command(
     from rstar2_env.cli._options import layers_of, refuse_disagreement
     from rstar2_env.core.errors import ConfigurationError
     from rstar2_env.core.options.declare import call_with_options, parse_options
+    from rstar2_env.models.folder import folder_of_gguf
 
     if published:
         _published(as_json)
@@ -70,7 +71,7 @@ def plan_command(
     api = import_trainers("api")
     settings = layers_of(set_)
     refuse_disagreement(ctx, {"model.path": ("model", model)}, api.by_setting(set_, settings), api.typed_value)
-    architecture = import_trainers("plan.architecture").architecture_of(model)
+    architecture = import_trainers("plan.architecture").architecture_of(folder_of_gguf(model))
     device = import_trainers("plan.device").device_of(gpu)
     name, layers = api.layers_of(trainer or (None if config else "grpo_roc"), config)
     recipe, file_options = api.find_recipe(name)

@@ -14,7 +14,7 @@ from rstar2_env.cli._trainers import import_trainers
 def sft_command(
     ctx: typer.Context,
     traces: Annotated[Path, typer.Option(help="File written by `rstar2 traces`.", exists=True, dir_okay=False)],
-    model: Annotated[str | None, typer.Option(help="Folder or hub name of a causal language model.")] = None,
+    model: Annotated[str | None, typer.Option(help="Folder, GGUF file or hub name of a causal language model.")] = None,
     output_dir: Annotated[
         Path | None, typer.Option("--out", "-o", help="Folder to write the trained model to [default: runs/sft].")
     ] = None,

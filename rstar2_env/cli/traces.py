@@ -59,8 +59,8 @@ def traces_command(
         str | None,
         typer.Option(
             metavar="M",
-            help="Model that plays: a folder or a hub name; with --endpoint, the name under which the endpoint serves "
-            "the model.",
+            help="Model that plays: a folder, a GGUF file or a hub name; with --endpoint, the name under which the "
+            "endpoint serves the model.",
             rich_help_panel=_PLAYING,
         ),
     ] = None,

@@ -52,7 +52,7 @@ def train_command(
             "folder of a run [default: the trainer in --config].",
         ),
     ] = None,
-    model: Annotated[str | None, typer.Option(help="Folder or hub name of a causal language model.")] = None,
+    model: Annotated[str | None, typer.Option(help="Folder, GGUF file or hub name of a causal language model.")] = None,
     problems: Annotated[
         str | None,
         typer.Option(

@@ -1,7 +1,7 @@
 """Check that a model's name refers to a model before anything heavy is loaded.
 
-Covered: folders, and names on the Hugging Face hub, which is queried once. Not covered: whether the weights can be
-read, which only loading shows.
+Covered: folders, GGUF files, and names on the Hugging Face hub, which is queried once. Not covered: whether the weights
+can be read, which only loading shows.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _HUB_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*(/[A-Za-z0-9_][\w.-]*)?")
 
 
 def check_model(model: Any) -> None:
-    """Check that a name is a folder with a model, or a model on the hub.
+    """Check that a name is a folder with a model, a GGUF file, or a model on the hub.
 
     Args:
-        model: A folder or a name; a loaded model passes unchecked.
+        model: A folder, a file or a name; a loaded model passes unchecked, and so does the content of a GGUF file.
 
     Raises:
         ConfigurationError: The folder does not exist, it has no model, the base model of its adapter is missing, or
@@ -41,9 +41,11 @@ def check_model(model: Any) -> None:
             raise ConfigurationError(f"The folder {name} holds no model: it has no config.json.{hint}", option="model")
         _check_run(path)
         _check_base(path)
+    elif path.is_file() and path.suffix == ".gguf":
+        return
     elif path.exists():
         raise ConfigurationError(
-            f"{name} is a file; a model is a folder or a name on the Hugging Face hub.{gguf_hint(path)}",
+            f"{name} is a file; a model is a folder, a GGUF file (.gguf) or a name on the Hugging Face hub.",
             option="model",
         )
     elif not _HUB_NAME.fullmatch(name):
@@ -55,17 +57,9 @@ def check_model(model: Any) -> None:
 
 
 def gguf_hint(path: Path) -> str:
-    """Return how to convert a GGUF file, or the first one of a folder, to a model; empty if there is none."""
-    files = sorted(path.glob("*.gguf")) if path.is_dir() else [path] if path.suffix == ".gguf" else []
-    if not files:
-        return ""
-    file = files[0]
-    source = f"({str(file.parent)!r}, gguf_file={file.name!r}).save_pretrained('model')"
-    return (
-        f" {file} is a GGUF file, which transformers converts (pip install gguf): call "
-        f"AutoModelForCausalLM.from_pretrained{source} and AutoTokenizer.from_pretrained{source}, then name the folder "
-        "model."
-    )
+    """Return which GGUF file of a folder to name; empty if the folder has none."""
+    files = sorted(path.glob("*.gguf"))
+    return f" {files[0]} is a GGUF file: name the file itself." if files else ""
 
 
 def _check_run(folder: Path) -> None:

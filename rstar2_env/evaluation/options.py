@@ -37,7 +37,7 @@ class EvaluationOptions(CheckedOptions):
             that returns an agent. Every worker makes its own agent.
         agent_options: Options of an agent given by name. An agent with an option ``dialect`` gets the environment's
             dialect.
-        model: Folder or hub name of a model, or a model that ``load_policy`` loaded.
+        model: Folder, GGUF file or hub name of a model, or a model that ``load_policy`` loaded.
         engine: Name of the engine that the model generates with.
         engine_options: Options of the engine.
         model_options: Fields of ``PolicyOptions``: sampling, token budgets, precision, chat template.

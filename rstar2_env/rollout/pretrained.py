@@ -7,7 +7,7 @@ plain weights. Not covered: models to train (``rstar2_env.trainers``).
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -16,9 +16,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig, 
 from transformers.utils.peft_utils import find_adapter_config_file
 
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
-from rstar2_env.core.model_name import check_model
 from rstar2_env.core.options.declare import CheckedOptions, option
 from rstar2_env.core.progress import progress
+from rstar2_env.models.folder import model_folder
 from rstar2_env.rollout.chat import ChatCodec
 from rstar2_env.rollout.engine import Engine
 from rstar2_env.rollout.engines.registry import ENGINES, typed_engine_options
@@ -31,7 +31,7 @@ class Pretrained(CheckedOptions):
     """A model, and the engine that generates with it.
 
     Attributes:
-        path: Folder or hub name of a causal language model or of a LoRA adapter.
+        path: Folder, GGUF file or hub name of a causal language model, or a LoRA adapter.
         engine: Name of the engine.
         engine_options: Its options.
         revision: Branch, tag or commit of a model on the hub.
@@ -75,7 +75,7 @@ def open_pretrained(options: Pretrained, *, max_rows: int, seed: int = 0) -> tup
     """
     kind = ENGINES.get(options.engine)
     engine_options = typed_engine_options(options.engine, options.engine_options, prefix="engine.")
-    check_model(options.path)
+    options = replace(options, path=model_folder(options.path))
     transformers.utils.logging.disable_progress_bar()
     with progress(f"loading the tokenizer of {options.path}"):
         adapter_of = _base_of_adapter(options)

@@ -55,6 +55,9 @@ def check_tokenizer(name: str) -> None:
 
 @functools.cache
 def _loaded(name: str) -> Tokenizer:
+    from rstar2_env.models.folder import folder_of_gguf  # here, since a tokenizer by name is rare
+
+    name = folder_of_gguf(name)
     check_tokenizer(name)
     try:
         transformers: Any = importlib.import_module("transformers")

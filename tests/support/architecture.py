@@ -20,7 +20,7 @@ PACKAGE = "rstar2_env"
 
 FLOORS = (
     ("core",),
-    ("verification", "sandbox", "search"),
+    ("verification", "sandbox", "search", "models"),
     ("problems", "tools"),
     ("worlds", "dialects", "rewards"),
     ("env",),

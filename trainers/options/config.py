@@ -104,8 +104,8 @@ class ModelOptions:
     """The policy: its weights, their precision and computation, and its chat template.
 
     Attributes:
-        path: Folder or hub name of a causal language model or of a LoRA adapter, or a loaded model. ``model="PATH"`` is
-            short for it.
+        path: Folder, GGUF file or hub name of a causal language model, a LoRA adapter, or a loaded model.
+            ``model="PATH"`` is short for it.
         revision: Branch, tag or commit of a model on the hub.
         dtype: Precision of computation; ``"auto"`` is bfloat16 on an accelerator that supports it, else float32.
         attn_implementation: Attention of transformers: ``"sdpa"``, ``"flash_attention_2"``, ``"eager"``, ...; ``None``

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
-from rstar2_env.core.model_name import check_model
 from rstar2_env.core.options.declare import option
 from rstar2_env.core.run_folder import layout
 from rstar2_env.core.stop import Stop
 from rstar2_env.evaluation.play.policy_crew import LoadedModel, PolicyOptions, load_policy, policy_options
 from rstar2_env.evaluation.result import EvalResult
 from rstar2_env.evaluation.run import evaluate
+from rstar2_env.models.folder import model_folder
 from rstar2_env.problems import NAMED_SETS
 
 from ..base import needs_training_stack
@@ -129,13 +129,13 @@ class PlayingStage(EngineStage):
     def _served(self, servers: Serve, work: Work, stop: Stop, opened: ExitStack) -> LoadedModel:
         """Start servers and open the model on them until ``opened`` closes; request ``stop`` if no server is left."""
         check_whole(self.model)  # before the servers start, which takes minutes
-        check_model(self.model)
+        model = model_folder(self.model)
         policy = policy_options(self.model_options)
         alone = self.engine == IN_PROCESS
         words = words_of(self.engine_options if alone else {}, policy, cpu=servers.cpu)
-        found = opened.enter_context(servers.serving(self.model, words, work, stop.request))
+        found = opened.enter_context(servers.serving(model, words, work, stop.request))
         options = found if alone else {**found, **self.engine_options}
-        loaded = load_policy(self.model, self._policy, engine=SERVERS, engine_options=options, seed=work.seed)
+        loaded = load_policy(model, self._policy, engine=SERVERS, engine_options=options, seed=work.seed)
         opened.callback(loaded.close)
         # The servers are not part of the record: a run can be resumed with or without them.
         return replace(loaded, engine_name=self.engine)

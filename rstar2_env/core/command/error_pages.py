@@ -26,6 +26,7 @@ _MODULES = {
     "machine": ("doctor", "trainers.plan"),
     "models": (
         "core.model_name",
+        "models",
         "rollout.pretrained",
         "trainers.backends.trl.adapters",
         "trainers.backends.trl.model",

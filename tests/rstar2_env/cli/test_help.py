@@ -14,7 +14,7 @@ from rstar2_env.cli import COMMANDS as SUBCOMMANDS
 from rstar2_env.cli import build
 from rstar2_env.cli._calls import FORM_EXAMPLES, FORMS
 
-APPS = ("list", "problems", "sandbox")
+APPS = ("list", "model", "problems", "sandbox")
 MOST = 24
 """Subcommands that a new user can still survey."""
 

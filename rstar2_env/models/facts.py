@@ -1,0 +1,165 @@
+"""``ModelFacts``: the properties of a model in a folder or a GGUF file, read without loading its weights."""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from rstar2_env.core.errors import ConfigurationError, MissingExtraError
+from rstar2_env.core.model_name import check_model
+from rstar2_env.models.gguf import check_gguf, is_gguf
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """Properties of a model.
+
+    Attributes:
+        path: The folder or the file.
+        kind: Architecture, as ``model_type`` of ``config.json`` or ``general.architecture`` of GGUF has it.
+        parameters: Number of parameters in the stored tensors; tied weights count once.
+        bytes: Bytes of the stored tensors.
+        precisions: Stored precisions of the tensors, the most frequent first.
+        layers: Number of layers; ``None`` if unknown.
+        hidden: Width of the residual stream; ``None`` if unknown.
+        vocabulary: Number of tokens; ``None`` if unknown.
+        context: Longest context in tokens; ``None`` if unknown.
+        template: The chat template; ``None`` if there is none.
+        base: Name of the model that a LoRA adapter belongs to; ``None`` for a whole model.
+    """
+
+    path: str
+    kind: str
+    parameters: int
+    bytes: int
+    precisions: tuple[str, ...]
+    layers: int | None
+    hidden: int | None
+    vocabulary: int | None
+    context: int | None
+    template: str | None
+    base: str | None = None
+
+    @property
+    def tools(self) -> bool:
+        """Whether the chat template has a place for tools."""
+        return self.template is not None and "tools" in self.template
+
+
+def read_facts(path: str | Path) -> ModelFacts:
+    """Read the properties of a model; of its tensors, only the headers.
+
+    Args:
+        path: Folder of a model or of a LoRA adapter, or a GGUF file.
+
+    Raises:
+        ConfigurationError: There is no such model on this machine, or a file cannot be read.
+        MissingExtraError: A GGUF file is named, and ``gguf`` is not installed.
+    """
+    at = Path(path)
+    if is_gguf(at):
+        check_gguf(at)
+        return _of_gguf(at)
+    if not at.is_dir():
+        known = "a folder or a GGUF file; `rstar2 model get NAME --out FOLDER` fetches a model"
+        raise ConfigurationError(f"There is no model {path} on this machine: expected {known}.")
+    check_model(at)
+    return _of_folder(at)
+
+
+def _of_folder(folder: Path) -> ModelFacts:
+    config = _json(folder / "config.json")
+    inner = config.get("text_config")
+    text: dict[str, Any] = inner if isinstance(inner, dict) else config
+    tensors: list[tuple[str, list[int]]] = []
+    for file in sorted(folder.glob("*.safetensors")):
+        tensors += _safetensors(file)
+    adapter = _json(folder / "adapter_config.json")
+    return ModelFacts(
+        path=str(folder),
+        kind=str(config.get("model_type") or ("LoRA adapter" if adapter else "unknown")),
+        parameters=sum(prod(shape) for _, shape in tensors),
+        bytes=sum(_WIDTHS.get(kind, 4) * prod(shape) for kind, shape in tensors),
+        precisions=_frequent([(kind.lower(), prod(shape)) for kind, shape in tensors]),
+        layers=text.get("num_hidden_layers"),
+        hidden=text.get("hidden_size"),
+        vocabulary=text.get("vocab_size"),
+        context=text.get("max_position_embeddings"),
+        template=_template(folder),
+        base=adapter.get("base_model_name_or_path"),
+    )
+
+
+_WIDTHS = {"F64": 8, "I64": 8, "F32": 4, "I32": 4, "BF16": 2, "F16": 2, "I16": 2, "I8": 1, "U8": 1, "F8_E4M3": 1}
+
+
+def _safetensors(file: Path) -> list[tuple[str, list[int]]]:
+    """Return precision and shape of every tensor; a file starts with the length of its header, a JSON object."""
+    try:
+        with file.open("rb") as stream:
+            (length,) = struct.unpack("<Q", stream.read(8))
+            if length > file.stat().st_size:
+                raise ValueError(f"its header of {length} bytes is longer than the file")
+            header = json.loads(stream.read(length))
+        return [(one["dtype"], one["shape"]) for name, one in header.items() if name != "__metadata__"]
+    except (OSError, ValueError, KeyError, struct.error) as error:
+        raise ConfigurationError(f"{file} is not a file of safetensors: {error}. Download it again.") from error
+
+
+def _frequent(counted: list[tuple[str, int]]) -> tuple[str, ...]:
+    sums: dict[str, int] = {}
+    for kind, count in counted:
+        sums[kind] = sums.get(kind, 0) + count
+    return tuple(sorted(sums, key=lambda kind: -sums[kind]))
+
+
+def _template(folder: Path) -> str | None:
+    file = folder / "chat_template.jinja"
+    if file.is_file():
+        return file.read_text("utf-8")
+    found = _json(folder / "tokenizer_config.json").get("chat_template")
+    return found if isinstance(found, str) else None
+
+
+def _json(file: Path) -> dict[str, Any]:
+    if not file.is_file():
+        return {}
+    try:
+        found = json.loads(file.read_text("utf-8"))
+    except ValueError as error:
+        raise ConfigurationError(f"{file} is not valid JSON: {error}.") from error
+    return found if isinstance(found, dict) else {}
+
+
+def _of_gguf(file: Path) -> ModelFacts:
+    try:
+        from gguf import GGUFReader
+    except ImportError as error:
+        raise MissingExtraError("gguf", f"The GGUF file {file}") from error
+    try:
+        reader: Any = GGUFReader(str(file))
+    except (OSError, ValueError, IndexError, KeyError) as error:
+        raise ConfigurationError(f"The GGUF file {file} cannot be read: {error}. Download it again.") from error
+
+    def value(name: str) -> Any:
+        found = reader.get_field(name)
+        return None if found is None else found.contents()
+
+    kind = str(value("general.architecture") or "unknown")
+    tokens = reader.get_field("tokenizer.ggml.tokens")
+    return ModelFacts(
+        path=str(file),
+        kind=kind,
+        parameters=sum(int(tensor.n_elements) for tensor in reader.tensors),
+        bytes=sum(int(tensor.n_bytes) for tensor in reader.tensors),
+        precisions=_frequent([(tensor.tensor_type.name.lower(), int(tensor.n_elements)) for tensor in reader.tensors]),
+        layers=value(f"{kind}.block_count"),
+        hidden=value(f"{kind}.embedding_length"),
+        vocabulary=value(f"{kind}.vocab_size") or (None if tokens is None else len(tokens.data)),
+        context=value(f"{kind}.context_length"),
+        template=value("tokenizer.chat_template"),
+    )

@@ -1,0 +1,79 @@
+"""Claims about what a model is: read from its files alone, and what fits it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("gguf")
+
+from cli_runner import run
+from small_gguf import TEMPLATE, write_gguf
+from tiny_models import tiny_gemma3, tiny_qwen3
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.models import model_folder
+from rstar2_env.models.facts import read_facts
+from rstar2_env.models.suggested import suggest
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    return write_gguf(tmp_path_factory.mktemp("facts") / "tiny.gguf")
+
+
+@pytest.mark.parametrize("make", [tiny_qwen3, tiny_gemma3])
+def test_the_parameters_of_a_folder_are_those_of_the_loaded_model(make, tmp_path):
+    model = make()
+    model.save_pretrained(str(tmp_path))
+    facts = read_facts(tmp_path)
+    assert facts.parameters == model.num_parameters()
+    assert facts.bytes == 4 * facts.parameters
+    assert (facts.kind, facts.layers, facts.context) == (model.config.model_type, 2, 512)
+    assert facts.template is None
+
+
+def test_a_gguf_file_and_its_folder_have_the_same_properties(file):
+    ours, theirs = read_facts(file), read_facts(model_folder(str(file)))
+    for name in ("kind", "parameters", "layers", "hidden", "vocabulary", "context", "template"):
+        assert getattr(ours, name) == getattr(theirs, name), name
+    assert ours.template == TEMPLATE
+    assert ours.precisions == ("f32", "q8_0")
+    assert ours.bytes < theirs.bytes
+
+
+def test_a_broken_file_of_weights_is_named(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "model.safetensors").write_bytes(b"\xff" * 20)
+    with pytest.raises(ConfigurationError, match=r"model\.safetensors is not a file of safetensors: its header of"):
+        read_facts(tmp_path)
+
+
+def test_show_prints_the_memory_and_suggested_options(tmp_path):
+    tiny_qwen3().save_pretrained(str(tmp_path))
+    shown = run("model", "show", str(tmp_path)).output
+    assert "memory on this machine" in shown
+    assert "chat template │ none: choose one" in shown
+    assert "Suggested (chosen for 0 million parameters): rstar2 sft --lr 0.0003" in " ".join(shown.split())
+
+
+def test_show_measures_what_it_is_asked_to(tmp_path):
+    tiny_qwen3().save_pretrained(str(tmp_path))
+    speed = json.loads(run("model", "show", str(tmp_path), "--measure", "--json").stdout)["speed"]
+    assert min(speed["reading"], speed["writing"], speed["training"]) > 0
+
+
+def test_the_suggested_rates_go_through_the_tried_points_and_fall_between_them():
+    assert suggest(135_000_000).sft_learning_rate == 3e-4
+    assert suggest(7_000_000_000).sft_learning_rate == 2e-5
+    assert suggest(14_000_000_000).learning_rate == 1e-6
+    rates = [suggest(int(number)).sft_learning_rate for number in (1.35e8, 5e8, 1.5e9, 3e9, 7e9)]
+    assert rates == sorted(rates, reverse=True)
+    assert len(set(rates)) == 5
+    assert suggest(135_000_000, lora=True).sft_learning_rate == 3e-3
+
+
+def test_the_suggested_length_stays_within_the_context():
+    assert suggest(7_000_000_000, context=1000).max_length == 1000
