@@ -1,9 +1,9 @@
 """``diff_similarity``: similarity of the policy's patch to the patch that solved the issue (SWE-RL, arXiv 2502.18449).
 
-The score is -1 if the edits cannot be parsed, match nothing, or change nothing. Otherwise it is the mean, over all
-files that either patch changes, of ``SequenceMatcher(None, own, gold, autojunk=False).ratio()`` on the changed lines
-with ``context`` lines around them; 0 for a file that only one patch changes. The policy writes, for each file, its path
-after ``###`` and then
+The score is -1 if an edit cannot be parsed, matches nothing, or replaces a text by itself. Otherwise it is the mean,
+over all files that either patch changes, of ``SequenceMatcher(None, own, gold, autojunk=False).ratio()`` on the hunks
+of their unified diffs, with ``context`` lines around each change; 0 for a file that only one patch changes. The policy
+writes, for each file, its path after ``###`` and then
 
     <<<<<<< SEARCH
     lines as they are
@@ -11,6 +11,7 @@ after ``###`` and then
     lines as they shall be
     >>>>>>> REPLACE
 
+A search begins at the start of a line, and every match is replaced, as in the authors' code.
 ``problem.meta["files"]`` has the text of each file by its path; the gold answer is a unified diff, or
 ``problem.meta["fixed"]`` has the fixed files.
 
@@ -34,6 +35,7 @@ from rstar2_env.rewards.texts import last_turn
 
 _FILE = re.compile(r"^#{2,}\s*`?([^\s`]+)`?\s*$", re.MULTILINE)
 _EDIT = re.compile(r"^<{7} SEARCH\n(.*?)^={7}\n(.*?)^>{7} REPLACE\s*$", re.MULTILINE | re.DOTALL)
+_HUNK = re.compile(r"^(@@ .*? @@).*$")
 _GOLD_FILE = re.compile(r"^\+\+\+ (?:b/)?([^\t\n]+).*$", re.MULTILINE)
 
 
@@ -43,7 +45,7 @@ class DiffSimilarity(CheckedOptions):
 
     Attributes:
         context: Number of unchanged lines around each change that are compared too.
-        broken: Score of edits that cannot be parsed or change nothing.
+        broken: Score of edits of which one cannot be parsed, matches nothing or changes nothing.
     """
 
     context: int = option(3, least=0)
@@ -77,9 +79,9 @@ class DiffSimilarity(CheckedOptions):
         return sum(similarity(own.get(path, ""), gold.get(path, "")) for path in paths) / len(paths)
 
     def changes(self, before: str, after: str) -> str:
-        """Return the changed lines of a file with their context, as in a unified diff without headers."""
+        """Return the hunks of the unified diff of a file."""
         lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=self.context)
-        return "".join(f"{line}\n" for line in list(lines)[2:] if not line.startswith("@@"))
+        return "\n".join(list(lines)[2:])
 
 
 def similarity(own: str, gold: str) -> float:
@@ -96,21 +98,23 @@ def edited_files(text: str, files: Mapping[str, str]) -> dict[str, str] | None:
         part = text[head.end() : end]
         for search, replace in _EDIT.findall(part):
             now = found.get(head[1], files.get(head[1]))
-            if now is None or not search or search not in now:
+            # With a line break before the text and before what is searched, a search begins at the start of a line.
+            wanted, instead = (f"\n{lines.removesuffix(chr(10))}" for lines in (search, replace))
+            if now is None or not search or search == replace or wanted not in f"\n{now}":
                 return None
-            found[head[1]] = now.replace(search, replace, 1)
+            found[head[1]] = f"\n{now}".replace(wanted, instead)[1:]
     return found or None
 
 
 def _of_diff(diff: str) -> dict[str, str]:
-    """Return the changed lines of each file of a unified diff."""
+    """Return the hunks of each file of a unified diff; the name of a function after a hunk's numbers is left out."""
     heads = list(_GOLD_FILE.finditer(diff))
     ends = [*(head.start() for head in heads[1:]), len(diff)]
     found = {}
     for head, end in zip(heads, ends, strict=False):
         lines = diff[head.end() + 1 : end].splitlines()
-        kept = [line for line in lines if line[:1] in ("+", "-", " ") and not line.startswith("--- ")]
-        found[head[1]] = "".join(f"{line}\n" for line in kept)
+        kept = [_HUNK.sub(r"\1", line) for line in lines if line[:1] in tuple("+- @") and not line.startswith("--- ")]
+        found[head[1]] = "\n".join(kept)
     return found
 
 

@@ -1,9 +1,10 @@
 """``exploration``: rewards longer or more creative reasoning, in addition to the outcome (RLSP, arXiv 2502.06773).
 
-``how="length"``: -``scale`` / (characters / 4) of the policy's text, which approaches 0 as the text grows, and
-``unanswered`` if it marked no answer. ``how="creativity"``: a judge's mark from 0 to 1 for the policy's search: whether
-it tried several ways, checked itself and backtracked. The paper adds the length score to the outcome, or uses 0.8
-outcome + 0.2 creativity (``reward=return:weight=0.8+exploration:how=creativity,weight=0.2``).
+``how="length"``: -``scale`` / (characters / 4) of the policy's text up to its first answer, which approaches 0 as the
+text grows, plus ``unanswered`` if it marked no answer, as in the authors' code. ``how="creativity"``: a judge's mark
+from 0 to 1 for the policy's search: whether it tried several ways, checked itself and backtracked. The paper adds the
+length score to the outcome, or uses 0.8 outcome + 0.2 creativity
+(``reward=return:weight=0.8+exploration:how=creativity,weight=0.2``).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from rstar2_env.rewards.texts import policy_texts
 
 _CHARS_PER_TOKEN = 4
 _MARK = re.compile(r"\d+(?:\.\d+)?")
+_ANSWER = re.compile(r"<answer>|\\boxed\b")
 _ASKED = (
     "Mark how creatively the reasoning below searches for a solution, from 0 to 10: whether it tries several ways, "
     "checks itself, and goes back where a way fails. Whether its answer is right does not matter. The text between the "
@@ -35,7 +37,7 @@ class Exploration(CheckedOptions):
     Attributes:
         how: ``"length"``, or ``"creativity"``, which a judge marks.
         scale: Numerator of the length penalty.
-        unanswered: With ``"length"``, score of an episode that marked no answer.
+        unanswered: With ``"length"``, added to the score of an episode that marked no answer.
     """
 
     how: Literal["length", "creativity"] = "length"
@@ -52,9 +54,10 @@ class Exploration(CheckedOptions):
         text = "\n\n".join(policy_texts(episode))
         if self.how == "creativity":
             return self._marked(text, ctx)
-        if not episode.answer_tags:
-            return self.unanswered
-        return -self.scale / max(len(text) / _CHARS_PER_TOKEN, 1.0)
+        answer = _ANSWER.search(text) if episode.answer_tags else None
+        reasoning = text if answer is None else text[: answer.start()]
+        penalty = self.scale / max(len(reasoning) / _CHARS_PER_TOKEN, 1.0)
+        return (0.0 if episode.answer_tags else self.unanswered) - penalty
 
     async def _marked(self, text: str, ctx: RewardContext) -> float | None:
         assert ctx.judge is not None  # it is needed

@@ -1,13 +1,14 @@
 """``metric_threshold``: rule rewards for the format and for a metric above a threshold (MT-R1-Zero, arXiv 2504.10160).
 
-+1 for the format, plus +2 if the metric of the answer exceeds the threshold, else -1.5: 3 and -0.5. With a broken
-format, or without an answer, no metric is computed; the score is then -1 - 2 = -3, as in the authors' code.
++1 for the format, plus +2 if the metric of the answer exceeds the threshold, else -1.5: 3 and -0.5; or, with
+``how="continuous"``, plus the metric itself, as in the authors' script ``main_grpo.sh``. With a broken format, or
+without an answer, no metric is computed; the score is then -1 - 2 = -3, as in the authors' code.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.options.declare import CheckedOptions
@@ -25,6 +26,7 @@ class MetricThreshold(CheckedOptions):
 
     Attributes:
         metric: ``"bleu"`` or ``"word_f1"``; or a function of the answer and the gold answer, ``./mine.py:comet``.
+        how: ``"discrete"`` compares the metric with the threshold; ``"continuous"`` adds the metric.
         threshold: The threshold.
         above: Score of a metric above the threshold.
         below: Score of any other metric.
@@ -32,6 +34,7 @@ class MetricThreshold(CheckedOptions):
     """
 
     metric: Any = "bleu"
+    how: Literal["discrete", "continuous"] = "discrete"
     threshold: float = 0.3
     above: float = 2.0
     below: float = -1.5
@@ -56,7 +59,10 @@ class MetricThreshold(CheckedOptions):
         gold = problem_of(ctx, "metric_threshold").answer
         if episode.answer_tags != 1 or episode.answer is None:
             return self.broken - 1.0
-        return 1.0 + (self.above if self._metric(episode.answer, gold) > self.threshold else self.below)
+        metric = self._metric(episode.answer, gold)
+        if self.how == "continuous":
+            return 1.0 + metric
+        return 1.0 + (self.above if metric > self.threshold else self.below)
 
 
 REWARDS.register("metric_threshold", MetricThreshold)

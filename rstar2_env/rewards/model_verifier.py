@@ -1,9 +1,9 @@
 """``model_verifier``: a model compares the answer with the gold answer (General-Reasoner, arXiv 2505.14652).
 
--0.5 without an answer; else 1 if the judge accepts the answer and 0 if not, minus
-``per_token`` * min(|length of the answer - length of the gold answer|, ``most``). The length term penalizes an answer
-that lists several candidates or argues. An environment's own verifier is ``rstar2_env.verification.model_verifier``,
-which asks a model only if rules cannot decide.
+-0.5 without an answer, 0 for an answer that the judge refuses, and for one that it accepts 1 - ``per_token`` *
+min(|length of the answer - length of the gold answer|, ``most``), as in the authors' code. The length term penalizes an
+answer that lists several candidates or argues. An environment's own verifier is
+``rstar2_env.verification.model_verifier``, which asks a model only if rules cannot decide.
 """
 
 from __future__ import annotations
@@ -59,10 +59,12 @@ class ModelVerifierReward:
             return self.missing
         answer = str(episode.answer)
         asked = marked([("PROBLEM", problem.question), ("REFERENCE", problem.answer), ("ANSWER", answer)])
-        verified = bool(read_verdict(await ctx.judge(f"{_ASKED}\n{asked}")))
+        verified = read_verdict(await ctx.judge(f"{_ASKED}\n{asked}"))
+        if not verified:
+            return 0.0
         tokenizer = None if isinstance(self.tokenizer, str) else self.tokenizer
         apart = abs(length_of(answer, tokenizer) - length_of(problem.answer, tokenizer))
-        return verified - self.per_token * min(apart, self.most)
+        return 1.0 - self.per_token * min(apart, self.most)
 
 
 REWARDS.register("model_verifier", ModelVerifierReward)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+import string
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
@@ -23,10 +25,20 @@ TEXT_METRICS: Registry[TextMetric] = Registry(
 _LONGEST = 4
 """Longest n-gram of BLEU."""
 
+_ARTICLE = re.compile(r"\b(?:a|an|the)\b")
+_DECISIONS = ("yes", "no", "noanswer")
+_PUNCTUATION = dict.fromkeys(map(ord, string.punctuation))
+
 
 def word_f1(answer: str, gold: str) -> float:
-    """Return 2 * common words / words of both texts, ignoring order and case; 1 for two empty texts."""
-    own, other = Counter(pieces(answer.lower())), Counter(pieces(gold.lower()))
+    """Return 2 * common words / words of both texts; 1 for two texts without words.
+
+    As in the evaluation of HotpotQA (arXiv 1809.09600), which Tool-Star and ARPO use: case, order, punctuation and
+    English articles are ignored, and "yes" and "no" match nothing but themselves.
+    """
+    own, other = Counter(_words(answer)), Counter(_words(gold))
+    if own != other and any(len(words) == 1 and not words.keys().isdisjoint(_DECISIONS) for words in (own, other)):
+        return 0.0
     total = own.total() + other.total()
     return 2 * (own & other).total() / total if total else 1.0
 
@@ -48,6 +60,10 @@ def bleu(answer: str, gold: str) -> float:
         logs.append(math.log(matched / count))
     brevity = min(0.0, 1 - len(other) / len(own))
     return math.exp(brevity + sum(logs) / _LONGEST)
+
+
+def _words(text: str) -> list[str]:
+    return pieces(_ARTICLE.sub(" ", text.lower().translate(_PUNCTUATION)))
 
 
 def _grams(items: Sequence[str], n: int) -> Counter[tuple[str, ...]]:

@@ -10,7 +10,10 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.tools.cut import Tokenizer
 
-_PIECE = re.compile(r"\w+|[^\w\s]")
+_IDEOGRAM = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+"""Characters of scripts that write no spaces between words: Chinese and Japanese."""
+
+_PIECE = re.compile(rf"[{_IDEOGRAM}]|[^\W{_IDEOGRAM}]+|[^\w\s]")
 
 
 def policy_texts(episode: Episode) -> list[str]:
@@ -41,7 +44,10 @@ def need_tokens(episode: Episode, name: str) -> None:
 
 
 def pieces(text: str) -> list[str]:
-    """Return the words and single symbols of a text, which approximate tokens if there is no tokenizer."""
+    """Return the words and single symbols of a text, which approximate tokens if there is no tokenizer.
+
+    Each Chinese or Japanese character is a word of its own.
+    """
     return _PIECE.findall(text)
 
 

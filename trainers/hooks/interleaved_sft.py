@@ -2,10 +2,10 @@
 
 Reinforcement learning sharpens existing abilities and learns nothing from a problem without a correct episode. Each
 such problem with a stored demonstration is added to a buffer, once. When the buffer holds ``size`` problems, one SFT
-step (the mean of -log p over the tokens of the policy's turns) is taken on their demonstrations, and the buffer is
-cleared. A problem without a demonstration is ignored. The paper uses a buffer of 128 and a learning rate of 1e-6, with
-GRPO without the division by the deviation. This module is longer than most parts because it keeps a buffer, also in
-checkpoints, and takes its own steps.
+step (the mean of -log p over the tokens of the policy's turns) is taken on the demonstrations of the ``size`` problems
+that were added last; the others stay, as in the authors' code. A problem without a demonstration is ignored. The paper
+uses a buffer of 128 and a learning rate of 1e-6, with GRPO without the division by the deviation. This module is longer
+than most parts because it keeps a buffer, also in checkpoints, and takes its own steps.
 """
 
 from __future__ import annotations
@@ -68,17 +68,15 @@ class InterleavedSft(SavedAttributes, RunHook):
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
         """Add the problems without a correct episode to the buffer; see ``Observes``."""
-        for one in outcomes:
-            name = one.problem_id
-            if one.episodes and not one.successes and name in self._shown and name not in self._buffer:
-                self._buffer.append(name)
+        unsolved = dict.fromkeys(one.problem_id for one in outcomes if one.episodes and not one.successes)
+        self._buffer[:0] = [name for name in unsolved if name in self._shown and name not in self._buffer]
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Take the SFT step, if the buffer is full."""
         if len(self._buffer) < self.size:
             return
-        taught = [self._shown[name] for name in self._buffer]
-        self._buffer.clear()
+        taught = [self._shown[name] for name in self._buffer[: self.size]]
+        del self._buffer[: self.size]
         loss = self._run.sft_step(taught, learning_rate=self.learning_rate)
         self._run.note(f"an SFT step on demonstrations of {len(taught)} unsolved problems, at a loss of {loss:.4g}.")
 

@@ -1,8 +1,8 @@
 """``mt_r1_zero``: translation with rules for the format and for a metric (MT-R1-Zero, arXiv 2504.10160).
 
 GRPO on +1 or -1 for the format, and 2 or -1.5 for a metric above or below a threshold; -3 for a broken format. The gold
-answer of each problem must be a text. ``--set reward.metric_threshold.metric=./mine.py:comet`` replaces BLEU by another
-metric.
+answer of each problem must be a text. ``--set reward.metric_threshold.how=continuous`` adds the metric itself instead,
+as in the authors' script; ``--set reward.metric_threshold.metric=./mine.py:comet`` replaces BLEU by another metric.
 """
 
 from ..base import TRAINERS, Recipe

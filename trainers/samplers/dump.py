@@ -22,20 +22,21 @@ from .kinds import Kinds
 class Dump(SavedAttributes):
     """A bandit over kinds of problems, by the mean size of their advantages (DUMP, arXiv 2504.09710).
 
-    The value of a kind is the mean absolute advantage of its latest groups. A start has kind i with probability P_i:
+    The value of a kind is the mean absolute advantage of its latest episodes. A start has kind i with probability P_i:
 
         UCB_i = mean_i + sqrt(2 ln(N + 1) / (n_i + 1)),  P_i = softmax(UCB / temperature)_i,
 
-    for n_i groups of the kind among N. A kind that is mastered, or far too hard, has advantages near 0 and is drawn
-    less; because of the second summand, it is still drawn from time to time. Use it for a mixture of domains or levels
-    if it is unknown on which of them training is most effective.
+    for n_i episodes of the kind among N, as in the authors' code. A kind that is mastered, or far too hard, has
+    advantages near 0 and is drawn less; because of the second summand, it is still drawn from time to time. Use it for
+    a mixture of domains or levels if it is unknown on which of them training is most effective.
 
     Args:
         seed: Seed of all draws.
         problems: The environment's source.
         by: Field of the problems that names their kind, if the source is not a mixture.
         order: The kinds to use; all by default.
-        window: Number of latest groups of a kind over which its mean is computed.
+        window: Number of latest episodes of a kind over which its mean is computed; of a group that lies only partly
+            within the window, every episode counts with the group's mean.
         temperature: Temperature of the softmax over the kinds.
 
     Raises:
@@ -59,7 +60,7 @@ class Dump(SavedAttributes):
         self._window, self._temperature = window, temperature
         self._drawn = 0
         self._counts = dict.fromkeys(self._kinds.names, 0)
-        self._sizes: dict[str, list[float]] = {name: [] for name in self._kinds.names}
+        self._sizes: dict[str, list[tuple[int, float]]] = {name: [] for name in self._kinds.names}
 
     @property
     def shares(self) -> dict[str, float]:
@@ -67,8 +68,7 @@ class Dump(SavedAttributes):
         total = sum(self._counts.values())
         bounds = np.array(
             [
-                (math.fsum(sizes) / len(sizes) if sizes else 0.0)
-                + math.sqrt(2 * math.log(total + 1) / (self._counts[name] + 1))
+                self._mean(sizes) + math.sqrt(2 * math.log(total + 1) / (self._counts[name] + 1))
                 for name, sizes in self._sizes.items()
             ]
         )
@@ -86,8 +86,18 @@ class Dump(SavedAttributes):
         for outcome in outcomes:
             if outcome.episodes and outcome.start.kind in self._counts:
                 kind = outcome.start.kind
-                self._counts[kind] += 1
-                self._sizes[kind] = [*self._sizes[kind], outcome.advantage][-self._window :]
+                self._counts[kind] += outcome.episodes
+                self._sizes[kind].append((outcome.episodes, outcome.advantage))
+                while sum(count for count, _ in self._sizes[kind][1:]) >= self._window:
+                    del self._sizes[kind][0]
+
+    def _mean(self, sizes: Sequence[tuple[int, float]]) -> float:
+        """Return the mean over the latest ``window`` episodes; 0 without episodes."""
+        room, total = self._window, 0.0
+        for count, size in reversed(sizes):
+            total += min(count, room) * size
+            room -= min(count, room)
+        return total / (self._window - room) if sizes else 0.0
 
     def figures(self) -> dict[str, float]:
         """See ``ReportsFigures``."""

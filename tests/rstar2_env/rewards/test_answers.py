@@ -13,7 +13,7 @@ from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.turn import Turn
 from rstar2_env.problems import Problem
 from rstar2_env.rewards import RewardContext, make_component
-from rstar2_env.rewards.diff_similarity import DiffSimilarity, similarity
+from rstar2_env.rewards.diff_similarity import DiffSimilarity
 from rstar2_env.rewards.exploration import Exploration
 from rstar2_env.rewards.letter_choice import LetterChoice
 from rstar2_env.rewards.metric_threshold import MetricThreshold
@@ -73,13 +73,40 @@ def test_the_four_cases_of_format_and_metric(tags, answer, expected):
         assert score(part, said("x", answer_tags=tags, answer=answer), given("the cat")) == expected
 
 
+@pytest.mark.parametrize(("tags", "expected"), [(1, 1.25), (0, -3.0), (2, -3.0)])
+def test_a_continuous_metric_is_added_to_the_format(tags, expected):
+    part = MetricThreshold(metric=lambda answer, gold: 0.25, how="continuous")
+    assert score(part, said("x", answer_tags=tags, answer="y"), given("z")) == expected
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "expected"),
+    [
+        ("Paris!", "Paris", 1.0),
+        ("The cat sat.", "a cat sat down", 0.8),
+        ("U.S.", "us", 1.0),
+        ("yes", "yes, it is", 0.0),
+        ("No", "no", 1.0),
+        ("it is", "yes", 0.0),
+        ("他是学生", "她是学生", 0.75),
+    ],
+)
+def test_the_overlap_of_words_is_that_of_hotpotqa(answer, gold, expected):
+    assert word_f1(answer, gold) == pytest.approx(expected)
+
+
+def test_a_chinese_character_is_a_word_of_bleu():
+    # Precisions 3/4, (2+1)/(3+1), (1+1)/(2+1), (0+1)/(1+1).
+    assert bleu("他是学生", "她是学生") == pytest.approx((3 / 4 * 3 / 4 * 2 / 3 * 1 / 2) ** 0.25)
+
+
 def test_a_metric_must_exceed_the_threshold():
     part = MetricThreshold(metric=lambda answer, gold: 0.5, threshold=0.5)
     assert score(part, said("x", answer="y"), given("z")) == -0.5
 
 
 def test_the_text_metrics_have_known_values():
-    assert word_f1("The red cat", "a red dog") == pytest.approx(1 / 3)
+    assert word_f1("The red cat", "a red dog") == 0.5
     assert word_f1("", "") == bleu("it is so, then", "it is so, then") == 1.0
     assert bleu("", "a") == bleu("b", "a") == 0.0
     # Precisions 3/4, (1+1)/(3+1), (0+1)/(2+1), (0+1)/(1+1), as long as the gold text.
@@ -125,9 +152,10 @@ def test_only_the_last_turn_chooses_a_letter():
 
 
 class TestDiffSimilarity:
-    """The golden number of SWE-RL, and what is no patch."""
+    """The golden numbers of SWE-RL, from its released code, and what is no patch."""
 
-    files: ClassVar = {"a.py": "a = 1\n", "b.py": "b = 1\n"}
+    twice = "def f(x):\n    y = x\n    return y\n\n\ndef g(x):\n    y = x\n    return y\n"
+    files: ClassVar = {"a.py": "a = 1\n", "b.py": "b = 1\n", "c.py": twice}
 
     def edit(self, path, search, replace):
         return f"### {path}\n```\n<<<<<<< SEARCH\n{search}=======\n{replace}>>>>>>> REPLACE\n```\n"
@@ -136,15 +164,33 @@ class TestDiffSimilarity:
         ctx = given("fixed", **{"files": self.files, "fixed": {"a.py": "a = 3\n"}, **meta})
         return score(DiffSimilarity(), said(text), ctx)
 
-    def test_the_golden_number(self):
-        assert similarity("-a = 1\n+a = 2\n", "-a = 1\n+a = 3\n") == pytest.approx(0.9286, abs=5e-5)
-        assert self.score(self.edit("a.py", "a = 1\n", "a = 2\n")) == pytest.approx(0.9286, abs=5e-5)
+    def test_the_golden_number_of_one_line(self):
+        assert self.score(self.edit("a.py", "a = 1\n", "a = 2\n")) == pytest.approx(0.96)
         assert self.score(self.edit("a.py", "a = 1\n", "a = 3\n")) == 1.0
 
+    @pytest.mark.parametrize(
+        ("search", "replace", "expected"),
+        [
+            ("    y = x\n", "    y = x + 1\n", 1.0),
+            ("def f(x):\n    y = x\n", "def f(x):\n    y = x + 1\n", 0.7120418848167539),
+            ("    y = x\n", "    y = x + 2\n", 0.9834710743801653),
+            ("def g(x):\n", "def g(z):\n", 0.6268656716417911),
+            ("   y = x\n", "   y = x + 1\n", -1.0),
+            ("= x\n", "= x + 1\n", -1.0),
+        ],
+    )
+    def test_every_match_at_the_start_of_a_line_is_replaced(self, search, replace, expected):
+        fixed = {"c.py": self.twice.replace("y = x", "y = x + 1")}
+        assert self.score(self.edit("c.py", search, replace), fixed=fixed) == pytest.approx(expected)
+
+    def test_an_edit_that_changes_nothing_breaks_the_others(self):
+        text = self.edit("a.py", "a = 1\n", "a = 3\n") + self.edit("b.py", "b = 1\n", "b = 1\n")
+        assert self.score(text) == -1.0
+
     def test_the_gold_answer_may_be_a_diff(self):
-        ctx = given("--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-a = 1\n+a = 3\n", files=self.files)
+        ctx = given("--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@ def f():\n-a = 1\n+a = 3\n", files=self.files)
         text = self.edit("a.py", "a = 1\n", "a = 2\n")
-        assert score(DiffSimilarity(), said(text), ctx) == pytest.approx(0.9286, abs=5e-5)
+        assert score(DiffSimilarity(), said(text), ctx) == pytest.approx(0.96)
 
     def test_a_file_that_one_of_them_changes_counts_as_nothing_in_common(self):
         both = self.edit("a.py", "a = 1\n", "a = 3\n") + self.edit("b.py", "b = 1\n", "b = 2\n")
@@ -172,8 +218,14 @@ class TestExploration:
         assert scores == pytest.approx([-10, -1, -0.1, -0.001])
         assert score(Exploration(), said("")) == -1000
 
-    def test_an_answer_that_is_not_marked_costs_what_is_said(self):
-        assert score(Exploration(), said("x" * 4_000_000, answer_tags=0)) == -0.5
+    @pytest.mark.parametrize("length", [400, 4000, 40_000])
+    def test_no_answer_costs_more_than_an_answer_of_the_same_length(self, length):
+        answered = score(Exploration(), said("x" * length))
+        assert score(Exploration(), said("x" * length, answer_tags=0)) == pytest.approx(answered - 0.5)
+
+    def test_only_the_reasoning_before_the_first_answer_counts(self):
+        assert score(Exploration(), said("x" * 400 + "\\boxed{4}" + "x" * 4000)) == pytest.approx(-10)
+        assert score(Exploration(), said("x" * 200, "x" * 198 + "<answer>4</answer>" + "x" * 400)) == pytest.approx(-10)
 
     @pytest.mark.parametrize(
         ("reply", "expected"), [("I say: 7", 0.7), ("7 of 10, so 10", 1.0), ("50", 1.0), ("Well.", None)]
@@ -193,6 +245,10 @@ class TestModelVerifier:
         assert score(ModelVerifierReward(), said("x", answer=answer), given("word", judge=lambda _: "CORRECT")) == (
             pytest.approx(expected)
         )
+
+    def test_a_refused_answer_scores_0_whatever_its_length(self):
+        long = said("x", answer="word " * 20)
+        assert score(ModelVerifierReward(), long, given("word", judge=lambda _: "INCORRECT")) == 0.0
 
     @pytest.mark.parametrize(("reply", "expected"), [("INCORRECT", 0.0), ("hm", 0.0), ("INCORRECT? No: CORRECT", 1.0)])
     def test_the_last_word_of_the_judge_counts(self, reply, expected):

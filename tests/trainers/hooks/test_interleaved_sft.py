@@ -37,18 +37,18 @@ def step(events, outcomes):
     events.hook.on_step_end(None, None, None)
 
 
-def test_a_full_buffer_is_taught_once_and_is_empty_then(make):
+def test_the_newest_problems_are_taught_and_the_others_stay(make):
     events = HookEvents(make())
     step(events, went("p0", "p1"))
     assert events.done("sft_step") == []
     step(events, went("p2", "p3"))
     ((at, (taught, rate)),) = events.done("sft_step")
     assert (at, rate) == (2, 1e-6)
-    assert taught == [shown(number) for number in range(4)]
-    step(events, went("p4", "p5"))
+    assert taught == [shown(number) for number in (2, 3, 0)]
+    step(events, went("p4"))
     assert len(events.done("sft_step")) == 1
-    step(events, went("p6"))
-    assert events.done("sft_step")[1][1][0] == [shown(number) for number in (4, 5, 6)]
+    step(events, went("p5"))
+    assert events.done("sft_step")[1][1][0] == [shown(number) for number in (5, 4, 1)]
     assert events.noted() == [2, 4]
 
 
@@ -73,7 +73,7 @@ def test_the_buffer_is_in_the_checkpoint(make):
     step(begun, went("p0", "p1"))
     resumed = begun.resumed(make())
     step(resumed, went("p2"))
-    assert resumed.done("sft_step")[0][1][0] == [shown(number) for number in range(3)]
+    assert resumed.done("sft_step")[0][1][0] == [shown(number) for number in (2, 0, 1)]
 
 
 def test_a_file_that_is_not_there_or_shows_nothing_is_refused(tmp_path):
