@@ -56,7 +56,8 @@ def launch_command(
 
     The output and the exit code are those of the trainer. Ctrl-C and SIGTERM are passed on to the trainer, which
     finishes its step and writes a checkpoint while the servers still run; a second signal stops it immediately. The
-    options of the trainer are checked before anything starts.
+    options of the trainer are checked before anything starts. Several training processes divide the weights and the
+    optimizer's state among them (sharding=fsdp2), unless the arguments set `sharding`.
     """
     import os
     import shlex
@@ -71,10 +72,21 @@ def launch_command(
         raise ConfigurationError(f"{processes} processes cannot share {len(devices)} devices (--train).")
     more = shlex.split(server_options)
     servers = [
-        commands.server(number, config.model.path, own, port + number, host=host, program=server_program, more=more)
+        commands.server(
+            number,
+            config.model.path,
+            own,
+            port + number,
+            host=host,
+            program=server_program,
+            more=more,
+            cuts=config.rollout.top_p < 1 or config.rollout.top_k > 0,
+        )
         for number, own in enumerate(engines)
     ]
     set_here = _engine_settings([server.url for server in servers], config.rollout.engine_options, settings, cpu=cpu)
+    if processes > 1 and config.run.sharding is None:
+        set_here["sharding"] = "fsdp2"
     weights_dir = None
     if servers and _syncs_by_folder(config.rollout.engine_options):
         weights_dir = set_here["engine.weights_dir"] = _weights_dir(make=not dry_run)

@@ -13,11 +13,10 @@ from .devices import Devices
 RSTAR2 = ("-m", "rstar2_env.cli")
 """Arguments with which a Python interpreter runs this package's command line."""
 WORKER = "rstar2_env.rollout.engines.vllm_worker.FullLogprobs"
-_SERVER = {
-    # vLLM's V1 model runner returns the log-probability of every token with top-p and top-k.
-    "VLLM_USE_V2_MODEL_RUNNER": "0",
-    "VLLM_NO_USAGE_STATS": "1",
-}
+_SERVER = {"VLLM_NO_USAGE_STATS": "1"}
+# Only vLLM's V1 model runner returns log-probabilities over all tokens despite top-p and top-k. The V2 runner, vLLM's
+# default for most models, draws the tokens of all requests in one kernel; the V1 runner draws request by request.
+_CUTS = {"VLLM_USE_V2_MODEL_RUNNER": "0"}
 # Weight syncs and those log-probabilities need endpoints that vLLM enables only in developer mode.
 _DEVELOPER = {"VLLM_SERVER_DEV_MODE": "1"}
 
@@ -77,6 +76,7 @@ def server(
     program: str | None = None,
     more: Sequence[str] = (),
     developer: bool = True,
+    cuts: bool = False,
 ) -> LaunchCommand:
     """Return the command of a model server.
 
@@ -91,6 +91,7 @@ def server(
             ``{port}`` and ``{size}`` are replaced.
         more: Further arguments.
         developer: Whether to enable the developer endpoints, which give every client control over the server.
+        cuts: Whether requests sample with top-p or top-k.
     """
     if program is None:
         words = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", model]
@@ -104,7 +105,7 @@ def server(
     else:
         given = {"model": model, "host": host, "port": str(port), "size": str(len(devices))}
         words = [_filled(word, given) for word in shlex.split(program)]
-    variables = {**(_DEVELOPER if developer else {}), **_SERVER}
+    variables = {**(_DEVELOPER if developer else {}), **(_CUTS if cuts else {}), **_SERVER}
     return LaunchCommand(f"server-{number}", [*words, *more], devices, variables, f"http://{at or host}:{port}")
 
 

@@ -133,7 +133,8 @@ class PlayingStage(EngineStage):
         policy = policy_options(self.model_options)
         alone = self.engine == IN_PROCESS
         words = words_of(self.engine_options if alone else {}, policy, cpu=servers.cpu)
-        found = opened.enter_context(servers.serving(model, words, work, stop.request))
+        cuts = policy.top_p < 1 or policy.top_k > 0
+        found = opened.enter_context(servers.serving(model, words, work, stop.request, cuts=cuts))
         options = found if alone else {**found, **self.engine_options}
         loaded = load_policy(model, self._policy, engine=SERVERS, engine_options=options, seed=work.seed)
         opened.callback(loaded.close)

@@ -93,12 +93,13 @@ class Serve(CheckedOptions):
         """Number of servers."""
         return self.nodes * len(self.engines())
 
-    def commands(self, model: str, words: Sequence[str]) -> list[LaunchCommand]:
+    def commands(self, model: str, words: Sequence[str], *, cuts: bool = False) -> list[LaunchCommand]:
         """Return the command of every server.
 
         Args:
             model: The model.
             words: Further arguments of vLLM.
+            cuts: Whether requests sample with top-p or top-k.
 
         Raises:
             ConfigurationError: The machines of the job are unknown, or their number is not ``nodes``.
@@ -118,13 +119,14 @@ class Serve(CheckedOptions):
                     program=self.server_program,
                     more=more,
                     developer=not node,
+                    cuts=cuts,
                 )
                 found.append(made.on(node, self.launch, os.environ) if node else made)
         return found
 
     @contextmanager
     def serving(
-        self, model: str, words: Sequence[str], work: Work, all_lost: Callable[[], None]
+        self, model: str, words: Sequence[str], work: Work, all_lost: Callable[[], None], *, cuts: bool = False
     ) -> Iterator[dict[str, Any]]:
         """Start servers and wait for them; yield the options with which the engine ``vllm-server`` uses them.
 
@@ -133,12 +135,13 @@ class Serve(CheckedOptions):
             words: Further arguments of vLLM.
             work: The environment of the stage; logs are written next to its folder.
             all_lost: Called when no server is left.
+            cuts: Whether requests sample with top-p or top-k.
 
         Raises:
             LaunchError: A server ended before it was ready or was not ready in time, or all servers ended too often.
             ConfigurationError: The servers cannot be started.
         """
-        commands = self.commands(model, words)
+        commands = self.commands(model, words, cuts=cuts)
         raise_open_file_limit()  # a connection for every episode in flight
         running = logged(commands, work.folder.with_suffix(".launched"), work.inherited)
         with _key(), Servers(running, self.wait_s, self.restarts, work.say).kept(all_lost):

@@ -49,7 +49,9 @@ def spread_of(launch: str | None) -> Spread:
     options = _options(words)
     if words[:2] == ["rstar2", "launch"]:
         train, serve = read_devices(options.get("train", "0")), options.get("serve")
-        return Spread(len(train), 0 if serve is None else len(read_devices(serve)), _whole(options, "tensor_parallel"))
+        serving = 0 if serve is None else len(read_devices(serve))
+        several = len(train) > 1 and "cpu" not in options
+        return Spread(len(train), serving, _whole(options, "tensor_parallel"), "fsdp2" if several else None)
     files = [word for word in words if Path(word).suffix in (".yaml", ".yml") and Path(word).is_file()]
     found = _configured(read_mapping(files[0])) if files else Spread(1)
     if "num_processes" in options:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import cast, get_args
+from typing import cast
 
 from rstar2_env.core.errors import ConfigurationError
 
@@ -126,18 +126,11 @@ def training_of(work: Workload, processes: int, assume: Assumptions, *, accelera
 def _training(
     model: Architecture, device: Device, processes: int, work: Workload, assume: Assumptions
 ) -> tuple[Training, Mapping[str, int]]:
-    """Return the training setup and its memory, with the requested sharding or else the first that fits."""
+    """Return the training setup and its memory; several processes shard by default, as ``rstar2 launch`` does."""
     how = training_of(work, processes, assume, accelerator=device.is_accelerator)
-    if work.sharding is not None:
-        shardings = [cast(Sharding, work.sharding)]
-    else:
-        shardings = list(get_args(Sharding))[:2] if processes > 1 else ["none"]
-    for sharding in shardings:
-        how = replace(how, sharding=sharding if processes > 1 else "none")
-        memory = training_memory(model, how)
-        if total(memory) <= usable(device, assume):
-            break
-    return how, memory
+    sharding = cast(Sharding, work.sharding or "fsdp2") if processes > 1 else "none"
+    how = replace(how, sharding=sharding)
+    return how, training_memory(model, how)
 
 
 def _placed(
@@ -160,11 +153,18 @@ def _placed(
     widths = [tensor_parallel] if tensor_parallel else [1] if colocated else [1, 2, 4, 8]
     width = next((width for width in widths if weights / width + longest * each / width <= room), widths[-1])
     cache = max(0, int((room - weights / width) * width / each))
+    if colocated and (sized := work.cache_bytes(device, weights, each, assume)) is not None:
+        cache = max(0, int(sized / each))
     lacking = ""
     if total(memory) > most:
         lacking = f"training takes {total(memory) / GIB:.0f} GiB of {most / GIB:.0f} on each device"
     elif serving % width or (colocated and width > 1):
         lacking = f"{serving} devices do not make engines of {width}" + (" that are colocated" if colocated else "")
+    elif cache * each > room - weights / width + each:
+        lacking = (
+            f"the run's engine options take {cache * each / GIB:.0f} GiB for the engine's cache, and "
+            f"{max(0.0, room - weights / width) / GIB:.0f} GiB are left"
+        )
     elif cache < longest:
         lacking = f"an engine's cache holds {cache:,} tokens, and one episode may have {longest:,}"
     return Placement(

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from ..options.config import TrainConfig
+from .assumptions import Assumptions
+from .device import GIB, Device
+
+_BLOCK = 16
+"""Tokens of a cache block of vLLM by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +30,10 @@ class Workload:
         lora_rank: Rank of the adapters; 0 trains all weights.
         recompute: Whether layers are recomputed; ``None`` if it depends on the device.
         dtype: Precision of the computation.
-        sharding: The sharding of the processes; ``None`` if the plan chooses.
+        sharding: The sharding of the processes; ``None`` if several processes shard by default (``rstar2 launch``).
         reference: Whether a term of the loss needs the reference model.
         max_staleness: Maximum number of weight versions by which rollouts run ahead of training.
+        engine_options: Options of the engine in the trainer's process, which may set the size of its cache.
     """
 
     groups: int
@@ -42,6 +50,7 @@ class Workload:
     sharding: str | None = None
     reference: bool = False
     max_staleness: int = 0
+    engine_options: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, config: TrainConfig) -> Workload:
@@ -62,6 +71,7 @@ class Workload:
             sharding=getattr(config.run, "sharding", None),
             reference=any(getattr(term, "name", "") == "kl" for term in config.parts.loss),
             max_staleness=int(getattr(rollout, "max_staleness", 0)),
+            engine_options=dict(rollout.engine_options) if rollout.engine == "vllm" else {},
         )
 
     @property
@@ -73,3 +83,23 @@ class Workload:
     def rows(self) -> int:
         """Number of episodes that a step trains on."""
         return self.groups * self.trained
+
+    def cache_bytes(self, device: Device, weights: float, token: float, assume: Assumptions) -> float | None:
+        """Return the size of the cache of an engine in the trainer's process, in bytes, if an option sets it.
+
+        Args:
+            device: The engine's device.
+            weights: Bytes of the engine's weights.
+            token: Bytes of one token in the cache.
+            assume: The assumptions.
+        """
+        given = self.engine_options
+        if (gib := given.get("kv_cache_gib")) is not None:
+            return float(gib) * GIB
+        if (size := given.get("kv_cache_memory_bytes")) is not None:
+            return float(size)
+        if (blocks := given.get("num_gpu_blocks_override")) is not None:
+            return float(blocks) * int(given.get("block_size") or _BLOCK) * token
+        if (share := given.get("gpu_memory_utilization")) is not None:
+            return float(share) * device.memory - weights - assume.reserve_gib * GIB
+        return None

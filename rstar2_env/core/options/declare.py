@@ -286,7 +286,9 @@ def _fitted(name: str, value: Any, parameter: Parameter | None, *, passed_on: bo
     if parameter is None:
         return value if passed_on else read_loosely(value)
     hint = parameter.hint
-    if isinstance(value, Written):
+    if isinstance(value, Written) and str(value) in parameter.rule.choices:
+        value = str(value)  # a choice that is also a word for None keeps its meaning as a choice
+    elif isinstance(value, Written):
         try:
             value = read(value, hint, lambda kind, found: _record(name, kind, found))
         except UnreadableError:

@@ -9,9 +9,11 @@ servers.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import random
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -28,6 +30,7 @@ from torch.distributed.tensor import DTensor
 from transformers import PreTrainedTokenizerBase
 
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
+from rstar2_env.core.progress import say
 from rstar2_env.rollout.engine import EngineStats
 from rstar2_env.rollout.engines.weights import without_adapters
 
@@ -152,11 +155,12 @@ def start(
             # Each process of the run has its own engine; vLLM joins their process group instead of creating one.
             chosen["distributed_executor_backend"] = "external_launcher"
         if isinstance(model, nn.Module):
-            chosen |= {"model": folder, "load_format": "dummy", "skip_tokenizer_init": tokenizer is None}
             _write_config(without_adapters(model), tokenizer, Path(folder))
+            named = {"model": str(stable_folder(Path(folder)))}
+            chosen |= {**named, "load_format": "dummy", "skip_tokenizer_init": tokenizer is None}
         elif tokenizer is not None:
             tokenizer.save_pretrained(folder)
-            chosen["tokenizer"] = folder
+            chosen["tokenizer"] = str(stable_folder(Path(folder)))
         if current_platform.is_cpu():
             # On a CPU, sampling with a request's own seed fails after a prompt that was computed in chunks (vLLM 0.32:
             # "CPU Generator does not use offset").
@@ -172,6 +176,8 @@ def start(
             arguments = EngineArgs(**{**chosen, **options})
             # A stat logger without vLLM's base class, which would require importing vLLM.
             loggers: Any = [tally]
+            if not arguments.enforce_eager:
+                say("vLLM is compiling the model: minutes at the first start, seconds later (from ~/.cache/vllm).")
             return LLMEngine.from_vllm_config(arguments.create_engine_config(), stat_loggers=loggers)
         except BaseException as error:
             with runs_group_kept(launched):
@@ -179,6 +185,31 @@ def start(
             if isinstance(error, (TypeError, ValueError)):
                 raise ConfigurationError(f"vLLM refuses these options of the engine 'vllm': {error}") from error
             raise
+
+
+def stable_folder(written: Path) -> Path:
+    """Copy files to a folder in the user's cache that is named by their contents, and return it.
+
+    The path of a model is part of the key of vLLM's compile cache: with a new folder at each start, vLLM compiles the
+    model at each start. Returns ``written`` if the cache cannot be written.
+
+    Args:
+        written: A folder with the configuration of a model, and perhaps its tokenizer.
+    """
+    digest = hashlib.sha256()
+    for path in sorted(written.iterdir()):
+        digest.update(f"{path.name} {path.stat().st_size} ".encode() + path.read_bytes())
+    kept = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rstar2" / "vllm"
+    folder = kept / digest.hexdigest()[:16]
+    if not folder.is_dir():
+        try:
+            kept.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=kept) as scratch:
+                # Renamed when it is complete, since other processes may do the same at the same time.
+                shutil.copytree(written, Path(scratch) / "whole").rename(folder)
+        except OSError:
+            return folder if folder.is_dir() else written
+    return folder
 
 
 def _write_config(model: Any, tokenizer: PreTrainedTokenizerBase | None, folder: Path) -> None:

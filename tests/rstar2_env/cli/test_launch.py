@@ -31,6 +31,28 @@ def test_servers_and_trainers_get_their_devices_and_each_other() -> None:
     assert "engine.weights_dir=" in trainer
 
 
+def test_several_processes_shard_by_default_and_one_does_not() -> None:
+    words = ("--serve", "0", "--dry-run")
+    assert "sharding=fsdp2" in run("launch", *words, "--train", "1-2", *WORDS).stdout
+    assert "sharding=" not in run("launch", *words, "--train", "1", *WORDS).stdout
+
+
+@pytest.mark.parametrize("wanted", ["none", "zero2"])
+def test_the_sharding_that_the_arguments_name_is_kept(wanted: str) -> None:
+    words = ("--serve", "0", "--train", "1-2", "--dry-run", *WORDS, "--set", f"sharding={wanted}")
+    trainer = run("launch", *words).stdout.splitlines()[-1]
+    assert trainer.count("sharding=") == 1
+    assert f"sharding={wanted}" in trainer
+
+
+@pytest.mark.parametrize(("more", "first_runner"), [((), False), (("--set", "top_p=0.9"), True)])
+def test_servers_use_vllms_first_model_runner_only_for_top_p_and_top_k(
+    more: tuple[str, ...], first_runner: bool
+) -> None:
+    server = run("launch", "--serve", "0", "--train", "1", "--dry-run", *WORDS, *more).stdout.splitlines()[0]
+    assert ("VLLM_USE_V2_MODEL_RUNNER=0" in server) is first_runner
+
+
 def test_a_folder_of_weights_that_the_run_names_is_kept() -> None:
     words = ("--serve", "0", "--train", "1", "--dry-run", "--", "--config", ROOT / "configs" / "vllm_servers.toml")
     trainer = run("launch", *words, "--model", "M").stdout.splitlines()[-1]

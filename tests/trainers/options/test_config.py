@@ -21,6 +21,11 @@ def test_a_rollout_has_at_most_one_optimizer_step_for_each_group_in_each_pass():
     assert (config.updates, config.rollouts) == (4, 25)
 
 
+def test_a_choice_that_is_also_a_word_for_nothing_is_kept():
+    assert configured("sharding=none").run.sharding == "none"
+    assert configured("sharding=null").run.sharding is None
+
+
 def test_help_over_the_run_is_counted_in_rollouts():
     pairs = parse_options(["steps=400", "minibatches=4", "problems_per_step=8", "rollout.judge=./mine.py:judge"])
     config = trainers.TRAINERS.get("ruscarl").configure({"model": "m", **pairs})

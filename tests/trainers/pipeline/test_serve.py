@@ -84,6 +84,8 @@ def test_vllm_reads_these_words_as_the_engine_reads_the_options() -> None:
 
 def test_each_server_has_its_devices_and_its_port() -> None:
     found = Serve("0-3", tensor_parallel=2, server_options="--a 1").commands("m", ["--b", "2"])
+    assert "VLLM_USE_V2_MODEL_RUNNER" not in found[0].variables
+    assert Serve("0").commands("m", [], cuts=True)[0].variables["VLLM_USE_V2_MODEL_RUNNER"] == "0"
     assert [(str(one.devices), one.url) for one in found] == [
         ("0,1", "http://127.0.0.1:8001"),
         ("2,3", "http://127.0.0.1:8002"),

@@ -38,8 +38,33 @@ def test_a_model_that_does_not_fit_says_by_how_much_and_what_would_help() -> Non
     assert planned(gpus=1, work=replace(WORK, lora_rank=16)).fits
 
 
-def test_a_small_model_is_not_sharded() -> None:
-    assert planned("qwen3-0.6b", 8).placed.how.sharding == "none"
+def test_several_processes_shard_as_the_launcher_lets_them_unless_the_run_says_otherwise() -> None:
+    assert planned("qwen3-0.6b", 8).placed.how.sharding == "fsdp2"
+    assert planned("qwen3-0.6b", 8, replace(WORK, sharding="none")).placed.how.sharding == "none"
+    assert planned("qwen3-0.6b", 1).placed.how.sharding == "none"
+
+
+@pytest.mark.parametrize(
+    ("options", "tokens"),
+    [
+        ({"kv_cache_gib": 8}, 8 * 2**30),
+        ({"kv_cache_memory_bytes": 2**30}, 2**30),
+        ({"gpu_memory_utilization": 0.25}, 0.25 * 192 * 2**30 - 2 * MODELS["qwen3-8b"].parameters - 4 * 2**30),
+    ],
+)
+def test_an_engine_option_sets_the_cache_of_a_colocated_engine(options: dict[str, float], tokens: float) -> None:
+    each = MODELS["qwen3-8b"].cache_bytes()
+    sized = replace(WORK, engine_options=options)
+    assert planned("qwen3-8b", 8, sized, serve=0).placed.cache_tokens == pytest.approx(tokens / each, abs=1)
+    apart = planned("qwen3-8b", 8, sized, serve=4).placed
+    assert apart.cache_tokens == planned("qwen3-8b", 8, serve=4).placed.cache_tokens, (
+        "servers have options of their own"
+    )
+
+
+def test_a_cache_that_the_optimizer_leaves_no_room_for_does_not_fit() -> None:
+    plan = planned("qwen3-8b", 1, replace(WORK, engine_options={"gpu_memory_utilization": 0.6}), serve=0)
+    assert "engine options take" in plan.placed.lacking
 
 
 def test_what_the_run_asks_for_is_kept_although_less_would_do() -> None:
