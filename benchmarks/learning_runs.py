@@ -68,12 +68,15 @@ CURVES = (
 """Recipes of the curves: those that differ in what a token is worth, then those with rollouts, rewards or hooks too."""
 _EQUAL, _EVERY = "all:reject_equal=true", "all:reject_equal=false,equal=reward"
 EARLIER: dict[str, Mapping[str, Any]] = {
+    "agentrl": {"reward": ["return"]},
     "apo": {"selector": _EQUAL, "minibatches": 1},
     "cispo": {"minibatches": 4},
     "clip_cov": {"selector": _EVERY, "refill": 0, "loss": ["clip_cov:low=0.2,high=0.2"], "minibatches": 4},
+    "clip_delta": {"reward": ["outcome", "process:bound=both"], "selector": _EQUAL},
     "critique_grpo": {"minibatches": 1},
     "dapo": {"minibatches": 1},
     "dppo": {"aggregation": "token_mean", "minibatches": 4},
+    "echo": {"loss": ["ppo_clip", "echo:coef=0.1"], "aggregation": "token_mean"},
     "gmpo": {"minibatches": 4},
     "kl_cov": {"selector": _EVERY, "refill": 0, "minibatches": 4},
     "laser": {"selector": _EQUAL, "loss": ["ppo_clip:low=0.2,high=0.28", "kl:coef=1e-3"], "minibatches": 1},

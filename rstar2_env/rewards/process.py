@@ -7,7 +7,10 @@ With the scores r_1 ... r_K of the steps, the episode earns the sum of
     both:  delta of the clipped scores
 
 A plain sum would grow with every step, so a policy would learn to repeat a step with a high score. The steps are the
-policy's turns. The result is added to the reward for the answer.
+policy's turns. The paper pays each step separately: with ``credit="turns"``, the sum of a turn's and all later bounded
+scores is added to the advantage of the turn; for ``delta`` and ``both`` this is the turn's own (clipped) score. With
+``credit="episode"``, the sum over all turns is added to the reward for the answer. This module is longer than most
+parts because it has two forms of credit.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions
 from rstar2_env.core.options.parts import read_part
-from rstar2_env.rewards.base import REWARDS, RewardContext
+from rstar2_env.rewards.base import REWARDS, OnTurns, RewardContext
 from rstar2_env.rewards.step_scores import STEP_SCORES, StepScores
 
 
@@ -33,11 +36,14 @@ class Process(CheckedOptions):
             rewards), or a function of the episode, such as a process reward model: ``./mine.py:scores``.
         bound: ``"clip"``, ``"delta"`` or ``"both"``.
         eta: Threshold of the clip.
+        credit: ``"episode"`` adds the sum to the episode's reward; ``"turns"`` adds the sum from each turn on to the
+            advantage of the turn's tokens.
     """
 
     of: Any = "statuses"
     bound: Literal["clip", "delta", "both"] = "delta"
     eta: float = 0.8
+    credit: Literal["episode", "turns"] = "episode"
     _scores: StepScores = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -51,8 +57,8 @@ class Process(CheckedOptions):
         part = read_part(self.of, STEP_SCORES.kind)
         object.__setattr__(self, "_scores", part.made_by or STEP_SCORES.get(part.name))
 
-    def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """Return the sum over the turns.
+    def __call__(self, episode: Episode, ctx: RewardContext) -> float | OnTurns:
+        """Return the sum over the turns, or one sum per turn with ``credit="turns"``.
 
         Raises:
             ConfigurationError: The number of scores differs from the number of turns.
@@ -63,7 +69,10 @@ class Process(CheckedOptions):
                 f"The component {self.of!r} scored {len(scores)} turns of an episode with {len(episode.steps)} "
                 "turns; expected one score per turn."
             )
-        return sum(self.bounded(scores))
+        bounded = self.bounded(scores)
+        if self.credit == "turns":
+            return OnTurns(sum(bounded[turn:]) for turn in range(len(bounded)))
+        return sum(bounded)
 
     def bounded(self, scores: Sequence[float]) -> list[float]:
         """Return the bounded score of each step."""

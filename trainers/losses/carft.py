@@ -22,15 +22,16 @@ class Carft(CheckedOptions):
     group has no positives. The positives are the group's expert answers (annotated chains of thought) or, if there are
     none, the other correct answers. An embedding is the mean of the last layer over the policy's tokens; the embeddings
     of other rows are computed with the weights that sampled them, without a gradient. Add it to a policy gradient with
-    a small weight. The projection head and the masks of the authors' code are omitted: this is the general form.
+    a small weight. The defaults are those of the authors' code, whose projection head, masks and upper limit of s are
+    omitted.
 
     Args:
         coef: Weight in the loss.
         temperature: Smaller values focus on the nearest answers.
     """
 
-    coef: float = option(0.01, least=0)
-    temperature: float = option(0.1, above=0)
+    coef: float = option(0.1, least=0)
+    temperature: float = option(0.2, above=0)
 
     needs: ClassVar[frozenset[LossInput]] = frozenset({"embedding"})
     policy_gradient: ClassVar[bool] = False

@@ -1,8 +1,9 @@
 """``agentrl``: samples some turns from older weights, and normalizes advantages per task (arXiv 2510.04206).
 
 The ratio of a token uses the log-probability under the weights that sampled it, old or new. ``--set
-parts.rollout.stale=mask`` excludes turns of older weights from the loss. Use it for mixtures of environments with
-several turns. The paper's asynchronous rollouts are ``rollout.max_staleness`` with servers.
+parts.rollout.stale=mask`` excludes turns of older weights from the loss. An episode that a limit ended earns 0.2 less.
+Use it for mixtures of environments with several turns. The paper's asynchronous rollouts are ``rollout.max_staleness``
+with servers. The quoted text has neither the clip nor the share of older weights: both are this package's choices.
 """
 
 from ..base import TRAINERS, Recipe
@@ -11,10 +12,13 @@ AGENTRL = Recipe(
     name="agentrl",
     summary="AgentRL: some turns are sampled from older weights, and advantages are normalized per task",
     paper="arXiv 2510.04206",
-    checked="Not checked: only the abstract could be read, and the authors' repository (THUDM/AgentRL) could not.",
+    source="arXiv 2510.04206, sections 3.1 and 3.2, equation 1, and appendix E, as a public course on RL quotes them",
+    checked="2026-11-28",
     rollout="cross_policy",
+    reward=("return", "unfinished"),
     advantage="task_norm",
     loss=("ppo_clip:low=0.2,high=0.2,anchor=sampled",),
+    defaults={"rollout": {"group_size": 8, "temperature": 0.8}},
 )
 
 TRAINERS.register("agentrl", AGENTRL)

@@ -10,8 +10,9 @@ ALPHAMED = Recipe(
     name="alphamed",
     summary="AlphaMed: GRPO on the letter of multiple-choice questions",
     paper="arXiv 2505.17952",
-    checked="Not checked: only the abstract could be read, and the authors' repository "
-    "(cheliu-computation/AlphaMed) could not.",
+    checked="Not checked: the section on training was searched for on 2026-11-28 and not found, in arXiv 2505.17952 "
+    "and in the repository cheliu-computation/AlphaMed; the abstract and public summaries state GRPO and the reward "
+    "for the letter, as here.",
     reward=("letter_choice",),
     selector="all:reject_equal=true",
     loss=("ppo_clip:low=0.2,high=0.2",),

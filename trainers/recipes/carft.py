@@ -1,8 +1,10 @@
 """``carft``: GRPO with a term that moves the embeddings of right answers together (CARFT, arXiv 2508.15868).
 
-The embedding of an answer comes from the model's last layer. If a group has an expert's answer (``Episode.source``),
-the other right answers are moved towards that answer. The paper trains with a critic and computes embeddings with an
-extra head; here, its contrastive term is combined with group advantages.
+If a group has an expert's answer (``Episode.source``), the other right answers are moved towards that answer. As in the
+authors' code, the loss is the mean over each answer, a KL penalty has the weight 0.05, and each rollout is used for two
+passes. The code trains with a critic, adds the KL penalty to the reward, takes embeddings from an extra head, and
+contrasts with all answers of the batch; here, the term has group advantages, a KL term, embeddings from the last layer,
+and the wrong answers of the group. The code's configurations have the weights 0 to 1 for the contrastive term.
 """
 
 from ..base import TRAINERS, Recipe
@@ -11,10 +13,12 @@ CARFT = Recipe(
     name="carft",
     summary="CARFT: GRPO with a contrastive term on the embeddings of right and wrong answers",
     paper="arXiv 2508.15868",
-    checked="Not checked: the contrastive term is not in the authors' repository (WNQzhu/CARFT@e669155), and only "
-    "the abstract could be read.",
-    selector="all:reject_equal=true",
-    loss=("ppo_clip:low=0.2,high=0.2", "carft"),
+    source="WNQzhu/CARFT@e669155, code/vae/scripts/my_cl_trainer_v4.py (the version that its readme.org names for the "
+    "paper's results) and my_cl_config.py",
+    checked="2026-11-28",
+    loss=("ppo_clip:low=0.2,high=0.2", "kl:coef=0.05", "carft"),
+    aggregation="seq_mean",
+    defaults={"optim": {"updates_per_rollout": 2}},
 )
 
 TRAINERS.register("carft", CARFT)

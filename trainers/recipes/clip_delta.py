@@ -1,10 +1,11 @@
 """``clip_delta``: adds bounded scores of the steps to the outcome, so that repetition earns nothing (arXiv 2410.15115).
 
-From "On Designing Effective RL Reward at Training Time for LLM Reasoning". The reward is 1 for a right answer plus the
-scores of its steps, which are first clipped and then replaced by their differences. In the paper, a process reward
-model computes the scores (``--set reward.process.of=./mine.py:scores``); here, the default score is the share of a
-turn's calls that succeed. The paper trains with PPO and a critic; here, episodes are compared within their group.
-``--set reward.process.bound=clip`` (or ``delta``) applies only one of the bounds.
+From "On Designing Effective RL Reward at Training Time for LLM Reasoning". The reward is 1 for a right answer. The
+scores of the steps, first clipped and then replaced by their differences, are paid to the steps: the advantage of a
+turn has in addition the sum of the scores from this turn on. In the paper, a process reward model computes the scores
+(``--set reward.process.of=./mine.py:scores``); here, the default score is the share of a turn's calls that succeed. The
+paper trains with PPO and a critic; here, episodes are compared within their group. ``--set reward.process.bound=clip``
+(or ``delta``) applies only one of the bounds. Groups with equal rewards are kept, since their steps may differ.
 """
 
 from ..base import TRAINERS, Recipe
@@ -13,9 +14,10 @@ CLIP_DELTA = Recipe(
     name="clip_delta",
     summary="Clip and Delta: bounded scores of the steps in addition to the outcome; repeated steps earn nothing",
     paper="arXiv 2410.15115",
-    checked="Not checked: the authors released no code, and only the abstract could be read.",
-    reward=("outcome", "process:bound=both"),
-    selector="all:reject_equal=true",
+    source="arXiv 2410.15115, the abstract, and its reviews on OpenReview: both bounds, and steps that are paid "
+    "separately; the weight of the steps and eta were searched for and not found",
+    checked="2026-11-28",
+    reward=("outcome", "process:bound=both,credit=turns"),
     loss=("ppo_clip:low=0.2,high=0.2",),
 )
 

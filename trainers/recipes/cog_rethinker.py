@@ -2,8 +2,8 @@
 
 The policy is asked to decompose such a problem, with solved problems as examples, and then to reflect on wrong answers.
 Right answers that were found with help are trained on by supervision, with only the question as the prompt (``sft``);
-the group itself is rejected, as in DAPO. ``loss.sft.coef`` is the paper's lambda. Its value and the number of refill
-rounds are this package's choices.
+the group itself is rejected, as in DAPO. The reward is only for a right answer, without DAPO's penalty on length.
+``loss.sft.coef`` is the paper's lambda. Its value and the number of refill rounds are this package's choices.
 """
 
 from ..base import TRAINERS, Recipe
@@ -12,9 +12,10 @@ COG_RETHINKER = Recipe(
     name="cog_rethinker",
     summary="Cog-Rethinker: decompose unsolved problems and reflect on them; train on the results without the help",
     paper="arXiv 2510.15979",
-    checked="Not checked: the authors released no code, and only the abstract could be read.",
+    source="arXiv 2510.15979, the abstract, and its reviews on OpenReview: the stages, DAPO with a supervised term, "
+    "and the binary reward; lambda and the training details were searched for and not found",
+    checked="2026-11-28",
     rollout="decompose",
-    reward=("return", "overlong"),
     selector="all:reject_equal=true,equal=correct",
     loss=("ppo_clip:low=0.2,high=0.28", "sft:coef=0.1"),
     defaults={"rollout": {"refill": 3}},

@@ -11,8 +11,9 @@ ENVGEN = Recipe(
     name="envgen",
     summary="EnvGen: kinds of problems are drawn in proportion to their failure rate, in cycles",
     paper="arXiv 2403.12014",
-    checked="Not checked: the recipe takes only the cycles from the paper, which trains other models in other "
-    "environments.",
+    source="aszala/EnvGen@f9d97db, environment_generation/update_environments.py (arXiv 2403.12014): after each "
+    "cycle, the language model that changes the environments gets the success rate of each skill",
+    checked="2026-11-28",
     selector="all:reject_equal=true",
     sampler="skill_gap",
 )

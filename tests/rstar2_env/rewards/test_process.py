@@ -8,6 +8,7 @@ from said import said, score
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.turn import Turn
+from rstar2_env.rewards import OnTurns
 from rstar2_env.rewards.process import Process
 
 GOLDEN = [0.9, 0.8, 0.85, 0.7]
@@ -28,6 +29,17 @@ def test_a_good_step_said_ten_times_more_earns_nothing():
         earned = score(Process(of=lambda episode: repeated, bound=bound), said(*["x"] * 14))
         assert earned == pytest.approx(expected)
         assert earned == pytest.approx(score(Process(of=lambda episode: GOLDEN, bound=bound), said(*["x"] * 4)))
+
+
+def test_credit_of_turns_is_the_return_from_each_turn_on():
+    def credit(bound):
+        return score(Process(of=lambda episode: GOLDEN, bound=bound, credit="turns"), said(*["x"] * 4))
+
+    assert isinstance(credit("delta"), OnTurns)
+    assert credit("delta") == pytest.approx(GOLDEN)
+    assert credit("both") == pytest.approx([0, 0, 0, -0.1])
+    # Only with the clip alone does a turn also pay for later turns.
+    assert credit("clip") == pytest.approx([-0.1] * 4)
 
 
 def test_the_free_scores_are_those_of_statuses_and_of_the_environment():

@@ -13,6 +13,7 @@ from rstar2_env.rewards.answer_format import AnswerFormat
 from rstar2_env.rewards.cosine_length import CosineLength
 from rstar2_env.rewards.environment_return import EnvironmentReturn
 from rstar2_env.rewards.overlong import Overlong
+from rstar2_env.rewards.unfinished import Unfinished
 from rstar2_env.rewards.wrong_by_turns import WrongByTurns
 
 CTX = RewardContext()
@@ -21,7 +22,7 @@ CTX = RewardContext()
 def test_every_score_of_the_package_has_a_name():
     files = {path.stem for path in Path(package.__file__).parent.glob("*.py")}
     assert set(REWARDS.names()) - {"return"} <= files
-    assert len(REWARDS.names()) == 22
+    assert len(REWARDS.names()) == 23
 
 
 def test_the_return_is_what_the_environment_paid():
@@ -51,6 +52,17 @@ def test_overlong_refuses_what_it_cannot_measure():
         Overlong(20, buffer=10)(Episode(), CTX)
     with pytest.raises(ConfigurationError, match=r"buffer of overlong \(4096 tokens\) must not exceed its limit"):
         Overlong(1024, 4096)
+
+
+@pytest.mark.parametrize("end", ["turns", "tokens", "time", "no_answer", "truncated"])
+def test_an_episode_that_a_limit_ended_is_punished(end):
+    assert Unfinished()(Episode(end=end), CTX) == -0.2
+    assert Unfinished(penalty=0.5)(Episode(end=end, correct=True), CTX) == -0.5
+
+
+@pytest.mark.parametrize("end", ["answered", "terminated"])
+def test_an_episode_that_ended_by_itself_is_not_punished(end):
+    assert Unfinished()(Episode(end=end), CTX) == 0.0
 
 
 def test_what_the_caller_knows_is_filled_in_where_it_is_taken_and_not_written():

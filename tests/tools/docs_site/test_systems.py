@@ -95,7 +95,9 @@ REWARDS = [row for row in ROWS if row[1].startswith("`reward=") and row[0] not i
 
 
 def test_a_right_answer_in_one_short_turn_earns_at_least_1():
-    right = said("It is 4.", correct=True, reward=1.0, prompt_ids=[1], completion_ids=[7] * 4, mask=[1] * 4)
+    right = said(
+        "It is 4.", correct=True, reward=1.0, end="answered", prompt_ids=[1], completion_ids=[7] * 4, mask=[1] * 4
+    )
     context = RewardContext(group=[right])
     earned = {row[0]: sum(one.value(right, context) for one in components_of(row)) for row in REWARDS}
     assert {name: reward for name, reward in earned.items() if not reward > 0.999} == {}

@@ -16,15 +16,17 @@ from rstar2_env.trainers.options.parts import make_parts
 
 REWARDS = {
     "agentmath": {"return": 1.0, "tool_use": 1.0},
+    "agentrl": {"return": 1.0, "unfinished": 1.0},
     "alphamed": {"letter_choice": 1.0},
     "clip_delta": {"outcome": 1.0, "process": 1.0},
+    "cog_rethinker": {"return": 1.0},
     "general_reasoner": {"model_verifier": 1.0},
     "grpo_tcr": {"outcome": 1.0, "wrong_by_turns": 1.0, "overlong": 1.0},
     "guru": {"router": 1.0},
     "laser": {"laser": 1.0},
     "mt_r1_zero": {"metric_threshold": 1.0},
     "open_rs": {"cosine_length": 2.0, "answer_format": 1.0},
-    "pav": {"return": 1.0, "progress": 0.5},
+    "pav": {"return": 1.0, "progress": 3.0},
     "prorl": {"return": 1.0},
     "pta_grpo": {"return": 1.0, "plan_value": 1.0, "answer_format": 1.0},
     "rlpr": {"reference_probability": 0.9, "answer_format": 0.1},
@@ -91,12 +93,18 @@ def test_agentmath_pays_calls_in_right_answers_and_grows_its_budget():
     assert config.optim.learning_rate == 1e-6
 
 
+def test_pav_has_the_baseline_and_the_kl_weight_of_its_paper():
+    config, parts = made("pav")
+    assert config.parts.advantage.name == "group_mean"
+    assert [getattr(term, "coef", None) for term in parts.terms] == [None, 0.001]
+
+
 def test_clip_delta_pays_no_more_for_steps_than_for_the_answer():
     _, parts = made("clip_delta")
-    assert parts.selector.reject_equal
+    assert not parts.selector.reject_equal
     assert [(term.low, term.high) for term in parts.terms] == [(0.2, 0.2)]
     process = parts.rewards[1].score
-    assert (process.bound, process.eta) == ("both", 0.8)
+    assert (process.bound, process.eta, process.credit) == ("both", 0.8, "turns")
     assert sum(process.bounded([1.0] * 20)) == 0
     assert sum(process.bounded([0.5] * 20)) == pytest.approx(-0.3)
 

@@ -124,6 +124,7 @@ def test_agentrl_prescribes_what_its_paper_does():
     assert parts.rollout.older_weights.every == 4
     assert parts.rollout.stale == "train"
     assert config.parts.advantage.name == "task_norm"
+    assert (config.rollout.group_size, config.rollout.temperature) == (8, 0.8)
     (loss,) = parts.terms
     assert (loss.anchor, loss.corrected) == ("sampled", False)
 
