@@ -133,7 +133,8 @@ def test_agentrl_trains_on_turns_of_older_weights_with_their_own_log_probabiliti
     """In the second step the older weights are the first ones, and a token's ratio says so."""
     folder = tmp_path / "run"
     parts = {"rollout": "cross_policy:probability=0.5"}
-    two_steps("agentrl", tiny_model, folder, keep_tokens=True, learning_rate=1e-2, parts=parts)
+    # The script's log-probabilities are those at temperature 1.
+    two_steps("agentrl", tiny_model, folder, keep_tokens=True, learning_rate=1e-2, parts=parts, temperature=1.0)
     run = read_run(folder)
     turns = {step: [turn for each in run.episodes(step) for turn in each.episode.steps] for step in (1, 2)}
     assert {turn.version for turn in turns[1]} == {0}
