@@ -12,7 +12,7 @@ _FINISHED = frozenset({"answered", "terminated"})
 
 
 @dataclass(frozen=True)
-class Unfinished(CheckedOptions):
+class UnfinishedPenalty(CheckedOptions):
     """``-penalty`` for an episode that did not end by itself, and 0 for any other (AgentRL, arXiv 2510.04206).
 
     An episode ends by itself if the policy answers or the environment terminates it. Otherwise a limit of turns, tokens
@@ -30,4 +30,4 @@ class Unfinished(CheckedOptions):
         return 0.0 if episode.end in _FINISHED else -self.penalty
 
 
-REWARDS.register("unfinished", Unfinished)
+REWARDS.register("unfinished", UnfinishedPenalty)

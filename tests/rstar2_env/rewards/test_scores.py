@@ -13,7 +13,7 @@ from rstar2_env.rewards.answer_format import AnswerFormat
 from rstar2_env.rewards.cosine_length import CosineLength
 from rstar2_env.rewards.environment_return import EnvironmentReturn
 from rstar2_env.rewards.overlong import Overlong
-from rstar2_env.rewards.unfinished import Unfinished
+from rstar2_env.rewards.unfinished import UnfinishedPenalty
 from rstar2_env.rewards.wrong_by_turns import WrongByTurns
 
 CTX = RewardContext()
@@ -56,13 +56,13 @@ def test_overlong_refuses_what_it_cannot_measure():
 
 @pytest.mark.parametrize("end", ["turns", "tokens", "time", "no_answer", "truncated"])
 def test_an_episode_that_a_limit_ended_is_punished(end):
-    assert Unfinished()(Episode(end=end), CTX) == -0.2
-    assert Unfinished(penalty=0.5)(Episode(end=end, correct=True), CTX) == -0.5
+    assert UnfinishedPenalty()(Episode(end=end), CTX) == -0.2
+    assert UnfinishedPenalty(penalty=0.5)(Episode(end=end, correct=True), CTX) == -0.5
 
 
 @pytest.mark.parametrize("end", ["answered", "terminated"])
 def test_an_episode_that_ended_by_itself_is_not_punished(end):
-    assert Unfinished()(Episode(end=end), CTX) == 0.0
+    assert UnfinishedPenalty()(Episode(end=end), CTX) == 0.0
 
 
 def test_what_the_caller_knows_is_filled_in_where_it_is_taken_and_not_written():
