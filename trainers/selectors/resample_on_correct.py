@@ -128,14 +128,31 @@ class ResampleOnCorrect(CheckedOptions):
         return sorted(kept)
 
     def reasons(self, group: Group, keep: int, chosen: Sequence[int]) -> dict[int, str]:
-        """See ``Reasons``: ``penalty`` for successes, ``draw`` for failures that were not drawn."""
+        """See ``Reasons``.
+
+        ``quota``: no episode of its side was kept. ``penalty``: a success whose penalty lowered its chance below that
+        of an equal draw, or, with ``rank``, is above the penalties of all kept successes. ``order``: with ``rank``, a
+        success with the penalty of a kept one that came earlier. ``draw``: any other episode, which chance left out.
+        """
         sides = {group[position].correct for position in chosen}
-
-        def of(episode: Episode) -> str:
-            return "quota" if episode.correct not in sides else "penalty" if episode.correct else "draw"
-
         plain = plain_reasons(group, chosen, "unselected")
-        return {at: of(group[at]) if word == "unselected" else word for at, word in plain.items()}
+        left_out = [position for position, word in plain.items() if word == "unselected"]
+        positives = [position for position in (*chosen, *left_out) if group[position].correct]
+        if self.mode == "sample":
+            chances = dict(zip(positives, self._chances(group, positives), strict=True))
+            passed = {at for at, chance in chances.items() if chance < (1 - 1e-9) / len(positives)}
+        else:
+            worst = max((penalty(group[at]) for at in chosen if group[at].correct), default=0.0)
+            passed = {at for at in positives if penalty(group[at]) > worst}
+        by_chance = "draw" if self.mode == "sample" else "order"
+
+        def of(position: int) -> str:
+            correct = group[position].correct
+            if correct not in sides:
+                return "quota"
+            return "draw" if not correct else "penalty" if position in passed else by_chance
+
+        return {at: of(at) if word == "unselected" else word for at, word in plain.items()}
 
     def weighed(self, group: Group, keep: int) -> dict[int, dict[str, float]]:
         """See ``Weighs``: the penalty with its parts, the quota of its side, and the chance of the first draw."""

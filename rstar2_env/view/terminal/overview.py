@@ -129,9 +129,9 @@ def _curves(metrics: Mapping[str, Any], width: int) -> RenderableType:
         known = [value for value in series[name] if value is not None]
         if known:
             ends = (known[0], known[-1], min(known), max(known))
-            # If most steps lack the figure, draw only the steps that have it, without gaps.
-            curve = sparkline(known if len(known) < len(series[name]) / 2 else series[name], room)
-            table.add_row(safe_text(name), *map(number, ends[: len(headings)]), curve)
+            table.add_row(
+                safe_text(name), *map(number, ends[: len(headings)]), sparkline(series[name], room, metrics["steps"])
+            )
     return table
 
 

@@ -80,3 +80,22 @@ def test_a_group_that_was_rejected_though_its_rewards_differ_is_rejected_or_equa
     assert KeepAll().reasons(group, 2, []) == {0: "rejected", 1: "rejected"}
     assert KeepAll(equal="correct").reasons(group, 2, []) == {0: "equal", 1: "equal"}
     assert KeepAll(equal="correct").reasons(group, 1, [0]) == {1: "quota"}
+
+
+def test_a_success_that_only_chance_left_out_is_not_blamed_for_its_penalty():
+    clean = [*(episode(1.0) for _ in range(6)), *(episode(0.0) for _ in range(2))]
+    _, reasons = told(ResampleOnCorrect(), clean, 4)
+    assert set(reasons.values()) == {"draw"}
+    errors = [0, 0, 0, 3, 3, 3]
+    mixed = [*(episode(1.0, errors=count) for count in errors), *(episode(0.0) for _ in range(2))]
+    _, reasons = told(ResampleOnCorrect(), mixed, 4)
+    successes = {at: why for at, why in reasons.items() if at < 6}
+    assert successes
+    assert all(why == ("penalty" if errors[at] else "draw") for at, why in successes.items())
+
+
+def test_by_rank_an_earlier_episode_with_the_same_penalty_goes_first():
+    group = [*(episode(1.0) for _ in range(3)), *(episode(1.0, errors=3) for _ in range(3)), episode(0.0), episode(0.0)]
+    chosen, reasons = told(ResampleOnCorrect(mode="rank"), group, 4)
+    assert [at for at in chosen if at < 6] == [0, 1]
+    assert {at: why for at, why in reasons.items() if at < 6} == {2: "order", 3: "penalty", 4: "penalty", 5: "penalty"}

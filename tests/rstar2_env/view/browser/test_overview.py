@@ -28,10 +28,8 @@ CARDS = {
     "Length": {"held out": "eval/tokens", "played": "rollout/tokens", "kept": "kept/tokens"},
     "Statuses of calls": {name: f"rollout/status/{name}" for name in ("ok", "empty", "exception", "timeout")},
     "How episodes ended": {name: f"rollout/end/{name}" for name in ("answered", "no_answer", "tokens")},
-    "Groups rejected and refilled": {
-        "rejected (share)": "rollout/groups_rejected",
-        "refilled": "rollout/groups_refilled",
-    },
+    "Groups rejected": {"rejected": "rollout/groups_rejected"},
+    "Groups refilled": {"refilled": "rollout/groups_refilled"},
     "Time per step, by activity": {
         "rollout": "seconds/rollout",
         "training": "seconds/train",

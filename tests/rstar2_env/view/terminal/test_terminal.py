@@ -86,6 +86,13 @@ def test_a_curve_goes_from_the_least_to_the_most():
     assert sparkline(list(range(1000)), 8) == "▁▂▃▄▅▆▇█"
 
 
+def test_curves_of_different_steps_share_an_axis():
+    assert sparkline([0.0, 1.0], 8, at=[0, 7]) == "▁      █"
+    assert sparkline([0.0, None, 1.0], 8, at=[0, 3, 7]) == "▁      █"
+    assert sparkline([0.0, 1.0, 1.0, 0.0], 2, at=[0, 1, 19, 20]) == sparkline([2 / 3, 0.0])
+    assert sparkline([1.0], 8, at=[5]) == "▄"
+
+
 def test_an_overview_tells_of_a_run(tmp_path):
     write_run(tmp_path / "run")
     text = printed(*text_view([tmp_path / "run"], cache=tmp_path / "cache"))

@@ -6,6 +6,7 @@ import { useTheme } from "../shell/theme";
 import { aligned, type Line, stacked } from "./lines";
 import { dash, hatched, type Look, look } from "./palette";
 import type { Numbers } from "../data/types";
+import { percent } from "../format";
 
 export interface Axes {
   logX: boolean;
@@ -22,6 +23,8 @@ export interface CanvasProps {
   form: (value: number) => string;
   height: number;
   label: string;
+  /** Unit of the x axis, its name below the plot. */
+  unit: string;
   /** Position on the x axis under the pointer; null when the pointer leaves. */
   onPoint: (x: number | null) => void;
   onZoom: (from: number | null, to: number | null) => void;
@@ -74,7 +77,7 @@ function dataOf(lines: Line[], stack: boolean, axes: Axes): uPlot.AlignedData {
 }
 
 function options(width: number, now: { current: CanvasProps }, colors: Look): uPlot.Options {
-  const { lines, stack, axes, form, height } = now.current;
+  const { lines, stack, axes, form, height, unit } = now.current;
   const { series, bands } = stack ? areas(lines, colors) : curves(lines, colors);
   const axis: uPlot.Axis = {
     stroke: colors.text,
@@ -90,13 +93,13 @@ function options(width: number, now: { current: CanvasProps }, colors: Look): uP
     series: [{}, ...series],
     bands,
     legend: { show: false },
-    padding: [8, 10, 0, 0],
+    padding: [8, 18, 0, 0],
     scales: {
       x: { time: false, distr: axes.logX ? 3 : 1, ...range(axes) },
-      y: { distr: axes.logY ? 3 : 1, ...(stack && !axes.logY ? { range: (_u, _min, max) => [0, max || 1] } : {}) },
+      y: { distr: axes.logY ? 3 : 1, ...(axes.logY ? {} : { range: stack ? (_u, _min, max) => [0, max || 1] : (_u, min, max) => bounds(min, max, form === percent) }) },
     },
     axes: [
-      { ...axis, size: 26, space: 44 },
+      { ...axis, size: 40, space: 44, label: unit, labelSize: 14, labelGap: 0, labelFont: "11px system-ui, sans-serif" },
       { ...axis, size: 52, space: 30, values },
     ],
     cursor: {
@@ -168,6 +171,15 @@ function range(axes: Axes): Pick<uPlot.Scale, "range"> | Record<string, never> {
   return {
     range: (_u: uPlot, min: number, max: number) => [axes.from ?? min, axes.to ?? max],
   };
+}
+
+/** Range of the y axis: a margin around the values; shares stay between 0 and 1, and a constant gets a small range. */
+export function bounds(min: number | null, max: number | null, share: boolean): [number, number] {
+  const [low, high] = [min ?? 0, max ?? 1];
+  const margin = high > low ? (high - low) * 0.08 : share ? 0.05 : Math.abs(high) * 0.1 || 1;
+  const wide: [number, number] = [low - margin, high + margin];
+  if (!share) return low >= 0 ? [Math.max(0, wide[0]), wide[1]] : wide;
+  return [low >= 0 ? Math.max(0, wide[0]) : wide[0], high <= 1 ? Math.min(1, wide[1]) : wide[1]];
 }
 
 function decade(value: number | null): boolean {

@@ -51,6 +51,7 @@ export function PlotCard(props: PlotCardProps) {
           form={form}
           height={height}
           label={summary}
+          unit={unit}
           onPoint={setPoint}
           onZoom={props.onZoom}
         />
@@ -125,13 +126,15 @@ export function Swatch({ line, area = false }: { line: Pick<Line, "color" | "das
 }
 
 function valueAt(line: Line, x: number | null, form: (value: number) => string): string {
+  // A smoothed line shows its own values, which were measured.
+  const values = line.raw ?? line.y;
   let at = -1;
   for (const [index, value] of line.x.entries()) {
-    if (line.y[index] === null || line.y[index] === undefined) continue;
+    if (values[index] === null || values[index] === undefined) continue;
     if (x !== null && value > x) break;
     at = index;
   }
-  const value = line.y[at];
+  const value = values[at];
   return value === null || value === undefined ? "–" : form(value);
 }
 

@@ -57,7 +57,7 @@ def test_the_overview_of_the_only_run_comes_first_with_its_curves(run, cache):
         await walker.until("36 training episodes")
         await walker.until("figures by step")
         assert "eval/pass_rate" in walker.text
-        assert re.search("eval/pass_rate .* ▁█ ", walker.text)
+        assert re.search("eval/pass_rate .* ▁ +█ ", walker.text)
         await walker.press("end", until="finished")
 
     walk(act, run, cache=cache)

@@ -2,7 +2,7 @@
 import { path } from "../../data/address";
 import { useLoad } from "../../data/hooks";
 import type { ComparePage as Answer, CompareRow, Side } from "../../data/group-types";
-import type { RunRow, Runs } from "../../data/types";
+import type { RunRow, Runs, Statuses } from "../../data/types";
 import { count, isNumber, many, number, percent, signed } from "../../format";
 import { href, setQuery } from "../../shell/router";
 import { Choose, TextField } from "../../ui/fields";
@@ -24,7 +24,7 @@ export function ComparePage({ query }: PageProps) {
         return (
           <>
             <div class="page-head">
-              <h1>Compare two runs by problem</h1>
+              <h1>Compare two runs, or two steps of a run, by problem</h1>
             </div>
             <Choice runs={known} a={query["a"] ?? ""} b={query["b"] ?? ""} />
             {a && b ? <Compared a={a} b={b} query={query} /> : <Empty title="Choose two runs">Problems that occur in both runs are compared.</Empty>}
@@ -51,13 +51,16 @@ function Choice({ runs, a, b }: { runs: RunRow[]; a: string; b: string }) {
 function Compared({ a, b, query }: { a: RunRow; b: RunRow; query: Record<string, string> }) {
   const both = { train: a.episodes.train > 0 && b.episodes.train > 0, eval: a.episodes.eval > 0 && b.episodes.eval > 0 };
   const split = query["split"] ?? (both.eval || !both.train ? "eval" : "train");
-  const asked = { a: a.run, b: b.run, split, q: query["q"] ?? "", change: query["change"] ?? "", sort: query["sort"] ?? "difference" };
+  const steps = { a_step: query["a_step"] ?? "", b_step: query["b_step"] ?? "" };
+  const asked = { a: a.run, b: b.run, split, ...steps, q: query["q"] ?? "", change: query["change"] ?? "", sort: query["sort"] ?? "difference" };
+  const sides: [string, string] =
+    a.run === b.run ? [`${a.name}, first step`, `${b.name}, second step`] : [a.name, b.name];
   const rows = useWindowed<CompareRow>("api/compare", asked);
-  const load = useLoad<Answer>("api/compare", { a: a.run, b: b.run, split, limit: 1 });
+  const load = useLoad<Answer>("api/compare", { a: a.run, b: b.run, split, ...steps, limit: 1 });
   return (
     <>
       <Shown load={load} what="Comparing">
-        {(answer) => <Figures answer={answer} names={[a.name, b.name]} />}
+        {(answer) => <Figures answer={answer} names={sides} />}
       </Shown>
       <form class="toolbar" role="search" aria-label="Filter problems" onSubmit={(event) => event.preventDefault()}>
         <TextField label="Problem" type="search" wide value={query["q"] ?? ""} placeholder="part of a question or id" onChange={(q) => setQuery({ q })} />
@@ -83,6 +86,8 @@ function Compared({ a, b, query }: { a: RunRow; b: RunRow; query: Record<string,
             onChange={(value) => setQuery({ split: value })}
           />
         )}
+        <StepChoice label="First run after step" run={a} split={split} value={steps.a_step} onChange={(step) => setQuery({ a_step: step })} />
+        <StepChoice label="Second run after step" run={b} split={split} value={steps.b_step} onChange={(step) => setQuery({ b_step: step })} />
         <p class="quiet toolbar-hint" role="status">
           {rows.total === null ? "…" : many(rows.total, "problem")}
         </p>
@@ -90,7 +95,7 @@ function Compared({ a, b, query }: { a: RunRow; b: RunRow; query: Record<string,
       <Table
         label="Problems that occur in both runs"
         rows={rows}
-        columns={columns(a.name, b.name)}
+        columns={columns(...sides)}
         rowKey={(row) => row.problem_id}
         to={(row) => href(["pair"], { a: `${a.run}/${row.a.keys[0] ?? ""}`, b: `${b.run}/${row.b.keys[0] ?? ""}` })}
         sort={asked.sort}
@@ -105,6 +110,16 @@ function Compared({ a, b, query }: { a: RunRow; b: RunRow; query: Record<string,
       </details>
     </>
   );
+}
+
+/** Choice of a step of one side; two steps of the same run can be compared. */
+function StepChoice({ label, run, split, value, onChange }: { label: string; run: RunRow; split: string; value: string; onChange: (step: string) => void }) {
+  const load = useLoad<Statuses>(path("runs", run.run, "statuses"), { split });
+  const steps = load.value?.steps ?? [];
+  if (steps.length < 2 && !value) return null;
+  const known = [...new Set([...steps.map(String), ...(value ? [value] : [])])];
+  const whole = split === "eval" ? "the last" : "all steps";
+  return <Choose label={label} value={value} options={[{ value: "", label: whole }, ...known.map((step) => ({ value: step, label: count(Number(step)) }))]} onChange={onChange} />;
 }
 
 function Figures({ answer, names }: { answer: Answer; names: [string, string] }) {

@@ -13,7 +13,7 @@ import { RunFrame } from "../run-frame";
 import { MarksLegend } from "./marks";
 import { Picture } from "./picture";
 import { SelectorCard } from "./selector-card";
-import { label, NUMBERS, REASONS } from "./words";
+import { label, NUMBERS, REASONS, whyDropped } from "./words";
 
 export function GroupPage({ values, query }: PageProps) {
   const { run = "", step = "", group = "" } = values;
@@ -160,7 +160,7 @@ function Episodes({ run, episodes }: { run: string; episodes: GroupEpisode[] }) 
                 <td>
                   <CorrectChip correct={one.correct} />
                 </td>
-                <td title={REASONS[one.reason] ?? ""}>
+                <td title={one.kept ? "" : whyDropped(one.reason, one.weighed)}>
                   <KeptChip kept={one.kept} reason={one.reason} />
                   {one.copies ? <Chip>used {one.copies + 1} times</Chip> : null}
                 </td>

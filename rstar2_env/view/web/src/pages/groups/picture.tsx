@@ -6,11 +6,13 @@ import { letterOf, Sign } from "./marks";
 import { label } from "./words";
 
 const WIDE = 720;
-const LANE = 56;
 const LEFT = 84;
-/** Width of a slot on the axis, and the maximum number of marks stacked in it. */
+/** Width of a slot on the axis, in which marks are stacked. */
 const SPOT = 14;
-const MOST = 5;
+/** Height of a mark in a stack, and the height that a lane has at least and at most. */
+const STEP = 12;
+const LOW_LANE = 56;
+const HIGH_LANE = 132;
 
 export function Picture({ episodes, run }: { episodes: GroupEpisode[]; run: string }) {
   const along = episodes.some((one) => typeof one.weighed?.["penalty"] === "number") ? "penalty" : null;
@@ -19,31 +21,34 @@ export function Picture({ episodes, run }: { episodes: GroupEpisode[]; run: stri
     ["Correct", episodes.filter((one) => one.correct)],
     ["Wrong", episodes.filter((one) => !one.correct)],
   ];
-  const height = 2 * LANE + 36;
   const place = (one: GroupEpisode, at: number, of: number) =>
     LEFT + 12 + (WIDE - LEFT - 40) * (along ? (one.weighed?.[along] ?? most) / most : of > 1 ? at / (of - 1) : 0.5);
+  // Marks at one place are stacked, never moved along the axis: their place is their value.
+  const stacks = lanes.map(([, members]) => {
+    const slots = new Map<number, number>();
+    return members.map((one, at) => {
+      const slot = Math.round(place(one, at, members.length) / SPOT);
+      const before = slots.get(slot) ?? 0;
+      slots.set(slot, before + 1);
+      return { one, x: place(one, at, members.length), slot, before, slots };
+    });
+  });
+  const most_stacked = Math.max(1, ...stacks.flatMap((stack) => stack.map(({ before }) => before + 1)));
+  const lane_height = Math.min(HIGH_LANE, Math.max(LOW_LANE, most_stacked * STEP + 8));
+  const height = 2 * lane_height + 36;
   return (
     <svg class="group-picture" viewBox={`0 0 ${WIDE} ${height}`} role="img" aria-label={describe(lanes, along)}>
       {lanes.map(([name, members], lane) => {
-        const middle = lane * LANE + LANE / 2;
-        const taken = new Map<number, number>();
+        const middle = lane * lane_height + lane_height / 2;
         return (
           <g key={name}>
             <text x={0} y={middle + 4} class="axis-text">
               {name} {members.length}
             </text>
             <line class="lane" x1={LEFT} x2={WIDE - 16} y1={middle} y2={middle} />
-            {members.map((one, at) => {
-              const own = place(one, at, members.length);
-              const first = Math.round(own / SPOT);
-              let spot = first;
-              // If a slot is full, use the next one towards the middle, so marks do not overlap.
-              while ((taken.get(spot) ?? 0) >= MOST) spot += own > WIDE / 2 ? -1 : 1;
-              const x = spot === first ? own : spot * SPOT;
-              const stack = taken.get(spot) ?? 0;
-              taken.set(spot, stack + 1);
-              const aside = Math.ceil(stack / 2) * 11;
-              const y = middle + (stack % 2 ? aside : -aside);
+            {(stacks[lane] ?? []).map(({ one, x, slot, before, slots }) => {
+              const step = Math.min(STEP, (lane_height - 8) / (slots.get(slot) ?? 1));
+              const y = middle + (before % 2 ? 1 : -1) * Math.ceil(before / 2) * step;
               return (
                 <g key={one.key} class="dot" onClick={() => go(href(["runs", run, "episodes", one.key]))}>
                   <title>{`${one.member}: ${one.kept ? "kept" : `dropped (${one.reason})`}${along ? `, ${along} ${number(one.weighed?.[along] ?? null)}` : ""}`}</title>

@@ -1,5 +1,6 @@
 /* Descriptions of selectors and samplers: the reasons for dropping an episode, the values used by selectors, and the
    parts themselves. */
+import { percent } from "../../format";
 
 export const REASONS: Record<string, string> = {
   unavailable: "The episode failed for reasons unrelated to the policy.",
@@ -8,8 +9,9 @@ export const REASONS: Record<string, string> = {
   equal: "All rewards of the group are equal, so there is nothing to compare.",
   rejected: "The selector rejected the group.",
   quota: "The quota of correct or wrong episodes was full.",
-  penalty: "Correct answers with fewer tool errors and a cleaner format were preferred.",
-  draw: "Other correct or wrong episodes were drawn at random.",
+  penalty: "Its failed calls or its format made it less likely to be kept than the other correct episodes.",
+  order: "An earlier episode with the same penalty was kept.",
+  draw: "Chance: other episodes with the same prospects were drawn.",
   unselected: "The selector chose other episodes and does not give a reason.",
   no_tokens: "The policy generated no tokens.",
   band: "The pass rate of the group is outside the band.",
@@ -69,6 +71,14 @@ export const PAGES: Record<string, string> = {
   roc: "docs/grpo-roc.md",
   quality_ties: "docs/grpo-roc.md",
 };
+
+/** Why one episode was dropped, in a sentence, with the number that decided. */
+export function whyDropped(reason: string, weighed: Partial<Record<string, number | null>> | null | undefined): string {
+  const why = REASONS[reason] ?? "The selector gave a reason of its own.";
+  const chance = weighed?.["chance"];
+  if (chance === undefined || chance === null || (reason !== "draw" && reason !== "penalty")) return why;
+  return `${why} Its chance in the first draw was ${percent(chance)}.`;
+}
 
 export function label(name: string): string {
   return LABELS[name] ?? name.charAt(0).toUpperCase() + name.slice(1);

@@ -96,11 +96,17 @@ export const CARDS: Card[] = [
     form: percent,
   },
   {
-    title: "Groups rejected and refilled",
+    title: "Groups rejected",
     section: TRAINS,
-    help: "Share of rejected groups; numbers of groups that were refilled, replaced, missing, and carried over.",
+    help: "Share of the groups without a training signal.",
+    metrics: [["rollout/groups_rejected", "rejected"]],
+    form: percent,
+  },
+  {
+    title: "Groups refilled",
+    section: TRAINS,
+    help: "Numbers of groups that were refilled, replaced, missing, and carried over.",
     metrics: [
-      ["rollout/groups_rejected", "rejected (share)"],
       ["rollout/groups_refilled", "refilled"],
       ["rollout/groups_replaced", "replaced"],
       ["rollout/groups_missing", "missing"],
@@ -144,7 +150,34 @@ export const CARDS: Card[] = [
     form: number,
   },
   { title: "Clipped", section: OPTIMIZER, metrics: [["clip/", ""]], form: percent },
-  { title: "Engine against trainer", section: OPTIMIZER, help: "Difference between the probabilities of the engine and the trainer.", metrics: [["mismatch/", ""]], form: number },
+  {
+    title: "Engine against trainer: divergence",
+    section: OPTIMIZER,
+    help: "Divergence between the distributions of the engine and the trainer; near 0 if both compute alike.",
+    metrics: [
+      ["mismatch/kl", "KL"],
+      ["mismatch/chi2", "chi-squared"],
+    ],
+    form: number,
+  },
+  {
+    title: "Engine against trainer: log-probabilities",
+    section: OPTIMIZER,
+    help: "Mean absolute difference of a token's log-probability.",
+    metrics: [["mismatch/logp_difference", "difference"]],
+    form: number,
+  },
+  {
+    title: "Engine against trainer: correction",
+    section: OPTIMIZER,
+    help: "Effective share of the tokens, mean weight, and share of tokens of weight 0; 1, 1 and 0 if nothing is corrected.",
+    metrics: [
+      ["mismatch/ess", "effective share"],
+      ["mismatch/weight", "mean weight"],
+      ["mismatch/masked", "weight 0"],
+    ],
+    form: number,
+  },
   {
     title: "Time per step, by activity",
     section: TIME,

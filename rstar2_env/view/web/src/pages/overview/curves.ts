@@ -48,7 +48,9 @@ export function lines(
     metrics.flatMap(({ name, label, color }, at): Line[] => {
       const runs = set.runs.flatMap((run) => points(values.get(run), name));
       if (!runs.length) return [];
-      const smoothed = runs.map((run) => ({ x: run.x, y: smooth(run.y, drawing.weight) }));
+      // Few evaluations lie far apart: smoothing them by their number would show figures that were never measured.
+      const weight = name.startsWith("eval/") ? 0 : drawing.weight;
+      const smoothed = runs.map((run) => ({ x: run.x, y: smooth(run.y, weight) }));
       const look = {
         id: `${set.label} ${name}`,
         label: several ? (metrics.length > 1 ? `${set.label}: ${label}` : set.label) : label,
@@ -58,7 +60,7 @@ export function lines(
       const [only] = smoothed;
       if (smoothed.length === 1 && only) {
         const raw = runs[0]?.y;
-        return [{ ...look, ...only, ...(drawing.weight > 0 && raw ? { raw } : {}) }];
+        return [{ ...look, ...only, ...(weight > 0 && raw ? { raw } : {}) }];
       }
       const { x, y, low, high } = spread(smoothed, drawing.how === "deviation" ? "deviation" : "range");
       return [{ ...look, x, y, band: { low, high } }];

@@ -1,10 +1,12 @@
 /* The problems of a run with their success rates. */
 import { path } from "../../data/address";
 import type { ProblemRow } from "../../data/group-types";
-import type { RunDetail } from "../../data/types";
+import { useLoad } from "../../data/hooks";
+import type { RunDetail, Statuses } from "../../data/types";
 import { count, number, percent } from "../../format";
 import { href, setQuery } from "../../shell/router";
 import { Choose, TextField } from "../../ui/fields";
+import { LinkButton } from "../../ui/link-button";
 import { Table, type TableColumn } from "../../ui/table";
 import { useWindowed } from "../../ui/windowed";
 import type { PageProps } from "../types";
@@ -60,6 +62,7 @@ function Problems({ detail, query }: { detail: RunDetail; query: Record<string, 
         <p class="quiet toolbar-hint" role="status">
           {rows.total === null ? "…" : `${count(rows.total)} problems`}
         </p>
+        <CompareSteps run={run} split={split} />
       </form>
       <Table
         label="Problems"
@@ -73,6 +76,13 @@ function Problems({ detail, query }: { detail: RunDetail; query: Record<string, 
       />
     </>
   );
+}
+
+/** Link to the comparison of the first with the last step, where each problem is paired with itself. */
+function CompareSteps({ run, split }: { run: string; split: string }) {
+  const steps = useLoad<Statuses>(path("runs", run, "statuses"), { split }, run).value?.steps ?? [];
+  if (steps.length < 2) return null;
+  return <LinkButton to={href(["compare"], { a: run, b: run, split, a_step: `${steps[0]}`, b_step: `${steps.at(-1)}` })}>Compare two steps</LinkButton>;
 }
 
 const COLUMNS: TableColumn<ProblemRow>[] = [
