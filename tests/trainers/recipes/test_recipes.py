@@ -140,7 +140,9 @@ def test_roc_keeps_half_of_what_was_played():
     batch = collected("grpo_roc", earned=(MIXED,))
     assert [len(group) for group in batch.groups] == [8, 8]
     assert len(batch.rows) == 8
-    assert {decision.reason for group in batch.decisions for decision in group} == {"", "draw"}, "the penalties are equal"
+    assert {decision.reason for group in batch.decisions for decision in group} == {"", "draw"}, (
+        "the penalties are equal"
+    )
 
 
 def test_roc_with_refill_replaces_groups_without_a_difference():

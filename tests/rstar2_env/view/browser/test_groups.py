@@ -153,3 +153,19 @@ def test_two_runs_are_compared_problem_by_problem(look, runs):
     expect(both).to_have_count(2)
     asked = [re.search(r"Problem:\s*(.+)", text)[1] for text in both.all_inner_texts()]
     assert asked[0] == asked[1], "both sides are the same problem"
+
+
+def test_two_steps_of_one_run_are_compared(look, runs):
+    run = read_run(runs / "roc-0")
+    rates = {step: [one.episode.correct for one in run.held_out(step)] for step in run.evaluated_steps}
+    first, last = min(rates), max(rates)
+    assert first < last
+    page = look("runs/roc-0/problems?split=eval")
+    page.get_by_role("link", name="Compare two steps").click()
+    figures = page.get_by_label("Figures of both runs")
+    for step in (first, last):
+        expect(figures).to_contain_text(f"after step {step}")
+        expect(figures).to_contain_text(f"{100 * sum(rates[step]) / len(rates[step]):.1f}%".replace(".0%", ""))
+    assert f"a_step={first}" in page.url
+    page.get_by_label("Second run after step").select_option(str(first))
+    expect(figures).not_to_contain_text(f"after step {last}")

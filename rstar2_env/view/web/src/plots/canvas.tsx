@@ -7,6 +7,7 @@ import { aligned, type Line, stacked } from "./lines";
 import { dash, hatched, type Look, look } from "./palette";
 import type { Numbers } from "../data/types";
 import { percent } from "../format";
+import { bounds } from "./bounds";
 
 export interface Axes {
   logX: boolean;
@@ -99,7 +100,7 @@ function options(width: number, now: { current: CanvasProps }, colors: Look): uP
       y: { distr: axes.logY ? 3 : 1, ...(axes.logY ? {} : { range: stack ? (_u, _min, max) => [0, max || 1] : (_u, min, max) => bounds(min, max, form === percent) }) },
     },
     axes: [
-      { ...axis, size: 40, space: 44, label: unit, labelSize: 14, labelGap: 0, labelFont: "11px system-ui, sans-serif" },
+      { ...axis, size: 34, space: 44, label: unit, labelSize: 14, labelGap: 0, labelFont: "11px system-ui, sans-serif" },
       { ...axis, size: 52, space: 30, values },
     ],
     cursor: {
@@ -171,15 +172,6 @@ function range(axes: Axes): Pick<uPlot.Scale, "range"> | Record<string, never> {
   return {
     range: (_u: uPlot, min: number, max: number) => [axes.from ?? min, axes.to ?? max],
   };
-}
-
-/** Range of the y axis: a margin around the values; shares stay between 0 and 1, and a constant gets a small range. */
-export function bounds(min: number | null, max: number | null, share: boolean): [number, number] {
-  const [low, high] = [min ?? 0, max ?? 1];
-  const margin = high > low ? (high - low) * 0.08 : share ? 0.05 : Math.abs(high) * 0.1 || 1;
-  const wide: [number, number] = [low - margin, high + margin];
-  if (!share) return low >= 0 ? [Math.max(0, wide[0]), wide[1]] : wide;
-  return [low >= 0 ? Math.max(0, wide[0]) : wide[0], high <= 1 ? Math.min(1, wide[1]) : wide[1]];
 }
 
 function decade(value: number | null): boolean {

@@ -54,7 +54,7 @@ function Compared({ a, b, query }: { a: RunRow; b: RunRow; query: Record<string,
   const steps = { a_step: query["a_step"] ?? "", b_step: query["b_step"] ?? "" };
   const asked = { a: a.run, b: b.run, split, ...steps, q: query["q"] ?? "", change: query["change"] ?? "", sort: query["sort"] ?? "difference" };
   const sides: [string, string] =
-    a.run === b.run ? [`${a.name}, first step`, `${b.name}, second step`] : [a.name, b.name];
+    a.run === b.run ? [`step ${steps.a_step || "last"}`, `step ${steps.b_step || "last"}`] : [a.name, b.name];
   const rows = useWindowed<CompareRow>("api/compare", asked);
   const load = useLoad<Answer>("api/compare", { a: a.run, b: b.run, split, ...steps, limit: 1 });
   return (
@@ -124,7 +124,7 @@ function StepChoice({ label, run, split, value, onChange }: { label: string; run
 
 function Figures({ answer, names }: { answer: Answer; names: [string, string] }) {
   const { figures } = answer;
-  const at = (which: number) => (answer.steps[which] ? `after step ${count(answer.steps[which])}` : "");
+  const at = (which: number) => (isNumber(answer.steps[which]) ? `after step ${count(answer.steps[which])}` : "");
   const surely = isNumber(figures.low) && isNumber(figures.high) && (figures.low > 0 || figures.high < 0);
   const alone = figures.only_a + figures.only_b;
   return (
