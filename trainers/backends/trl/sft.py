@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import shutil
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -16,8 +15,8 @@ from typing import Any
 
 import torch
 from datasets import Dataset
-from transformers import PrinterCallback, Trainer
-from trl import SFTConfig, SFTTrainer
+from transformers import PrinterCallback
+from trl import SFTConfig
 
 from rstar2_env.core.episode import Message
 from rstar2_env.core.errors import ConfigurationError, ProblemFormatError
@@ -30,19 +29,18 @@ from rstar2_env.rollout import ChatCodec
 from ...options.cold_start import SftOptions
 from ...options.config import ModelOptions
 from ...options.record import shared_fields
-from ...record.checkpoints import drop_old, mark_unfinished, mark_whole, step_of
+from ...record.checkpoints import step_of
 from ...record.model_card import write_cards
 from ...record.resume import check_begun, checkpoint_to_resume
-from .arguments import WarmsUp, quiet
-from .loss.flops import peak_memory
+from .arguments import quiet
 from .model import codec, load_policy, precision_options, processes
 from .ranks import AccelerateRanks
 from .run.callbacks import Console, RunEvents
 from .run.checks import check_trackers
 from .run.stopping import Stopping
+from .sft_trainer import SftTrainer
 
 OPTIONS_FILE = "sft.json"
-_KEEP = 2
 _LOGGED = 100
 """Minimum number of lines of metrics of a run with at least that many steps; a shorter run has one for each step."""
 _SHOWN = (
@@ -119,7 +117,7 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions) -> Path:
             dataloader_pin_memory=False,
             **precision_options(policy),
         )
-        trainer = _Trainer(
+        trainer = SftTrainer(
             model=model,
             args=arguments,
             train_dataset=Dataset.from_list(rows),
@@ -147,7 +145,7 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions) -> Path:
     return folder
 
 
-def _save(trainer: _Trainer, tokenizer: Any, folder: Path) -> None:
+def _save(trainer: SftTrainer, tokenizer: Any, folder: Path) -> None:
     """Save the model into the run's folder, file by file once all are written; all processes call it."""
     partial, first = folder / "model.partial", trainer.accelerator.is_main_process
     if first:
@@ -185,42 +183,6 @@ def _counted(traces: Iterable[Mapping[str, Any]], report: ReportProgress) -> Ite
     for number, trace in enumerate(traces, start=1):
         yield trace
         report(number, None)
-
-
-class _Trainer(WarmsUp, SFTTrainer):
-    """Logs speed and memory, and marks checkpoints as complete, so that a run never resumes from a partial one."""
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self._tokens, self._since = 0, time.perf_counter()
-
-    def training_step(self, model: Any, inputs: dict[str, Any], num_items_in_batch: Any = None) -> Any:
-        """Count the tokens of a forward pass, without padding."""
-        self._tokens += (
-            int(inputs["attention_mask"].sum()) if "attention_mask" in inputs else inputs["input_ids"].numel()
-        )
-        return super().training_step(model, inputs, num_items_in_batch)
-
-    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Add to the line of a step: tokens per second of this process since the last line, and peak memory."""
-        if "loss" in logs:
-            now = time.perf_counter()
-            logs["speed/train_tokens_per_second"] = self._tokens / max(now - self._since, 1e-9)
-            logs["memory/peak_gib"] = peak_memory() / 2**30
-            self._tokens, self._since = 0, now
-        super().log(logs, start_time)
-
-    def _save_checkpoint(self, model: Any, trial: Any) -> None:
-        run = Path(self._get_output_dir(trial))
-        folder = run / f"checkpoint-{self.state.global_step}"
-        if self.accelerator.is_main_process:
-            mark_unfinished(folder)
-        with naming_full_disk(folder):
-            Trainer._save_checkpoint(self, model, trial)  # TRL's own method adds a generic model card
-        self.accelerator.wait_for_everyone()
-        if self.accelerator.is_main_process:
-            mark_whole(folder, self.accelerator.num_processes)
-            drop_old(run, _KEEP)
 
 
 def _checkpoint(folder: Path, options: SftOptions) -> Path | None:

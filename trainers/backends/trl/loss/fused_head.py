@@ -1,21 +1,26 @@
-"""TRL's fused head, which here also returns the mean log-probability over the vocabulary.
+"""TRL's fused head, which here also returns the mean log-probability over the vocabulary, and is quick on a CPU.
 
-TRL processes the vocabulary in tiles and returns the mean of the logits. It saves the logarithm of the normalizer, the
-difference between a logit and its log-probability, only for the backward pass. This module reads it from there, so the
-mean needs no additional pass over the vocabulary. Tested with TRL 1.16.
+On an accelerator, TRL processes the vocabulary in tiles and returns the mean of the logits. It saves the logarithm of
+the normalizer, the difference between a logit and its log-probability, only for the backward pass. This module reads it
+from there, so the mean needs no additional pass over the vocabulary. On a CPU, ``cpu_head`` computes the tokens with a
+label. TRL's forward method runs with two names of its module replaced. Tested with TRL 1.16.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from functools import wraps
-from types import MethodType
+from functools import update_wrapper, wraps
+from types import FunctionType, MethodType
 from typing import Any
 
+import torch
+from torch import Tensor
 from trl.kernels import ChunkedLogProbFunction
 from trl.trainer import utils
 
 from rstar2_env.core.errors import Rstar2Error
+
+from .cpu_head import CpuLogProbs
 
 _NAMES = {"entropy": "entropy", "mean_logp": "mean_logits", "sum_squares": "log_sum_sq_probs"}
 """TRL's names of the outputs."""
@@ -32,6 +37,8 @@ class _WithMeanLogp(ChunkedLogProbFunction):
     def forward(ctx: Any, *args: Any) -> Any:
         """See ``ChunkedLogProbFunction``."""
         logps, entropy, squares, mean, top = ChunkedLogProbFunction.forward(ctx, *args)
+        if mean is None:
+            return logps, entropy, squares, mean, top
         if len(ctx.to_save) != len(_SAVED):
             raise Rstar2Error(
                 "The fused head of this TRL version saves other values for its backward pass than the fused head "
@@ -40,6 +47,38 @@ class _WithMeanLogp(ChunkedLogProbFunction):
         mean = mean - ctx.to_save[_SAVED.index("log_z")]
         ctx.mark_non_differentiable(*(one for one in (squares, mean, top) if one is not None))
         return logps, entropy, squares, mean, top
+
+
+class _LogProbs:
+    """Replaces TRL's function in its forward method."""
+
+    @staticmethod
+    def apply(hidden: Tensor, *args: Any) -> Any:
+        """Compute the outputs with the function for the device."""
+        return (CpuLogProbs if hidden.device.type == "cpu" else _WithMeanLogp).apply(hidden, *args)
+
+
+def _selects(device: torch.device) -> bool:
+    """Whether the head computes only the tokens with a label; replaces the name by which TRL asks for Triton."""
+    return device.type == "cpu" or bool(utils._use_triton(device))
+
+
+_REPLACED: dict[str, Any] = {"_ChunkedLogProbFunction": _LogProbs, "_use_triton": _selects}
+
+
+def _replacing(method: FunctionType) -> FunctionType:
+    """Return TRL's forward method with ``_REPLACED`` instead of the names of its module, in every thread."""
+    if absent := _REPLACED.keys() - set(method.__code__.co_names):
+        raise Rstar2Error(
+            f"The fused head of this TRL version does not use {', '.join(sorted(absent))}, which the fused head of "
+            "TRL 1.16 uses: install trl 1.16."
+        )
+    found = FunctionType(
+        method.__code__, {**vars(utils), **_REPLACED}, method.__name__, method.__defaults__, method.__closure__
+    )
+    found.__kwdefaults__ = method.__kwdefaults__
+    update_wrapper(found, method)
+    return found
 
 
 def put_head(model: Any, temperature: float, outputs: Collection[str], *, cast: bool = False) -> None:
@@ -61,10 +100,8 @@ def put_head(model: Any, temperature: float, outputs: Collection[str], *, cast: 
         cast_lm_head_to_fp32=cast,
         outputs=("log_probs", *(_NAMES[name] for name in outputs)),
     )
-    if "mean_logp" in outputs:
-        model.forward = _with_mean_logp(model)
     # accelerate's autocast wraps the forward method when training begins, and must stay when the head is replaced.
-    setattr(model, _HEAD, model.forward)
+    setattr(model, _HEAD, MethodType(_replacing(model.forward.__func__), model))
     model.forward = wrapped
 
 
@@ -76,19 +113,3 @@ def _with_head(kind: type) -> Any:
         return getattr(self, _HEAD)(*args, **kwargs)
 
     return forward
-
-
-def _with_mean_logp(model: Any) -> Any:
-    forward = model.forward
-
-    @wraps(type(model).forward)
-    def called(_: Any, *args: Any, **kwargs: Any) -> Any:
-        # TRL's forward pass looks up its function in the module at each call.
-        before = utils._ChunkedLogProbFunction
-        utils._ChunkedLogProbFunction = _WithMeanLogp
-        try:
-            return forward(*args, **kwargs)
-        finally:
-            utils._ChunkedLogProbFunction = before
-
-    return MethodType(called, model)

@@ -83,12 +83,30 @@ def test_a_head_without_the_means_follows_one_with_them():
     assert score(model, lay_out([0], rows()), plain).mean_logp is None
 
 
+def by_trl(outputs):
+    """TRL's function for accelerators on random tensors; it also runs on a CPU."""
+    torch.manual_seed(0)
+    hidden, weight, targets = torch.randn(5, 8), torch.randn(VOCABULARY, 8), torch.randint(VOCABULARY, (5,))
+    found = fused_head._WithMeanLogp.apply(hidden, weight, None, targets, 0.7, 16, None, 1.0, outputs)
+    return found, (hidden @ weight.t() / 0.7).log_softmax(-1)
+
+
+def test_on_an_accelerator_the_mean_is_that_of_the_log_probabilities():
+    found, logp = by_trl(("log_probs", "mean_logits"))
+    torch.testing.assert_close(found[3], logp.mean(-1), rtol=1e-5, atol=1e-5)
+    assert by_trl(("log_probs",))[0][3] is None
+
+
 def test_another_version_of_the_head_is_refused_where_its_parts_are_read(monkeypatch):
     monkeypatch.setattr(fused_head, "_SAVED", fused_head._SAVED[:-1])
-    model = tiny_qwen3()
-    set_head(model, 0.7, ("mean_logp",))
     with pytest.raises(Rstar2Error, match=r"install trl 1\.16"):
-        score(model, lay_out([0], rows()), plain)
+        by_trl(("log_probs", "mean_logits"))
+
+
+def test_a_forward_method_without_the_names_to_replace_is_refused(monkeypatch):
+    monkeypatch.setattr(fused_head, "_REPLACED", {**fused_head._REPLACED, "_of_another_version": None})
+    with pytest.raises(Rstar2Error, match=r"does not use _of_another_version.*install trl 1\.16"):
+        set_head(tiny_qwen3(), 0.7)
 
 
 def test_an_embedding_is_the_mean_of_the_last_layer_over_the_policys_tokens():

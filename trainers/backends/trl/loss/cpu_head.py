@@ -1,0 +1,154 @@
+"""The head on a CPU: log-probabilities of tokens from hidden states, in tiles of tokens.
+
+TRL's fused head without Triton computes every position, folds tiles of 4,096 tokens by 32,768 words with a dozen
+temporaries of that size, and computes each product again for the backward pass. Here a tile holds whole rows of the
+vocabulary, so that torch's own softmax computes it, and is small enough to bound the temporaries. The log-probabilities
+of few tokens are kept for the backward pass; those of many tokens are computed again, tile by tile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+TILE_BYTES = 1 << 26
+"""Largest size of one tile of float32 logits."""
+KEPT_BYTES = 1 << 28
+"""Largest size of the log-probabilities that one forward pass keeps for its backward pass."""
+
+
+class CpuLogProbs(torch.autograd.Function):
+    """Log-probabilities of target tokens, with the signature and the outputs of TRL's ``ChunkedLogProbFunction``.
+
+    Differences: the fourth output is the mean of the log-probabilities, not of the logits; the width of a tile is the
+    vocabulary. The gradients are those of the log-probabilities and of the entropy.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        targets: Tensor,
+        temperature: float,
+        chunk_size: int,
+        softcap: float | None = None,
+        logit_scale: float = 1.0,
+        outputs: tuple[str, ...] = (),
+    ) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None, Tensor | None]:
+        """Compute the outputs for hidden states, (N, H), a head, (V, H), and target tokens, (N,)."""
+        ctx.set_materialize_grads(False)
+        low = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else hidden.dtype
+        ctx.head = _Head(hidden.detach().to(low), weight.detach().to(low), bias, temperature, softcap, logit_scale)
+        count, words = targets.numel(), weight.shape[0]
+        keeps = any(ctx.needs_input_grad) and 4 * count * words <= KEPT_BYTES
+        ctx.kept = [] if keeps else None
+        wanted = {name: [] for name in ("logp", "log_z", *outputs)}
+        for at in _tiles(count, words):
+            logits = ctx.head.logits(at)
+            own = targets[at, None]
+            logp = logits.log_softmax(-1)
+            of_target = logp.gather(-1, own)
+            wanted["logp"].append(of_target[:, 0])
+            wanted["log_z"].append((logits.gather(-1, own) - of_target)[:, 0])
+            if "is_top1" in wanted:
+                wanted["is_top1"].append(logits.argmax(-1) == targets[at])
+            if "mean_logits" in wanted:
+                wanted["mean_logits"].append(logp.mean(-1))
+            if "entropy" in wanted or "log_sum_sq_probs" in wanted:
+                p = torch.exp(logp, out=logits)
+                if "entropy" in wanted:
+                    wanted["entropy"].append(-torch.linalg.vecdot(p, logp))
+                if "log_sum_sq_probs" in wanted:
+                    wanted["log_sum_sq_probs"].append(torch.linalg.vecdot(p, p).log())
+            if keeps:
+                ctx.kept.append(logp)
+        exact = torch.promote_types(hidden.dtype, torch.float32)
+        found = {
+            name: torch.cat(parts) if parts else hidden.new_zeros(0, dtype=exact) for name, parts in wanted.items()
+        }
+        ctx.save_for_backward(hidden, weight, bias, targets, found["log_z"], found.get("entropy"))
+        rest = [found.get(name) for name in ("log_sum_sq_probs", "mean_logits", "is_top1")]
+        ctx.mark_non_differentiable(*(one for one in rest if one is not None))
+        return found["logp"], found.get("entropy"), *rest  # type: ignore[return-value]
+
+    @staticmethod
+    def backward(ctx: Any, to_logp: Tensor | None, to_entropy: Tensor | None, *_: Any) -> Any:  # type: ignore[override]
+        """Return the gradients of the hidden states, the head and its bias.
+
+        With p the probabilities, H the entropy and z the logits: d logp(t) / dz = 1[t] - p, and
+        dH / dz = -p (log p + H).
+        """
+        hidden, weight, bias, targets, log_z, entropy = ctx.saved_tensors
+        head: _Head = ctx.head
+        of_hidden, of_weight, of_bias = (
+            torch.zeros(one.shape, dtype=log_z.dtype) if needed else None
+            for one, needed in zip((hidden, weight, bias), ctx.needs_input_grad[:3], strict=True)
+        )
+        for number, at in enumerate(_tiles(targets.numel(), weight.shape[0])):
+            logp = head.logits(at).log_softmax(-1) if ctx.kept is None else ctx.kept[number]
+            grad = logp.exp()
+            if to_entropy is not None:
+                # -p (g + gH (log p + H)), of which the first part belongs to the log-probability.
+                factor = (logp + entropy[at, None]).mul_(to_entropy[at, None])
+                grad.mul_(factor if to_logp is None else factor.add_(to_logp[at, None])).neg_()
+            elif to_logp is not None:
+                grad.mul_(-to_logp[at, None])
+            if to_logp is not None:
+                grad.scatter_add_(-1, targets[at, None], to_logp[at, None].to(grad.dtype))
+            grad = head.through(grad, logp, log_z[at]).to(head.hidden.dtype)
+            if of_hidden is not None:
+                of_hidden[at] = grad @ head.weight
+            if of_weight is not None:
+                _add_product(of_weight, grad.t(), head.hidden[at])
+            if of_bias is not None:
+                of_bias += grad.sum(0, dtype=of_bias.dtype)
+        given = zip((of_hidden, of_weight, of_bias), (hidden, weight, bias), strict=True)
+        return *(None if grad is None else grad.to(one.dtype) for grad, one in given), *[None] * 6
+
+
+class _Head:
+    """The logits of tiles of tokens, and the way back to the products of hidden states and weights."""
+
+    def __init__(
+        self, hidden: Tensor, weight: Tensor, bias: Tensor | None, temperature: float, cap: float | None, scale: float
+    ) -> None:
+        self.hidden, self.weight, self._bias = hidden, weight, None if bias is None else bias.detach().to(weight.dtype)
+        self._cap, self._scale, self._cold = cap, scale, 1 / temperature
+
+    def logits(self, at: slice) -> Tensor:
+        """The logits of some tokens, divided by the temperature, at least in float32, (n, V)."""
+        product = self.hidden[at] @ self.weight.t()
+        if self._bias is not None:
+            product += self._bias
+        found = product if product.dtype is torch.float64 else product.float()
+        if self._cap is not None:
+            return found.mul_(self._scale / self._cap).tanh_().mul_(self._cap * self._cold)
+        return found if self._scale * self._cold == 1 else found.mul_(self._scale * self._cold)
+
+    def through(self, grad: Tensor, logp: Tensor, log_z: Tensor) -> Tensor:
+        """Multiply a gradient of logits by the derivative of ``logits``, in place."""
+        if self._cap is not None:
+            level = (logp + log_z[:, None]).div_(self._cap * self._cold)  # the hyperbolic tangent
+            grad.mul_(level.square_().neg_().add_(1))
+        return grad if self._scale * self._cold == 1 else grad.mul_(self._scale * self._cold)
+
+
+def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
+    """Add a product to ``total``, rounded at most once to the precision of its factors."""
+    if left.dtype is total.dtype:
+        total.addmm_(left, right)
+    else:
+        total += left @ right
+
+
+def _tiles(count: int, words: int) -> Iterator[slice]:
+    """Divide tokens into tiles of nearly equal size."""
+    most = max(1, TILE_BYTES // (4 * words))
+    parts = -(-count // most)
+    for part in range(parts):
+        yield slice(count * part // parts, count * (part + 1) // parts)

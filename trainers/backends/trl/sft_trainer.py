@@ -1,0 +1,109 @@
+"""``SftTrainer``: TRL's ``SFTTrainer``, which computes only what the loss needs, in passes of bounded size.
+
+A micro-batch is divided into passes of rows of similar length, each as wide as its longest row, and the head computes
+the policy's tokens alone. Entropy and token accuracy, which TRL computes over the vocabulary at every token, are left
+out. The loss and its gradients are those of the whole micro-batch.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import Trainer
+from trl import SFTTrainer
+
+from rstar2_env.core.files.full_disk import naming_full_disk
+
+from ...record.checkpoints import drop_old, mark_unfinished, mark_whole
+from .arguments import WarmsUp
+from .loss.flops import peak_memory
+from .loss.forward import causal, set_head
+from .loss.packing import pack
+
+_KEEP = 2
+
+
+class SftTrainer(WarmsUp, SFTTrainer):
+    """Trains on rows, logs speed and memory, and marks checkpoints as complete, so that no run resumes from a part.
+
+    Args:
+        most_tokens: Maximum number of tokens of one forward and backward pass, padding included; a longer row has its
+            own pass. ``None`` computes each micro-batch in one pass.
+        **kwargs: Arguments of ``trl.SFTTrainer``.
+    """
+
+    def __init__(self, *, most_tokens: int | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._most = most_tokens
+        self.model_accepts_loss_kwargs = True  # ``compute_loss`` divides by the number of tokens of the whole batch
+        set_head(self.model, 1.0, ())
+        self._tokens, self._since = 0, time.perf_counter()
+
+    def training_step(self, model: Any, inputs: dict[str, Any], num_items_in_batch: Any = None) -> Tensor:
+        """Compute the gradients of a micro-batch, pass by pass; return its share of the loss."""
+        lengths = inputs["attention_mask"].sum(1)
+        self._tokens += int(lengths.sum())
+        loss = torch.zeros((), device=self.accelerator.device)
+        passes = list(_passes(inputs, lengths.tolist(), self._most))
+        for number, part in enumerate(passes, start=1):
+            part["share"] = part["attention_mask"].sum() / lengths.sum()
+            # Data parallelism averages gradients in the last pass, which also adds those of the others.
+            with nullcontext() if number == len(passes) else self.accelerator.no_sync(model):
+                loss += super().training_step(model, part, num_items_in_batch)
+        return loss
+
+    def compute_loss(
+        self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
+    ) -> Any:
+        """Return the loss of a pass: the negative log-likelihood of its labels, divided by those of the whole batch.
+
+        A mixture of experts adds its load-balancing loss, weighted by the share of the pass in its micro-batch.
+        """
+        given = {"input_ids": inputs["input_ids"], "labels": inputs["labels"], "fused_lm_head": True}
+        if self.aux_loss_enabled:
+            given["output_router_logits"] = True
+        if self.aux_loss_enabled or not causal(model):
+            given["attention_mask"] = inputs["attention_mask"]  # padding must not count, or must not be seen
+        outputs = model(**given)
+        loss = -outputs.log_probs.sum() / max(1, int(num_items_in_batch))
+        if self.args.average_tokens_across_devices:
+            loss = loss * self.accelerator.num_processes  # the tokens of all processes are counted, gradients averaged
+        if self.aux_loss_enabled:
+            share = inputs.get("share", 1.0) / self.current_gradient_accumulation_steps
+            loss = loss + self.router_aux_loss_coef * outputs.aux_loss * share
+        return (loss, outputs) if return_outputs else loss
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Add to the line of a step: tokens per second of this process since the last line, and peak memory."""
+        if "loss" in logs:
+            now = time.perf_counter()
+            logs["speed/train_tokens_per_second"] = self._tokens / max(now - self._since, 1e-9)
+            logs["memory/peak_gib"] = peak_memory() / 2**30
+            self._tokens, self._since = 0, now
+        Trainer.log(self, logs, start_time)
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        run = Path(self._get_output_dir(trial))
+        folder = run / f"checkpoint-{self.state.global_step}"
+        if self.accelerator.is_main_process:
+            mark_unfinished(folder)
+        with naming_full_disk(folder):
+            Trainer._save_checkpoint(self, model, trial)  # TRL's own method adds a generic model card
+        self.accelerator.wait_for_everyone()
+        if self.accelerator.is_main_process:
+            mark_whole(folder, self.accelerator.num_processes)
+            drop_old(run, _KEEP)
+
+
+def _passes(inputs: dict[str, Any], lengths: list[int], most: int | None) -> Iterator[dict[str, Any]]:
+    """Divide a padded micro-batch into passes, each as wide as its longest row."""
+    budget = len(lengths) * max(lengths) if most is None else most
+    for rows in pack(lengths, budget):
+        width = max(lengths[row] for row in rows)
+        yield {name: inputs[name][rows, :width] for name in ("input_ids", "labels", "attention_mask")}
