@@ -48,13 +48,13 @@ STEPS = 4
 """Optimizer steps of one run, of which the first is not counted."""
 
 
-class _Given:
+class Given:
     """A collector of the same rows at every step."""
 
     def __init__(self, rows: list[Row]) -> None:
         self.rows, self.groups = rows, []
 
-    def collect(self, step: int) -> _Given:
+    def collect(self, step: int) -> Given:
         """Return the rows."""
         return self
 
@@ -85,7 +85,7 @@ class Steps:
     def _own(self, *, share_prefixes: bool) -> float:
         def build(folder: str, **options: Any) -> CollectorTrainer:
             trainer = CollectorTrainer(
-                collector=_Given(self._rows),
+                collector=Given(self._rows),
                 objective=Objective([PpoClip()], TokenMean(), NoCorrection()),
                 shape=BatchLayout(self._budget, share_prefixes=share_prefixes),
                 args=arguments(folder, **PLAIN, max_steps=STEPS),

@@ -25,7 +25,8 @@ class SftOptions:
         epochs: Passes over the traces.
         batch_size: Traces in one optimizer step on one process.
         rows_per_device: Maximum number of traces in one forward pass; a larger batch accumulates gradients over passes
-            of equal size: with 8, a batch of 12 is 2 passes of 6.
+            of equal size: with 8, a batch of 12 is 2 passes of 6. On a CPU, a pass also keeps at most 0.75 GiB of
+            activations, and is divided further.
         learning_rate: Peak learning rate of AdamW.
         warmup_ratio: Share of the steps in which the learning rate warms up; the first step has a rate above 0.
         lr_scheduler: Learning rate schedule, one of transformers' names.
@@ -41,7 +42,7 @@ class SftOptions:
         lora_targets: As in ``ModelOptions``.
         lora_dropout: Dropout before the adapters during the cold start; reinforcement learning uses none.
         gradient_checkpointing: As in ``ModelOptions``.
-        threads: CPU threads of torch; ``None`` keeps torch's setting.
+        threads: CPU threads of torch; ``None`` measures how many are fastest, unless ``OMP_NUM_THREADS`` is set.
         save_every: Steps between checkpoints; ``None`` saves about ten times per run; 0 saves only the final model.
         resume: Continue from the newest checkpoint in ``output_dir``; refused if the options differ.
         overwrite: Replace an earlier cold start in ``output_dir``; refused if the folder holds a file that no cold

@@ -53,7 +53,7 @@ class RunOptions:
         keep_checkpoints: Number of recent checkpoints to keep, in addition to the best weights.
         resume: Continue from the newest checkpoint of ``output_dir``.
         overwrite: Replace an earlier run in ``output_dir``; refused if the folder holds a file that no run wrote.
-        threads: CPU threads of torch; ``None`` keeps torch's setting.
+        threads: CPU threads of torch; ``None`` measures how many are fastest, unless ``OMP_NUM_THREADS`` is set.
         process_timeout_s: In a run of several processes, seconds that a process waits for another before the run ends
             with an error. Set it above the largest difference between the processes' rollout times in one step.
         sharding: State that is divided among processes: ``"none"`` divides nothing; ``"fsdp2"`` weights, gradients and
@@ -107,7 +107,8 @@ class ModelOptions:
         path: Folder, GGUF file or hub name of a causal language model, a LoRA adapter, or a loaded model.
             ``model="PATH"`` is short for it.
         revision: Branch, tag or commit of a model on the hub.
-        dtype: Precision of computation; ``"auto"`` is bfloat16 on an accelerator that supports it, else float32.
+        dtype: Precision of computation; ``"auto"`` is bfloat16 on an accelerator that supports it, and on a CPU with
+            native bfloat16 instructions on which a measurement at the start finds it faster; else float32.
         attn_implementation: Attention of transformers: ``"sdpa"``, ``"flash_attention_2"``, ``"eager"``, ...; ``None``
             lets transformers choose.
         trust_remote_code: Run code from the model's repository on the hub.
@@ -263,7 +264,7 @@ class OptimOptions:
         minibatches: Number of parts into which the groups of a rollout are divided, over all processes, one optimizer
             step each; a rollout with fewer groups takes one step for each group.
         tokens_per_device: Tokens of one forward and backward pass on each device, padding included; a longer row gets
-            its own pass.
+            its own pass. On a CPU, a pass also keeps at most 0.75 GiB of activations.
         share_prefixes: Compute tokens that rows of a pass share at their beginnings, such as the prompt of a group,
             only once if that costs less; see docs/training.md#shared-prefixes.
         trl_options: Further arguments of ``trl.GRPOConfig``, such as ``adam_beta2`` and ``optim``. Arguments that would

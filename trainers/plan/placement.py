@@ -11,7 +11,7 @@ from rstar2_env.core.errors import ConfigurationError
 from .architecture import Architecture
 from .assumptions import Assumptions
 from .device import GIB, Device
-from .training_memory import Sharding, Training, total, training_memory
+from .training_memory import Sharding, Training, pass_tokens, total, training_memory
 from .workload import Workload
 
 RESIDENT = ("weights", "optimizer", "reference")
@@ -100,10 +100,13 @@ def usable(device: Device, assume: Assumptions) -> int:
     return round(device.memory * assume.memory_share - assume.reserve_gib * GIB)
 
 
-def training_of(work: Workload, processes: int, assume: Assumptions, *, accelerator: bool) -> Training:
+def training_of(
+    model: Architecture, work: Workload, processes: int, assume: Assumptions, *, accelerator: bool
+) -> Training:
     """Return the training setup of a number of processes, without sharding.
 
     Args:
+        model: The model.
         work: The work of a step.
         processes: Number of training processes.
         assume: The assumptions.
@@ -111,7 +114,7 @@ def training_of(work: Workload, processes: int, assume: Assumptions, *, accelera
     """
     widest = work.budget + assume.prompt_tokens
     rows = work.rows * widest / processes / max(work.minibatches, 1)
-    return Training(
+    how = Training(
         tokens=max(work.tokens_per_device, widest),
         processes=processes,
         bfloat16=accelerator if work.dtype == "auto" else work.dtype != "float32",
@@ -119,15 +122,17 @@ def training_of(work: Workload, processes: int, assume: Assumptions, *, accelera
         lora_rank=work.lora_rank,
         reference=work.reference,
         fused=accelerator,
-        passes=1 if rows <= max(work.tokens_per_device, widest) else 2,
     )
+    if not accelerator:
+        how = replace(how, tokens=max(min(work.tokens_per_device, pass_tokens(model, how)), widest))
+    return replace(how, passes=1 if rows <= how.tokens else 2)
 
 
 def _training(
     model: Architecture, device: Device, processes: int, work: Workload, assume: Assumptions
 ) -> tuple[Training, Mapping[str, int]]:
     """Return the training setup and its memory; several processes shard by default, as ``rstar2 launch`` does."""
-    how = training_of(work, processes, assume, accelerator=device.is_accelerator)
+    how = training_of(model, work, processes, assume, accelerator=device.is_accelerator)
     sharding = cast(Sharding, work.sharding or "fsdp2") if processes > 1 else "none"
     how = replace(how, sharding=sharding)
     return how, training_memory(model, how)

@@ -10,7 +10,7 @@ layer by layer. Not covered: the allocator's fragmentation, the communication li
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from .architecture import Architecture
@@ -19,8 +19,11 @@ Sharding = Literal["none", "fsdp2", "zero2", "zero3"]
 """Method by which the training processes divide their state; see ``RunOptions.sharding``."""
 TILE_TOKENS, TILE_WORDS = 4096, 32_768
 """Maximum tokens and vocabulary entries of a tile of logits in the fused head (TRL 1.16)."""
-CPU_TILES = 8.25
-"""Number of float32 tiles that the head's backward pass holds at once if torch's operators compute it."""
+CPU_TILE_BYTES, CPU_KEPT_BYTES = 1 << 26, 1 << 28
+"""Of the head on a CPU: maximum bytes of a tile of float32 logits, and of the log-probabilities that a forward pass
+keeps for its backward pass."""
+CPU_PASS_BYTES = 3 << 28
+"""Bytes that one forward pass on a CPU keeps for its backward pass; a larger pass is not faster there."""
 ZERO_BUCKETS = 2 * 2 * 500_000_000
 """Default bytes of DeepSpeed's two buckets, for reducing gradients and for gathering weights."""
 
@@ -85,6 +88,16 @@ def lora_parameters(model: Architecture, rank: int) -> int:
     h, q, kv, i = model.hidden, model.query_width, model.kv_width, model.intermediate
     ends = (h + q) + 2 * (h + kv) + (q + h) + max(1, model.experts) * 3 * (h + i)
     return model.layers * rank * ends
+
+
+def pass_tokens(model: Architecture, how: Training) -> int:
+    """Return the number of tokens of a pass on a CPU that keeps ``CPU_PASS_BYTES`` for its backward pass.
+
+    Args:
+        model: The model.
+        how: The training setup; its ``tokens`` are not used.
+    """
+    return max(1, int(CPU_PASS_BYTES / saved(model, replace(how, tokens=1))))
 
 
 def _states(model: Architecture, how: Training, trained: int) -> dict[str, float]:
@@ -155,8 +168,12 @@ def saved(model: Architecture, how: Training) -> float:
 
 def _peaks(model: Architecture, how: Training) -> tuple[float, float]:
     """Return the bytes of temporaries in the head, and in the backward pass of a layer."""
-    tile = min(how.tokens, TILE_TOKENS) * min(model.vocabulary, TILE_WORDS)
-    head = tile * (how.width if how.fused else CPU_TILES * 4)
+    head: float = how.width * min(how.tokens, TILE_TOKENS) * min(model.vocabulary, TILE_WORDS)
+    if not how.fused:
+        logits = 4 * how.tokens * model.vocabulary
+        head = min(logits, CPU_TILE_BYTES)
+        # The forward pass keeps what is small; otherwise the backward pass holds three tiles.
+        head = head + logits if logits <= CPU_KEPT_BYTES else 3 * head
     head += 4 * how.tokens * model.hidden  # the gradient of the head's input is accumulated in float32
     if not how.lora_rank:
         head += 4 * model.embedding_parameters  # and the gradient of its weight

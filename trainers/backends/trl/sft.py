@@ -13,7 +13,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import torch
 from datasets import Dataset
 from transformers import PrinterCallback
 from trl import SFTConfig
@@ -22,7 +21,7 @@ from rstar2_env.core.episode import Message
 from rstar2_env.core.errors import ConfigurationError, ProblemFormatError
 from rstar2_env.core.files.full_disk import naming_full_disk
 from rstar2_env.core.files.outputs import begin_folder, files_in, list_files
-from rstar2_env.core.progress import ReportProgress, progress
+from rstar2_env.core.progress import ReportProgress, progress, say
 from rstar2_env.core.run_folder import RunWriter
 from rstar2_env.rollout import ChatCodec
 
@@ -33,6 +32,7 @@ from ...record.checkpoints import step_of
 from ...record.model_card import write_cards
 from ...record.resume import check_begun, checkpoint_to_resume
 from .arguments import quiet
+from .cpu_speed import CHOICE, chosen_together, most_tokens, recorded_precision, watches
 from .model import codec, load_policy, precision_options, processes
 from .ranks import AccelerateRanks
 from .run.callbacks import Console, RunEvents
@@ -59,6 +59,7 @@ _MAY_CHANGE = (
     "report_to",
     "progress",
     "gradient_checkpointing",
+    CHOICE,
 )
 
 
@@ -73,12 +74,13 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions) -> Path:
         ConfigurationError: No trace is short enough, or the model cannot be loaded.
         ProblemFormatError: A record is not a trace.
     """
-    if options.threads is not None:
-        torch.set_num_threads(options.threads)
     check_trackers(options.report_to)
     folder, state = Path(options.output_dir), processes()
+    ranks = AccelerateRanks(state)
     policy = ModelOptions(path=options.model, **shared_fields(ModelOptions, options))
     checkpoint = _checkpoint(folder, options)
+    earlier = None if checkpoint is None else recorded_precision(folder / OPTIONS_FILE, CHOICE, "precision")
+    choice = chosen_together(policy, options.threads, ranks, earlier=earlier)
     state.wait_for_everyone()  # until every process has read the folder
     if state.is_main_process:
         begin_folder(folder, "sft", resume=checkpoint is not None)
@@ -93,7 +95,7 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions) -> Path:
     steps = options.steps or math.ceil(options.epochs * max(1, -(-each_pass // accumulation)))
     files = RunWriter(folder, kind="sft", rank=state.process_index, episodes=False)
     console = Console("cold start", files, visible=options.progress, shown=_SHOWN)
-    stopping = Stopping(folder, AccelerateRanks(state))
+    stopping = Stopping(folder, ranks)
     with quiet():
         arguments = SFTConfig(
             output_dir=options.output_dir,
@@ -122,12 +124,16 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions) -> Path:
             args=arguments,
             train_dataset=Dataset.from_list(rows),
             processing_class=tokenizer,
-            callbacks=[console, RunEvents(files), stopping],
+            callbacks=[console, RunEvents(files), stopping, *watches(choice, visible=options.progress)],
+            most_tokens=most_tokens(model, policy),
         )
     trainer.remove_callback(PrinterCallback)
     resumed = None if checkpoint is None else step_of(checkpoint)
     # config.json is the model's: the folder is both the run's and the model's.
-    files.begin(asdict(options), resumed=resumed, config_file=OPTIONS_FILE, traces=len(rows))
+    record = asdict(options) | ({} if choice is None else {CHOICE: choice.record()})
+    files.begin(record, resumed=resumed, config_file=OPTIONS_FILE, traces=len(rows))
+    if choice is not None and choice.seconds and options.progress and state.is_main_process:
+        say(choice.line)
     with stopping.listening():
         try:
             with quiet():

@@ -14,10 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-TILE_BYTES = 1 << 26
-"""Largest size of one tile of float32 logits."""
-KEPT_BYTES = 1 << 28
-"""Largest size of the log-probabilities that one forward pass keeps for its backward pass."""
+from ....plan.training_memory import CPU_KEPT_BYTES, CPU_TILE_BYTES
 
 
 class CpuLogProbs(torch.autograd.Function):
@@ -45,7 +42,7 @@ class CpuLogProbs(torch.autograd.Function):
         low = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else hidden.dtype
         ctx.head = _Head(hidden.detach().to(low), weight.detach().to(low), bias, temperature, softcap, logit_scale)
         count, words = targets.numel(), weight.shape[0]
-        keeps = any(ctx.needs_input_grad) and 4 * count * words <= KEPT_BYTES
+        keeps = any(ctx.needs_input_grad) and 4 * count * words <= CPU_KEPT_BYTES
         ctx.kept = [] if keeps else None
         wanted = {name: [] for name in ("logp", "log_z", *outputs)}
         for at in _tiles(count, words):
@@ -148,7 +145,7 @@ def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
 
 def _tiles(count: int, words: int) -> Iterator[slice]:
     """Divide tokens into tiles of nearly equal size."""
-    most = max(1, TILE_BYTES // (4 * words))
+    most = max(1, CPU_TILE_BYTES // (4 * words))
     parts = -(-count // most)
     for part in range(parts):
         yield slice(count * part // parts, count * (part + 1) // parts)

@@ -6,15 +6,16 @@ puts a fused head on it.
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from pathlib import Path
 
-import torch
 from transformers import PrinterCallback
 
 from rstar2_env.core.files.outputs import begin_folder, list_files
 from rstar2_env.core.progress import progress
 from rstar2_env.core.run_folder import RunWriter
+from rstar2_env.core.run_folder.layout import CONFIG_FILE
 from rstar2_env.rewards.judges import make_reward_judge
 
 from ....options.config import TrainConfig
@@ -26,6 +27,7 @@ from ....step.batch import Batch
 from ....step.collector import Collector
 from ....step.collector_parts import StepOptions, StepServices
 from ..arguments import quiet, run_arguments
+from ..cpu_speed import chosen_together, most_tokens, recorded_precision, watches
 from ..loss.forward import ReferenceModel
 from ..loss.measuring import PolicyMeasurer
 from ..loss.objective import Objective
@@ -105,7 +107,7 @@ def build_run(name: str, config: TrainConfig) -> TrlRun:
     trainer.keep_state("collector", rollouts)
     trainer.keep_state("hooks", hooks)
     events = RunEvents(files, rollouts.state_dict, lambda: trainer.sharing.note)
-    for callback in (events, samples, stopping, hooks):
+    for callback in (events, samples, stopping, hooks, *watches(setup.choice, visible=config.run.progress)):
         trainer.add_callback(callback)
     return TrlRun(setup, trainer, play, rollouts, recorder, console, stopping)
 
@@ -123,17 +125,18 @@ def prepare(name: str, config: TrainConfig) -> RunSetup:
     check_config(config)
     config.parts.correction = correction_of(config)  # so that the run's record names the part that "auto" selected
     sharding = chosen_sharding(config.run.sharding)
-    if config.run.threads is not None:
-        torch.set_num_threads(config.run.threads)
     folder, resume = Path(config.run.output_dir), config.run.resume
     ranks = AccelerateRanks(processes(config.run.process_timeout_s))
     check_begun(folder, resume=resume, overwrite=config.run.overwrite)
+    # A precision that is measured replaces "auto" in the run's record, so that a resumed run computes in the same.
+    earlier = recorded_precision(folder / CONFIG_FILE, "model", "dtype") if resume else None
+    choice = chosen_together(config.model, config.run.threads, ranks, earlier=earlier)
     checkpoint = begin_from = None
     if resume:
         checkpoint = checkpoint_to_resume(folder, run_record(name, config), steps=config.run.steps)
     if checkpoint is None and config.optim.begin_from is not None:
         begin_from = checkpoint_to_carry(config.optim.begin_from)
-    return RunSetup(name, config, make_parts(config), sharding, ranks, checkpoint, begin_from)
+    return RunSetup(name, config, make_parts(config), sharding, ranks, checkpoint, begin_from, choice)
 
 
 def load(setup: RunSetup) -> LoadedPolicy:
@@ -176,7 +179,7 @@ def build_trainer(setup: RunSetup, policy: LoadedPolicy, files: RunWriter) -> Co
         trainer = CollectorTrainer(
             objective=objective,
             shape=BatchLayout(
-                config.optim.tokens_per_device,
+                min(config.optim.tokens_per_device, most_tokens(policy.model, config.model) or sys.maxsize),
                 passes=config.optim.updates_per_rollout,
                 minibatches=config.optim.minibatches,
                 seed=config.run.seed,

@@ -17,6 +17,7 @@ from ....options.parts import Parts
 from ....queue.adaptive import Adaptive
 from ....step.collector import Collector
 from ..adapters import PolicyModel
+from ..cpu_speed import CpuChoice
 from ..loss.measuring import PolicyMeasurer
 from ..ranks import AccelerateRanks
 from ..sharding.choice import Sharding
@@ -36,6 +37,7 @@ class RunSetup:
         ranks: The processes.
         checkpoint: The checkpoint to resume from; ``None`` for a new run.
         begin_from: The checkpoint of an earlier run whose optimizer state to load; ``None`` for a new optimizer.
+        choice: How the training computes on a CPU; ``None`` on an accelerator.
     """
 
     name: str
@@ -45,6 +47,7 @@ class RunSetup:
     ranks: AccelerateRanks
     checkpoint: Path | None
     begin_from: Path | None
+    choice: CpuChoice | None = None
 
     @property
     def folder(self) -> Path:

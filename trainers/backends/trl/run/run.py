@@ -9,7 +9,7 @@ from itertools import chain
 
 import numpy as np
 
-from rstar2_env.core.progress import progress
+from rstar2_env.core.progress import progress, say
 from rstar2_env.core.run_folder import read_run
 from rstar2_env.evaluation.figures.summary import summarize
 from rstar2_env.rollout import EpisodeRequest
@@ -70,7 +70,12 @@ class TrlRun:
         if not self._setup.ranks.rank:
             for note in notes:
                 _LOG.warning("%s", note)
-        recorder.begin(*notes, *([] if cache is None or cache.why is None else [cache.why]))
+        choice = self._setup.choice
+        measured = [] if choice is None or not choice.seconds else [choice.line]
+        if not self._setup.ranks.rank and self.config.run.progress:
+            for line in measured:
+                say(line)
+        recorder.begin(*notes, *measured, *([] if cache is None or cache.why is None else [cache.why]))
         evaluation: Evaluation | None = None
         if every := self.config.eval.every:
             evaluation = Evaluation(self.evaluate, recorder.save, recorder.log_evaluation, every=every, folder=folder)

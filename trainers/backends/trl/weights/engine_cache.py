@@ -109,7 +109,7 @@ def cache_for_vllm(
     assume, dtype = Assumptions(), getattr(torch, str(options["dtype"]), None)
     if not isinstance(dtype, torch.dtype):
         dtype = dtype_of(config.model)
-    how = training_of(Workload.of(config), processes, assume, accelerator=room.accelerator)
+    how = training_of(sizes, Workload.of(config), processes, assume, accelerator=room.accelerator)
     sharding = sharding if processes > 1 else "none"
     how = replace(how, sharding=sharding, bfloat16=dtype_of(config.model) is not torch.float32)
     coming, what = _coming(sizes, how, asleep=bool(options.get("sleep")))

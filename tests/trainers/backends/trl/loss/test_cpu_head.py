@@ -14,9 +14,9 @@ NAMES = ("hidden", "weight", "bias")
 @pytest.fixture(params=["one tile", "tiles", "tiles, computed again"])
 def division(request, monkeypatch):
     if request.param != "one tile":
-        monkeypatch.setattr(cpu_head, "TILE_BYTES", 4 * WORDS * 3)
+        monkeypatch.setattr(cpu_head, "CPU_TILE_BYTES", 4 * WORDS * 3)
     if request.param == "tiles, computed again":
-        monkeypatch.setattr(cpu_head, "KEPT_BYTES", 0)
+        monkeypatch.setattr(cpu_head, "CPU_KEPT_BYTES", 0)
 
 
 def given(**options):
@@ -112,7 +112,7 @@ def test_autocast_rounds_the_factors_of_products_and_nothing_else(division):
 
 def test_a_forward_pass_holds_no_more_than_three_tiles(monkeypatch):
     """Whatever the number of tokens; the largest tensors are counted as they are made."""
-    monkeypatch.setattr(cpu_head, "TILE_BYTES", 4 * WORDS * 3)
+    monkeypatch.setattr(cpu_head, "CPU_TILE_BYTES", 4 * WORDS * 3)
     tensors, targets, shape = given()
     made = []
 

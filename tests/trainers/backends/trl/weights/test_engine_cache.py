@@ -72,7 +72,7 @@ def test_an_engine_that_sleeps_leaves_room_for_the_optimizers_state(policy: Any)
 
 def test_an_engine_that_stays_awake_leaves_room_for_gradients_and_activations_too(policy: Any) -> None:
     asleep, awake = chosen(policy, H100, engine={"sleep": True}).size, chosen(policy, H100).size
-    how = training_of(Workload.of(config()), 1, Assumptions(), accelerator=True)
+    how = training_of(MODEL, Workload.of(config()), 1, Assumptions(), accelerator=True)
     training = training_memory(MODEL, how)
     assert asleep is not None
     assert awake is not None
