@@ -9,6 +9,9 @@ from torch import Tensor
 
 from rstar2_env.rollout.engine import SamplingParams
 
+BLOCK = 256
+"""Number of tokens whose weights are added up at once to find a draw."""
+
 
 def draw_tokens(logits: Tensor, params: Sequence[SamplingParams], uniform: Sequence[float]) -> tuple[Tensor, Tensor]:
     """Draw one token for each row.
@@ -54,7 +57,31 @@ def _filtered(logprobs: Tensor, params: Sequence[SamplingParams]) -> Tensor:
 
 
 def _invert(weights: Tensor, uniform: Tensor) -> Tensor:
-    """Inverse-transform sampling for each row: (rows, vocabulary), (rows,) to (rows,)."""
+    """Inverse-transform sampling for each row: (rows, vocabulary), (rows,) to (rows,).
+
+    Sums of blocks find the block of a draw, and sums within it the token, so that most weights are read only once.
+    """
+    rows, words = weights.shape
+    blocks = words // BLOCK
+    if blocks < 2:
+        return _invert_whole(weights, uniform)
+    sums = weights[:, : blocks * BLOCK].view(rows, blocks, BLOCK).sum(-1, dtype=torch.float64)
+    rest = weights[:, blocks * BLOCK :].sum(-1, dtype=torch.float64)
+    ends = torch.cat((sums, rest[:, None]), dim=1).cumsum(-1)
+    wanted = (uniform * ends[:, -1])[:, None]
+    block = torch.searchsorted(ends, wanted, right=True).clamp(max=blocks)
+    before = ends.gather(1, (block - 1).clamp(min=0)) * (block > 0)
+    places = block * BLOCK + torch.arange(BLOCK, device=weights.device)
+    own = weights.gather(1, places.clamp(max=words - 1)).double() * (places < words)
+    within = torch.searchsorted(own.cumsum(-1) + before, wanted, right=True).clamp(max=BLOCK - 1)
+    # The two sums of a block are rounded differently, so a draw at its end may miss the last token with a weight.
+    if not (own.gather(1, within) > 0).all():
+        return _invert_whole(weights, uniform)
+    return (block * BLOCK + within)[:, 0]
+
+
+def _invert_whole(weights: Tensor, uniform: Tensor) -> Tensor:
+    """Sample as ``_invert`` does, from the sums of all weights before each token."""
     total = weights.double().cumsum(-1)
     index = torch.searchsorted(total, (uniform * total[:, -1])[:, None], right=True)[:, 0]
     # Rounding may select a token after the last one with a positive weight.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
+import pytest
 import torch
 
 from rstar2_env.rollout import SamplingParams
-from rstar2_env.rollout.engines.token_sampler import draw_tokens
+from rstar2_env.rollout.engines.token_sampler import BLOCK, draw_tokens
 
 LOWEST, HIGHEST = 0.0, math.nextafter(1.0, 0.0)
 
@@ -54,3 +55,24 @@ def test_a_tie_of_the_greedy_choice_is_not_made_by_a_temperature() -> None:
     """Of two logits that only the division would make equal, the larger is chosen."""
     logits = [1.0, math.nextafter(1.0, 2.0) + 1e-7]
     assert draw(logits, LOWEST, temperature=0.0) == 1
+
+
+@pytest.mark.parametrize("words", [2 * BLOCK, 3 * BLOCK + 7, 700])
+def test_a_large_vocabulary_draws_the_token_where_the_sum_of_all_weights_passes_the_number(words: int) -> None:
+    generator = torch.Generator().manual_seed(words)
+    logits = torch.randn(40, words, generator=generator) * 3
+    logits[:, :5] = logits[:, -3:] = -math.inf
+    logits[0, BLOCK : 2 * BLOCK] = -math.inf
+    uniform = [LOWEST, HIGHEST, *torch.rand(38, generator=generator, dtype=torch.float64).tolist()]
+    tokens, logprobs = draw_tokens(logits, [SamplingParams(1)] * 40, uniform)
+    total = logprobs.double().exp().cumsum(-1)
+    for row, (token, number) in enumerate(zip(tokens.tolist(), uniform, strict=True)):
+        before = float(total[row, token - 1]) if token else 0.0
+        assert before - 1e-6 <= number * float(total[row, -1]) <= float(total[row, token]) + 1e-6
+        assert logprobs[row, token] > -math.inf
+
+
+def test_logits_that_are_not_numbers_are_drawn_from_without_an_index_error() -> None:
+    """The request that receives the token reports them."""
+    tokens, logprobs = draw_tokens(torch.full((1, 2 * BLOCK), math.nan), [SamplingParams(1)], [0.5])
+    assert math.isnan(float(logprobs[0, int(tokens[0])]))
