@@ -29,7 +29,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +54,7 @@ class Episodes:
         turns: Turns of an episode.
         turn: Mean tokens of a turn.
         answer: Tokens of a tool's answer.
-        words: Token ids are below this.
+        words: Token ids are below this, and below the size of the vocabulary.
     """
 
     count: int = 32
@@ -362,8 +362,10 @@ class EngineProcess:
 def _serve(name: str, model: str, episodes: Episodes, threads: int) -> None:
     """Play the rounds that are asked for, in a process of its own."""
     import torch
+    from transformers import AutoConfig
 
     torch.set_num_threads(threads)
+    episodes = replace(episodes, words=min(episodes.words, AutoConfig.from_pretrained(model).vocab_size))
     engine = make(name, model)
     for line in sys.stdin:
         wall, cpu = time.perf_counter(), time.process_time()

@@ -137,8 +137,10 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
 
 def compare(sides: Mapping[str, Asked]) -> dict[str, Any]:
     """Run the sides, step by step in turns; return the figures of each side and the ratio of their speeds."""
-    running = {side: Side(asked) for side, asked in sides.items()}
+    running: dict[str, Side] = {}
     try:
+        for side, asked in sides.items():
+            running[side] = Side(asked)
         times: dict[str, list[dict[str, float]]] = {side: [] for side in running}
         for number in range(next(iter(sides.values())).steps):
             for side in list(running) if number % 2 else reversed(running):
@@ -334,12 +336,15 @@ def _our_sft(asked: Asked) -> None:
 def train_rows(asked: Asked) -> list[Any]:
     """Groups of 8 rows that share their prompt."""
     from step_rows import group_rows
+    from transformers import AutoConfig
 
-    return group_rows(max(1, asked.rows // 8), min(8, asked.rows), asked.prompt, asked.own, SHAPE["vocab_size"] // 2)
+    words = AutoConfig.from_pretrained(asked.model).vocab_size
+    return group_rows(max(1, asked.rows // 8), min(8, asked.rows), asked.prompt, asked.own, words)
 
 
 def _our_train(asked: Asked) -> None:
     from train_step import Given
+    from transformers import PrinterCallback
 
     from rstar2_env.trainers.backends.trl.arguments import arguments
     from rstar2_env.trainers.backends.trl.cpu_speed import most_tokens
@@ -371,6 +376,7 @@ def _our_train(asked: Asked) -> None:
                 **precision_options(options),
             ),
         )
+        trainer.remove_callback(PrinterCallback)
         trainer.train()
 
 
