@@ -61,6 +61,7 @@ class Asked:
         prompt: Tokens of a row that are read.
         own: Tokens of a row that are learnt.
         separate: Whether shared prompts are computed for each row.
+        lora_rank: Rank of the adapters that this package trains; 0 trains all weights, as plain torch does.
     """
 
     side: str
@@ -73,6 +74,7 @@ class Asked:
     prompt: int
     own: int
     separate: bool
+    lora_rank: int
 
 
 def make_model(folder: Path, shape: Mapping[str, Any] = SHAPE) -> Path:
@@ -103,6 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16"), help="precision of products")
     parser.add_argument("--threads", type=int, help="threads of torch; by default each side keeps its own choice")
     parser.add_argument("--separate", action="store_true", help="compute the prompt of a group for each of its rows")
+    parser.add_argument("--lora-rank", type=int, default=0, help="let this package train adapters of this rank")
     parser.add_argument("--json", type=Path, help="file to write the figures to")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
@@ -125,6 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
                     given.prompt,
                     given.own,
                     given.separate,
+                    given.lora_rank,
                 )
                 for side in SIDES
             }
@@ -327,6 +331,7 @@ def _our_sft(asked: Asked) -> None:
             rows_per_device=asked.rows,
             learning_rate=LEARNING_RATE,
             dtype=asked.dtype,
+            lora_rank=asked.lora_rank,
             threads=asked.threads,
             save_every=0,
             progress=False,
@@ -357,7 +362,7 @@ def _our_train(asked: Asked) -> None:
     from rstar2_env.trainers.losses.ppo_clip import PpoClip
     from rstar2_env.trainers.options.config import ModelOptions
 
-    rows, options = train_rows(asked), ModelOptions(path=asked.model, dtype=asked.dtype)
+    rows, options = train_rows(asked), ModelOptions(path=asked.model, dtype=asked.dtype, lora_rank=asked.lora_rank)
     _gated(Gate(sum(row.tokens for row in rows)))
     with tempfile.TemporaryDirectory() as folder:
         model, tokenizer = load_policy(options, Path(folder))
