@@ -25,7 +25,7 @@ class SftOptions:
         epochs: Passes over the traces.
         batch_size: Traces in one optimizer step on one process.
         rows_per_device: Maximum number of traces in one forward pass; a larger batch accumulates gradients over passes
-            of equal size: with 8, a batch of 12 is 2 passes of 6. On a CPU, a pass also keeps at most 0.75 GiB of
+            of equal size: with 8, a batch of 12 is 2 passes of 6. On a CPU, a pass also keeps at most 0.5 GiB of
             activations, and is divided further.
         learning_rate: Peak learning rate of AdamW.
         warmup_ratio: Share of the steps in which the learning rate warms up; the first step has a rate above 0.

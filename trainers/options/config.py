@@ -264,7 +264,7 @@ class OptimOptions:
         minibatches: Number of parts into which the groups of a rollout are divided, over all processes, one optimizer
             step each; a rollout with fewer groups takes one step for each group.
         tokens_per_device: Tokens of one forward and backward pass on each device, padding included; a longer row gets
-            its own pass. On a CPU, a pass also keeps at most 0.75 GiB of activations.
+            its own pass. On a CPU, a pass also keeps at most 0.5 GiB of activations.
         share_prefixes: Compute tokens that rows of a pass share at their beginnings, such as the prompt of a group,
             only once if that costs less; see docs/training.md#shared-prefixes.
         trl_options: Further arguments of ``trl.GRPOConfig``, such as ``adam_beta2`` and ``optim``. Arguments that would

@@ -22,7 +22,7 @@ TILE_TOKENS, TILE_WORDS = 4096, 32_768
 CPU_TILE_BYTES, CPU_KEPT_BYTES = 1 << 26, 1 << 28
 """Of the head on a CPU: maximum bytes of a tile of float32 logits, and of the log-probabilities that a forward pass
 keeps for its backward pass."""
-CPU_PASS_BYTES = 3 << 28
+CPU_PASS_BYTES = 1 << 29
 """Bytes that one forward pass on a CPU keeps for its backward pass; a larger pass is not faster there."""
 ZERO_BUCKETS = 2 * 2 * 500_000_000
 """Default bytes of DeepSpeed's two buckets, for reducing gradients and for gathering weights."""
