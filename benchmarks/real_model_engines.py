@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from real_model_speed import make_model
+from real_model_steps import make_model
 from rollout_sides import heavy_tail
 
 from rstar2_env.rollout import Generation, SamplingParams
