@@ -1,6 +1,6 @@
 """Speed and memory of training a real model on a CPU, relative to plain torch on the same tokens.
 
-    python benchmarks/real_model_speed.py --model FOLDER [--part sft] [--steps 5] [--dtype auto] [--json FILE]
+    python benchmarks/real_model_speed.py --model FOLDER [--part sft] [--steps 5] [--dtype bfloat16] [--json FILE]
     python benchmarks/real_model_speed.py  # a model of SmolLM2-135M's shape with random weights
 
 ``sft`` is the whole cold start of ``rstar2 sft``, and ``train`` the optimizer step of ``rstar2 train`` on rows that are

@@ -44,7 +44,7 @@ class CpuLogProbs(torch.autograd.Function):
         count, words = targets.numel(), weight.shape[0]
         keeps = any(ctx.needs_input_grad) and 4 * count * words <= CPU_KEPT_BYTES
         ctx.kept = [] if keeps else None
-        wanted = {name: [] for name in ("logp", "log_z", *outputs)}
+        wanted: dict[str, list[Tensor]] = {name: [] for name in ("logp", "log_z", *outputs)}
         for at in _tiles(count, words):
             logits = ctx.head.logits(at)
             own = targets[at, None]
