@@ -236,7 +236,7 @@ class Runs:
 
     Args:
         file: The file.
-        asked: What the runs are of; the runs of a file about something else are not used.
+        asked: Settings of the runs; a file with other settings is begun again.
     """
 
     def __init__(self, file: Path | None, asked: Mapping[str, Any]) -> None:

@@ -120,7 +120,7 @@ class Side:
     """A process that computes one step each time it is asked.
 
     Args:
-        asked: What it computes.
+        asked: The steps to compute.
 
     Raises:
         RuntimeError: The process ended.

@@ -27,7 +27,7 @@ LEARNING_RATE = 1e-4
 
 @dataclass(frozen=True)
 class Asked:
-    """What one process computes.
+    """The steps that one process computes.
 
     Attributes:
         side: ``ours`` or ``plain``.
