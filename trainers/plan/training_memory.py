@@ -20,7 +20,7 @@ Sharding = Literal["none", "fsdp2", "zero2", "zero3"]
 TILE_TOKENS, TILE_WORDS = 4096, 32_768
 """Maximum tokens and vocabulary entries of a tile of logits in the fused head (TRL 1.16)."""
 CPU_TILE_BYTES, CPU_KEPT_BYTES = 1 << 26, 1 << 28
-"""Of the head on a CPU: maximum bytes of a tile of float32 logits, and of the log-probabilities that a forward pass
+"""Maximum bytes of a tile of float32 logits in the head on a CPU, and of the log-probabilities that its forward pass
 keeps for its backward pass."""
 CPU_PASS_BYTES = 1 << 29
 """Bytes that one forward pass on a CPU keeps for its backward pass; a larger pass is not faster there."""

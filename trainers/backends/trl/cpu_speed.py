@@ -277,7 +277,7 @@ class ThreadWatch(TrainerCallback):
         if count != before and GAIN * seconds[count] < seconds.get(before, math.inf):
             torch.set_num_threads(count)
             if self._visible and state.is_world_process_zero:
-                say(f"Training goes on with {_threads(count)} instead of {before}.{stall(seconds)}")
+                say(f"Training continues with {_threads(count)} instead of {before}.{stall(seconds)}")
 
 
 def watches(choice: CpuChoice | None, *, visible: bool) -> Sequence[TrainerCallback]:
