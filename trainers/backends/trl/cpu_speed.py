@@ -44,7 +44,7 @@ AGAIN_S = 30.0
 _MEASURE_S = 0.06
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
-Measure = Callable[[int, torch.dtype], float]
+RoundSeconds = Callable[[int, torch.dtype], float]
 """Returns the seconds of one round of products with a number of threads, in a precision."""
 
 
@@ -143,12 +143,12 @@ def recorded_precision(file: Path, group: str, key: str) -> str:
     return found if found in DTYPES and found != "auto" else "float32"
 
 
-def choose_threads(most: int, measure: Measure) -> tuple[int, dict[int, float]]:
+def choose_threads(most: int, measure: RoundSeconds) -> tuple[int, dict[int, float]]:
     """Return the smallest number of threads that is nearly as fast as the fastest, and the seconds of each number.
 
     Args:
         most: Largest number of threads.
-        measure: See ``Measure``.
+        measure: See ``RoundSeconds``.
     """
     counts = sorted({min(1 << power, most) for power in range(most.bit_length() + 1)})
     seconds = {count: measure(count, torch.float32) for count in counts}
@@ -156,7 +156,7 @@ def choose_threads(most: int, measure: Measure) -> tuple[int, dict[int, float]]:
     return next(count for count in counts if seconds[count] <= GAIN * best), seconds
 
 
-def choose_precision(threads: int, measure: Measure) -> str:
+def choose_precision(threads: int, measure: RoundSeconds) -> str:
     """Return ``bfloat16`` if torch has native instructions for it and they are faster, else ``float32``."""
     if not native_bfloat16():
         return "float32"
@@ -251,7 +251,7 @@ class ThreadWatch(TrainerCallback):
 
     Args:
         most: Largest number of threads.
-        measure: See ``Measure``.
+        measure: See ``RoundSeconds``.
         clock: Returns the time in seconds.
         visible: Whether to print a line at each change; only the first process does.
     """
@@ -259,7 +259,7 @@ class ThreadWatch(TrainerCallback):
     def __init__(
         self,
         most: int,
-        measure: Measure = round_seconds,
+        measure: RoundSeconds = round_seconds,
         clock: Callable[[], float] = time.monotonic,
         *,
         visible: bool = True,
