@@ -109,7 +109,7 @@ def _published(as_json: bool) -> None:
             for entry in found
             if entry.source == source
         ]
-        print_table(["seconds of", "published", "planned", "ratio"], rows, title=source)
+        print_table(["seconds of", "published", "computed", "ratio"], rows, title=source)
     typer.echo("* An assumption was fitted to this figure, so the ratio is not evidence.")
 
 

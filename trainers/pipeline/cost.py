@@ -17,9 +17,8 @@ from ..plan.device import GIB, Device, device_of
 from ..plan.placement import RESIDENT, usable
 from ..plan.plan import make_plan
 from ..plan.serving import serving_seconds
-from ..plan.step_time import mean_tokens
 from ..plan.training_memory import Sharding, Training, training_memory
-from ..plan.workload import Workload
+from ..plan.workload import Workload, mean_tokens
 from .spread import Spread
 
 
@@ -128,7 +127,7 @@ class Cost:
             if plan.time is None:
                 notes.append(f"the training does not fit: {plan.placed.lacking}")
             else:
-                seconds = steps * plan.time.total + plan.time.rollout * held_out / max(1, work.episodes)
+                seconds = steps * plan.time.total
         return cls(
             steps=steps,
             episodes=played + held_out,

@@ -20,10 +20,14 @@ class Assumptions(CheckedOptions):
         reserve_gib: GiB per device that are reserved for the runtime, the communication library and the engine.
         bandwidth_share: Share of the memory bandwidth that decoding reaches.
         prefill_share: Share of peak operations that prefill, and decoding of many rows, reach.
-        train_share: Share of peak operations that training of a dense model reaches (model FLOPs utilization).
+        train_share: Share of peak operations that training of a dense model reaches, recomputed ones included.
         train_share_experts: Share of peak operations that training of a model with experts reaches.
+        pass_s: Seconds of a forward and backward pass in addition to its operations.
+        sharding_gb_s: Gigabytes per second at which a device gathers sharded weights and reduces gradients.
         decode_step_s: Seconds of a decoding step in addition to reading weights and cache.
         handover_gb_s: Gigabytes per second of a weight sync.
+        network_gb_s: Gigabytes per second at which machines read a shared folder, or receive a broadcast.
+        devices_per_node: Number of devices of a machine.
         trained_share: Share of the rows that are trained on; the others are not computed.
         other_share: Other seconds of a step, as a share of the seconds of rollout, training and weight sync.
     """
@@ -36,10 +40,14 @@ class Assumptions(CheckedOptions):
     reserve_gib: float = option(4.0, least=0)
     bandwidth_share: float = option(0.6, above=0, most=1)
     prefill_share: float = option(0.4, above=0, most=1)
-    train_share: float = option(0.3, above=0, most=1)
-    train_share_experts: float = option(0.06, above=0, most=1)
+    train_share: float = option(0.49, above=0, most=1)
+    train_share_experts: float = option(0.073, above=0, most=1)
+    pass_s: float = option(1.35, least=0)
+    sharding_gb_s: float = option(14.0, above=0)
     decode_step_s: float = option(2e-3, least=0)
     handover_gb_s: float = option(1.8, above=0)
+    network_gb_s: float = option(10.0, above=0)
+    devices_per_node: int = option(8, least=1)
     trained_share: float = option(1.0, above=0, most=1)
     other_share: float = option(0.0, least=0)
 
@@ -57,10 +65,14 @@ SOURCES = {
     "reserve_gib": "assumed",
     "bandwidth_share": "assumed; the computed rollout is within a tenth of the one published by miles for 8 MI300X",
     "prefill_share": "assumed",
-    "train_share": "assumed; not measured on any of the supported devices",
+    "train_share": "fitted to the difference between 16K and 65K tokens in prime-rl's figures for Qwen3-4B on 8 H100",
     "train_share_experts": "fitted to the training time published by miles for 8 MI300X",
+    "pass_s": "fitted to the figures published by prime-rl for Qwen3-0.6B on one H100",
+    "sharding_gb_s": "fitted to the figures published by prime-rl for Qwen3-4B on 8 H100; contains the optimizer",
     "decode_step_s": "assumed; as in benchmarks/scheduler_sim.py",
     "handover_gb_s": "fitted to the weight sync time published by miles for 8 MI300X",
+    "network_gb_s": "assumed: one port of 100 Gbit/s at the sending machine or the file server",
+    "devices_per_node": "the machines with these accelerators",
     "trained_share": "an upper bound: every row is trained on",
     "other_share": "none; for 8 MI300X, miles published 0.38, including log-probabilities and waking of engines",
 }

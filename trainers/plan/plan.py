@@ -11,12 +11,13 @@ from .architecture import Architecture
 from .assumptions import Assumptions
 from .device import Device
 from .placement import Placement, placements
-from .step_time import StepTime, mean_tokens, step_time
+from .step_time import StepTime, step_time
 from .training_memory import total
-from .workload import Workload
+from .workload import Workload, mean_tokens
 
 CLOSE = 0.9
 """Share of the usable memory from which a plan warns."""
+_MUCH = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,18 @@ class Plan:
                 f"The cache of an engine holds {self.time.play.most_in_flight} of its "
                 f"{round(self.time.play.waves * self.time.play.most_in_flight)} episodes at once: more serving devices "
                 "or shorter episodes reduce the rollout time."
+            )
+        if self.time.training.waiting > _MUCH * self.time.train:
+            found.append(
+                f"Processes wait {self.time.training.waiting:.0f} s for the one with the most tokens: one process trains "
+                "on a whole group, so use more groups or fewer devices."
+            )
+        apart = placed.serving + placed.training > self.assume.devices_per_node
+        if not placed.colocated and apart and self.work.transport == "folder":
+            size = 2e-9 * self.model.parameters * placed.engines
+            found.append(
+                f"{placed.engines} servers read {size:,.0f} GB from one folder at each weight sync: start them with "
+                "--weight-transfer-config and set engine.transport=group (vLLM 0.31 or newer)."
             )
         longer = "rollout" if self.time.rollout > self.time.train else "training"
         if not placed.colocated and not self.time.overlapped:
@@ -176,7 +189,13 @@ def _seconds(time: StepTime) -> dict[str, Any]:
     return {
         "rollout": round(time.rollout, 1),
         "train": round(time.train, 1),
+        "train_compute": round(time.training.compute, 1),
+        "train_waiting": round(time.training.waiting, 1),
+        "train_communication": round(time.training.communication, 1),
+        "train_overhead": round(time.training.overhead, 1),
+        "passes": time.training.passes,
         "handover": round(time.handover, 1),
+        "evaluation": round(time.evaluation, 1),
         "other": round(time.other, 1),
         "total": round(time.total, 1),
         "overlapped": time.overlapped,

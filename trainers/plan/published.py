@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from .architecture import MODELS
 from .assumptions import Assumptions
 from .device import DEVICES
+from .placement import placements
 from .plan import Plan, make_plan
+from .training_time import training_time
 from .workload import Workload
 
 
@@ -45,6 +47,16 @@ MILES_TOKENS = 5800
 devices for 256 episodes, and equally from 95.3 s of training at 15 to 16 thousand tokens per second."""
 
 
+PRIME = "prime-rl, benchmarks/baselines of 2026-01-15: full weights, recomputation, two passes"
+PRIME_FIGURES = (
+    ("qwen3-4b", 8, 16_384, 26_025.5),
+    ("qwen3-4b", 8, 65_536, 28_965.7),
+    ("qwen3-0.6b", 1, 16_384, 11_900.0),
+    ("qwen3-0.6b", 1, 65_536, 10_150.0),
+)
+"""Model, devices, tokens of a row, and published tokens per second."""
+
+
 def comparisons() -> list[Published]:
     """Return every published time with the computed time."""
     miles = miles_plan()
@@ -56,13 +68,29 @@ def comparisons() -> list[Published]:
         Published("new weights", MILES, 33.9, time.handover, fitted=True),
         Published("a step; 106 s of it are other work", MILES, 388.5, time.total),
         Published("a step, evaluations and stops included", RSTAR2, 7 * 86_400 / 510, rstar2_seconds()),
+        *(
+            Published(
+                f"training on rows of {row:,} tokens, {name} on {count} H100", PRIME, published, planned, fitted=True
+            )
+            for name, count, row, tokens in PRIME_FIGURES
+            for published, planned in [(2 * row * count / tokens, prime_seconds(name, count, row))]
+        ),
     ]
 
 
+def prime_seconds(name: str, count: int, row: int) -> float:
+    """Return the computed seconds of prime-rl's benchmark: two passes of one row on each of ``count`` H100."""
+    work = Workload(groups=2 * count, played=1, trained=1, budget=row, tokens_per_device=row, in_flight=1)
+    assume = Assumptions(mean_tokens=row, prompt_tokens=1, spread=1e-6)
+    model, device = MODELS[name], DEVICES["h100"]
+    placed = next(placements(model, device, count, work, assume, serve=0))
+    return training_time(model, device, placed, work, assume).total
+
+
 def miles_plan() -> Plan:
-    """Return the plan of the published run of miles (Qwen3-30B-A3B on 8 MI300X)."""
+    """Return the plan of the published run of miles (Qwen3-30B-A3B on 8 MI300X), whose trainer gathers no weights."""
     work = Workload(groups=32, played=8, trained=8, budget=8192, tokens_per_device=16_384, in_flight=512)
-    assume = Assumptions(mean_tokens=MILES_TOKENS)
+    assume = Assumptions(mean_tokens=MILES_TOKENS, sharding_gb_s=1e9)
     return make_plan(MODELS["qwen3-30b-a3b"], DEVICES["mi300x"], 8, work, assume, serve=0)
 
 

@@ -9,7 +9,9 @@ from .assumptions import Assumptions
 from .device import Device
 from .placement import Placement
 from .rollout_time import RolloutTime, lengths_of, rollout_seconds
-from .workload import Workload
+from .training_memory import lora_parameters
+from .training_time import TrainingTime, training_time
+from .workload import Workload, mean_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,23 +22,27 @@ class StepTime:
         rollout: Seconds from the start of the episodes to the end of the longest one.
         train: Seconds of the forward and backward passes.
         handover: Seconds of the weight sync to the engines.
+        evaluation: Seconds of evaluations, spread over the steps between them.
         other: Other seconds, from ``Assumptions.other_share``.
         overlapped: Whether rollout and training run in parallel.
         play: The rollout in more detail.
+        training: The training in more detail.
     """
 
     rollout: float
     train: float
     handover: float
+    evaluation: float
     other: float
     overlapped: bool
     play: RolloutTime
+    training: TrainingTime
 
     @property
     def total(self) -> float:
         """Seconds from one step to the next."""
         phases = max(self.rollout, self.train) if self.overlapped else self.rollout + self.train
-        return phases + self.handover + self.other
+        return phases + self.handover + self.evaluation + self.other
 
 
 def step_time(model: Architecture, device: Device, placed: Placement, work: Workload, assume: Assumptions) -> StepTime:
@@ -62,37 +68,38 @@ def step_time(model: Architecture, device: Device, placed: Placement, work: Work
         tensor_parallel=placed.tensor_parallel,
         max_rows=in_flight,
     )
-    train = train_seconds(model, device, placed, work, assume)
-    handover = 2 * model.parameters / (assume.handover_gb_s * 1e9)
+    training = training_time(model, device, placed, work, assume)
+    handover = handover_seconds(model, placed, work, assume)
+    evaluation = _held_out_seconds(model, device, placed, work, assume, in_flight)
     overlapped = work.max_staleness > 0 and not placed.colocated
-    phases = max(play.seconds, train) if overlapped else play.seconds + train
-    return StepTime(play.seconds, train, handover, assume.other_share * (phases + handover), overlapped, play)
+    phases = max(play.seconds, training.total) if overlapped else play.seconds + training.total
+    other = assume.other_share * (phases + handover)
+    return StepTime(play.seconds, training.total, handover, evaluation, other, overlapped, play, training)
 
 
-def mean_tokens(work: Workload, assume: Assumptions) -> int:
-    """Return the mean number of tokens of an episode after its prompt."""
-    return assume.mean_tokens or max(1, work.budget // 2)
+def _held_out_seconds(
+    model: Architecture, device: Device, placed: Placement, work: Workload, assume: Assumptions, rows: int
+) -> float:
+    """Return the mean seconds of evaluation per step; an evaluation episode has half of its budget on average."""
+    if not work.held_out:
+        return 0.0
+    each = -(-work.eval_episodes // placed.engines)
+    mean = min(work.eval_budget, assume.mean_tokens or max(1, work.eval_budget // 2))
+    lengths = lengths_of(each, mean, work.eval_budget, assume.spread, among=work.eval_episodes)
+    most, width = placed.cache_tokens, placed.tensor_parallel
+    play = rollout_seconds(model, device, lengths, most, assume, tensor_parallel=width, max_rows=rows)
+    return play.seconds / work.eval_every
 
 
-def train_seconds(model: Architecture, device: Device, placed: Placement, work: Workload, assume: Assumptions) -> float:
-    """Return the seconds of the forward and backward passes of a step.
+def handover_seconds(model: Architecture, placed: Placement, work: Workload, assume: Assumptions) -> float:
+    """Return the seconds of a weight sync.
 
-    An update takes the operations of three forward passes, or of four if layers are recomputed.
-
-    Raises:
-        ValueError: The device's speed is unknown.
+    The weights are gathered and written or sent once, at ``handover_gb_s``. With servers on several machines, every
+    server also reads a shared folder, or all receive one broadcast.
     """
-    if device.operations is None:
-        raise ValueError(f"The speed of {device.name} is unknown.")
-    lengths = lengths_of(max(1, work.rows), mean_tokens(work, assume), work.budget, assume.spread)
-    tokens = lengths + assume.prompt_tokens
-    # A token attends to the tokens before it, which is half of a row on average.
-    forward = model.forward_operations(float(tokens.sum()), float((tokens**2).sum() / tokens.sum()) / 2)
-    passes = work.updates * (4.0 if placed.how.recompute else 3.0)
-    # With LoRA, the frozen weights have no gradient, which saves the operations of one forward pass.
-    if work.lora_rank:
-        passes -= work.updates
-    passes += float(work.reference)
-    reached = assume.train_share_experts if model.experts else assume.train_share
-    share = assume.trained_share
-    return float(forward * passes * share / (placed.training * device.operations * reached))
+    size = 2.0 * (lora_parameters(model, work.lora_rank) if work.transport == "adapter" else model.parameters)
+    once = size / (assume.handover_gb_s * 1e9)
+    if placed.colocated or placed.serving + placed.training <= assume.devices_per_node:
+        return once
+    copies = 1 if work.transport == "group" else placed.engines
+    return once + copies * size / (assume.network_gb_s * 1e9)

@@ -34,6 +34,10 @@ class Workload:
         reference: Whether a term of the loss needs the reference model.
         max_staleness: Maximum number of weight versions by which rollouts run ahead of training.
         engine_options: Options of the engine in the trainer's process, which may set the size of its cache.
+        transport: How weights reach servers: ``folder``, ``group`` or ``adapter``.
+        eval_every: Steps between evaluations; 0 for none.
+        eval_episodes: Number of episodes of an evaluation.
+        eval_budget: Maximum number of tokens of an evaluation episode after its prompt.
     """
 
     groups: int
@@ -51,11 +55,15 @@ class Workload:
     reference: bool = False
     max_staleness: int = 0
     engine_options: Mapping[str, Any] = field(default_factory=dict)
+    transport: str = "folder"
+    eval_every: int = 0
+    eval_episodes: int = 0
+    eval_budget: int = 0
 
     @classmethod
     def of(cls, config: TrainConfig) -> Workload:
         """Return the workload of a run with the given options."""
-        rollout, optim, model = config.rollout, config.optim, config.model
+        rollout, optim, model, held_out = config.rollout, config.optim, config.model, config.eval
         return cls(
             groups=rollout.problems_per_step,
             played=rollout.group_size * rollout.oversample,
@@ -72,6 +80,10 @@ class Workload:
             reference=any(getattr(term, "name", "") == "kl" for term in config.parts.loss),
             max_staleness=int(getattr(rollout, "max_staleness", 0)),
             engine_options=dict(rollout.engine_options) if rollout.engine == "vllm" else {},
+            transport=str(rollout.engine_options.get("transport", "folder")),
+            eval_every=held_out.every,
+            eval_episodes=held_out.episodes,
+            eval_budget=held_out.max_episode_tokens or rollout.max_episode_tokens,
         )
 
     @property
@@ -83,6 +95,11 @@ class Workload:
     def rows(self) -> int:
         """Number of episodes that a step trains on."""
         return self.groups * self.trained
+
+    @property
+    def held_out(self) -> float:
+        """Number of evaluation episodes for each step, on average."""
+        return self.eval_episodes / self.eval_every if self.eval_every else 0.0
 
     def cache_bytes(self, device: Device, weights: float, token: float, assume: Assumptions) -> float | None:
         """Return the size of the cache of an engine in the trainer's process, in bytes, if an option sets it.
@@ -103,3 +120,8 @@ class Workload:
         if (share := given.get("gpu_memory_utilization")) is not None:
             return float(share) * device.memory - weights - assume.reserve_gib * GIB
         return None
+
+
+def mean_tokens(work: Workload, assume: Assumptions) -> int:
+    """Return the mean number of tokens of an episode after its prompt."""
+    return assume.mean_tokens or max(1, work.budget // 2)
