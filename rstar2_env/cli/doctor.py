@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rstar2_env.cli._options import Json, Overwrite
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rstar2_env.doctor.results import DoctorResult
 
 
@@ -28,42 +30,99 @@ def doctor_command(
             help="Check another machine, from a file with the output that `rstar2 doctor --json` printed there."
         ),
     ] = None,
+    prove: Annotated[
+        bool,
+        typer.Option(
+            "--prove",
+            help="Also run kernels, an engine, a sharded step, the sandbox and GRPO-RoC on this machine, and write the "
+            "figures to --report [default: gpu-report.md in --folder].",
+        ),
+    ] = False,
+    minutes: Annotated[float, typer.Option(min=0.05, help="Time limit of --prove.")] = 20.0,
+    model: Annotated[
+        Path | None, typer.Option(help="Folder of a model for --prove [default: a model with random weights].")
+    ] = None,
+    part: Annotated[
+        list[str] | None, typer.Option(help="Part of --prove, such as kernels; repeatable [default: all].")
+    ] = None,
     as_json: Json = False,
     overwrite: Overwrite = False,
 ) -> None:
     """Check drivers, builds, variables, limits, sandbox and disk, and suggest a fix for each problem.
 
-    Nothing is changed. Exits with 1 if a check ends as `problem`: training would fail or give wrong results.
+    Nothing is changed. Exits with 1 if a check ends as `problem`: training would fail or give wrong results. With
+    `--prove`, the machine is also tested by computations, without a network; each part ends at its time limit, whatever
+    hangs, and parts whose packages are not installed are skipped.
     """
     import json
     from dataclasses import asdict
 
+    from rstar2_env.core.errors import ConfigurationError
     from rstar2_env.core.files.outputs import check_file, replacing
     from rstar2_env.doctor.examine import examine
     from rstar2_env.doctor.machine import MachineState
     from rstar2_env.doctor.record import record
 
+    if machine is not None and prove:
+        raise ConfigurationError("--prove tests this machine: omit --machine.")
+    if prove and report is None:
+        report = folder / "gpu-report.md"
     if report is not None:
         check_file(report, option="report", overwrite=overwrite, inputs=machine)
     state = (
         record(folder) if machine is None else MachineState.read(machine.read_text(encoding="utf-8", errors="replace"))
     )
     checked = examine(state)
+    proof = _prove(minutes, model, part or (), quiet=as_json) if prove else []
     if report is not None:
         from rstar2_env.core.run_folder import read_run
         from rstar2_env.doctor.report import report as report_text
 
         run = read_run(folder) if (folder / "run.json").exists() else None
         with replacing(report) as partial:
-            partial.write_text(report_text(state, checked, run), encoding="utf-8")
+            partial.write_text(report_text(state, checked, run, _rows(proof)), encoding="utf-8")
     if as_json:
-        typer.echo(json.dumps({"checks": list(map(asdict, checked)), "machine": asdict(state)}, indent=1))
+        found = {"checks": list(map(asdict, checked)), "machine": asdict(state)}
+        typer.echo(json.dumps(found | ({"proof": [one.record() for one in proof]} if prove else {}), indent=1))
     else:
         _show(checked)
+        if prove:
+            _show_proof(proof)
         if report is not None:
             typer.echo(f"Report written to {report}: fill in its empty cells, then submit it.")
-    if any(result.level == "problem" for result in checked):
+    if any(result.level == "problem" for result in [*checked, *proof]):
         raise typer.Exit(1)
+
+
+def _prove(minutes: float, model: Path | None, parts: Sequence[str], *, quiet: bool) -> list[Any]:
+    from rstar2_env.cli._trainers import import_trainers
+
+    def say(line: str) -> None:
+        if not quiet:
+            typer.echo(line, err=True)
+
+    found: list[Any] = import_trainers("prove.run").prove(
+        minutes=minutes, model=None if model is None else str(model), parts=parts, say=say
+    )
+    return found
+
+
+def _rows(proof: Sequence[Any]) -> list[tuple[str, ...]]:
+    """Return the rows of the table of a proof: a row for each figure, or for the reason of a part without figures."""
+    rows = []
+    for one in proof:
+        head, seconds = (one.part, one.level), f"{one.seconds:.0f}"
+        rows.append((*head, one.note, "", "", seconds))
+        rows += [(one.part, "", figure.name, f"{figure.value:.4g}", figure.expected, "") for figure in one.figures]
+    return rows
+
+
+def _show_proof(proof: Sequence[Any]) -> None:
+    for one in proof:
+        typer.echo(f"{one.level:<9}{one.part}: {one.note} ({one.seconds:.0f} s)")
+        for figure in one.figures:
+            unexpected = "" if figure.inside else "  <- not expected"
+            typer.echo(f"{'':9}{figure.name}: {figure.value:.4g}; expected: {figure.expected or 'unknown'}{unexpected}")
 
 
 def _show(checked: list[DoctorResult]) -> None:

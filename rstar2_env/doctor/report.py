@@ -31,6 +31,7 @@ _STEPS = (
     ("Several accelerators", "`accelerate launch --config_file configs/accelerate/mi300x_1x8_fsdp2.yaml`"),
     ("A server killed during a run", "docs/rocm.md"),
 )
+_PROOF = ("part", "result", "figure", "value", "expected", "seconds")
 _FIGURES = (
     ("seconds/rollout", "seconds of a step: rollout"),
     ("seconds/hand_over", "seconds of a step: weight sync"),
@@ -45,13 +46,19 @@ _FIGURES = (
 )
 
 
-def report(machine: MachineState | None = None, checked: Sequence[DoctorResult] = (), run: Run | None = None) -> str:
+def report(
+    machine: MachineState | None = None,
+    checked: Sequence[DoctorResult] = (),
+    run: Run | None = None,
+    proof: Sequence[tuple[str, ...]] = (),
+) -> str:
     """Render the form as Markdown.
 
     Args:
         machine: The state of the machine; without it, its cells stay empty.
         checked: Results of the checks.
         run: A run on that machine, for its metrics.
+        proof: Rows of the table of ``rstar2 doctor --prove``: part, result, figure, value, expected range, seconds.
     """
     parts = [
         _EMPTY_HEAD if machine is None else _HEAD,
@@ -63,6 +70,7 @@ def report(machine: MachineState | None = None, checked: Sequence[DoctorResult] 
             ("", "check", "finding"),
             [(result.level, result.name, result.line) for result in checked] or _open(3),
         ),
+        _table("Proof: `rstar2 doctor --prove`", _PROOF, proof or _open(len(_PROOF))),
         _table("What was run", ("step", "command", "result", "seconds"), [(*step, OPEN, OPEN) for step in _STEPS]),
         _table("Figures of a run", ("", "median over the steps"), _figures(run)),
         _table("Learning", ("", "first", "last"), _learning(run)),
@@ -147,9 +155,9 @@ def _cell(text: str) -> str:
 _HEAD = """# A run on a GPU
 
 A form for runs on machines on which this project was not tested. `rstar2 doctor --report FILE` completes it as far as
-possible, and `--folder RUN` adds the metrics of a run; please fill in the cells with … and submit the form as an issue
-of the repository, so that docs/rocm.md can state what was run. The last section is the state of the machine;
-`rstar2 doctor --machine FILE` checks it on any machine.
+possible, `--prove` adds measurements of the machine, and `--folder RUN` adds the metrics of a run; please fill in the
+cells with … and submit the form as an issue of the repository, so that docs/rocm.md can state what was run. The last
+section is the state of the machine; `rstar2 doctor --machine FILE` checks it on any machine.
 """
 _EMPTY_HEAD = _HEAD.replace("# A run on a GPU", "# Form for a run on a GPU\n\nNo run on a GPU has been reported yet.")
 _STATE = """## State of the machine

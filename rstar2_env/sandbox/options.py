@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, Self
 
+from rstar2_env.core.cores import usable_cores
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions, call_with_options, option
 from rstar2_env.sandbox.limits import Limits
@@ -150,13 +151,6 @@ class LocalOptions(ProviderOptions):
             "session_memory_bytes": (self.session_memory_mb or 0) << 20,
             "scratch": scratch,
         }
-
-
-def usable_cores() -> int:
-    """Number of cores that this process can use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def site_dirs() -> list[str]:

@@ -158,11 +158,12 @@ class Cost:
         notes = [f"rows of {mean:,} tokens on average"]
         if (model := about.architecture) is not None and device.operations is not None:
             sharding = cast(Sharding, (spread.sharding or "none") if devices > 1 else "none")
-            memory = training_memory(model, Training(longest, devices, sharding, lora_rank=lora_rank))
+            how = Training(longest, devices, sharding, lora_rank=lora_rank)
+            memory = training_memory(model, how)
             kept = sum(memory.get(name, 0) for name in (*RESIDENT, "gradients"))
             share = assume.train_share_experts if model.experts else assume.train_share
-            # The backward pass costs twice the forward pass.
-            operations = 3 * model.forward_operations(rows * mean, mean / 2)
+            # The backward pass costs twice the forward pass, and computes it again if layers are recomputed.
+            operations = (3 + how.recompute) * model.forward_operations(rows * mean, mean / 2)
             if kept <= usable(device, assume):
                 seconds = operations / (devices * device.operations * share)
             else:

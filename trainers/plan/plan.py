@@ -70,8 +70,8 @@ class Plan:
             )
         if self.time.training.waiting > _MUCH * self.time.train:
             found.append(
-                f"Processes wait {self.time.training.waiting:.0f} s for the one with the most tokens: one process trains "
-                "on a whole group, so use more groups or fewer devices."
+                f"Processes wait {self.time.training.waiting:.0f} s for the one with the most tokens: a process "
+                "trains on whole groups, so use more groups or fewer devices."
             )
         apart = placed.serving + placed.training > self.assume.devices_per_node
         if not placed.colocated and apart and self.work.transport == "folder":

@@ -1,8 +1,8 @@
 """``training_time``: seconds of the forward and backward passes of a step, with what slows them down.
 
-Covered: the operations of the rows; the process with the most tokens, which all others wait for; the exchange of sharded
-weights and gradients in each pass; a fixed time per pass. Not covered: the overlap of communication and computation,
-which the fitted rates contain.
+Covered: the operations of the rows; the process with the most tokens, for which all others wait; the exchange of
+sharded weights and gradients in each pass; a fixed time per pass. Not covered: the overlap of communication and
+computation, which the fitted rates contain.
 """
 
 from __future__ import annotations

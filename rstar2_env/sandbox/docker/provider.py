@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
+from rstar2_env.core.cores import usable_cores
 from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
 from rstar2_env.sandbox.base import BaseSandbox, PendingJob
 from rstar2_env.sandbox.client import WardenClient
@@ -23,7 +24,6 @@ from rstar2_env.sandbox.docker.container import Container
 from rstar2_env.sandbox.docker.options import DockerOptions
 from rstar2_env.sandbox.docker.single import SingleUse
 from rstar2_env.sandbox.job import Capability, Job
-from rstar2_env.sandbox.options import usable_cores
 
 _PATIENCE_S = 10.0
 """Seconds to wait for an engine that is being restarted."""

@@ -15,11 +15,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
+from rstar2_env.core.cores import usable_cores
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.sandbox.fleet.codec import dump, outcome_to_json
 from rstar2_env.sandbox.job import Job, Outcome, Sandbox
 from rstar2_env.sandbox.messages import lost
-from rstar2_env.sandbox.options import usable_cores
 from rstar2_env.sandbox.serve.metrics import Metrics
 from rstar2_env.sandbox.serve.options import ServeOptions, cut_to
 from rstar2_env.sandbox.session_names import SessionNames

@@ -17,6 +17,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
+from rstar2_env.core.cores import usable_cores
 from rstar2_env.verification.verdict import Reason
 from rstar2_env.verification.workers.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError
 from rstar2_env.verification.workers.wire import WireError
@@ -82,7 +83,7 @@ class WorkerPool:
     """
 
     def __init__(self, workers: int | None = None, *, memory_mb: int = MEMORY_MB) -> None:
-        self.workers = max(1, workers if workers is not None else os.cpu_count() or 1)
+        self.workers = max(1, workers if workers is not None else usable_cores())
         self._memory_mb = memory_mb
         self._pid = os.getpid()
         self._quick = _Lane("verify", self.workers)

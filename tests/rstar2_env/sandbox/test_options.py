@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from rstar2_env.core.cores import usable_cores
 from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
 from rstar2_env.sandbox import LocalOptions, LocalSandbox
 from rstar2_env.sandbox.inside.kernel import linux
-from rstar2_env.sandbox.options import site_dirs, usable_cores
+from rstar2_env.sandbox.options import site_dirs
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,16 @@
+"""``usable_cores``: this process's share of the cores of its machine."""
+
+from __future__ import annotations
+
+import os
+
+
+def usable_cores() -> int:
+    """Return the number of cores for this process: those that it may use, divided among the processes of its machine.
+
+    ``torchrun`` sets the number of processes of a machine (``LOCAL_WORLD_SIZE``); each of them opens a sandbox and
+    verifiers of its own.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    processes = os.environ.get("LOCAL_WORLD_SIZE", "")
+    return max(1, cores // int(processes)) if processes.isdecimal() and int(processes) else cores

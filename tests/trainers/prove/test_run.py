@@ -1,0 +1,99 @@
+"""A proof runs every part with the code that accelerators run, and ends in time whatever a part does."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="a proof needs torch")
+
+from rstar2_env.core.errors import UnknownNameError
+from rstar2_env.trainers.prove import part
+from rstar2_env.trainers.prove.findings import PartFinding, ProofFigure, judged
+from rstar2_env.trainers.prove.run import prove
+
+
+def test_kernels_and_speed_are_measured_in_processes_of_their_own() -> None:
+    kernels, speed = prove(minutes=5, parts=["speed", "kernels"])
+    assert (kernels.part, kernels.level) == ("kernels", "ok"), kernels.note
+    assert len(kernels.figures) == 4
+    assert (speed.part, speed.level) == ("speed", "ok"), speed.note
+    assert all(figure.value > 0 for figure in speed.figures)
+
+
+@pytest.mark.slow
+def test_a_sharded_model_has_the_loss_of_a_whole_one_and_learns() -> None:
+    (found,) = prove(minutes=5, parts=["sharded"])
+    assert found.level == "ok", found.note
+    assert found.note.startswith("2 processes")
+    assert {figure.name for figure in found.figures if figure.must} == {
+        "error of a sum over all processes",
+        "loss of sharded minus loss of whole weights, nats",
+        "change of the loss in the steps, nats",
+    }
+
+
+@pytest.mark.slow
+def test_an_engine_plays_with_old_and_with_new_weights() -> None:
+    (found,) = prove(minutes=5, parts=["engine"])
+    assert found.level == "ok", found.note
+
+
+@pytest.mark.slow
+def test_calls_are_replayed_in_the_sandbox() -> None:
+    (found,) = prove(minutes=5, parts=["sandbox"])
+    assert found.level == "ok", found.note
+
+
+@pytest.mark.train
+def test_a_cold_start_and_ten_steps_are_trained() -> None:
+    (found,) = prove(minutes=6, parts=["grpo"])
+    assert found.level == "ok", found.note
+    assert found.figures[0].value == 10
+
+
+def program(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    (folder / "a_part.py").write_text(text)
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    return "a_part"
+
+
+def test_a_part_that_hangs_is_ended_with_what_it_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    child = f"import subprocess, time\nsubprocess.Popen(['{sys.executable}', '-c', 'import time; time.sleep(600)'])\n"
+    hangs = program(tmp_path, child + "print('begun', flush=True)\ntime.sleep(600)\n", monkeypatch)
+    began = time.monotonic()
+    found = prove(minutes=0.1, parts=["kernels", "speed"], program=hangs)
+    assert time.monotonic() - began < 60
+    assert [one.level for one in found] == ["late", "late"]
+    assert "begun" in found[0].note
+
+
+def test_a_part_that_crashes_is_a_problem_with_its_last_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    crashes = program(tmp_path, "import os\nprint('no kernel image', flush=True)\nos._exit(9)\n", monkeypatch)
+    (found,) = prove(minutes=1, parts=["kernels"], program=crashes)
+    assert found.level == "problem"
+    assert "exit code 9. no kernel image" in found.note
+
+
+def test_a_part_whose_packages_are_absent_is_skipped_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(part.PARTS, "grpo", ("learning", ("torch", "no_such_package")))
+    assert part.run_part("grpo", None) == PartFinding("grpo", "skipped", "no_such_package not installed")
+
+
+def test_an_unknown_part_is_refused() -> None:
+    with pytest.raises(UnknownNameError, match="kernel"):
+        prove(parts=["kernel"])
+
+
+@pytest.mark.parametrize(
+    ("value", "must", "level"),
+    [(0.5, True, "ok"), (2.0, True, "problem"), (2.0, False, "ok"), (math.nan, True, "problem")],
+)
+def test_a_figure_out_of_its_range_is_a_problem_if_it_must_be_inside(value: float, must: bool, level: str) -> None:
+    found = judged("kernels", "ran", [ProofFigure("an error", value, None, 1.0, "exact", must=must)])
+    assert found.level == level
+    assert PartFinding.from_record(found.record()).level == level

@@ -1,0 +1,86 @@
+"""The parts ``engine`` and ``vllm``: turns of an engine, before and after a weight sync, compared with the trainer."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+import torch
+
+from rstar2_env.rollout import Generation, SamplingParams, TransformersEngine, VllmEngine
+
+from ..backends.trl.weights.handover import TOLERANCE, trainer_logprobs
+from .findings import PartFinding, ProofFigure, judged
+from .scale import device, precision, random_model, scale
+
+
+def engine(model: str | None) -> PartFinding:
+    """Play with the trainer's own module."""
+    policy = _policy(model)
+    return _played("engine", TransformersEngine(policy, max_rows=scale().rows), policy, None)
+
+
+def vllm(model: str | None) -> PartFinding:
+    """Play with vLLM in this process, and pass new weights to it in memory."""
+    policy = _policy(model)
+    sizes = scale()
+    options = {"dtype": str(precision()).removeprefix("torch."), "max_model_len": 64 + 2 * sizes.turn}
+    made = VllmEngine(policy, None, max_rows=sizes.rows, gpu_memory_utilization=0.5, **options)
+    return _played("vllm", made, policy, policy)
+
+
+def _policy(model: str | None) -> Any:
+    return random_model(scale(), model).to(device(), precision()).eval()
+
+
+def _played(name: str, engine: Any, policy: Any, weights: Any) -> PartFinding:
+    """Play rows, change the weights, sync them, and play again."""
+    try:
+        figures = []
+        for version, what in enumerate(("before", "after")):
+            if version:
+                with torch.no_grad():
+                    for one in policy.parameters():
+                        one.add_(0.02 * torch.randn_like(one) * one.std().nan_to_num(0.0))
+                engine.update_weights(version, weights)
+            prompts, turns, seconds = _turns(engine)
+            stale = sum(turn.policy_version != version for turn in turns)
+            figures += [
+                ProofFigure(
+                    f"log-probabilities {what} a weight sync, mean difference from the trainer, nats",
+                    _difference(policy, prompts, turns),
+                    None,
+                    TOLERANCE[precision()],
+                    "rollout.handover_tolerance",
+                    must=True,
+                ),
+                ProofFigure(f"turns {what} a weight sync with another version", stale, 0, 0, "exact", must=True),
+            ]
+            drawn = sum(len(turn.ids) for turn in turns)
+        figures.append(ProofFigure("tokens generated per second", drawn / seconds))
+    finally:
+        engine.close()
+    return judged(name, f"{len(turns)} rows at once", figures)
+
+
+def _turns(engine: Any) -> tuple[list[list[int]], list[Generation], float]:
+    sizes, draws = scale(), np.random.default_rng(0)
+    prompts = [draws.integers(3, 500, 16).tolist() for _ in range(sizes.rows)]
+
+    async def play() -> list[Generation]:
+        params = [SamplingParams(sizes.turn, temperature=1.0, seed=number) for number in range(sizes.rows)]
+        return await asyncio.gather(*map(engine.generate, prompts, params))
+
+    began = time.perf_counter()
+    return prompts, asyncio.run(play()), time.perf_counter() - began
+
+
+def _difference(policy: Any, prompts: list[list[int]], turns: list[Generation]) -> float:
+    found = [
+        np.abs(np.array(turn.logprobs) - trainer_logprobs(policy, nullcontext, prompt, turn.ids)).mean()
+        for prompt, turn in zip(prompts, turns, strict=True)
+    ]
+    return float(np.mean(found))

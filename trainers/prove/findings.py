@@ -1,0 +1,86 @@
+"""``PartFinding``: the result of one part of a proof, with its figures and their expected ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+PartLevel = Literal["ok", "problem", "skipped", "late"]
+"""``problem``: the part failed or computed something wrong; ``late``: it was ended at its time limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProofFigure:
+    """A figure of a part.
+
+    Attributes:
+        name: The measured quantity, with its unit.
+        value: The value.
+        low: Lower end of the expected range; ``None`` if there is none.
+        high: Upper end of the expected range; ``None`` if there is none.
+        source: Source of the range.
+        must: Whether a value outside the range is an error, and not only unexpected.
+    """
+
+    name: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+    source: str = ""
+    must: bool = False
+
+    @property
+    def inside(self) -> bool:
+        """Whether the value is in the range; NaN is in no range."""
+        low, high = float("-inf") if self.low is None else self.low, float("inf") if self.high is None else self.high
+        return low <= self.value <= high
+
+    @property
+    def expected(self) -> str:
+        """The range as text; empty without a range."""
+        if self.low is None and self.high is None:
+            return ""
+        if self.high is None:
+            return f"at least {self.low:.4g} ({self.source})"
+        if self.low is None:
+            return f"at most {self.high:.4g} ({self.source})"
+        return f"{self.low:.4g} to {self.high:.4g} ({self.source})"
+
+
+@dataclass(frozen=True, slots=True)
+class PartFinding:
+    """The result of a part.
+
+    Attributes:
+        part: Name of the part.
+        level: How it ended.
+        note: The reason if the part failed or was skipped, or what was run.
+        figures: The figures.
+        seconds: Wall-clock seconds.
+    """
+
+    part: str
+    level: PartLevel
+    note: str = ""
+    figures: Sequence[ProofFigure] = ()
+    seconds: float = 0.0
+
+    def record(self) -> dict[str, Any]:
+        """Return the finding as JSON-compatible values."""
+        return asdict(self)
+
+    @classmethod
+    def from_record(cls, found: dict[str, Any]) -> PartFinding:
+        """Return the finding that ``record`` wrote."""
+        figures = tuple(ProofFigure(**figure) for figure in found["figures"])
+        return cls(**{**found, "figures": figures})
+
+
+def judged(part: str, note: str, figures: Sequence[ProofFigure]) -> PartFinding:
+    """Return the finding of a part that ran to its end: a problem if a figure that must be in its range is not."""
+    wrong = [figure for figure in figures if figure.must and not figure.inside]
+    if wrong:
+        first = wrong[0]
+        return PartFinding(part, "problem", f"{first.name} is {first.value:.4g}, expected {first.expected}", figures)
+    return PartFinding(part, "ok", note, figures)

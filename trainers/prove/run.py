@@ -1,0 +1,99 @@
+"""``prove``: runs every part in a process of its own, and ends in time whatever hangs.
+
+Covered: one machine, with or without accelerators, without a network; packages that are not installed; parts that crash
+or hang, in Python or in a kernel. Not covered: several machines, and reaching a stated accuracy.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic
+
+from rstar2_env.core.errors import UnknownNameError
+
+from .findings import PartFinding
+from .part import PARTS
+
+_LAST_S = 2.0
+"""Seconds that are left for the report."""
+
+
+def prove(
+    *,
+    minutes: float = 20.0,
+    model: str | None = None,
+    parts: Sequence[str] = (),
+    say: Callable[[str], None] = lambda line: None,
+    program: str = "rstar2_env.trainers.prove.part",
+) -> list[PartFinding]:
+    """Run the parts of a proof, the most important first.
+
+    Args:
+        minutes: Time limit of all parts together.
+        model: Folder of a model to compute with; ``None`` for one with random weights.
+        parts: Names of the parts to run; empty for all.
+        say: Receives a line for each part when it begins.
+        program: Module that runs one part.
+
+    Raises:
+        UnknownNameError: No part has that name.
+    """
+    for name in parts:
+        if name not in PARTS:
+            raise UnknownNameError("part", name, sorted(PARTS))
+    chosen = [name for name in PARTS if not parts or name in parts]
+    until = monotonic() + 60 * minutes - _LAST_S
+    found = []
+    for number, name in enumerate(chosen):
+        left = until - monotonic()
+        # A part may take twice its equal share of the time that is left.
+        limit = min(left, 2 * left / (len(chosen) - number))
+        if limit <= 0:
+            found.append(PartFinding(name, "late", "no time was left"))
+            continue
+        say(f"{name} (at most {limit:.0f} s) ...")
+        found.append(_run(name, model, limit, program))
+    return found
+
+
+def _run(name: str, model: str | None, limit: float, program: str) -> PartFinding:
+    with TemporaryDirectory(prefix="rstar2-prove-") as folder:
+        out, log = Path(folder) / "finding.json", Path(folder) / "log"
+        began = monotonic()
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", program, name, model or "", str(out)],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            try:
+                process.wait(limit)
+            except subprocess.TimeoutExpired:
+                pass
+            finally:
+                _kill(process)
+        seconds = monotonic() - began
+        with suppress(OSError, ValueError):
+            return PartFinding.from_record(json.loads(out.read_text()))
+        said = log.read_text(encoding="utf-8", errors="replace").strip()[-1500:]
+    if seconds >= limit:
+        return PartFinding(name, "late", f"ended after {limit:.0f} s. {said}".strip(), seconds=seconds)
+    return PartFinding(name, "problem", f"ended with exit code {process.returncode}. {said}".strip(), seconds=seconds)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a process and everything that it started in its session; a process that a kernel holds is left behind."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(2)
