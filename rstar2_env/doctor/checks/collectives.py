@@ -11,6 +11,10 @@ _WITHOUT_MSCCL = "7.13"
 """First ROCm whose RCCL does not have MSCCL (RCCL usage tips, 7.13)."""
 
 
+_SUGGESTED = {"NCCL_MIN_NCHANNELS": "112", "HSA_ENABLE_IPC_MODE_LEGACY": "1"}
+"""Variables of AMD's, verl's and miles' images for several accelerators."""
+
+
 def rccl(machine: MachineState) -> DoctorResult:
     """Whether the settings of RCCL suit this machine."""
     if not machine.amd:
@@ -30,6 +34,12 @@ def rccl(machine: MachineState) -> DoctorResult:
         )
     if "RCCL_MSCCL_ENABLE" in found and at_least(machine.driver.rocm, _WITHOUT_MSCCL):
         return note(f"RCCL_MSCCL_ENABLE has no effect with ROCm {machine.driver.rocm}.", "Unset it.")
+    missing = {name: value for name, value in _SUGGESTED.items() if not found.get(name)}
+    if missing:
+        return note(
+            f"{' and '.join(missing)} not set: communication between accelerators may be slow, or leak memory.",
+            f"export {' '.join(f'{name}={value}' for name, value in missing.items())}",
+        )
     if found.get("NCCL_DEBUG", "").upper() in ("INFO", "TRACE"):
         return note(f"NCCL_DEBUG={found['NCCL_DEBUG']} makes logs very long.", "export NCCL_DEBUG=WARN after debugging")
     return ok("RCCL's settings are fine.")

@@ -42,4 +42,4 @@ def test_the_images_variables_are_those_of_the_table() -> None:
     set_there = dict(re.findall(r"^(?:ENV|   ) ([A-Z_]+)=(\w+)", image, re.MULTILINE))
     table = dict(re.findall(r"^\| `([A-Z_]+)` \| (\w+) \|", PAGE, re.MULTILINE))
     assert {name: value for name, value in set_there.items() if name != "VLLM_NO_USAGE_STATS"}.items() <= table.items()
-    assert len(set_there) == 7
+    assert len(set_there) == 9
