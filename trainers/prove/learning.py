@@ -15,7 +15,7 @@ from rstar2_env.traces.writer import Trace, generate_traces
 from rstar2_env.wrappers.make import make_env
 
 from .findings import PartFinding, ProofFigure, judged
-from .scale import scale
+from .scale import WHOLE, scale
 
 ENV = "rstar2/MathTool-v0"
 ENV_OPTIONS: dict[str, Any] = {
@@ -85,18 +85,33 @@ def grpo(model: str | None) -> PartFinding:
 
 
 def _of(lines: list[Any], sizes: Any) -> list[ProofFigure]:
-    def median(name: str) -> float:
-        found = [float(line[name]) for line in lines if line.get(name) is not None]
-        return statistics.median(found) if found else math.nan
-
-    return [
-        ProofFigure("optimizer steps", len(lines), sizes.grpo_steps, None, "all of them", must=True),
-        ProofFigure("episodes lost to infrastructure, share", median("rollout/unavailable"), 0, 0, "none", must=True),
+    found = {name: [float(line[name]) for line in lines if line.get(name) is not None] for name in _METRICS}
+    trained = len(found["speed/train_tokens_per_second"])
+    lost = max(found["rollout/unavailable"], default=0.0)
+    medians = [
         ProofFigure(
-            "difference between engine and trainer, nats", median("mismatch/logp_difference"), None, 0.1, "bfloat16"
-        ),
-        ProofFigure("seconds of a step: rollout", median("seconds/rollout")),
-        ProofFigure("seconds of a step: training", median("seconds/train")),
-        ProofFigure("tokens generated per second", median("speed/generated_tokens_per_second")),
-        ProofFigure("tokens trained per second", median("speed/train_tokens_per_second")),
+            f"{words}, median of the steps", statistics.median(values), None, _METRICS_MOST.get(name), "bfloat16"
+        )
+        for name, words in _METRICS.items()
+        if (values := [value for value in found[name] if not math.isnan(value)])
     ]
+    low = 1 if sizes is WHOLE else None
+    return [
+        ProofFigure("steps", len(lines), sizes.grpo_steps, None, "all of them", must=True),
+        ProofFigure("episodes lost to infrastructure, largest share of a step", lost, 0, 0, "none", must=True),
+        # A group whose episodes all fail, or all succeed, is not trained on.
+        ProofFigure("steps that trained on a group", trained, low, None, "the cold start solves some problems"),
+        *medians,
+    ]
+
+
+_METRICS = {
+    "rollout/unavailable": "share of episodes lost to infrastructure",
+    "rollout/pass_rate": "share of correct episodes",
+    "mismatch/logp_difference": "difference between engine and trainer, nats",
+    "seconds/rollout": "seconds of a rollout",
+    "seconds/train": "seconds of training",
+    "speed/generated_tokens_per_second": "tokens generated per second",
+    "speed/train_tokens_per_second": "tokens trained per second",
+}
+_METRICS_MOST = {"mismatch/logp_difference": 0.1}

@@ -53,7 +53,8 @@ def test_calls_are_replayed_in_the_sandbox() -> None:
 def test_a_cold_start_and_ten_steps_are_trained() -> None:
     (found,) = prove(minutes=6, parts=["grpo"])
     assert found.level == "ok", found.note
-    assert found.figures[0].value == 10
+    assert (found.figures[0].name, found.figures[0].value) == ("steps", 10)
+    assert not any(math.isnan(figure.value) for figure in found.figures)
 
 
 def program(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> str:
