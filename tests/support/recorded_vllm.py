@@ -102,8 +102,8 @@ def listening(ask: Ask) -> Iterator[str]:
             server.shutdown()
 
 
-def recorder(base: str, kept: dict[str, list[Any]]) -> Ask:
-    """Return a function that passes requests on, and keeps what is answered."""
+def recorder(base: str, kept: dict[str, list[Any]], place: str) -> Ask:
+    """Return a function that passes requests on, and keeps what is answered, without the folder ``place``."""
     lock = Lock()
 
     def ask(method: str, path: str, body: Any) -> tuple[int, str, str]:
@@ -114,9 +114,13 @@ def recorder(base: str, kept: dict[str, list[Any]]) -> Ask:
                 found = answer.status, answer.headers.get_content_type(), answer.read().decode()
         except urllib.error.HTTPError as error:
             found = error.code, error.headers.get_content_type(), error.read().decode()
+        status, kind, text = found
         with lock:
             if path != "/health":
-                kept.setdefault(key_of(method, path, body), []).append(found)
+                lines = [line for line in text.splitlines(keepends=True) if path != "/metrics" or "vllm:" in line[:12]]
+                kept.setdefault(key_of(method, path, body), []).append(
+                    (status, kind, "".join(lines).replace(place, ""))
+                )
         return found
 
     return ask
@@ -174,7 +178,7 @@ def main() -> None:
                 except OSError:
                     time.sleep(0.5)
             try:
-                with listening(recorder(base, kept)) as proxy:
+                with listening(recorder(base, kept, place)) as proxy:
                     found = played(proxy, folder / "weights", weights)
             except BaseException:
                 print((folder / "log").read_text()[-3000:])
