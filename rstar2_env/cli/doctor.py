@@ -109,7 +109,7 @@ def _prove(minutes: float, model: Path | None, parts: Sequence[str], *, quiet: b
 
 def _rows(proof: Sequence[Any]) -> list[tuple[str, ...]]:
     """Return the rows of the table of a proof: a row for each figure, or for the reason of a part without figures."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for one in proof:
         head, seconds = (one.part, one.level), f"{one.seconds:.0f}"
         rows.append((*head, one.note, "", "", seconds))

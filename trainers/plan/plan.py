@@ -17,7 +17,8 @@ from .workload import Workload, mean_tokens
 
 CLOSE = 0.9
 """Share of the usable memory from which a plan warns."""
-_MUCH = 0.2
+_MUCH = 0.04
+"""Share of the seconds of training from which a plan names the waiting for the process with the most tokens."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ def vllm(model: str | None) -> PartFinding:
     """Play with vLLM in this process, and pass new weights to it in memory."""
     policy = _policy(model)
     sizes = scale()
-    options = {"dtype": str(precision()).removeprefix("torch."), "max_model_len": 64 + 2 * sizes.turn}
+    options: dict[str, Any] = {"dtype": str(precision()).removeprefix("torch."), "max_model_len": 64 + 2 * sizes.turn}
     made = VllmEngine(policy, None, max_rows=sizes.rows, gpu_memory_utilization=0.5, **options)
     return _played("vllm", made, policy, policy)
 
@@ -72,7 +72,8 @@ def _turns(engine: Any) -> tuple[list[list[int]], list[Generation], float]:
 
     async def play() -> list[Generation]:
         params = [SamplingParams(sizes.turn, temperature=1.0, seed=number) for number in range(sizes.rows)]
-        return await asyncio.gather(*map(engine.generate, prompts, params))
+        turns: list[Generation] = await asyncio.gather(*map(engine.generate, prompts, params))
+        return turns
 
     began = time.perf_counter()
     return prompts, asyncio.run(play()), time.perf_counter() - began

@@ -34,7 +34,7 @@ class LongTail(SmallPlayer):
         episode.mask += [1] * more
         episode.logprobs += [-1.0] * more
         if episode.steps:
-            episode.steps[0].end += more
+            episode.steps[0].stop += more
         return episode
 
 
