@@ -233,13 +233,17 @@ def _decide_here(options: VerifyOptions, gold: str, answer: str, question: str |
         return WorkerReply(Reason.UNPARSABLE_GOLD, guard)
     if (reply := _same_plain(options, gold, answer, question)) is not None:
         return reply
-    if options.kind == "number":
+    if options.kind == "number" and (read_plain(gold) is None or read_plain(answer) is None):
         return WorkerReply(Reason.UNPARSABLE_GOLD if read_plain(gold) is None else Reason.UNPARSABLE_ANSWER, "number")
     return None
 
 
 def _same_plain(options: VerifyOptions, gold: str, answer: str, question: str | None) -> WorkerReply | None:
-    """Compare two plain numbers; ``None`` if a text is not a plain number, or if an equal answer may be an echo."""
+    """Compare two plain numbers.
+
+    Returns:
+        ``None`` if a text is not a plain number, or if an equal answer may be an echo or an uncomputed division.
+    """
     if options.kind not in ("auto", "number"):
         return None
     gold_number = read_plain(gold)
@@ -251,8 +255,9 @@ def _same_plain(options: VerifyOptions, gold: str, answer: str, question: str | 
     tolerance = None if options.tolerance is None else Fraction(options.tolerance)
     if not same_number(gold_number, answer_number, tolerance):
         return _OTHER_NUMBER
-    if question is not None and answer_number.form != "integer" and gold != answer:
-        return None  # the question may have asked to reduce 8/12
+    asked = question is not None and answer_number.form != "integer"  # perhaps to reduce 8/12
+    if gold != answer and (asked or not (answer_number.is_reduced or gold_number.form == "fraction")):
+        return None
     return _SAME_NUMBER
 
 

@@ -54,6 +54,8 @@ from rstar2_env.verification.read.nodes import (
     rename,
     replace_symbols,
     symbols,
+    walk,
+    whole,
 )
 from rstar2_env.verification.read.normal import as_quantity
 
@@ -147,7 +149,7 @@ class Comparer:
     def _item(self, gold: Item, answer: Item) -> bool | None:
         """Compare two single values with their labels."""
         one, other = gold.value, answer.value
-        if answer.label is None and self._untrue(other):
+        if self._untrue(other):
             return False
         if gold.label is None and answer.label is None and not symbols(one) and (stated := sum_of_labels(other)):
             other = stated
@@ -175,7 +177,7 @@ class Comparer:
             return False
         if any(isinstance(side, Words) for side in node.sides):
             return True  # "True == 1"
-        return any(same_expression(one, other, Rules()) is False for one, other in pairwise(node.sides))
+        return any(self.values(one, other) is self.values(other, one) is False for one, other in pairwise(node.sides))
 
     def _equation(self, gold: Relation, answer: Relation) -> bool | None:
         return same_equation(gold, answer, self.rules, self._ordered)
@@ -208,6 +210,8 @@ class Comparer:
             return same_relation(gold, answer, self.rules, self.values, self._ordered)
         if isinstance(gold, Apply) and gold.op == "pmod":
             return self._congruent(gold, answer)
+        if isinstance(answer, Apply) and answer.op == "pmod" and whole(gold) in range(whole(answer.args[1]) or 0):
+            return self.values(gold, answer.args[0])  # "3 (mod 7)" is 3, "17 (mod 7)" is not computed
         if isinstance(gold, BracketGroup | Matrix | Builder) or isinstance(answer, BracketGroup | Matrix | Builder):
             return self._structures(gold, answer)
         result = same_expression(gold, answer, self.rules)
@@ -259,8 +263,8 @@ class Comparer:
     def _componentwise(self, gold: Node, answer: Node) -> bool | None:
         """Compare vectors and matrices that are written as sums and multiples of others."""
         one, other = components(gold), components(answer)
-        if one is None and other is None:
-            return None
+        if (one is None and other is None) or (one and other and _has_grid(gold) != _has_grid(answer)):
+            return None if one is None else False
         if one is not None and other is None:
             other = along_axes(answer, len(one))
         elif one is None and other is not None:
@@ -348,6 +352,11 @@ def _is_function_of(one: Node, other: Node) -> bool:
     if not isinstance(one, Sym) or not isinstance(other, Apply) or other.op in ("mul", "sub"):
         return False
     return one.name in symbols(other)
+
+
+def _has_grid(node: Node) -> bool:
+    """Whether a node contains a matrix of several rows and columns, which a tuple of its entries is not."""
+    return any(isinstance(part, Matrix) and len(part.rows) > 1 < len(part.rows[0]) for part in walk(node))
 
 
 def _is_set(node: Node) -> bool:

@@ -26,10 +26,15 @@ _MORE = re.compile(r"\([A-J]\)|(?<![\w\\^])[A-J](?:[.):]|\s*\Z)|\A(?:or|and|nor|
 _FIRST = re.compile(r"\(?[A-J]\)?(?:\s+\w|\s*[.:)]\s*\(?\w|\s*\()")
 _SAID = re.compile(r"(?:the\s+)?(?:correct\s+)?(?:option|choice|answer)\s*(?:is|:)?\s*\(?\s*([A-Ja-j])\s*\)?\.?", re.I)
 
+_OTHERS = re.compile(
+    r"\s*[,.;。，]*\s*(?:it\s+)?(?:not|can(?:'t|not)\s+be|isn't|non|nicht|no|不是)\s+[A-J](?:\s*(?:,|or|and|nor|或)\s*[A-J])*\.?\Z"
+)
+"""A denial of other letters after the letter that is chosen: "B, not A"."""
+
 
 def letter_of(text: str, *, lower: bool = False) -> str | None:
     """Return the letter of a choice without further text; ``None`` for other texts."""
-    text = _DRESS.sub("", text).strip()
+    text = _OTHERS.sub("", _DRESS.sub("", text).strip())
     match = (_LOWER if lower else _LETTER).fullmatch(text) or _SAID.fullmatch(text)
     return match[1].upper() if match else None
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from math import gcd
 
 from rstar2_env.verification.compare.linear import along_axes
 from rstar2_env.verification.compare.realset import read_set
@@ -32,6 +33,7 @@ from rstar2_env.verification.read.nodes import (
     children,
     symbols,
     walk,
+    whole,
 )
 from rstar2_env.verification.read.normal import as_quantity
 from rstar2_env.verification.values.ball import (
@@ -64,16 +66,20 @@ _FREE = frozenset({"arithmetic", "power", "root", "factorial", "logarithm"})
 
 _BITS = 256
 _NOTATION = frozenset({"neg", "deg", "rad", "base", "ratio", "pm", "mp", "conj", "cases", "pmod"})
+_DRESSES = frozenset({"base", "cases", "conj", "pmod"})
+"""Notations that, inside an expression, add nothing to its value unless the gold has them too."""
+
 _SAYS = {
     "root": {"power", "absolute value"},
-    "absolute value": {"root"},
+    "absolute value": {"root", "cases"},
+    "rounding or choice": {"cases"},
     "logarithm": {"absolute value"},
     "factorial": {"power"},
     "cases": {"absolute value", "rounding or choice"},
 }
 """For a kind of work in the gold, further kinds that can express the same value."""
 
-_BENT = frozenset({"absolute value", "rounding or choice", "root"})
+_BENT = frozenset({"absolute value", "rounding or choice", "root", "operation on integers"})
 _LOOSE = frozenset({"arithmetic", "power", "root"})
 
 
@@ -133,7 +139,7 @@ def _work(node: Node) -> set[str]:
 
 def _kind(part: Apply) -> str:
     """Return the kind of work of an operation; a power with a fractional exponent is a root."""
-    if part.op == "pow" and not _is_integer(part.args[1]) and part.args[0] != Const("e"):
+    if part.op == "pow" and whole(part.args[1]) is None and part.args[0] != Const("e"):
         return "root"
     return _CLASSES.get(part.op, part.op)
 
@@ -177,19 +183,19 @@ def is_literal(node: Node) -> bool:
         case Apply(op="neg" | "deg" | "rad", args=(inner,)):
             return is_literal(inner)
         case Apply(op="div", args=(top, bottom)):
-            return _is_integer(top) and _is_integer(bottom)
+            return whole(top) is not None and whole(bottom) is not None
         case Apply(op="ratio", args=terms):
             return all(map(is_literal, terms))
         case Apply(op="pow", args=(Num(value=ten), exponent)):
-            return ten == 10 and _is_integer(exponent)
+            return ten == 10 and whole(exponent) is not None
         case Apply(op="mul", args=(Num(), Apply(op="pow") as power)):
             return is_literal(power)
         case Apply(op="mul", args=(one, Const(name="i"))):
             return is_literal(one)
         case Apply(op="div", args=(Const(name="i"), bottom)):
-            return _is_integer(bottom)
+            return whole(bottom) is not None
         case Apply(op="div", args=(Apply(op="mul", args=(one, Const(name="i"))), bottom)):
-            return _is_integer(one) and _is_integer(bottom)
+            return whole(one) is not None and whole(bottom) is not None
         case Apply(op="add", args=(one, other)):
             return _is_imaginary(one) != _is_imaginary(other) and is_literal(one) and is_literal(other)
         case _:
@@ -200,14 +206,26 @@ def _is_imaginary(node: Node) -> bool:
     return any(part == Const("i") for part in walk(node))
 
 
-def _is_integer(node: Node) -> bool:
-    if isinstance(node, Apply) and node.op == "neg":
-        return _is_integer(node.args[0])
-    return isinstance(node, Num) and node.value.denominator == 1 and node.decimals is None
+def _quotients(node: Node) -> Iterator[tuple[int, int]]:
+    """Iterate over the numerators and denominators of fractions and ratios of two whole numbers."""
+    for part in walk(node):
+        match part:
+            case Apply(op="div" | "ratio", args=(over, under)):
+                top, bottom = whole(over), whole(under)
+                if top is not None and bottom:
+                    yield abs(top), abs(bottom)
+
+
+def _undivided(golds: Sequence[Node], answer: Node) -> bool:
+    """Whether an answer has a fraction that is not in lowest terms and whose value is not that of a gold fraction."""
+    stated = {Fraction(*terms) for gold in golds for terms in _quotients(gold)}
+    return any(gcd(*terms) > 1 and Fraction(*terms) not in stated for terms in _quotients(answer))
 
 
 def _of_constant(golds: Sequence[Node], answer: Node, allowed: set[str]) -> str | None:
     """Return the kind of uncomputed work in a constant answer to a constant gold; ``None`` if there is none."""
+    if "arithmetic" not in allowed and _undivided(golds, answer):
+        return "division"
     if is_literal(answer):
         return None
     if not isinstance(answer, Apply) or (answer.op in _NOTATION and all(map(is_literal, answer.args))):
@@ -246,6 +264,8 @@ def _of_function(answer: Node, allowed: set[str]) -> str | None:
     Kinds in ``allowed`` do not count, since the gold leaves them uncomputed too.
     """
     for part in walk(answer):
+        if isinstance(part, Apply) and part.op in _DRESSES - allowed and not is_literal(answer):
+            return part.op
         if not isinstance(part, Apply) or part.op in _NOTATION:
             continue
         kind = _kind(part)

@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from rstar2_env.verification.compare.conduct import is_literal
 from rstar2_env.verification.compare.equality import Same
-from rstar2_env.verification.compare.structure import items_of
+from rstar2_env.verification.compare.structure import exact_side, items_of
 from rstar2_env.verification.compare.tidy import cost, light, shape, tidy
 from rstar2_env.verification.read.lexer import ReadError
 from rstar2_env.verification.read.nodes import (
@@ -115,7 +115,7 @@ def _pairs(gold: Node, answer: Node, same: Same) -> Iterator[tuple[Node, Node]]:
     """Iterate over pairs of a gold part and an equal answer part: the whole answers, then their items."""
     yield gold, answer
     wanted, given = _items(gold), _items(answer)
-    if len(wanted) == len(given) == 1 and wanted != [gold]:
+    if len(wanted) == len(given) == 1 and (wanted, given) != ([gold], [answer]):
         yield wanted[0], given[0]
     elif len(wanted) == len(given) <= MAX_PAIRS:
         for part in given:
@@ -123,7 +123,7 @@ def _pairs(gold: Node, answer: Node, same: Same) -> Iterator[tuple[Node, Node]]:
 
 
 def _items(node: Node) -> list[Node]:
-    values = [item.value for item in items_of(node)]
+    values = [exact_side(item.value)[0] for item in items_of(node)]
     if len(values) == 1 and isinstance(values[0], BracketGroup | Matrix):
         return list(children(values[0]))
     return values

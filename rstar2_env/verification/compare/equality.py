@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from rstar2_env.verification.compare.plain import PlainNumber, is_float_of, rounds_to, scaled, within
-from rstar2_env.verification.read.nodes import Apply, Const, Node, Num, key, replace_symbols, symbols, walk
+from rstar2_env.verification.read.nodes import Apply, Const, Node, Num, key, replace_symbols, symbols, walk, whole
 from rstar2_env.verification.values.ball import (
     Complex,
     NoValueError,
@@ -209,19 +209,12 @@ def decimal_of(node: Node) -> PlainNumber | None:
         case Apply(
             op="mul", args=(Num(value=value, decimals=decimals), Apply(op="pow", args=(Num(value=ten), exponent)))
         ):
-            power = _whole(exponent)
+            power = whole(exponent)
             if ten != 10 or power is None or abs(power) > 400:
                 return None
             return scaled((value * 10 ** (decimals or 0)).numerator, decimals, power, "power")
         case _:
             return None
-
-
-def _whole(node: Node) -> int | None:
-    if isinstance(node, Apply) and node.op == "neg":
-        inner = _whole(node.args[0])
-        return None if inner is None else -inner
-    return node.value.numerator if isinstance(node, Num) and node.value.denominator == 1 else None
 
 
 def _same_function(gold: Node, answer: Node, names: list[str], notation: Notation) -> bool | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from math import gcd
 
 MAX_DIGITS = 400
 """Longest run of digits that is read as a number."""
@@ -57,6 +58,11 @@ class PlainNumber:
     def value(self) -> Fraction:
         """The exact value."""
         return Fraction(self.top, self.bottom)
+
+    @property
+    def is_reduced(self) -> bool:
+        """Whether it is not a fraction that can be reduced."""
+        return self.form != "fraction" or gcd(self.top, self.bottom) == 1
 
 
 def read_plain(text: str) -> PlainNumber | None:
@@ -168,10 +174,10 @@ SURE_DIGITS = 3
 def rounds_to(gold: PlainNumber, value: Fraction, decimals: int | None, exponent: int = 0) -> bool:
     """Return whether a gold decimal is the rounding (or, for an exact answer, the truncation) of ``value``.
 
-    A short gold such as ``0.5`` or ``0.25`` is most likely exact, so the gold must have three significant digits. Two
-    suffice if the answer is a fraction whose denominator has one digit (``0.33`` can only mean 1/3). If an exact value
-    is itself a short decimal, the gold would have been that decimal, so the two differ. An answer that is written as a
-    decimal must have more digits than the gold.
+    A short gold such as ``0.5`` or ``0.25`` is most likely exact, so the gold must have three significant digits, or
+    four to be a truncation. Two suffice if the answer is a fraction whose denominator has one digit (``0.33`` can only
+    mean 1/3). If an exact value is itself a short decimal, the gold would have been that decimal, so the two differ. An
+    answer that is written as a decimal must have more digits than the gold.
 
     Args:
         gold: The gold number, written as a decimal.
@@ -191,7 +197,7 @@ def rounds_to(gold: PlainNumber, value: Fraction, decimals: int | None, exponent
         return decimals - exponent > gold.decimals - gold.exponent and 2 * gap <= ulp
     if _terminates(value, max(2 * gold.decimals - gold.exponent, 0) + 2):
         return False
-    truncated = gap < ulp and abs(value) > abs(gold.value)
+    truncated = gold.digits > SURE_DIGITS and gap < ulp and abs(value) > abs(gold.value)
     return 2 * gap <= ulp or truncated
 
 

@@ -119,7 +119,7 @@ _LETTER_BASES = frozenset({"11", "12", "13", "14", "15", "16", "20", "36"})
 
 def _split(node: Node) -> tuple[str, str] | None:
     name, _, base = node.name.partition("_") if isinstance(node, Sym) else ("", "", "")
-    return (name, base) if base else None
+    return (name.upper(), base) if base else None
 
 
 def _digits(node: Node) -> str | None:
@@ -127,8 +127,8 @@ def _digits(node: Node) -> str | None:
     match node:
         case Num(value=value, decimals=None):
             return str(value)
-        case Sym(name=name) if name[0].isupper():
-            return name
+        case Sym(name=name):
+            return name.upper()
         case Apply(op="neg", args=(inner,)):
             digits = _digits(inner)
             return None if digits is None else f"-{digits}"

@@ -156,7 +156,8 @@ def _from_relation(part: Relation) -> Item:
     if ops[-1] == "equiv" and isinstance(sides[-1], Apply) and sides[-1].op == "pmod":
         ops[-1] = "="
     if not all(op in ("=", "~", "->") for op in ops):
-        return Item(None, part)
+        named = ops[0] == "=" and isinstance(sides[0], Words) and len(sides) > 2  # "the solution is x > 5"
+        return _from_relation(Relation(tuple(ops[1:]), tuple(sides[1:]))) if named else Item(None, part)
     if len(sides) == 2 and is_label(sides[1]) and not is_label(sides[0]) and ops[0] == "=":
         sides.reverse()
     label: Node | None = None

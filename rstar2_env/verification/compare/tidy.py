@@ -44,7 +44,7 @@ def _sum(node: Node) -> _Sum:
             return {monomial: -factor for monomial, factor in _sum(arg).items()}
         case Apply(op="mul", args=args):
             return _product([(_sum(arg), Fraction(1)) for arg in args])
-        case Apply(op="div", args=(top, bottom)):
+        case Apply(op="div" | "ratio", args=(top, bottom)):
             return _product([(_sum(top), Fraction(1)), (_sum(bottom), Fraction(-1))])
         case Apply(op="pow", args=(Const(name="e"), Apply(op="ln", args=(inner,)))):
             return _sum(inner)
@@ -98,6 +98,9 @@ def _product(factors: list[tuple[_Sum, Fraction]]) -> _Sum:
             powers[str(factor)] = powers.get(str(factor), Fraction(0)) + power
         for name, exponent in monomial:
             powers[name] = powers.get(name, Fraction(0)) + exponent * power
+    if (turns := powers.get("#i", Fraction(0))).denominator == 1:
+        scale *= -1 if turns % 4 > 1 else 1
+        powers["#i"] = turns % 2
     left = {name: power for name, power in powers.items() if power}
     if len(left) == 1 and scale == 1:
         ((name, power),) = left.items()

@@ -26,7 +26,8 @@ _SCALE_AFTER = re.compile(
     rf"(?:{'|'.join(sorted(SCALES, key=len, reverse=True))})(?![^\W\d_]))",
     re.IGNORECASE,
 )
-_PART = re.compile(r"\bfor\s+part\s+\(?[a-z]\b")
+_PART = re.compile(r"\bfor\s+part\s+\(?[a-z]\b|\b[A-Za-z](?:_\{?\w+\}?)?\s*=[\s$]*\Z")
+"""What names the part of an answer in the next box: "for part (b)", "y = "."""
 _MAX_WORDS_BETWEEN = 2
 _MAX_NEGATION_CHARS = 60
 """Length of the text before a box in which a negation is looked for, in characters."""

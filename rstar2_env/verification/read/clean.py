@@ -11,6 +11,7 @@ import unicodedata
 from functools import lru_cache
 
 from rstar2_env.verification.read import names, words
+from rstar2_env.verification.read.spellings import rewritten
 from rstar2_env.verification.read.vocabulary import unknown_in_label
 
 _SUPERSCRIPTS = {**dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿⁱˣ", "0123456789+-()nix", strict=True))}
@@ -58,7 +59,6 @@ _SIZES = re.compile(
     r"|\\(?:square|blacksquare|Box|qed|QED)(?![a-zA-Z])(?=[\s.$]*\Z)"
 )
 _NULL_DELIMITER = re.compile(r"\\(?:left|right)\s*\.")
-_HALF_DAY = re.compile(r"(?<=[\d\s}{])([aApP])\.\s?[mM]\b\.?")
 _RAISED_PRIME = re.compile(r"\^\s*\{?\s*('+)\s*\}?")
 _NEXT_LINE = re.compile(r"\$\s*\n\s*\$(?=[^$=<>]{1,24}=)")  # the next formula defines something else
 _SPACES = re.compile(
@@ -83,56 +83,18 @@ _REPLACED = (
     (r"\textcirc", r"\circ "), (r"\div", "/"), (r"\backslash", r"\setminus "), (r"\And", r"\&"), (r"\colon", ":"),
     (r"\lparen", "("), (r"\rparen", ")"), (r"\prime", "'"), (r"\medspace", " "), (r"\coloneqq", "="), (r"\land", ","),
 )  # fmt: skip
-_REWRITTEN = tuple(
-    (re.compile(pattern), new)
-    for pattern, new in (
-        (r"\{([^{}]+)\\over(?![a-zA-Z])([^{}]+)\}", r"\\frac{\1}{\2}"),
-        (r"\{([^{}]+)\\choose(?![a-zA-Z])([^{}]+)\}", r"\\binom{\1}{\2}"),
-        (r"(?<![A-Za-z\\])C_\{?(\d+)\}?\^\{?(\d+)\}?(?![\w{])", r"\\binom{\1}{\2}"),
-        (r"(?:\{\})?\^\{?(\d+)\}?C_\{?(\d+)\}?(?![\w{])", r"\\binom{\1}{\2}"),
-        (r"\\mathbb\s*\{?R\}?(?:_\{?\s*>\s*0\s*\}?|\^\{?\+\}?)", r"(0,\\infty )"),
-        (r"\\mathbb\s*\{?R\}?_\{?\s*\\ge\s*0\s*\}?", r"[0,\\infty )"),
-        (r"\\mathbb\s*\{?R\}?(?:_\{?\s*<\s*0\s*\}?|\^\{?-\}?)", r"(-\\infty ,0)"),
-        (r"\\underline\s*\{\s*(-?[\d.,]+)\s*\}", r"\1"),
-        (
-            r"\\(?:vec|hat|mathbf|boldsymbol|bm)\s*(?:\{\s*(?:\\[ij]math|([ijk]))\s*\}|([ijk])(?![a-zA-Z]))",
-            r"\\hat{\1\2}",
-        ),
-        (r"\\p?mod\s*\{?\s*(\d+)\s*\}?|\(\s*(?:\\bmod|\\text\s*\{\s*mod\s*\}|mod)\s*(\d+)\s*\)", r"\\pmod{\1\2}"),
-        (r"(?<=\d)_\{?\s*\\(?:text|mathrm)\s*\{\s*([a-z]+)\s*\}\s*\}?", r"_\1 "),
-    )
-)
 _REMARK = re.compile(
     r"\s*[,;]?\s*\\text\s*\{\s*[,;]?\s*\(?\s*(?:since|because|as|the (?:other )?(?:root|value|solution))\b.*\Z"
     r"|\s*\\text\s*\{\s*is the (?:only|unique|final)[\w ]*\}\s*\Z"
     r"|\s*[,;(]\s*(?:since|because)\b.*\Z",
     re.DOTALL,
 )
-_RARE = re.compile(
-    r"\\(?:over|choose|mathbb|underline|vec|hat|math(?:bf|rm)|boldsymbol|bm|p?mod|bmod|text)(?![a-z])|C_|\^"
-)
-_BASE_NAME = re.compile(r"(?<=\d)_(two|three|four|five|six|seven|eight|nine|ten|twelve|sixteen)(?![a-z])")
+_BASE_NAME = re.compile(r"(?<=[\dA-Fa-f])_\{?(two|three|four|five|six|seven|eight|nine|ten|twelve|sixteen)(?![a-z])\}?")
 _MARKS = re.compile(r"\s*(\*{1,3}|__|`+)(?!\s)([^*`]+?)(?<!\s)\1\s*([.。]?)\s*", re.DOTALL)
-_LISTED_DOTS = re.compile(r",\s*\.{2,}")
 _BOLD = re.compile(r"(?<![\w)\]}])\*\*(?=\S)([^*]+?)(?<=\S)\*\*(?![\w(\[{])")
 _UNDERSCORED = re.compile(r"(?<![\w.])\d{1,3}(?:_\d{3})+(?!\w)")
-_TIMES_TEN = re.compile(r"(?<=\d)\s*[xX]\s*(?=10\s*\^)")
-_LETTER_DEGREE = re.compile(r"(?<=\d)\s*\^\s*(?:\{\s*)?(?:\\(?:text|mathrm)\s*\{\s*o\s*\}|o(?![a-zA-Z]))(?:\s*\})?")
-_IN_BASE = re.compile(
-    r"(?<=[\dA-F])\s*(?:\\text\s*\{\s*)?(?P<open>\(\s*)?(?:in\s+)?base[\s-]+(?P<base>\d{1,2}|[a-z]{3,8})\s*(?(open)\))\s*\}?(?!\w)"
-)
 _PREFIXED = re.compile(r"(?<!\w)0(?:b(?P<two>[01]+)|o(?P<eight>[0-7]+)|x(?P<sixteen>[\dA-Fa-f]+))(?!\w)")
-_CODE_FRACTION = re.compile(r"(?<!\w)Fraction\(\s*(-?\d+)\s*,\s*(\d+)\s*\)")
-_ARRAY_CASES = re.compile(
-    r"\\\{\s*\\begin\s*\{array\}\s*(?:\{[lcr|:\s]*\})?(.*?)\\end\s*\{array\}(?!\s*\\\})", re.DOTALL
-)
-_CHOSEN = re.compile(r"(?<![A-Za-z\\])C(?:\(\s*(\d+)\s*,\s*(\d+)\s*\)|_\{?(\d+)\}?\s*\^\{?(\d+)\}?(?![\w{]))")
-_PLUS_MINUS = re.compile(r"\+\s*/\s*-|\+-(?=\s*\d)")
 _SWISS = re.compile(r"(?<![\d'])(\d{1,3}(?:'\d{3})+)(?!\d)")
-_OVER = re.compile(r"(?<![\w.])(\d+) over (\d+)(?![\w.])")
-_COUNTRY = re.compile(r"(?<![A-Za-z])(?:USD?|U\.S\.)\s*(?=\\?\$)")
-_ROUND_PERIOD = re.compile(r"(?<![\d.])(\d*)\.(\d*)\((\d{1,12})\)")
-_DOTTED_PERIOD = re.compile(r"(?<![\d.])(\d*)\.(\d*?)(\d{1,6}?)\3+(?:\.{2,}|\\ldots)")
 _COMMAND = re.compile(r"\\[a-zA-Z]+")
 _REPLACEMENT = dict(_REPLACED)
 _REASONS = names.word_set(
@@ -161,16 +123,10 @@ def clean(text: str) -> str:
         text = _DELIMITERS.sub("$", text)
         text = _NULL_DELIMITER.sub("", text)
         text = _SIZES.sub("", text)
-        if "array" in text:
-            text = _ARRAY_CASES.sub(lambda match: rf"\begin{{cases}}{match[1]}\end{{cases}}", text)
         text = _GROUPED.sub("", text)
         text = text.replace("\\!", "").replace("\\,", " ").replace("\\/", "")
         text = _FRAC.sub(r"\\frac", text)
         text = _COMMAND.sub(lambda match: _REPLACEMENT.get(match[0], match[0]), text)
-        if _RARE.search(text):
-            for pattern, new in _REWRITTEN:
-                text = pattern.sub(new, text)
-            text = _BASE_NAME.sub(lambda match: f"_{{{words.number(match[1])}}}", text)
     elif "{" in text:
         text = _GROUPED.sub("", text)
     text = _RAISED_PRIME.sub(r"\1", text.replace("$$", "$"))
@@ -178,28 +134,11 @@ def clean(text: str) -> str:
         text = _SWISS.sub(lambda match: match[0].replace("'", ""), text)
     if "_" in text:
         text = _UNDERSCORED.sub(lambda match: match[0].replace("_", ""), text)
-    if "^" in text:
-        text = _LETTER_DEGREE.sub(r"^{\\circ}", _TIMES_TEN.sub(r"\\times ", text))
-    if "base" in text:
-        text = _IN_BASE.sub(_in_base, text)
     if "0b" in text or "0x" in text or "0o" in text:
         text = _PREFIXED.sub(_prefixed, text)
-    if "Fraction" in text:
-        text = _CODE_FRACTION.sub(r"\\frac{\1}{\2}", text)
-    if " over " in text:
-        text = _OVER.sub(r"\1/\2", text)
-    if "C" in text:
-        text = _CHOSEN.sub(_chosen, text)
-    if "$" in text:
-        text = _COUNTRY.sub("", text)
-    if "+" in text:
-        text = _PLUS_MINUS.sub(r"\\pm ", text)
-    if "." in text:
-        text = _DOTTED_PERIOD.sub(r"\1.\2\\overline{\3}", _ROUND_PERIOD.sub(r"\1.\2\\overline{\3}", text))
-        text = _LISTED_DOTS.sub(r", \\ldots ", text)
-    text = _HALF_DAY.sub(lambda match: f" {match[1].lower()}m", text)
-    text = _NEXT_LINE.sub("$, $", text)
-    text = _SPACES.sub(" ", text)
+    text = rewritten(_SPACES.sub(" ", _NEXT_LINE.sub("$, $", text)))
+    if "_" in text:
+        text = _BASE_NAME.sub(lambda match: f"_{{{words.number(match[1])}}}", text)
     text = _PLAIN_SPACED.sub(lambda match: match[0].replace(" ", ""), text)
     if "the" in text or "ause" in text or "ince" in text or "as" in text:
         text = _REMARK.sub(_known_remark, text)
@@ -224,18 +163,9 @@ def _known_remark(match: re.Match[str]) -> str:
     return "" if unknown_in_label(said, _REASONS, None) is None else match[0]
 
 
-def _in_base(match: re.Match[str]) -> str:
-    base = match["base"] if match["base"].isdigit() else words.number(match["base"])
-    return match[0] if base is None else f"_{{{base}}} "
-
-
 def _prefixed(match: re.Match[str]) -> str:
     digits = next(part for part in match.groups() if part is not None)
     return f"{digits.upper()}_{{{words.number(str(match.lastgroup))}}}"
-
-
-def _chosen(match: re.Match[str]) -> str:
-    return f"\\binom{{{match[1] or match[3]}}}{{{match[2] or match[4]}}}"
 
 
 def _plain(char: str) -> str:

@@ -88,6 +88,9 @@ JOINTS = {"或": "or", "和": "and", "及": "and", "与": "and", "と": "and", "
 VERBS = word_set("is are equals equal was be to")
 """Words between a label and its value, as in "the area is 5"."""
 
+STRUCTURES = word_set("the an ordered point pair triple vector matrix set interval tuple coordinates at union is are")
+"""Words that name a structure before its bracket, as in "the point (3, -2)"."""
+
 DENIALS = word_set("not cannot never neither nor no hardly")
 """Words that negate a statement about a number."""
 

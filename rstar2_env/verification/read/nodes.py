@@ -116,6 +116,15 @@ ONE = Num(Fraction(1))
 _COMMUTATIVE = frozenset({"add", "mul", "union", "inter", "gcd", "lcm", "max", "min"})
 
 
+def whole(node: Node) -> int | None:
+    """Return a whole number that is written without a point, with its sign; ``None`` for other nodes."""
+    if isinstance(node, Apply) and node.op == "neg":
+        inner = whole(node.args[0])
+        return None if inner is None else -inner
+    is_whole = isinstance(node, Num) and node.decimals is None and node.value.denominator == 1
+    return node.value.numerator if isinstance(node, Num) and is_whole else None
+
+
 def children(node: Node) -> tuple[Node, ...]:
     """Return the nodes directly below a node."""
     match node:

@@ -10,6 +10,7 @@ from math import prod
 from rstar2_env.verification.read import units, words
 from rstar2_env.verification.read.cases import as_cases
 from rstar2_env.verification.read.nodes import (
+    ZERO,
     Apply,
     BracketGroup,
     Const,
@@ -29,12 +30,14 @@ from rstar2_env.verification.read.nodes import (
 
 _CONSTANT_NAME = re.compile(r"[cCkK](?:_\d+)?|[ABD](?:_\d+)?|const")
 _PARAMETER = re.compile(r"(?:[jklmnpqrstuv]|lambda|mu|alpha|beta)(?:_\d+)?")
-POSITIVE = BracketGroup("(", ")", (Num(Fraction(0)), Const("oo")))
-"""The set of positive numbers."""
-
 _INTEGER = re.compile(r"\bin\b\s*Z|integer|\bwhole\b|Z")
 _INTEGERS = frozenset("jklmnpqt")
-_PHRASE_NODES: dict[str, Node] = {"#oo": Const("oo"), "#empty": Const("empty"), "#R": Const("R"), "#R+": POSITIVE}
+_PHRASE_NODES: dict[str, Node] = {
+    **{"#oo": Const("oo"), "#empty": Const("empty"), "#R": Const("R")},
+    "#R+": BracketGroup("(", ")", (ZERO, Const("oo"))),
+    "#R-": BracketGroup("(", ")", (Apply("neg", (Const("oo"),)), ZERO)),
+    "#R0": BracketGroup("[", ")", (ZERO, Const("oo"))),
+}
 
 
 def normal(node: Node, read: Callable[[str], Node]) -> Node:
@@ -63,9 +66,9 @@ def normal(node: Node, read: Callable[[str], Node]) -> Node:
             case Apply(op="mul", args=(Sym(name=name), BracketGroup(open="(", items=items) as point)):
                 named = len(name) == 1 and name.isupper() and len(items) > 1 and not symbols(point)
                 return Relation(("=",), (Sym(name), rebuild(point, change))) if named else None
-            case BracketGroup(open="[", items=(BracketGroup(open="[", items=first), *_) as rows) if len(rows) > 1:
+            case BracketGroup(open="[", items=(BracketGroup(open="[" | "", items=first), *_) as rows) if len(rows) > 1:
                 if all(
-                    isinstance(row, BracketGroup) and row.open == "[" and len(row.items) == len(first) for row in rows
+                    isinstance(row, BracketGroup) and row.open in "[" and len(row.items) == len(first) for row in rows
                 ):
                     return Matrix(tuple(tuple(rebuild(one, change) for one in children(row)) for row in rows))
             case Quantity(value=value, unit=unit):

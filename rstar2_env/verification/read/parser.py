@@ -28,6 +28,7 @@ from rstar2_env.verification.read.nodes import (
     Sym,
     Words,
     walk,
+    whole,
 )
 from rstar2_env.verification.read.units import read_unit
 
@@ -177,7 +178,8 @@ class Reader(Cursor):
                 if (counted := self._counted(sides[-1].text)) is not None:
                     return counted
                 said = sides[-1].text.lower().split()
-                if said[-1] not in names.VERBS or names.DENIALS.intersection(said):
+                named = self.is_next("open") and names.STRUCTURES.issuperset(said)  # "the point (3, -2)"
+                if not (named or said[-1] in names.VERBS) or names.DENIALS.intersection(said):
                     raise ReadError("words precede a value")
                 ops.append("=")
             else:
@@ -361,6 +363,8 @@ class Reader(Cursor):
             return Apply("conj", (base,))
         if isinstance(base, BracketGroup) and base.open in ("(", "[") and self._transposes():
             return Matrix(tuple((item,) for item in base.items))
+        if isinstance(base, Matrix) and self._transposes():
+            return Matrix(tuple(zip(*base.rows, strict=True)))
         inner = self.peek(1)
         braced = self.is_next("open", "{") and self.is_next("close", ahead=2)
         if braced and (inner.kind in ("deg", "prime") or (inner.kind in ("text", "fn") and inner.text in _ORDINALS)):
@@ -452,9 +456,9 @@ class Reader(Cursor):
         elif token.kind == "num" and token.spaced and self.peek(1).text == "/" and last.kind == "num":
             top, bottom = Num(Fraction(token.text)), Num(Fraction(last.text))
             self.at += 3
-        over, under = _whole(top), _whole(bottom)
-        if 0 < over < under:
-            return Num(over / under)
+        over, under = whole(top), whole(bottom)
+        if over is not None and under is not None and 0 < over < under:
+            return Num(Fraction(over, under))
         self.at = start
         return None
 
@@ -695,12 +699,6 @@ class Reader(Cursor):
 def _as_number(token: Token) -> Num:
     _, point, part = token.text.partition(".")
     return Num(Fraction(token.text), len(part) if point else None)
-
-
-def _whole(node: Node) -> Fraction:
-    """The value of a whole number that is written without a point; 0 for any other node."""
-    whole = isinstance(node, Num) and node.decimals is None and node.value.denominator == 1
-    return node.value if isinstance(node, Num) and whole else Fraction(0)
 
 
 def _is_minus_one(node: Node) -> bool:

@@ -37,8 +37,8 @@ _OUTWARD = re.compile(r"([\[\]])\s*([^\[\]]+?)\s*[,;]\s*([^\[\]]+?)\s*([\[\]])")
 _REPEATING = re.compile(r"(\d*)\.(\d*)\\(?:overline|bar|dot)\s*\{?(\d+)\}?")
 
 _TOTAL = re.compile(r"\s*(?:(?:a|the)\s+)?(?:grand\s+)?total\s+(?:of|is)\s+(?=\S)", re.IGNORECASE)
+_DECIMAL = re.compile(r"\d+(?:\.\d+)?")
 _TO = re.compile(r"\s*(?:\\text\s*\{\s*(?:is\s+)?to\s*\}|\b(?:is\s+)?to\b)\s*")
-_TERMS_TO = re.compile(rf"\d+(?:\.\d+)?(?:{_TO.pattern}\d+(?:\.\d+)?)+")
 _DURATION = re.compile(r"(\d+)\s*h(?:rs?|ours?)?\s*(?:and\s+)?(\d+)\s*m(?:ins?|inutes?)?")
 
 MAX_READINGS = 4
@@ -64,8 +64,9 @@ def readings(text: str) -> tuple[Node, ...]:
         if "m" in cleaned.lower():
             return tuple(trees)  # without "PM" it may be a ratio as well
     cleaned = _TOTAL.sub("", cleaned)
-    if _TERMS_TO.fullmatch(cleaned) is not None:
-        cleaned = _TO.sub(":", cleaned)  # "3 to 5"
+    terms = [term if _DECIMAL.fullmatch(term) else words.number(term) for term in _TO.split(cleaned)]
+    if len(terms) > 1 and None not in terms:
+        cleaned = ":".join(map(str, terms))  # "3 to 5"
     if (duration := _DURATION.fullmatch(cleaned)) is not None:
         cleaned = f"{duration[1]} hours {duration[2]} minutes"
     if (counted := _COUNTED.fullmatch(cleaned)) is not None and (said := words.number(counted[1])) is not None:

@@ -39,11 +39,11 @@ _FORMULA = re.compile(
     r"\$\$(?P<a>.+?)\$\$|\\\[(?P<b>.+?)\\\]|\\\((?P<c>[^\n]+?)\\\)|(?<!\\)\$(?P<d>[^$\n]+?)(?<!\\)\$", re.DOTALL
 )
 _NUMBER = re.compile(
-    r"(?<![\w.])[$€£]?\s?-?(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:\s*/\s*\d+)?(?![\w]*[a-zA-Z_]\d)(?:\s*(?:\\?%|percent\b|pct\b|[€$£]))?"
+    r"(?:(?<![\w.])|(?<=[\u3040-\u9fff]))[$€£]?\s?-?(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:\s*/\s*\d+)?(?![\w]*[a-zA-Z_]\d)(?:\s*(?:\\?%|percent\b|pct\b|[€$£]))?"
 )
 _PERCENT_AFTER = re.compile(r"\s*\$?\s*(?:\\?%|percent(?:age)?\b|pct\b)")
 _SENTENCE_END = re.compile(r"(?<=[^\d\s])[.!?。](?=\s|$)|(?<=\d)[.!?。](?=\s+[^\d\s]|\s*$)|\n\s*\n|[。।]|です")
-_WORD = re.compile(r"(?<![\\a-zA-Z{_])[a-zA-Z]{2,}(?![a-zA-Z}])|[^\x00-\u02ff]{2,}")
+_WORD = re.compile(r"(?<![\\{_]|[^\W\d])[a-zA-Z\u00c0-\u02ff]{2,}(?![^\W\d_]|\})|[^\x00-\u02ff]{2,}")
 _TEXT_GROUP = re.compile(r"\\(?:text|mathrm|textbf|mbox|textnormal)\s*\{[^{}]*\}")
 _FORMULA_SIGN = re.compile(r"[\\^_{}=()<>+*]")
 _NEGATION = re.compile(

@@ -93,7 +93,10 @@ _PHRASES = {
         "lösung; sin solución; pas de solution; aucune solution; нет решений",
         "#undefined": "does not exist; dne; undefined; not defined; limit does not exist; do not exist",
         "#R": "all real numbers; all reals; any real number; all real",
-        "#R+": "all positive real numbers; all positive reals; positive real numbers",
+        "#R+": "all positive real numbers; all positive reals; positive real numbers; positive reals",
+        "#R-": "all negative real numbers; all negative reals; negative real numbers; negative reals",
+        "#R0": "all nonnegative real numbers; all nonnegative reals; nonnegative real numbers; nonnegative reals; "
+        "all non-negative real numbers; non-negative real numbers; non-negative reals",
         "#oo": "infinitely many; infinitely many solutions; infinite; infinity; infinite number",
         "neither": "neither even nor odd; neither odd nor even",
     }.items()
@@ -101,12 +104,14 @@ _PHRASES = {
 }
 
 _MAX_NUMBER_WORDS = 12
-_DENOMINATORS = {
-    **{"half": 2, "halve": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7},
-    **{"eighth": 8, "ninth": 9, "tenth": 10, "twelfth": 12, "twentieth": 20, "hundredth": 100},
+_ORDINALS = {
+    **{"first": "one", "second": "two", "third": "three", "fifth": "five", "eighth": "eight", "ninth": "nine"},
+    **{"twelfth": "twelve", "half": "two", "halve": "two", "quarter": "four"},
 }
+"""The cardinals of ordinals, and of names of fractions, that do not just end in "th"."""
 _PARTS = re.compile(
-    rf"(?:(?P<whole>.+?) and )?(?P<top>[a-z-]+)[ -](?P<bottom>(?:{'|'.join(_DENOMINATORS)})s?)", re.IGNORECASE
+    r"(?:(?P<whole>.+?) and )?(?P<top>[a-z-]+?)[ -](?P<bottom>(?:[a-z]+ty-)?(?:half|halve|quarter|third|[a-z]+th)s?)",
+    re.IGNORECASE,
 )
 _GENERIC = word_set(
     "it is this function triangle number sequence series matrix graph curve player wins has winning strategy only"
@@ -129,12 +134,15 @@ def number(text: str) -> int | Fraction | None:
     """Return the number in words ("minus two hundred and five", "three quarters"); ``None`` for other texts."""
     if (match := _PARTS.fullmatch(text.strip(" ."))) is not None:
         top = 1 if match["top"].lower() == "a" else number(match["top"])
-        bottom = _DENOMINATORS[match["bottom"].lower().removesuffix("s")]
+        bottom = number(_cardinal(match["bottom"].lower().removesuffix("s")))
         whole = number(match["whole"]) if match["whole"] else 0
-        if not isinstance(top, int) or not isinstance(whole, int) or not 0 < top < bottom:
+        if isinstance(top, int) and isinstance(whole, int) and isinstance(bottom, int) and 0 < top < bottom:
+            return whole + Fraction(top, bottom)
+        if match["bottom"].endswith(("s", "half", "quarter")):
             return None  # "seven halves"
-        return whole + Fraction(top, bottom)
-    words = [word for word in re.split(r"[\s-]+", text.lower().strip(" .")) if word not in ("and", "a")]
+    words = [word for word in re.split(r"[\s-]+", text.lower().strip(" .")) if word not in ("and", "a", "the")]
+    if words and words[-1] not in ("half", "halve", "quarter"):
+        words[-1] = _cardinal(words[-1])  # "twenty-third"
     sign = -1 if words[:1] and words[0] in ("minus", "negative") else 1
     words = words[1:] if sign < 0 else words
     if not words or not 1 <= len(words) <= _MAX_NUMBER_WORDS:
@@ -156,6 +164,13 @@ def number(text: str) -> int | Fraction | None:
         else:
             return None
     return sign * (total + group)
+
+
+def _cardinal(name: str) -> str:
+    """Return the cardinal of an ordinal, such as "thirty-six" for "thirty-sixth"; other words unchanged."""
+    head, hyphen, last = name.rpartition("-")
+    regular = f"{last[:-4]}y" if last.endswith("ieth") else last.removesuffix("th")
+    return head + hyphen + _ORDINALS.get(last, regular)
 
 
 def canonical(text: str) -> str:

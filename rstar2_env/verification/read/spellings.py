@@ -1,0 +1,40 @@
+r"""Rewrite spellings by a table of patterns: ``spellings.txt``.
+
+Covered: notations that one regular expression recognizes, such as ``{a \over b}``, "1101 in binary" and "between 2 and
+3". Not covered: single characters and commands (see ``clean``).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+TABLE_FILE = Path(__file__).with_name("spellings.txt")
+
+Row = tuple[tuple[str, ...], re.Pattern[str], str]
+
+
+def rewritten(text: str) -> str:
+    """Return the text with each pattern of the table replaced, in the order of the table."""
+    for triggers, pattern, new in _table():
+        if any(trigger in text for trigger in triggers):
+            text = pattern.sub(new, text)
+    return text
+
+
+@cache
+def _table() -> tuple[Row, ...]:
+    """Return the rows of the table: texts of which one must occur, a pattern, and its replacement."""
+    named: dict[str, str] = {}
+    rows: list[Row] = []
+    for line in TABLE_FILE.read_text(encoding="utf-8").split("\n"):
+        first, _, rest = line.partition("\t")
+        pattern, _, new = rest.partition("\t")
+        for name, part in named.items():
+            pattern = pattern.replace(f"{{{name}}}", part)
+        if line.startswith("@"):
+            named[first[1:]] = pattern
+        elif rest:
+            rows.append((tuple(first.split("|")), re.compile(pattern), new.replace("\\x20", " ")))
+    return tuple(rows)
