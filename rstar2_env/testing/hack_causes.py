@@ -42,6 +42,8 @@ def dressed(formula: str) -> Iterator[str]:
         "({})+1-1", "-(-({}))", "\\left({}\\right)^{{1}}", "\\frac{{x({})}}{{x}}", "\\frac{{({})^2}}{{{}}}",
         "\\frac12\\cdot 2({})", "y=({})", "e^{{\\ln({})}}", "\\left\\{{{}\\right\\}}", "\\text{{Answer: }}({})",
         "({})+x-x", "\\frac{{1}}{{\\frac{{1}}{{{}}}}}", "\\sqrt{{({})^2}}", "\\mathbf{{ {} }}", "{} = {}",
+        "{} \\approx 10^{{77}}", "z = {} \\sim 10^{{77}}", "({}) \\bmod 10^9", "({}) : 1", "i^4({})", "({})\\cdot 1_{{10}}",
+        "\\begin{{cases}} {} & x > 0 \\\\ {} & x \\le 0 \\end{{cases}}",
     ):  # fmt: skip
         yield dress.replace("{}", formula).replace("{{", "{").replace("}}", "}")
 

@@ -287,10 +287,9 @@ def _rational(node: Node) -> bool:
         return True
     except NoValueError:
         return False
-    if isinstance(value, Fraction | Complex):
-        return isinstance(value, Fraction)
-    exact = middle(value)
-    return abs(exact - exact.limit_denominator(1000)) < Fraction(1, 1 << _BITS // 2)
+    parts = (value.real, value.imag) if isinstance(value, Complex) else (value,)
+    exact = [part if isinstance(part, Fraction) else middle(part) for part in parts]
+    return all(abs(one - one.limit_denominator(10**9)) < Fraction(1, 1 << _BITS // 2) for one in exact)
 
 
 def _unsolved(gold: Node, answer: Node) -> bool:

@@ -114,12 +114,17 @@ def _same(formula: Node, part: Node, same: Same) -> bool:
 def _pairs(gold: Node, answer: Node, same: Same) -> Iterator[tuple[Node, Node]]:
     """Iterate over pairs of a gold part and an equal answer part: the whole answers, then their items."""
     yield gold, answer
-    wanted, given = _items(gold), _items(answer)
+    wanted, given = _items(_approximation(gold)), _items(answer)
     if len(wanted) == len(given) == 1 and (wanted, given) != ([gold], [answer]):
         yield wanted[0], given[0]
     elif len(wanted) == len(given) <= MAX_PAIRS:
         for part in given:
             yield from ((one, part) for one in wanted if _same(one, part, same))
+
+
+def _approximation(gold: Node) -> Node:
+    """Return the decimal in ``F = 0.891...`` or ``F ~ 0.891``, which the question asked for; other golds unchanged."""
+    return gold.sides[-1] if isinstance(gold, Relation) and "~" in gold.ops else gold
 
 
 def _items(node: Node) -> list[Node]:
