@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
-from rstar2_env.verification.read.names import word_set
+from rstar2_env.verification.read.names import DENIALS, word_set
 from rstar2_env.verification.read.nodes import (
     Apply,
     Big,
@@ -31,6 +31,7 @@ from rstar2_env.verification.read.nodes import (
     symbols,
     walk,
 )
+from rstar2_env.verification.read.vocabulary import names_things
 
 MAX_EXPANSION = 64
 """Largest number of values to which plus-minus signs are expanded."""
@@ -224,39 +225,38 @@ def without_condition(node: Node) -> Node:
     return node
 
 
-_REASON = re.compile(r"\s*(?:for|where|with|when|if|since|because|as|such|provided)\b", re.IGNORECASE)
-_BACK = word_set(
-    """unless except excluding maybe perhaps possibly probably wrong incorrect false instead never fails not nor or
-    but cannot neither"""
-)
-
-
-def remarks_agree(gold: Node, answer: Node) -> bool:
+def remarks_agree(gold: Node, answer: Node, known: frozenset[str]) -> bool:
     """Return whether the remarks on two answers allow them to be equal.
 
-    If both have conditions with numbers (``for x > 0``), these must be equal. A remark that retracts an answer or adds
-    another answer ("unless eight", "never happens") must be on both answers. Any other remark on the answer must be
-    that of the gold or state a domain (``where k is an integer``): "9 if careless" is not 9.
+    If both have conditions with numbers (``for x > 0``), these must be equal. Any other remark on the answer must be
+    that of the gold, state a domain (``where k is an integer``) or consist of known words: "9 if careless" is not 9. A
+    denial in the gold must be in the answer.
+
+    Args:
+        gold: The gold answer.
+        answer: The answer to grade.
+        known: Words that may stand next to a number, from ``vocabulary.known_words``.
     """
-    one, other = _remarks(gold), _remarks(answer)
-    if not one and not other:
-        return True
-    bounds, other_bounds = (
-        " ".join("".join(text.split()) for text in remarks if any(char.isdigit() for char in text))
-        for remarks in (one, other)
-    )
+    one, other = ({"".join(text.split()): text for text in _remarks(node)} for node in (gold, answer))
+    bounds, other_bounds = (sorted(text for text in texts if re.search(r"\d", text)) for texts in (one, other))
     if bounds and other_bounds and bounds != other_bounds:
         return False
-    if any(map(_takes_back, one)) != any(map(_takes_back, other)):
+    if any(DENIALS.intersection(text.lower().split()) for name, text in one.items() if name not in other):
         return False
-    known = {"".join(text.split()) for text in one}
-    return all(_is_domain(text) or "".join(text.split()) in known for text in other)
+    return all(name in one or _is_domain(text) or _is_aside(text, known) for name, text in other.items())
+
+
+def _is_aside(remark: str, known: frozenset[str]) -> bool:
+    """Whether a remark consists of words that add no quantity: "for the trip"."""
+    return re.search(r"[^\w\s.,'-]", remark) is None and names_things(remark, known)
 
 
 def _is_domain(remark: str) -> bool:
     """Whether a remark only states the domain of a variable: a relation, or words for sets of numbers."""
     words = {word.lower() for word in re.findall(r"(?<![\\a-zA-Z])[^\W\d_]{2,}|[^\x00-\x7f]", remark)}
     stated = _RELATION.search(remark) is not None or "given" in words
+    if remark.split()[:1] in (["is"], ["are"]):
+        return False  # "7 is odd"
     return words <= _AROUND_DOMAIN | _DOMAIN and (stated or (bool(words & _DOMAIN) and not re.search(r"\d", remark)))
 
 
@@ -271,10 +271,6 @@ _DOMAIN = word_set(
 
 def _remarks(node: Node) -> list[str]:
     return [part.condition for part in walk(node) if isinstance(part, Given)]
-
-
-def _takes_back(remark: str) -> bool:
-    return not _REASON.match(remark) and bool(_BACK.intersection(re.findall(r"[a-z]+", remark.lower())))
 
 
 def group_by_labels(items: list[Item]) -> list[Item]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from rstar2_env.verification.read import names, units
+from rstar2_env.verification.read import names, units, vocabulary
 
 
 class ReadError(Exception):
@@ -259,7 +259,8 @@ def _is_unit_word(value: str, before: Token) -> bool:
     if before.kind == "text":
         return before.text.split()[-1].lower() not in names.CONDITION_STARTS | names.VERBS | names.FILLERS
     named = value[0].isupper() and (value[-1] == "s" or value[1:].islower())
-    return before.kind == "num" and (units.read_unit(value) is not None or named)
+    counted = named or units.read_unit(value) is not None or (len(value) > 2 and vocabulary.names_things(value))
+    return before.kind == "num" and counted
 
 
 def _ends_value(tokens: list[Token]) -> bool:

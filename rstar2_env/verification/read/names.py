@@ -27,7 +27,7 @@ FUNCTIONS = {
 )
 """Every spelling of a function, with the name that the tree uses."""
 
-BRACKETED_FUNCTIONS = word_set("sh ch th tr Re Im dim ker rank abs floor ceil span adj det arg lg tg Tr")
+BRACKETED_FUNCTIONS = word_set("sh ch th tr Re Im dim ker rank abs floor ceil ceiling span adj det arg lg tg Tr")
 """Spellings that, as bare letters, are functions only before a bracket; otherwise they are products or words."""
 
 CONSTANTS = {"pi": "pi", "infty": "oo", "inf": "oo", "infinity": "oo", "oo": "oo"}

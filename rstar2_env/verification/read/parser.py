@@ -137,7 +137,9 @@ class Reader(Cursor):
         if token.kind == "mid" and not self.no_mid:
             return Given(node, self.rest_of_item())  # "P(A | B)"
         if token.kind == "text" and not isinstance(node, Words):
-            if token.text.split()[0].lower() not in names.CONDITION_STARTS | names.FILLERS:
+            starts = names.CONDITION_STARTS | names.FILLERS
+            starts |= names.UNIT_STOPS - names.DENIALS if isinstance(node, Num | Quantity) else frozenset()
+            if token.text.split()[0].lower() not in starts:
                 raise ReadError("words follow a value")  # "x is odd" is not x
             return Given(node, self.rest_of_item())
         return node
@@ -270,7 +272,7 @@ class Reader(Cursor):
                 node = Apply(token.text, (node, self.signed_factor()))
             elif self.take("pmod"):
                 node = Apply("pmod", (node, self.argument()))
-            elif token.kind == "text":
+            elif token.kind == "text" or (isinstance(node, Num | Quantity) and self._says_each()):
                 if isinstance(node, Words) or (unit := self.unit()) is None:
                     return node
                 node = Quantity(node, unit)
@@ -297,14 +299,15 @@ class Reader(Cursor):
 
     def unit(self) -> str | None:
         """Read the unit or remark after a value, or return ``None`` if the words there begin a condition."""
-        if not self.is_next("text") or _is_condition(self.peek().text):
+        first = self.peek(int(self._says_each()))
+        if first.kind != "text" or _is_condition(first.text):
             return None
         parts: list[str] = []
         while True:
             token, after = self.peek(), self.peek(1)
             if token.kind == "text" and not _is_condition(token.text):
                 parts.append(self.next().text)
-            elif parts and after.kind == "text" and self.take("let", "a"):
+            elif self._says_each() and self.take("let"):
                 parts.append("per")  # "18 dollars a day"
             elif parts and self.take("op", "^"):
                 parts.append("^" + self.raw_script())
@@ -316,6 +319,10 @@ class Reader(Cursor):
                 break
         unit = " ".join(parts)
         return "%" if unit.lower() in names.PERCENT_WORDS else unit
+
+    def _says_each(self) -> bool:
+        """Whether "a" and a word come next, as in "18 dollars a day"."""
+        return self.is_next("let", "a") and self.is_next("text", ahead=1)
 
     # Factors: atoms, and what is attached to them.
 
