@@ -34,9 +34,11 @@ _OTHERS = re.compile(
 
 def letter_of(text: str, *, lower: bool = False) -> str | None:
     """Return the letter of a choice without further text; ``None`` for other texts."""
-    text = _OTHERS.sub("", _DRESS.sub("", text).strip())
+    text = _DRESS.sub("", text).strip()
+    others = _OTHERS.search(text)
+    text = text if others is None else text[: others.start()]
     match = (_LOWER if lower else _LETTER).fullmatch(text) or _SAID.fullmatch(text)
-    return match[1].upper() if match else None
+    return None if match is None or (others and match[1].upper() in others[0]) else match[1].upper()
 
 
 def option_of(text: str) -> tuple[str, str] | None:

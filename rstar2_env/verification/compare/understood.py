@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from rstar2_env.verification.read import names
-from rstar2_env.verification.read.nodes import Node, Quantity, Relation, Sym, Words, walk
+from rstar2_env.verification.read.nodes import Given, Node, Quantity, Relation, Sym, Words, walk
 from rstar2_env.verification.read.units import read_unit
 from rstar2_env.verification.read.vocabulary import names_things, unknown_in_label
 
@@ -44,7 +44,9 @@ def _labels(answer: Node) -> Iterator[str]:
     """Iterate over the words on the sides of relations but the last."""
     for part in walk(answer):
         if isinstance(part, Relation):
-            yield from (inner.text for side in part.sides[:-1] for inner in walk(side) if isinstance(inner, Words))
+            for inner in (inner for side in part.sides[:-1] for inner in walk(side)):
+                if isinstance(inner, Words | Given):
+                    yield inner.text if isinstance(inner, Words) else inner.condition
 
 
 def _is_mark(unit: str) -> bool:

@@ -94,7 +94,9 @@ STRUCTURES = word_set("the an ordered point pair triple vector matrix set interv
 DENIALS = word_set("not cannot never neither nor no hardly")
 """Words that negate a statement about a number."""
 
-FILLERS = word_set("共 总共 一共 計 only just exactly approximately about approx roughly answer final value total")
+FILLERS = word_set(
+    "共 总共 一共 計 only just exactly approximately about approx roughly answer final value total number year"
+)
 """Words before a value that do not change it."""
 
 CONDITION_STARTS = word_set("for where with if when such as provided unless on over")

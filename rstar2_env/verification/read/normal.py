@@ -91,7 +91,7 @@ def _quantity(value: Node, unit: str) -> Node:
     first, _, rest = unit.partition(" ")
     if (scale := words.SCALES.get(first.lower().removesuffix("s"))) is not None:
         if isinstance(value, Quantity):
-            return Quantity(_quantity(value.value, first), value.unit)  # "$1.5 million"
+            return Quantity(_quantity(value.value, first), f"{value.unit} {rest}".strip())  # "$1.5 million"
         value = Num(value.value * scale) if isinstance(value, Num) else Apply("mul", (value, Num(Fraction(scale))))
         return _quantity(value, rest.removeprefix("of ")) if rest else value
     known = units.read_unit(unit)

@@ -208,7 +208,7 @@ class Reader(Cursor):
         """Read the first side; filler words ("only") before a value are skipped."""
         side = self.ratio()
         while isinstance(side, Words) and self.starts_factor():
-            if not set(side.text.lower().split()) <= names.FILLERS:
+            if not set(side.text.lower().split()) - {"the"} <= names.FILLERS:
                 break
             side = self.ratio()
         return side
@@ -313,8 +313,10 @@ class Reader(Cursor):
                 parts.append("^" + self.raw_script())
             elif after.kind == "text" and self.take("op", "/", "*", "-"):
                 parts.append(" " if token.text == "-" else token.text)
-            elif after.kind == "let" and self.take("op", "/"):
-                parts.append(f"/{self.next().text}")  # "km/h"
+            elif after.kind == "let" and read_unit(after.text) is not None and self.take("op", "/", "*"):
+                parts.append(f"{token.text}{self.next().text}")  # "km/h"
+            elif parts and token.kind == "let" and read_unit(token.text) is not None:
+                parts.append(self.next().text)  # "kg m"
             else:
                 break
         unit = " ".join(parts)
@@ -757,8 +759,9 @@ def _is_condition(text: str) -> bool:
 
 def _as_condition(node: Node) -> str | None:
     """The condition that a bracket such as ``(k in Z)`` or ``(x != 0)`` states after an expression; else ``None``."""
-    if isinstance(node, Given) and isinstance(node.body, Num | Quantity):
-        raise ReadError("a second value follows")  # "20 (25 if inclusive)"
+    second = isinstance(node, Given) and isinstance(node.body, Num | Quantity)  # "20 (25 if inclusive)"
+    if second or (isinstance(node, Relation) and any(isinstance(side, Words) for side in node.sides)):
+        raise ReadError("a second value follows")  # "9 (should be 10)"
     if isinstance(node, Given) and isinstance(node.body, Words) and not node.body.text:
         return node.condition
     if isinstance(node, Relation | Given):

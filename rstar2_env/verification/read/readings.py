@@ -11,6 +11,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from rstar2_env.verification.read import names, words
+from rstar2_env.verification.read.boxed import strip_dollars
 from rstar2_env.verification.read.clean import clean
 from rstar2_env.verification.read.lexer import ReadError
 from rstar2_env.verification.read.nodes import Node, Num, Words, key
@@ -26,7 +27,7 @@ _WORD_LIKE = re.compile(
 _SET_IN_WORDS = re.compile(r"\\(?:text|math|begin|operatorname|mbox)|(?<![\\A-Za-z])[A-Za-z]{4}")
 _SIGN = re.compile(r"[\\^_=+/]")
 _DOTTED_THOUSANDS = re.compile(
-    r"(?<![\d.,])\d{1,3}(?:\.\d{3}){2,}(?![\d.])|(?<![\d.,])\d{1,3}(?:\.\d{3})+(?=\s*(?:€|euro))", re.I
+    r"(?<![\d.,])\d{1,3}(?:\.\d{3}){2,}(?!\d|\.\d)|(?<![\d.,])\d{1,3}(?:\.\d{3})+(?=\s*(?:€|euro))", re.I
 )
 _COMMA_AND_UNIT = re.compile(r"\d+,\d{1,2}\s*(?:€|[^\W\d_]{2,})[^,]*")
 _COUNTED = re.compile(r"([A-Za-z-]{3,}) ([a-z]{3,}(?: [a-z]+){0,3})")
@@ -39,7 +40,7 @@ _REPEATING = re.compile(r"(\d*)\.(\d*)\\(?:overline|bar|dot)\s*\{?(\d+)\}?")
 _TOTAL = re.compile(r"\s*(?:(?:a|the)\s+)?(?:grand\s+)?total\s+(?:of|is)\s+(?=\S)", re.IGNORECASE)
 _DECIMAL = re.compile(r"\d+(?:\.\d+)?")
 _TO = re.compile(r"\s*(?:\\text\s*\{\s*(?:is\s+)?to\s*\}|\b(?:is\s+)?to\b)\s*")
-_DURATION = re.compile(r"(\d+)\s*h(?:rs?|ours?)?\s*(?:and\s+)?(\d+)\s*m(?:ins?|inutes?)?")
+_DURATION = re.compile(r"(\d+)\s*h(?:rs?|ours?)?\s*(?:and\s+)?(\d+)\s*(?:(?<=h\d\d)|m(?:ins?|inutes?)?)")
 
 MAX_READINGS = 4
 
@@ -55,22 +56,24 @@ def readings(text: str) -> tuple[Node, ...]:
     trees: list[Node] = []
     seen: set[str] = set()
     failure = ReadError("it is empty")
-    if (said := words.number(cleaned)) is not None:
+    inner = _TOTAL.sub("", strip_dollars(cleaned)).rstrip(".")
+    if (said := words.number(inner)) is not None:
         return (Num(Fraction(said)),)
-    if (day := words.date(cleaned)) is not None:
+    if (day := words.date(inner)) is not None:
         return (Words(day),)
-    if (moment := words.clock(cleaned)) is not None:
+    if (moment := words.clock(inner)) is not None:
         trees.append(Words(moment))
-        if "m" in cleaned.lower():
+        if "m" in inner.lower():
             return tuple(trees)  # without "PM" it may be a ratio as well
-    cleaned = _TOTAL.sub("", cleaned)
-    terms = [term if _DECIMAL.fullmatch(term) else words.number(term) for term in _TO.split(cleaned)]
+    terms = [term if _DECIMAL.fullmatch(term) else words.number(term) for term in _TO.split(inner)]
     if len(terms) > 1 and None not in terms:
         cleaned = ":".join(map(str, terms))  # "3 to 5"
-    if (duration := _DURATION.fullmatch(cleaned)) is not None:
+    elif (duration := _DURATION.fullmatch(inner)) is not None:
         cleaned = f"{duration[1]} hours {duration[2]} minutes"
-    if (counted := _COUNTED.fullmatch(cleaned)) is not None and (said := words.number(counted[1])) is not None:
+    elif (counted := _COUNTED.fullmatch(inner)) is not None and (said := words.number(counted[1])) is not None:
         cleaned = f"{said} {counted[2]}"  # "twelve eggs"
+    else:
+        cleaned = _TOTAL.sub("", cleaned)
     spellings = [(spelling, False) for spelling in _spellings(cleaned)]
     if _WORD_LIKE.search(cleaned) and _SIGN.search(cleaned) and not _SET_IN_WORDS.search(cleaned):
         spellings.append((cleaned, True))

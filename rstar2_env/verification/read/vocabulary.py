@@ -101,6 +101,8 @@ def same_things(gold: str, answer: str, known: frozenset[str]) -> bool:
 
 
 def _is_known(word: str, known: frozenset[str]) -> bool:
+    if word in OPERATORS and word not in known:
+        return False
     if _SPACELESS.search(word):
         return _COUNTER.match(word) is not None and not _CHANGING_SIGNS & {*_COUNTER.sub("", word)}
     if word in _LISTS["remarks"] or word in _LISTS["other languages"] or _FORMULA.fullmatch(word):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from pathlib import Path
 
 from rstar2_env.verification.read.names import word_set
 
@@ -28,6 +29,18 @@ _NUMBER_WORDS = {
     **{word: number for number, word in enumerate(_SMALL.split(" "))},
     **{word: 20 + 10 * number for number, word in enumerate(_TENS.split(" "))},
 }
+_NAMES_FILE = Path(__file__).with_name("numbers.txt")
+_NAMED = {
+    name: int(line.split()[0])
+    for line in _NAMES_FILE.read_text(encoding="utf-8").split("\n")[1:]
+    for name in line.split()[1:]
+}
+_NAMED |= {
+    f"{one}und{ten}": _NAMED[one] + _NAMED[ten]
+    for one in ["ein", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun"]
+    for ten in ["zwanzig", "dreißig", "vierzig", "fünfzig", "sechzig", "siebzig", "achtzig", "neunzig"]
+}
+_HAN = re.compile(r"(?:([二三四五六七八九]?)十)?([一二三四五六七八九]?)")
 SCALES = {
     word: scale
     for scale, words in {
@@ -36,6 +49,9 @@ SCALES = {
         100: "hundred ciento cientos hundert сотен 百",
         1000: "thousand mil mille tausend тысяча тысячи тысяч 千 elfu",
         10**4: "万 萬",
+        144: "gross",
+        10**5: "lakh lakhs",
+        10**7: "crore crores",
         10**6: "million millone millón millionen миллион миллиона миллионов 百万",
         10**8: "亿 億",
         10**9: "billion milliard milliarden миллиард миллиарда миллиардов",
@@ -46,10 +62,11 @@ SCALES = {
 """Words that multiply the number before them."""
 
 _MONTHS = "january february march april may june july august september october november december"
-_MONTH = "(?P<name>" + _MONTHS.replace(" ", "|") + ")"
+_MONTH = "(?P<name>" + re.sub(r"([a-z]{3})([a-z]+)", r"\1(?:\2)?", _MONTHS).replace(" ", "|") + r")\.?"
+_DAYS = "sunday monday tuesday wednesday thursday friday saturday"
 _DATE = re.compile(
     rf"{_MONTH} (?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?:,? (?P<year>\d{{4}}))?"
-    r"|(?P<day2>\d{1,2})(?:st|nd|rd|th)? (?:of )?"
+    r"|(?:the )?(?P<day2>\d{1,2})(?:st|nd|rd|th)? (?:of )?"
     rf"{_MONTH.replace('name', 'name2')}(?:,? (?P<year2>\d{{4}}))?|(?:(?P<year3>\d{{4}})[-年])(?P<month>\d{{1,2}})[-月]"
     r"(?P<day3>\d{1,2})日?",
     re.IGNORECASE,
@@ -58,14 +75,21 @@ _DATE = re.compile(
 
 def date(text: str) -> str | None:
     """Return a date ("March 5th, 2024", "5 March 2024", "2024-03-05") in one spelling; ``None`` for other texts."""
-    if (match := _DATE.fullmatch(text.strip(" ."))) is None:
+    if (match := _DATE.fullmatch(_without_commands(text).strip(" ."))) is None:
         return None
     found = {name.rstrip("23"): value.lower() for name, value in match.groupdict().items() if value}
-    month = int(found.get("month") or _MONTHS.split().index(found["name"]) + 1)
+    month = int(found.get("month") or [name[:3] for name in _MONTHS.split()].index(found["name"][:3]) + 1)
     return f"date {found.get('year', '')} month {month} day {int(found['day'])}"
 
 
-_CLOCK = re.compile(r"(?P<hour>\d{1,2}):(?P<minute>[0-5]\d)(?: ?(?P<half>[ap])\.? ?m\.?)?", re.IGNORECASE)
+def _without_commands(text: str) -> str:
+    r"""Return the text without the commands and braces of ``\text{}``."""
+    return " ".join(_TEXT_COMMAND.sub(" ", text).replace("{", " ").replace("}", " ").split())
+
+
+_CLOCK = re.compile(r"(?P<hour>\d{1,2})(?: ?: ?(?P<minute>[0-5]\d))?(?: ?(?P<half>[ap])\.? ?m\.?)?", re.IGNORECASE)
+_HALF_DAY = re.compile(r" (?:in the (?:(?P<first>morning)|afternoon|evening)|at night)\Z", re.IGNORECASE)
+_HOURS = {"noon": "12:00 pm", "midday": "12:00 pm", "midnight": "12:00 am"}
 
 
 def clock(text: str) -> str | None:
@@ -74,15 +98,16 @@ def clock(text: str) -> str | None:
     Returns:
         ``None`` for other texts, and for "3:45", which may be in the morning or in the afternoon.
     """
-    plain = " ".join(_TEXT_COMMAND.sub(" ", text).replace("{", " ").replace("}", " ").split())
-    if (match := _CLOCK.fullmatch(plain)) is None:
+    plain = _HALF_DAY.sub(lambda match: " am" if match["first"] else " pm", _without_commands(text))
+    match = _CLOCK.fullmatch(_HOURS.get(plain.lower(), plain))
+    if match is None or not (match["minute"] or match["half"]):
         return None
     hour, half = int(match["hour"]), (match["half"] or "").lower()
     if half and 1 <= hour <= 12:
         hour = hour % 12 + 12 * (half == "p")
-    elif half or not 13 <= hour <= 23:
+    elif half or not (13 <= hour <= 23 or plain.startswith("0")):
         return None
-    return f"clock {hour} minute {int(match['minute'])}"
+    return f"clock {hour} minute {int(match['minute'] or 0)}"
 
 
 _PHRASES = {
@@ -103,7 +128,10 @@ _PHRASES = {
     for phrase in phrases.split("; ")
 }
 
+_PHRASES |= {name[:3]: name for name in f"{_MONTHS} {_DAYS}".split() if name != "may"}
 _MAX_NUMBER_WORDS = 12
+_JOINTS = frozenset({"and", "a", "the", "y", "et", "und", "na"})
+"""Words between the words of a number."""
 _ORDINALS = {
     **{"first": "one", "second": "two", "third": "three", "fifth": "five", "eighth": "eight", "ninth": "nine"},
     **{"twelfth": "twelve", "half": "two", "halve": "two", "quarter": "four"},
@@ -119,6 +147,11 @@ _GENERIC = word_set(
 """Words that repeat the subject of the question."""
 
 _REASON = re.compile(r"(?:because|since|as|by|for|due)\b(?!.*\b(?:yes|no|true|false|or|but|unless)\b)", re.I | re.S)
+_CLAUSE = re.compile(
+    r"(?:it|they|there|this|that|we|you)\s+(?:is|are|does|do|can|will|was|has|have)(?P<not>\s*not|n['’]?t)?\b\s*[.,;]?\s*",
+    re.I,
+)
+"""A clause that repeats the decision: "Yes, it does", "No, it isn't"."""
 _DECISIONS = frozenset({"yes", "no", "true", "false"})
 
 
@@ -140,20 +173,23 @@ def number(text: str) -> int | Fraction | None:
             return whole + Fraction(top, bottom)
         if match["bottom"].endswith(("s", "half", "quarter")):
             return None  # "seven halves"
-    words = [word for word in re.split(r"[\s-]+", text.lower().strip(" .")) if word not in ("and", "a", "the")]
+    if text and (han := _HAN.fullmatch(text)) is not None:
+        tens = "十二三四五六七八九".find(han[1] or "十") + 1 if "十" in text else 0
+        return 10 * tens + "零一二三四五六七八九".find(han[2] or "零")
+    words = [word for word in re.split(r"[\s-]+", text.lower().strip(" .")) if word not in _JOINTS]
     if words and words[-1] not in ("half", "halve", "quarter"):
         words[-1] = _cardinal(words[-1])  # "twenty-third"
-    sign = -1 if words[:1] and words[0] in ("minus", "negative") else 1
+    sign = -1 if words[:1] and words[0] in ("minus", "negative", "menos", "moins", "минус") else 1
     words = words[1:] if sign < 0 else words
     if not words or not 1 <= len(words) <= _MAX_NUMBER_WORDS:
         return None
     total, group, last = 0, 0, 10**15
     for word in words:
-        small, scale = _NUMBER_WORDS.get(word), SCALES.get(word)
+        small, scale = _NUMBER_WORDS.get(word, _NAMED.get(word)), SCALES.get(word)
         if small is None and word.isdecimal() and len(words) == 1 and len(word) < 20:
             small = int(word)
         if small is not None:
-            size = 1 if small < 10 else 100
+            size = 1 if small < 10 else 100 if small < 100 else 1000
             if size >= last:
                 return None  # "five six"
             group, last = group + small, 1 if small < 20 else 10
@@ -185,11 +221,15 @@ def decision(text: str) -> str | None:
     The text must end after it, or continue after a punctuation mark with a reason: "Yes, because 7 is prime".
     """
     match = re.match(
-        r"\s*(yes|no|true|false)\b\s*([.,;:!]|$)(.*)", _TEXT_COMMAND.sub(" ", text).strip(" {}$"), re.I | re.S
+        r"\s*(?:(?:the\s+)?answer\s*(?:is|:)\s*)?(yes|no|true|false)\b\s*([.,;:!]|$)(.*)",
+        _TEXT_COMMAND.sub(" ", text).strip(" {}$"),
+        re.I | re.S,
     )
     if match is None:
         return None
     rest = match[3].strip(" .!")
+    if (clause := _CLAUSE.match(rest)) is not None and bool(clause["not"]) is (match[1].lower() in ("no", "false")):
+        rest = rest[clause.end() :]
     return match[1].lower() if not rest or _REASON.match(rest) else None
 
 

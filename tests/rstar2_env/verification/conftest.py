@@ -52,6 +52,12 @@ def labelled2() -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="session")
+def labelled3() -> list[dict[str, Any]]:
+    """The labelled pairs by cause, written for unseen rules; skips where they are not."""
+    return _labelled("cases3.jsonl")
+
+
+@pytest.fixture(scope="session")
 def college_golds() -> list[str]:
     """The gold answers of college_math; skips where they are not."""
     path = SHARED / "data" / "college_math.jsonl"

@@ -83,7 +83,9 @@ def test_the_kind_number_reads_nothing_else() -> None:
     [
         ("1+1", "arithmetic", True),
         ("1+1", "none", False),
-        (r"\frac{4}{2}", "none", True),
+        (r"\frac{4}{2}", "none", False),
+        (r"\frac{4}{2}", "arithmetic", True),
+        ("4:2", "none", False),
         (r"2", "none", True),
         (r"\sum_{k=1}^{2} 1", "arithmetic", False),
         (r"\sum_{k=1}^{2} 1", "any", True),
