@@ -252,15 +252,19 @@ def _text_group(content: str, command: str, tokens: list[Token], spaced: bool) -
             tokens.append(Token("sep", after.lower(), True))
 
 
+_OPENERS = names.CONDITION_STARTS | names.VERBS | names.FILLERS
+"""Words before a value, after which letters are a variable unless they are a known word."""
+
+
 def _is_unit_word(value: str, before: Token) -> bool:
     """Whether a run of letters continues the words before it, or is a unit or a plural after a number."""
     if value.lower() in ("and", "or") or value in names.FUNCTIONS:
         return False
-    if before.kind == "text":
-        return before.text.split()[-1].lower() not in names.CONDITION_STARTS | names.VERBS | names.FILLERS
+    if before.kind == "text" and before.text.split()[-1].lower() not in _OPENERS:
+        return True
     named = value[0].isupper() and (value[-1] == "s" or value[1:].islower())
     counted = named or units.read_unit(value) is not None or (len(value) > 2 and vocabulary.names_things(value))
-    return before.kind == "num" and counted
+    return counted if before.kind == "num" else before.kind == "text" and vocabulary.names_things(value)
 
 
 def _ends_value(tokens: list[Token]) -> bool:

@@ -11,9 +11,11 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from pathlib import Path
 
 from rstar2_env.verification.read.names import word_set
 
+TABLE_FILE = Path(__file__).with_name("units.txt")
 Dimension = tuple[tuple[str, int], ...]
 
 
@@ -33,82 +35,10 @@ class Unit:
 def _table() -> dict[str, tuple[Fraction, str]]:
     """Return the factor of every unit by name, and its base units written as ``m^2 s^-1``."""
     units: dict[str, tuple[Fraction, str]] = {}
-
-    def add(names: str, factor: Fraction | int | str, base: str) -> None:
-        for name in names.split():
-            units[name.replace("_", " ")] = (Fraction(factor), base)
-
-    add("m meter metre", 1, "m")
-    add("micron", "1/1000000", "m")
-    add("inch in inche", "127/5000", "m")
-    add("ft foot feet", "381/1250", "m")
-    add("yd yard", "1143/1250", "m")
-    add("mi mile", "201168/125", "m")
-    add("g gram gramme gm", "1/1000", "kg")
-    add("kg kilogram kilo", 1, "kg")
-    add("t ton tonne", 1000, "kg")
-    add("lb lbs pound", "45359237/100000000", "kg")
-    add("oz ounce", "45359237/1600000000", "kg")
-    add("s sec second", 1, "s")
-    add("min minute", 60, "s")
-    add("h hr hour", 3600, "s")
-    add("day d", 86400, "s")
-    add("week wk", 604800, "s")
-    add("month mo", 1, "month")
-    add("year yr", 12, "month")
-    add("mph miles_per_hour", "201168/450000", "m s^-1")
-    add("kph kmph kmh", "5/18", "m s^-1")
-    add("L l liter litre", "1/1000", "m^3")
-    add("cc", "1/1000000", "m^3")
-    add("gal gallon", "473176473/125000000000", "m^3")
-    add("acre", "316160658/78125", "m^2")
-    add("ha hectare", 10000, "m^2")
-    add("N newton", 1, "kg m s^-2")
-    add("J joule", 1, "kg m^2 s^-2")
-    add("W watt", 1, "kg m^2 s^-3")
-    add("kw", 1000, "kg m^2 s^-3")
-    add("kWh kwh", 3600000, "kg m^2 s^-2")
-    add("Pa pascal", 1, "kg m^-1 s^-2")
-    add("atm atmosphere", 101325, "kg m^-1 s^-2")
-    add("Hz hertz", 1, "s^-1")
-    add("A amp ampere", 1, "A")
-    add("V volt", 1, "kg m^2 s^-3 A^-1")
-    add("ohm Omega", 1, "kg m^2 s^-3 A^-2")
-    add("C coulomb", 1, "A s")
-    add("T tesla", 1, "kg s^-2 A^-1")
-    add("F farad", 1, "kg^-1 m^-2 s^4 A^2")
-    add("K kelvin", 1, "K")
-    add("dB decibel", 1, "dB")
-    add("rev revolution", 1, "rev")
-    add("rpm", "1/60", "rev s^-1")
-    add("degC celsius", 1, "degC")
-    add("degF fahrenheit", 1, "degF")
-    add("mol mole", 1, "mol")
-    add("deg degree ° 度", 1, "deg")
-    add("rad radian", 1, "")
-    add("$ dollar usd buck 美元", 1, "USD")
-    add("cent ¢", "1/100", "USD")
-    add("€ eur euro", 1, "EUR")
-    add("£ gbp", 1, "GBP")
-    add("yuan rmb cny 元", 1, "CNY")
-    add("yen jpy 円", 1, "JPY")
-    add("¥", 1, "¥")
-    add("₹ rs rupee inr", 1, "INR")
-    add("ruble rouble rub", 1, "RUB")
-    add("franc franken chf", 1, "CHF")
-    add("peso", 1, "MXN")
-    add("reais brl", 1, "BRL")
-    add("krona kronor sek", 1, "SEK")
-    add("krw", 1, "KRW")
-    add("lira liras", 1, "TRY")
-    add("baht บาท", 1, "THB")
-    add("taka টাকা", 1, "BDT")
-    add("shilling shilingi", 1, "KES")
-    add("bit", 1, "bit")
-    add("byte", 8, "bit")
-    add("unit", 1, "?")
-    add("dozen", 12, "")
-    add("eV electronvolt", "1602176634/10000000000000000000000000000", "kg m^2 s^-2")
+    for line in TABLE_FILE.read_text(encoding="utf-8").strip().split("\n")[1:]:
+        written, _, size = line.partition(" = ")
+        factor, _, base = size.partition(" ")
+        units.update({name.replace("_", " "): (Fraction(factor), base) for name in written.split()})
     for name, (factor, base) in list(units.items()):
         for symbol, word, size in _PREFIXES:
             prefix = symbol if name in _PREFIXED_SYMBOLS else word if name in _PREFIXED_NAMES else ""

@@ -1,0 +1,357 @@
+r"""Read factors: atoms with what is attached to them, and names that take arguments, such as ``\frac``."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from fractions import Fraction
+
+from rstar2_env.verification.read import names
+from rstar2_env.verification.read.brackets import Brackets
+from rstar2_env.verification.read.cursor import END
+from rstar2_env.verification.read.lexer import ReadError, Token
+from rstar2_env.verification.read.nodes import (
+    ONE,
+    ZERO,
+    Apply,
+    Big,
+    BracketGroup,
+    Const,
+    Matrix,
+    Node,
+    Num,
+    Quantity,
+    Relation,
+    Sym,
+    Words,
+    walk,
+    whole,
+)
+
+_INVERSES = frozenset({"sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh"})
+_ORDINALS = ("th", "st", "nd", "rd", "tanh")  # a bare "th" reads as the hyperbolic tangent
+
+
+class Factors(Brackets):
+    """The grammar of a single factor of a product."""
+
+    @abstractmethod
+    def sum(self) -> Node:
+        """Read a sum."""
+
+    @abstractmethod
+    def term(self) -> Node:
+        """Read a product."""
+
+    def signed_factor(self) -> Node:
+        """Read a factor that may have a sign, as after an operator."""
+        if (sign := self.take("op", "+", "-")) is not None:
+            factor = self.signed_factor()
+            return Apply("neg", (factor,)) if sign.text == "-" else factor
+        return self.factor()
+
+    def factor(self) -> Node:
+        """Read an atom with its powers, subscripts, factorials, degrees, percent sign and currency."""
+        return self.postfix(self.atom())
+
+    def postfix(self, node: Node) -> Node:
+        """Read the powers, subscripts, factorials and marks after an atom."""
+        while True:
+            if self.take("op", "^"):
+                node = self.power(node)
+            elif self.take("op", "_"):
+                node = _subscript(node, self.raw_script())
+            elif self.take("op", "!"):
+                node = Apply("fact2" if self.take("op", "!") else "fact", (node,))
+            elif isinstance(node, Sym | Const) and self.take("prime"):
+                node = Sym(node.name + "'")
+            elif isinstance(node, Apply) and node.op == "deg" and self.take("prime"):
+                pass  # a stray minute mark
+            elif self.take("deg"):
+                node = self._degrees(node)
+            elif self.take("pct"):
+                node = Quantity(node, "%")
+            elif not isinstance(node, Quantity) and (currency := self.take("money")) is not None:
+                node = Quantity(node, currency.text)
+            else:
+                return node
+
+    def power(self, base: Node) -> Node:
+        """Read an exponent whose ``^`` has been consumed.
+
+        A degree sign, a prime and the "th" of an ordinal are not exponents.
+        """
+        if self.peek() is END or self.peek().kind in ("close", "sep", "row", "amp", "end"):
+            return base  # a caret with nothing after it
+        if self.take("op", "*"):
+            return Apply("conj", (base,))
+        if isinstance(base, BracketGroup) and base.open in ("(", "[") and self._transposes():
+            return Matrix(tuple((item,) for item in base.items))
+        if isinstance(base, Matrix) and self._transposes():
+            return Matrix(tuple(zip(*base.rows, strict=True)))
+        inner = self.peek(1)
+        braced = self.is_next("open", "{") and self.is_next("close", ahead=2)
+        if braced and (inner.kind in ("deg", "prime") or (inner.kind in ("text", "fn") and inner.text in _ORDINALS)):
+            self.at += 3
+            mark = inner.kind
+        elif self.peek().kind in ("deg", "prime") or self.is_next("text", *_ORDINALS):
+            mark = self.next().kind
+        else:
+            return Apply("pow", (base, self.script()))
+        if mark == "deg":
+            return self._degrees(base)
+        return Sym(base.name + "'") if mark == "prime" and isinstance(base, Sym) else base
+
+    def _transposes(self) -> bool:
+        """Read the mark of a transpose, ``T`` or ``{T}`` after ``^``; whether there is one."""
+        if self.take("let", "T") or self.take("cmd", "top", "intercal"):
+            return True
+        if self.is_next("open", "{") and self.peek(1).text == "T" and self.is_next("close", ahead=2):
+            self.at += 3
+            return True
+        return False
+
+    def _degrees(self, node: Node) -> Node:
+        token = self.peek()
+        if token.kind in ("let", "text") and token.text in ("C", "F"):
+            self.next()
+            return Quantity(node, f"deg{token.text}")
+        if token.kind == "num" and self.is_next("prime", ahead=1):
+            minutes = Fraction(self.next().text) / 60
+            self.next()
+            if self.is_next("num") and self.is_next("prime", ahead=1):
+                minutes += Fraction(self.next().text) / 3600
+                while self.take("prime"):
+                    pass
+            return Apply("deg", (Apply("add", (node, Num(minutes))),))
+        return Apply("deg", (node,))
+
+    def atom(self) -> Node:
+        """Read an atom."""
+        token = self.next()
+        match token.kind:
+            case "num":
+                return self._number(token)
+            case "let":
+                return self._letter(token.text)
+            case "const":
+                return Const(token.text)
+            case "dots":
+                return Sym("...")
+            case "cmd":
+                return self._command(token.text)
+            case "fn":
+                return self._function(token.text)
+            case "open":
+                return self.bracket(token.text)
+            case "bar":
+                return self.bars(token.text)
+            case "big":
+                return self._big(token.text)
+            case "accent":
+                return self._accented(token.text)
+            case "minmax":
+                return self._min_max(token.text)
+            case "money":
+                return Quantity(self.factor(), token.text)
+            case "begin":
+                return self.environment(token.text)
+            case "text":
+                return self._words(token.text)
+            case "op" if token.text == "-":
+                return Apply("neg", (self.factor(),))
+            case _:
+                raise ReadError(f"expected a value, found {token.text!r}")
+
+    def _number(self, token: Token) -> Node:
+        number = _as_number(token)
+        if number.decimals is None and (part := self._proper_fraction()) is not None:
+            return Apply("mixed", (number, part))
+        return number
+
+    def _proper_fraction(self) -> Num | None:
+        r"""Read the fraction of a mixed number such as ``6\frac{1}{64}`` or ``6 1/64``; ``None`` if there is none."""
+        start = self.at
+        token, last = self.peek(), self.peek(2)
+        top: Node = ZERO
+        bottom: Node = ZERO
+        if self.take("cmd", "frac"):
+            top, bottom = self.argument(split=True), self.argument(split=True)
+        elif token.kind == "num" and token.spaced and self.peek(1).text == "/" and last.kind == "num":
+            top, bottom = Num(Fraction(token.text)), Num(Fraction(last.text))
+            self.at += 3
+        over, under = whole(top), whole(bottom)
+        if over is not None and under is not None and 0 < over < under:
+            return Num(Fraction(over, under))
+        self.at = start
+        return None
+
+    def _letter(self, name: str) -> Node:
+        after = self.peek()
+        if name in ("e", "i") and not self.is_next("op", "_"):
+            return Const(name)
+        if after.kind == "num" and not after.spaced and after.text.isdigit() and name.isalpha():
+            self.next()  # "x1"
+            return Sym(f"{name}_{after.text}")
+        return Sym(name)
+
+    def _words(self, text: str) -> Node:
+        words = [text]
+        while (word := self.take("text")) is not None:
+            words.append(word.text)
+        return Words(" ".join(words))
+
+    # Names that take arguments.
+
+    def argument(self, *, split: bool = False) -> Node:
+        r"""Read the argument of a command: a group, or one token; with ``split``, only one digit of ``\frac12``."""
+        if self.take("open", "{"):
+            node = self.fresh(("}",))
+            self.close(("}",))
+            return node
+        token = self.peek()
+        if token is END:
+            raise ReadError("a command has no argument")
+        if token.kind == "num":
+            if split and len(token.text) > 1 and token.text.isdigit():
+                # The token is split in place, so that reading it again gives the same result.
+                self.tokens[self.at : self.at + 1] = [Token("num", token.text[0]), Token("num", token.text[1:])]
+            return _as_number(self.next())
+        if self.take("op", "-"):
+            return Apply("neg", (self.argument(split=split),))
+        return self.atom()
+
+    def script(self) -> Node:
+        """Read an exponent: a group, or a signed atom such as in ``10^-3``."""
+        if (sign := self.take("op", "-", "+")) is not None:
+            inner = self.script()
+            return Apply("neg", (inner,)) if sign.text == "-" else inner
+        node = self.argument()
+        return self.power(node) if self.take("op", "^") else node  # a tower binds from the right
+
+    def _command(self, name: str) -> Node:
+        """Read a fraction, a binomial or a root whose command has been consumed."""
+        if name in ("frac", "binom"):
+            top, bottom = self.argument(split=True), self.argument(split=True)
+            return Apply("div" if name == "frac" else name, (top, bottom))
+        if self.take("open", "["):
+            index = self.items(("]",))
+            self.close(("]",))
+            return Apply("root", (self.argument(), index))
+        return Apply("root", (self.argument(), Num(Fraction(2))))
+
+    def _function(self, name: str) -> Node:
+        """Read the power, base and argument of a function whose name has been consumed."""
+        power: Node | None = None
+        base: Node | None = None
+        while (token := self.take("op", "^", "_")) is not None:
+            if token.text == "^":
+                power = self.script()
+            else:
+                base = self.argument()
+        if power is not None and name in _INVERSES and _is_minus_one(power):
+            name, power = f"a{name}", None
+        arguments = self._function_argument()
+        node = Apply(name, (*arguments, base) if base is not None else arguments)
+        return node if power is None else Apply("pow", (node, power))
+
+    def _function_argument(self) -> tuple[Node, ...]:
+        """Read the argument of a function: one bracket, or a product without brackets."""
+        if self.is_next("open", "(", "[", "{", "\\{"):
+            braced = self.is_next("open", "{")
+            node = self.atom()
+            if isinstance(node, BracketGroup):
+                return node.items
+            return (self.postfix(node) if braced and self.is_next("op", "^") else node,)
+        sign = self.take("op", "-")
+        parts = [self.factor()]
+        while self.starts_factor() and self._continues_argument(parts):
+            parts.append(self.factor())
+        if _is_angle(parts) and self.is_next("num", ahead=1) and self.take("op", "/"):
+            parts = [Apply("div", (_product(parts), self.factor()))]  # "sin pi/6"
+        node = _product(parts)
+        return (Apply("neg", (node,)) if sign else node,)
+
+    def _continues_argument(self, parts: list[Node]) -> bool:
+        token = self.peek()
+        if token.kind == "let":
+            return token.text != "e"
+        if token.kind == "open":
+            return all(isinstance(part, Num) for part in parts)
+        return token.kind in ("num", "const", "cmd") and not isinstance(parts[-1], BracketGroup)
+
+    def _big(self, kind: str) -> Node:
+        """Read a sum, product, integral or limit whose sign has been consumed."""
+        lower: Node | None = None
+        upper: Node | None = None
+        while (token := self.take("op", "^", "_")) is not None:
+            if token.text == "_":
+                lower = self.argument()
+            else:
+                upper = self.script()
+        variable = ""
+        if isinstance(lower, Relation) and len(lower.sides) == 2 and isinstance(lower.sides[0], Sym | Const):
+            variable, lower = lower.sides[0].name, lower.sides[1]
+        if kind != "int":
+            return Big(kind, variable, lower, upper, self.term())
+        saved, self.integral = self.integral, True
+        body = ONE if self.at_differential() else self.sum()
+        self.integral = saved
+        if self.at_differential():
+            self.next()
+            variable = self.next().text
+        return Big(kind, variable, lower, upper, body)
+
+    def _accented(self, accent: str) -> Node:
+        """Read the argument of an accent, as one name."""
+        if accent in ("overset", "underset"):
+            mark, under = self.argument(), self.argument()
+            if isinstance(under, Num) or any(isinstance(part, Num) for part in walk(mark)):
+                raise ReadError("a number is written above or below another")
+            return under
+        if self.is_next("open"):
+            name = self.raw_script()
+        else:
+            several = accent in ("angle", "triangle") and self.is_next("let")
+            name = self.next().text
+            while several and self.is_next("let"):
+                name += self.next().text
+        return Sym(name if accent in names.PLAIN_ACCENTS else f"{accent} {name}")
+
+    def _min_max(self, name: str) -> Node:
+        """Read the largest or smallest of some values; without a bracket, ``max`` and ``min`` are words."""
+        if self.is_next("open", "(", "\\{", "{"):
+            node = self.atom()
+            return Apply(name, node.items if isinstance(node, BracketGroup) else (node,))
+        if self.take("op", "_"):
+            self.raw_script()
+        if self.is_next("let"):
+            self.factor()  # "max f = 42": a label
+        return Words(name)
+
+
+def _as_number(token: Token) -> Num:
+    _, point, part = token.text.partition(".")
+    return Num(Fraction(token.text), len(part) if point else None)
+
+
+def _is_minus_one(node: Node) -> bool:
+    if isinstance(node, Apply):
+        return node.op == "neg" and isinstance(node.args[0], Num) and node.args[0].value == 1
+    return isinstance(node, Num) and node.value == -1
+
+
+def _is_angle(parts: list[Node]) -> bool:
+    """Whether the factors are numbers and constants with pi among them."""
+    return Const("pi") in parts and all(isinstance(part, Num | Const) for part in parts)
+
+
+def _product(parts: list[Node]) -> Node:
+    return parts[0] if len(parts) == 1 else Apply("mul", tuple(parts))
+
+
+def _subscript(node: Node, text: str) -> Node:
+    if isinstance(node, Num) and text.isdigit() and 2 <= int(text[:3]) <= 36:
+        return Apply("base", (node, Num(Fraction(int(text)))))
+    if isinstance(node, Sym | Const):
+        return Sym(f"{node.name}_{text}")
+    return Apply("sub", (node, Sym(text)))
