@@ -16,6 +16,7 @@ import json
 import logging
 import os
 import platform
+import re
 import resource
 import statistics
 import subprocess
@@ -74,7 +75,7 @@ def load_test(name: str) -> ModuleType:
 
 def read(path: Path) -> list[dict]:
     """Return the records of a JSONL file; an empty list if it does not exist."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").strip().split("\n")] if path.is_file() else []
 
 
 def score(cases: list[dict], verdicts: list[Verdict]) -> str:
@@ -94,10 +95,15 @@ def score(cases: list[dict], verdicts: list[Verdict]) -> str:
 def answers(cases: list[dict], name: str = "labelled answers") -> Row:
     """The labelled answers, one after the other; debatable labels count, and are left out of a second accuracy."""
     cases = [case for case in cases if case.get("level", "answer") == "answer"]
-    cases = [{"gold_answer": case.get("gold"), "pred_answer": case.get("pred"), **case} for case in cases]
-    ours = [verify(case["gold_answer"], case["pred_answer"], timeout=LONG_S) for case in cases]
+    cases = [
+        {"gold_answer": case.get("gold"), "pred_answer": case.get("pred", case.get("answer")), **case} for case in cases
+    ]
+    ours = [
+        verify(case["gold_answer"], case["pred_answer"], question=case.get("question"), timeout=LONG_S)
+        for case in cases
+    ]
     theirs = [math_verify_alone(case["gold_answer"], case["pred_answer"], timeout=LONG_S) for case in cases]
-    kept = [at for at, case in enumerate(cases) if case["id"] not in DEBATABLE]
+    kept = [at for at, case in enumerate(cases) if case["id"] not in DEBATABLE and not case.get("debatable")]
     apart = sum(ours[at].correct is cases[at]["expected"] for at in kept) / len(kept)
     hacks = [at for at, case in enumerate(cases) if "hack" in str(case.get("category")) and not case["expected"]]
     paid = [
@@ -106,6 +112,34 @@ def answers(cases: list[dict], name: str = "labelled answers") -> Row:
     ]
     result = f"{score(cases, ours)}; {apart:.3f} without {len(cases) - len(kept)} debatable labels{paid[1]}"
     return f"{len(cases)} {name}", score(cases, theirs) + paid[0], result
+
+
+_PHRASE = re.compile(r"(?<![\w.])\$?(\d[\d,]*(?:\.\d+)?)((?:\s+[A-Za-z]+(?:['-][A-Za-z]+)*){1,3})")
+_WORK = re.compile(r"<<.*?>>")
+
+
+def phrases(records: list[dict], count: int = 3000) -> Row:
+    """Each number of the solutions with its next one to three words, as answers whose gold is the number."""
+    found: list[tuple[str, str, str]] = []
+    for record in records:
+        for match in _PHRASE.finditer(_WORK.sub("", record["solution"])):
+            number, words = match[1].rstrip(","), match[2].split()
+            found += [(number, " ".join([number, *words[:at]]), record["question"]) for at in range(1, len(words) + 1)]
+    found = Random(3).sample(found, min(count, len(found)))
+    read = sum(verify(gold, text, question=asked, timeout=LONG_S).correct for gold, text, asked in found)
+    alone = sum(verify(gold, text, timeout=LONG_S).correct for gold, text, _ in found)
+    result = f"{read:,} read, {alone:,} without the question"
+    return f"{len(found):,} numbers of GSM8K with the words after them", "not measured", result
+
+
+def respelled_golds(golds: dict[str, list[str]]) -> Row:
+    """The gold answers of other data sets, respelled."""
+    shares: list[str] = []
+    for name, texts in golds.items():
+        pairs = [(text, respelled(text)) for text in texts]
+        same = sum(verdict.correct for verdict in verify_many(pairs, timeout=LONG_S))
+        shares.append(f"{name} {same:,} of {len(pairs):,}")
+    return "golds of other data sets, respelled", "not measured", ", ".join(shares)
 
 
 def languages() -> Row:
@@ -351,7 +385,11 @@ def main() -> None:
 
     cases = read(SHARED / "verify" / "cases.jsonl")
     others = read(SHARED / "verify" / "cases2.jsonl")
+    unseen = read(SHARED / "verify" / "cases3.jsonl")
     records = read(SHARED / "data" / "college_math.jsonl")
+    problems = read(SHARED / "data" / "gsm8k_train.jsonl")
+    names = ("gsm8k_train", "gsm8k_test", "aime24", "amc23")
+    sets = {name: [record["answer"] for record in read(SHARED / "data" / f"{name}.jsonl")] for name in names}
     golds = [record["answer"] for record in records]
     makers: list[Callable[[], Row]] = [numbers, imports, false_positives, hostile, languages]
     makers.append(lambda: new_hacks(options.hacks))
@@ -360,6 +398,10 @@ def main() -> None:
         makers += [lambda: answers(cases), lambda: whole_texts(cases)]
     if others:
         makers.append(lambda: answers(others, "pairs as models write them, and hacks"))
+    if unseen:
+        makers.append(lambda: answers(unseen, "pairs by cause"))
+    if problems:
+        makers += [lambda: phrases(problems), lambda: respelled_golds(sets)]
     if golds:
         makers.append(lambda: echo_attacks(records))
         makers += [lambda: college(golds, options.neighbours), lambda: throughput(golds)]

@@ -42,8 +42,8 @@ def dressed(formula: str) -> Iterator[str]:
         "({})+1-1", "-(-({}))", "\\left({}\\right)^{{1}}", "\\frac{{x({})}}{{x}}", "\\frac{{({})^2}}{{{}}}",
         "\\frac12\\cdot 2({})", "y=({})", "e^{{\\ln({})}}", "\\left\\{{{}\\right\\}}", "\\text{{Answer: }}({})",
         "({})+x-x", "\\frac{{1}}{{\\frac{{1}}{{{}}}}}", "\\sqrt{{({})^2}}", "\\mathbf{{ {} }}", "{} = {}",
-        "{} \\approx 10^{{77}}", "z = {} \\sim 10^{{77}}", "({}) \\bmod 10^9", "({}) : 1", "i^4({})", "({})\\cdot 1_{{10}}",
-        "\\begin{{cases}} {} & x > 0 \\\\ {} & x \\le 0 \\end{{cases}}",
+        "{} \\approx 10^{{77}}", "z = {} \\sim 10^{{77}}", "({}) \\bmod 10^9", "({}) : 1", "i^4({})",
+        "({})\\cdot 1_{{10}}", "\\begin{{cases}} {} & x > 0 \\\\ {} & x \\le 0 \\end{{cases}}",
     ):  # fmt: skip
         yield dress.replace("{}", formula).replace("{{", "{").replace("}}", "}")
 
@@ -167,6 +167,8 @@ def _uncomputed(chance: Random) -> Hack:
             (5 * a, f"|{3 * a}+{4 * a}i|"), (-4, "(1+i)^4"), (a, f"\\lfloor {a}.{b} \\rfloor"),
             (a % b, f"{a} \\bmod {b}"),
             (1, f"\\tan 45^\\circ \\cdot {a}/{a}"), (a, f"e^{{\\ln {a}}}"), (1, f"True == {1}"), (a + b, f"{a}--{b}"),
+            (a, f"{a * b}/{b}"), (a, f"\\frac{{{a * b}}}{{{b}}}"), (a, f"{a * b}:{b}"), (a, f"{a * b} \\div {b}"),
+            (a, f"x = {b} = {a}") if a != b else (a, f"{a}!"),
         )
     )  # fmt: skip
     return Hack("uncomputed", str(gold), answer)

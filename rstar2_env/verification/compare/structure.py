@@ -31,7 +31,7 @@ from rstar2_env.verification.read.nodes import (
     symbols,
     walk,
 )
-from rstar2_env.verification.read.vocabulary import names_things
+from rstar2_env.verification.read.vocabulary import REMARKS, names_things
 
 MAX_EXPANSION = 64
 """Largest number of values to which plus-minus signs are expanded."""
@@ -248,6 +248,9 @@ def remarks_agree(gold: Node, answer: Node, known: frozenset[str]) -> bool:
 
 def _is_aside(remark: str, known: frozenset[str]) -> bool:
     """Whether a remark consists of words that add no quantity: "for the trip"."""
+    words = remark.lower().split()
+    if words[0] in ("is", "are"):
+        return REMARKS.issuperset(words)  # "7 is too small" is a statement about 7
     return re.search(r"[^\w\s.,'-]", remark) is None and names_things(remark, known)
 
 

@@ -32,6 +32,7 @@ from rstar2_env.verification.read.nodes import (
     Words,
 )
 from rstar2_env.verification.read.units import read_unit
+from rstar2_env.verification.read.vocabulary import may_precede
 
 MAX_TOKENS = 2500
 """Longest answer that is read, in tokens."""
@@ -176,7 +177,7 @@ class Reader(Factors):
         if self.peek().kind not in ("num", "money") or " " in word:
             return None
         start, value = self.at, self.ratio()
-        countable = isinstance(value, Num | Quantity) and word.lower() not in names.VERBS
+        countable = isinstance(value, Num | Quantity) and may_precede(word.lower())
         if self.peek() is END and countable:
             return (
                 Quantity(value.value, f"{value.unit} {word}") if isinstance(value, Quantity) else Quantity(value, word)

@@ -20,6 +20,9 @@ _SECTIONS = re.split(
     r"\[([a-z ]+)\]\n", re.sub(r"#.*", "", COUNTED_FILE.with_name("vocabulary.txt").read_text("utf-8"))
 )
 _LISTS = dict(zip(_SECTIONS[1::2], map(word_set, _SECTIONS[2::2]), strict=True))
+REMARKS = _LISTS["remarks"]
+"""Words that add no quantity."""
+
 OPERATORS = _LISTS["operators"] | DENIALS
 """Words that change a number, deny it or bound it."""
 
@@ -65,6 +68,11 @@ def names_things(text: str, known: frozenset[str] = frozenset()) -> bool:
     return all(_is_known(word, known) for word in words)
 
 
+def may_precede(word: str) -> bool:
+    """Return whether a word before a number may name what is counted ("dola 18"): English puts other words there."""
+    return read_unit(word) is not None or word in _LISTS["other languages"] or _SPACELESS.search(word) is not None
+
+
 def unknown_in_label(text: str, known: frozenset[str], question: str | None) -> str | None:
     """Return the first word of a label that is neither a name of a quantity nor a word of the gold or the question.
 
@@ -105,7 +113,7 @@ def _is_known(word: str, known: frozenset[str]) -> bool:
         return False
     if _SPACELESS.search(word):
         return _COUNTER.match(word) is not None and not _CHANGING_SIGNS & {*_COUNTER.sub("", word)}
-    if word in _LISTS["remarks"] or word in _LISTS["other languages"] or _FORMULA.fullmatch(word):
+    if word in REMARKS or word in _LISTS["other languages"] or _FORMULA.fullmatch(word):
         return True
     single = singular(word)
     if single in known or {word, single, f"{word}s"} & _counted():

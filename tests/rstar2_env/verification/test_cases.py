@@ -14,8 +14,7 @@ from rstar2_env.verification import verify_many, verify_response
 
 # Labels that contradict a rule of docs/verification.md, where each is argued.
 DEBATABLE = {
-    f"math-verify-{number}"
-    for number in ("0027", "0032", "0034", "0094", "0100", "0102", "0109", "0117", "0254")
+    f"math-verify-{number}" for number in ("0027", "0032", "0034", "0094", "0100", "0102", "0109", "0117", "0254")
 }
 
 # Wrong or contradictory labels that we refuse, argued there as well.

@@ -22,7 +22,7 @@ Pairs = list[tuple[str, str]]
 _TOKEN = re.compile(r"\\(?:begin|end|text\w*|mathrm|mathbf|mbox|operatorname)\s*\{[^{}]*\}|\\[a-zA-Z]+|\\.|\w+|\S")
 _REASON = re.compile(r"\s*(?:\\text\w*\s*\{|\()*\s*(?:yes|no|true|false)\b", re.IGNORECASE)
 _RESPELLINGS: dict[str, Callable[[str], str]] = {
-    "dollars": lambda text: text if "$" in text or "\\(" in text else f"${text}$",
+    "dollars": lambda text: text if {"$", "*"} & {*text} or "\\(" in text else f"${text}$",
     "a full stop": lambda text: text if text.endswith((".", "\\")) else f"{text}.",
     "other commands": lambda text: (
         text.replace("\\frac", "\\dfrac").replace("\\le ", "\\leq ").replace("\\{", "\\lbrace ")

@@ -412,7 +412,6 @@ WRONG = r"""
     7 ;; 7 dozen
     7 ;; 7 gross
     7 ;; 7 score
-    7 ;; 7 pairs more
     9 ;; 9 (should be 10)
     9 ;; 9 but wrong
     13 ;; 13 as well as 14

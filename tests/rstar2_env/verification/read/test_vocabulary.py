@@ -37,11 +37,12 @@ def test_a_remark_has_known_words_only(text: str, known: bool) -> None:
     assert names_things(text) is known
 
 
-def test_the_words_of_the_gold_and_the_things_that_the_question_counts_are_known() -> None:
+def test_the_words_of_the_gold_and_the_question_are_known_if_they_change_no_number() -> None:
     assert names_things("wombats", known_words("7 wombats", None))
     assert names_things("wombats", known_words("7", "Ann has 3 wombats and buys 4. How many has she?"))
     assert names_things("red wombats", known_words("7", "How many red wombats are there?"))
-    assert not names_things("wombats", known_words("7", "The zoo likes wombats. What is twice 3.5?"))
+    assert names_things("wombats", known_words("7", "The zoo likes wombats. What is twice 3.5?"))
+    assert not names_things("twice", known_words("7", "The zoo likes wombats. What is twice 3.5?"))
     assert not names_things("not", known_words("7 not 8", None))
 
 
