@@ -142,7 +142,8 @@ def clean(text: str) -> str:
     text = _PLAIN_SPACED.sub(lambda match: match[0].replace(" ", ""), text)
     if "the" in text or "ause" in text or "ince" in text or "as" in text:
         text = _REMARK.sub(_known_remark, text)
-    return text.rstrip("\\ \t").strip()
+    text = text.rstrip("\\ \t").strip()
+    return text[:-1].rstrip() if text.endswith(".") and not text.endswith("..") else text
 
 
 def _ascii(text: str) -> str:

@@ -15,6 +15,7 @@ from rstar2_env.verification.read.nodes import (
     Relation,
     Sym,
     Words,
+    walk,
 )
 from rstar2_env.verification.read.units import read_unit
 
@@ -58,7 +59,8 @@ def as_condition(node: Node) -> str | None:
     if isinstance(node, Given) and isinstance(node.body, Words) and not node.body.text:
         return node.condition
     if isinstance(node, Relation | Given):
-        return "given"
+        parts = (part for part in walk(node) if isinstance(part, Given | Quantity))
+        return " ".join(["given", *(part.condition if isinstance(part, Given) else part.unit for part in parts)])
     return node.text if isinstance(node, Words) else None
 
 

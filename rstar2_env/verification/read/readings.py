@@ -56,7 +56,7 @@ def readings(text: str) -> tuple[Node, ...]:
     trees: list[Node] = []
     seen: set[str] = set()
     failure = ReadError("it is empty")
-    inner = _TOTAL.sub("", strip_dollars(cleaned)).rstrip(".")
+    inner = _TOTAL.sub("", strip_dollars(cleaned))
     if (said := words.number(inner)) is not None:
         return (Num(Fraction(said)),)
     if (day := words.date(inner)) is not None:

@@ -19,7 +19,9 @@ from rstar2_env.verification import boxed_answer, verify, verify_many
 
 Pairs = list[tuple[str, str]]
 
-_TOKEN = re.compile(r"\\(?:begin|end|text\w*|mathrm|mathbf|mbox|operatorname)\s*\{[^{}]*\}|\\[a-zA-Z]+|\\.|\w+|\S")
+_TOKEN = re.compile(
+    r"\\(?:begin|end|color|operatorname)\s*\{[^{}]*\}|\\(?:text\w*|math[a-z]+|mbox)\s*\{|\\[a-zA-Z]+|\\.|\w+|\S"
+)
 _REASON = re.compile(r"\s*(?:\\text\w*\s*\{|\()*\s*(?:yes|no|true|false)\b", re.IGNORECASE)
 _RESPELLINGS: dict[str, Callable[[str], str]] = {
     "dollars": lambda text: text if {"$", "*"} & {*text} or "\\(" in text else f"${text}$",
