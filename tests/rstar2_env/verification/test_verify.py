@@ -212,3 +212,19 @@ def test_a_comparison_without_math_verify_names_the_extra() -> None:
 def test_an_answer_that_is_no_text_is_told(ask: Any, gold: Any, answer: Any, words: str) -> None:
     with pytest.raises(ConfigurationError, match=words):
         ask(gold, answer)
+
+
+@pytest.mark.parametrize(
+    ("question", "gold", "answer"),
+    [
+        (r"Simplify $\sqrt{245}$.", r"7\sqrt5", r"\sqrt{245} \approx 10^{77}"),
+        (r"Simplify $\sqrt{245}$.", r"7\sqrt5", r"z = \sqrt{245} \sim 1"),
+        (r"Simplify $\sqrt{245}$.", r"7\sqrt5", r"\sqrt{245} : 1"),
+        (r"Simplify $\sqrt{245}$.", r"7\sqrt5", r"i^4 \sqrt{245}"),
+        (r"Expand $(x+1)^2$.", "x^2+2x+1", r"\begin{cases} (x+1)^2 & x>0 \\ (x+1)^2 & x \le 0 \end{cases}"),
+        (r"Approximate $\cos(e)$.", r"\cos(e) \approx -0.912", r"\cos(e) \approx 10^{77}"),
+        ("What is added to x^2?", "x^2+2", r"(x^2+2) \bmod 10^{30}"),
+    ],
+)
+def test_a_dressed_formula_of_the_question_is_not_paid(question: str, gold: str, answer: str) -> None:
+    assert not verify(gold, answer, question=question, timeout=10.0).correct
