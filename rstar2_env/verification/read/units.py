@@ -36,9 +36,9 @@ def _table() -> dict[str, tuple[Fraction, str]]:
     """Return the factor of every unit by name, and its base units written as ``m^2 s^-1``."""
     units: dict[str, tuple[Fraction, str]] = {}
     for line in TABLE_FILE.read_text(encoding="utf-8").strip().split("\n")[1:]:
-        written, _, size = line.partition(" = ")
-        factor, _, base = size.partition(" ")
-        units.update({name.replace("_", " "): (Fraction(factor), base) for name in written.split()})
+        written, _, value = line.partition(" = ")
+        number, _, dimension = value.partition(" ")
+        units.update({name.replace("_", " "): (Fraction(number), dimension) for name in written.split()})
     for name, (factor, base) in list(units.items()):
         for symbol, word, size in _PREFIXES:
             prefix = symbol if name in _PREFIXED_SYMBOLS else word if name in _PREFIXED_NAMES else ""
