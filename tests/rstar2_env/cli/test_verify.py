@@ -100,7 +100,7 @@ def test_percentiles_are_values_that_occurred() -> None:
         (("x+1", "x+2"), 1, "wrong: the answer differs from the gold answer"),
         (("7", r"So it is $\boxed{7}$."), 0, "correct: "),
         (("7", ""), 1, "wrong: there is no answer"),
-        (("--", "-3", "-6/2"), 0, "correct: "),
+        (("--", "-3", "-3.0"), 0, "correct: "),
     ],
 )
 def test_a_pair_is_graded_with_the_reason(pair: tuple[str, ...], code: int, said: str) -> None:
