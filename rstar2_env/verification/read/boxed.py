@@ -27,7 +27,7 @@ _SCALE_AFTER = re.compile(
     re.IGNORECASE,
 )
 _PART = re.compile(r"\bfor\s+part\s+\(?[a-z]\b|\b[A-Za-z](?:_\{?\w+\}?)?\s*=[\s$]*\Z")
-"""What names the part of an answer in the next box: "for part (b)", "y = "."""
+"""Names the part of an answer in the next box: "for part (b)", "y = "."""
 _MAX_WORDS_BETWEEN = 2
 _MAX_NEGATION_CHARS = 60
 """Length of the text before a box in which a negation is looked for, in characters."""

@@ -21,7 +21,7 @@ _CLOSERS = {
 
 
 class Brackets(Cursor, ABC):
-    """The grammar of what stands between brackets, bars, and the ends of environments."""
+    """The grammar of brackets, bars and environments."""
 
     @abstractmethod
     def items(self, closers: tuple[str, ...] | None) -> Node:
