@@ -12,7 +12,7 @@ from pathlib import Path
 
 TABLE_FILE = Path(__file__).with_name("spellings.txt")
 
-Row = tuple[tuple[str, ...], re.Pattern[str], str]
+_Rewriting = tuple[tuple[str, ...], re.Pattern[str], str]
 
 
 def rewritten(text: str) -> str:
@@ -24,10 +24,10 @@ def rewritten(text: str) -> str:
 
 
 @cache
-def _table() -> tuple[Row, ...]:
+def _table() -> tuple[_Rewriting, ...]:
     """Return the rows of the table: texts of which one must occur, a pattern, and its replacement."""
     named: dict[str, str] = {}
-    rows: list[Row] = []
+    rows: list[_Rewriting] = []
     for line in TABLE_FILE.read_text(encoding="utf-8").split("\n"):
         first, _, rest = line.partition("\t")
         pattern, _, new = rest.partition("\t")
