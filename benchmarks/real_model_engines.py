@@ -126,7 +126,7 @@ class HfGenerate:
             batch, self._waiting = self._waiting, []
             found = await asyncio.get_running_loop().run_in_executor(self._thread, self._batch, batch)
             for (_, params, future), ids in zip(batch, found, strict=True):
-                future.set_result(Generation(ids[: params.max_tokens], [], "length"))
+                future.set_result(Generation(ids[: params.max_tokens], [], "length", 0))
             await asyncio.sleep(GATHER_S)
 
     def _batch(self, batch: Sequence[tuple[list[int], SamplingParams, Any]]) -> list[list[int]]:
@@ -181,7 +181,7 @@ class HfBatching:
         result = await asyncio.wrap_future(future)
         if result.error:
             raise RuntimeError(result.error)
-        return Generation(list(result.generated_tokens), list(result.logprobs or []), "length")
+        return Generation(list(result.generated_tokens), list(result.logprobs or []), "length", 0)
 
     def close(self) -> None:
         """Stop the manager."""

@@ -28,7 +28,7 @@ class Counting:
 
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
         self.asked.append((len(ids), params.max_tokens))
-        return Generation([5] * params.max_tokens, [], "length")
+        return Generation([5] * params.max_tokens, [], "length", 0)
 
 
 def test_an_episode_grows_by_its_turns_and_the_answers(engines: ModuleType) -> None:
