@@ -81,6 +81,10 @@ class VerifiersEnv(ForeignEnv):
         self._session: _Session | None = None
         self._open().task(0)
 
+    def task(self, number: int) -> Any:
+        """Return verifiers' task of a problem number, with its data."""
+        return self._open().task(number)
+
     def begin(self, number: int) -> Opening:
         """Start the episode of a task in verifiers; its first request to the model is the opening."""
         event = self._open().start(number, self._timeout_s)

@@ -63,6 +63,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Check an environment, or the tokens of a run or a model.",
         "rstar2 validate rstar2/MathTool-v0 --problems arithmetic",
     ),
+    "audit": (
+        "Look for holes in a grader, of this package or of another.",
+        "rstar2 audit trl.rewards:accuracy_reward",
+    ),
     "doctor": (
         "Check that this machine is ready for training.",
         "rstar2 doctor --folder runs --report report.md",

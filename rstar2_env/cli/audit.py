@@ -1,0 +1,85 @@
+"""``rstar2 audit``: look for holes in a grader of this package or of another one.
+
+Not covered: the probes themselves (``rstar2_env.evaluation.audit``).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rstar2_env.cli._options import Json, Overwrite
+
+if TYPE_CHECKING:
+    from rstar2_env.evaluation.audit import AuditReport
+
+
+def audit_command(
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="TARGET",
+            help="module:function or FILE.py:function of (gold, answer), a reward function of TRL, reasoning-gym:NAME, "
+            "verifiers:TASKSET, openenv:URL, nemo-gym:ROWS.jsonl@URL, lm-eval:TASK, inspect:module:scorer; or an "
+            "environment ID, reward:NAME or verifier:NAME of this package.",
+            show_default=False,
+        ),
+    ],
+    golds: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--golds",
+            metavar="CLASS",
+            help="Class of golds that the grader is meant for (integers, words, ...); repeatable [default: those that "
+            "it reads and tells apart].",
+        ),
+    ] = None,
+    deadline: Annotated[float, typer.Option(min=0.1, help="Longest time of one grade, in seconds.")] = 10.0,
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds after which no further probe begins.")] = 600.0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the golds.")] = 0,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE.html", help="Write the report as one HTML page.")
+    ] = None,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Look for answers that a grader grades wrongly, and confirm each finding in a fresh process; exit with 1 if any.
+
+    The target's code runs with your rights, in processes of its own. Each finding has a program that shows it (--json,
+    --html).
+    """
+    import json
+
+    from rstar2_env.core.files.outputs import check_file, replacing
+    from rstar2_env.core.progress import progress
+    from rstar2_env.evaluation.audit import audit
+    from rstar2_env.evaluation.audit.api import PROBES
+    from rstar2_env.evaluation.audit.page import page
+
+    if html is not None:
+        check_file(html, option="html", overwrite=overwrite, inputs=[target])
+    with progress("probing", total=PROBES, show=True) as report:
+        found = audit(target, golds=golds or (), deadline_s=deadline, time_s=timeout, seed=seed, progress=report)
+    if html is not None:
+        with replacing(html) as partial:
+            partial.write_text(page(found), encoding="utf-8")
+    if as_json:
+        typer.echo(json.dumps(found.to_dict()))
+    else:
+        _print(found)
+    if not found.ok:
+        raise typer.Exit(1)
+
+
+def _print(found: AuditReport) -> None:
+    from rstar2_env.cli._tables import print_figures, print_table
+
+    verdict = "nothing found" if found.ok else f"{len(found.findings)} findings"
+    print_figures(f"{found.target}: {verdict}", found.rows())
+    if found.findings:
+        rows = [(one.kind, one.cause, f"{one.found} of {one.tried}", one.said) for one in found.findings]
+        print_table(("kind", "cause", "found", "smallest example"), rows)
+    if (cheapest := found.cheapest or next(iter(found.findings), None)) is not None:
+        typer.echo(f"\nReproduction ({cheapest.kind}, {cheapest.cause}):\n\n{cheapest.script}")

@@ -1,0 +1,131 @@
+"""``audit``: looks for holes in a grader, and confirms each finding in a fresh process.
+
+report = audit("grader.py:grade")
+for finding in report.findings:
+    print(finding.kind, finding.said)
+"""
+
+from __future__ import annotations
+
+import platform
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields
+from pathlib import Path
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options.declare import Seconds, checked
+from rstar2_env.evaluation.audit.bench import AuditBench
+from rstar2_env.evaluation.audit.golds import CLASSES
+from rstar2_env.evaluation.audit.probes import crashes, exploits, pairs, stability, times, writable
+from rstar2_env.evaluation.audit.process import TargetError
+from rstar2_env.evaluation.audit.report import AuditFinding, AuditReport, CauseRow
+from rstar2_env.evaluation.audit.scripts import confirm
+from rstar2_env.evaluation.audit.suspicion import Suspicions
+from rstar2_env.evaluation.audit.targets.resolve import resolve_target
+from rstar2_env.evaluation.figures.statistics import Interval, wilson
+
+
+@checked
+def audit(
+    target: str,
+    *,
+    golds: Sequence[str] = (),
+    deadline_s: Seconds = 10.0,
+    time_s: Seconds = 600.0,
+    seed: int = 0,
+    progress: Callable[[int], None] | None = None,
+) -> AuditReport:
+    """Audit a grader.
+
+    The target's code runs with the rights of the user, in processes of its own.
+
+    Args:
+        target: ``module:function`` or ``FILE.py:function`` of (gold, answer), a reward function of TRL,
+            ``reasoning-gym:NAME``, ``verifiers:TASKSET``, ``openenv:URL``, ``nemo-gym:URL``, ``lm-eval:TASK``,
+            ``inspect:module:scorer``, or an environment (an id), ``reward:NAME`` or ``verifier:NAME`` of this package.
+        golds: Classes of golds that the grader is meant for; without any, those that it reads and tells apart.
+        deadline_s: Longest time of one grade, in seconds.
+        time_s: Time after which no further probe begins, in seconds.
+        seed: Seed of the golds.
+        progress: Called with 1 after each probe.
+
+    Raises:
+        ConfigurationError: There is no such target or class of golds, or the target cannot be loaded.
+        MissingExtraError: The target's framework is not installed.
+    """
+    if unknown := [name for name in golds if name not in CLASSES]:
+        raise ConfigurationError(f"golds: there is no class {', '.join(unknown)}; there are {', '.join(CLASSES)}.")
+    began = time.monotonic()
+    resolved = resolve_target(target)
+    with tempfile.TemporaryDirectory(prefix="rstar2-audit-") as folder:
+        bench = AuditBench(resolved, Path(folder), deadline_s, began + time_s, seed)
+        tally = pairs.PairTally()
+        try:
+            bench.open(golds)
+            findings, unconfirmed = _confirmed(_suspicions(bench, tally, progress or (lambda _: None)))
+        except TargetError as error:
+            raise ConfigurationError(f"{target} cannot be audited: {error}.") from error
+        finally:
+            bench.close()
+    tried, wrongly = tally.counted
+    shown = {one.name: None for one in fields(CauseRow)}
+    return AuditReport(
+        target=target,
+        kind=resolved.kind,
+        versions={**resolved.versions, "Python": platform.python_version()},
+        form=(bench.form.gold, bench.form.answer),
+        paid_at=bench.paid_at,
+        golds={name: len(each) for name, each in bench.golds.items()} or {"own problems": len(resolved.problems)},
+        score=wilson(1 - wrongly / tried, tried) if tried else Interval(*[float("nan")] * 3),
+        findings=findings,
+        unconfirmed=unconfirmed,
+        causes=[CauseRow(**{name: getattr(count, name) for name in shown}) for count in tally.causes.values()],
+        grades=len(bench.known),
+        seconds=time.monotonic() - began,
+        unfinished=bench.unfinished,
+    )
+
+
+def _suspicions(bench: AuditBench, tally: pairs.PairTally, progress: Callable[[int], None]) -> Suspicions:
+    probes: list[Iterator[object]] = [
+        pairs.own_pairs(bench, tally) if bench.target.own_problems else pairs.pairs(bench, tally),
+        exploits.exploits(bench),
+        crashes.crashes(bench),
+        stability.repeated(bench),
+        stability.ordered(bench),
+        stability.surroundings(bench),
+        writable.executed(bench),
+        writable.read_places(bench),
+        times.times(bench),
+    ]
+    for probe in probes:
+        yield from probe  # type: ignore[misc]  # each probe yields suspicions
+        progress(1)
+
+
+PROBES = 9
+"""Number of probes of an audit."""
+
+
+MOST_FINDINGS = 8
+"""Maximum number of findings of each kind; further causes are only in the table of pairs."""
+
+
+def _confirmed(suspicions: Suspicions) -> tuple[list[AuditFinding], list[str]]:
+    findings, unconfirmed = list[AuditFinding](), list[str]()
+    for one in suspicions:
+        if sum(finding.kind == one.kind for finding in findings) >= MOST_FINDINGS:
+            continue
+        done = confirm(one.script, timeout_s=one.timeout_s)
+        if done.shown:
+            call = one.call
+            findings.append(
+                AuditFinding(
+                    one.kind, one.cause, one.said, call.gold, call.answer, one.found, one.tried, one.script, done.output
+                )
+            )
+        else:
+            unconfirmed.append(f"{one.kind} ({one.cause}): {one.said}")
+    return findings, unconfirmed

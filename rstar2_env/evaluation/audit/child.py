@@ -1,0 +1,159 @@
+"""The process that runs the audited code: ``python child.py REPLIES_FD``, a fresh interpreter for each audit.
+
+It executes the setup of a target, which defines ``grade(gold, answer, question)``, and answers requests: lines of JSON
+on standard input, one line for each grade on the descriptor ``REPLIES_FD``. The target gets neither of them: its
+standard input is empty, and its output is discarded. With ``trace``, the child also reports the files and variables
+that the target reads. Only the standard library is imported here, so that the target finds a plain interpreter.
+
+Not covered: isolation. The target runs with the rights of the user, who named it.
+"""
+
+import json
+import math
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+_LONGEST_TEXT = 60
+_MOST_TEXTS = 300
+
+
+class Traced:
+    """Records the paths that are opened or examined, and the variables that are read, while ``on`` is true."""
+
+    def __init__(self) -> None:
+        self.on = False
+        self.files: dict[str, bool] = {}
+        self.variables: set[str] = set()
+
+    def start(self) -> None:
+        """Watch ``open``, ``os.stat`` and ``os.environ``."""
+        own, original, path_of = self, os.stat, os.fsdecode
+
+        def hook(event: str, arguments: tuple[Any, ...]) -> None:
+            if own.on and event == "open" and isinstance(arguments[0], (str, bytes)):
+                writes = isinstance(arguments[2], int) and bool(arguments[2] & (os.O_WRONLY | os.O_RDWR))
+                own.saw(path_of(arguments[0]), writes)
+
+        def stat(path: Any, *arguments: Any, **options: Any) -> os.stat_result:
+            if own.on and isinstance(path, (str, bytes, os.PathLike)):
+                own.saw(path_of(os.fspath(path)), False)
+            return original(path, *arguments, **options)
+
+        class Environ(os._Environ):  # type: ignore[type-arg]
+            def __getitem__(self, key: str) -> str:
+                if own.on:
+                    own.variables.add(str(key))
+                return super().__getitem__(key)
+
+        sys.addaudithook(hook)
+        os.stat = stat
+        os.environ.__class__ = Environ
+
+    def saw(self, path: str, writes: bool) -> None:
+        """Record a path; a folder is followed by what it holds, not by itself."""
+        path = os.path.abspath(path)
+        if path.endswith((".py", ".pyc")) or path.startswith((sys.prefix, sys.base_prefix, "/proc", "/sys", "/dev")):
+            return
+        if not os.path.isdir(path) and "__pycache__" not in path:
+            self.files[path] = self.files.get(path, False) or writes
+
+
+def texts_of(function: Any) -> list[str]:
+    """Return the short texts and numbers that the file of a function holds, in the order of the file."""
+    import ast
+    import inspect
+
+    try:
+        with open(inspect.getsourcefile(inspect.unwrap(function)), encoding="utf-8") as file:
+            tree = ast.parse(file.read())
+    except (OSError, TypeError, SyntaxError, ValueError):
+        return []
+    found: list[str] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, (str, int, float)):
+            text = str(node.value)
+            if 0 < len(text) <= _LONGEST_TEXT and "\n" not in text and text not in found:
+                found.append(text)
+    return found[:_MOST_TEXTS]
+
+
+def number(raw: Any) -> float | None:
+    """Return a grade as a number; ``None`` for no grade.
+
+    Raises:
+        TypeError: It is not a number.
+        ValueError: It is not finite.
+    """
+    if raw is None:
+        return None
+    if isinstance(raw, (str, bytes)):
+        raise TypeError(f"the grade is {raw!r}, expected a number")
+    value = float(raw)
+    if not math.isfinite(value):
+        raise ValueError(f"the grade is {value}, expected a finite number")
+    return value
+
+
+def graded(grade: Callable[..., Any], call: list[str]) -> dict[str, Any]:
+    """Grade one answer; returns what the parent reads."""
+    began, wall = time.process_time(), time.monotonic()
+    try:
+        reply: dict[str, Any] = {"score": number(grade(*call)), "error": ""}
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        reply = {"score": None, "error": f"{type(error).__name__}: {error}"[:300]}
+    reply["seconds"] = time.process_time() - began
+    reply["wall"] = time.monotonic() - wall
+    return reply
+
+
+def main() -> None:
+    """Answer requests until standard input ends."""
+    requests = os.fdopen(os.dup(0), "r", encoding="utf-8")
+    replies = os.fdopen(int(sys.argv[1]), "w", encoding="utf-8")
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(nothing, descriptor)
+    traced, names = Traced(), dict[str, Any](__name__="audited")
+
+    def say(reply: dict[str, Any]) -> None:
+        replies.write(json.dumps(reply) + "\n")
+        replies.flush()
+
+    for line in requests:
+        asked = json.loads(line)
+        if "setup" in asked:
+            if asked.get("trace"):
+                traced.start()
+                traced.on = True
+            try:
+                exec(compile(asked["setup"], "<setup>", "exec"), names)
+                say({"ok": True})
+            except BaseException as error:
+                say({"ok": False, "error": f"{type(error).__name__}: {error}"[:500]})
+        elif "ask" in asked:
+            try:
+                say({"value": eval(asked["ask"], {**names, "texts_of": texts_of})})
+            except BaseException as error:
+                say({"error": f"{type(error).__name__}: {error}"[:500]})
+        elif "traced" in asked:
+            say({"files": traced.files, "variables": sorted(traced.variables)})
+        elif asked.get("thread"):
+            for call in asked["calls"]:
+                told: list[dict[str, Any]] = []
+                thread = threading.Thread(target=lambda call=call, told=told: told.append(graded(names["grade"], call)))
+                thread.start()
+                thread.join()
+                say(told[0])
+        else:
+            for call in asked["calls"]:
+                say(graded(names["grade"], call))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The probes of an audit; each looks for findings of one kind."""

@@ -1,0 +1,194 @@
+"""Answers that raise an exception, or for which the grade is not a number.
+
+Covered: odd texts, and every other answer of the audit. A gold that the grader cannot read at all is not counted.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import partial
+
+from rstar2_env.evaluation.audit import scripts
+from rstar2_env.evaluation.audit.bench import AuditBench
+from rstar2_env.evaluation.audit.process import Call
+from rstar2_env.evaluation.audit.shrink import shrunk_text
+from rstar2_env.evaluation.audit.suspicion import Suspicion, Suspicions, shown
+
+_MOST_GOLDS = 4
+_MOST_TRIALS = 60
+
+ODD = (
+    "",
+    " ",
+    "\t",
+    "\n\n",
+    "\x00",
+    "\x1b[31m7\x1b[0m",
+    "\u2028",
+    "\ufeff7",
+    "\u202e7",
+    "\N{ZERO WIDTH SPACE}",
+    "é",
+    "e\u0301",
+    "😀",
+    "中文",
+    "٣",
+    "²",
+    "½",
+    "Ⅷ",
+    "①",
+    "７",
+    "−7",
+    "--5",
+    "+-5",
+    "5-",
+    "1e",
+    "1e5",
+    "1e400",
+    "-1e400",
+    "1e-400",
+    "nan",
+    "inf",
+    "-0",
+    "0x1F",
+    "1_000",
+    "1,000",
+    "1.2.3",
+    ".",
+    ",",
+    "-",
+    "/",
+    "1/0",
+    "0/0",
+    "1/",
+    "/2",
+    "1//2",
+    "5%",
+    "%s",
+    "%d%n",
+    "{}",
+    "{0}",
+    "{answer}",
+    "$",
+    "$5$",
+    "\\",
+    "\\frac{1}{0}",
+    "\\frac{1}",
+    "\\boxed{",
+    "\\boxed{{}",
+    "}",
+    "{",
+    "(",
+    ")",
+    "[",
+    "]",
+    "((",
+    "*",
+    "+",
+    "?",
+    "a**",
+    "[a-",
+    "(?P<",
+    "|",
+    "^",
+    "'",
+    '"',
+    "'''",
+    "`",
+    "<",
+    ">",
+    "<a>",
+    "</answer>",
+    "<answer>",
+    "&amp;",
+    "#",
+    "####",
+    "None",
+    "null",
+    "true",
+    "{}",
+    "[]",
+    '{"a": 1}',
+    '{"answer": null}',
+    "[1, 2",
+    "()",
+    "(1,)",
+    "(1, 2",
+    "1, , 2",
+    ",,",
+    "x =",
+    "= 5",
+    "x = = 5",
+    "lambda",
+    "import os",
+    "raise ValueError",
+    "exit()",
+    "os._exit(3)",
+    "__import__('os')._exit(3)",
+    "...",
+    "A",
+    "yes",
+    "no",
+    "Paris",
+    "-",
+    "\N{EN DASH}5",
+    "5 5",
+    "5\n5",
+    "1;2",
+    "1:2",
+    "12:30",
+    "2024-13-45",
+    "0000-00-00",
+    "9" * 400,
+    "9" * 5000,
+    "-" + "9" * 5000,
+    "a" * 5000,
+    "0." + "0" * 5000 + "1",
+    "(" * 3000,
+    "[" * 3000,
+    "{" * 3000,
+    "-" * 3000,
+    "(" * 200 + "1" + ")" * 200,
+    "1+" * 2000 + "1",
+    "\\" * 3000,
+)
+"""The odd texts."""
+
+
+def crashes(bench: AuditBench) -> Suspicions:
+    """Grade odd texts, and suspect each kind of exception of the whole audit."""
+    if bench.target.own_problems:
+        golds = [(question, gold) for question, gold in bench.target.problems[:_MOST_GOLDS]]
+    else:
+        golds = [("", gold) for gold in bench.sample(_MOST_GOLDS)]
+    if bench.enough_time("odd texts"):
+        forms = dict.fromkeys(("{}", bench.form.answer))
+        for question, gold in golds:
+            written = bench.form.gold.format(gold)
+            bench.grade([Call(written, form.format(text), question) for text in ODD for form in forms])
+    readable = {bench.form.gold.format(gold) for each in bench.golds.values() for gold in each}
+    readable = {gold for gold in readable if not _unreadable(bench, gold)}
+    found: dict[str, list[Call]] = defaultdict(list)
+    tried = 0
+    for call, grade in bench.known.items():
+        if call.gold in readable or bench.target.own_problems:
+            tried += 1
+            if grade.error and not grade.hung:
+                found[grade.error.partition(":")[0]].append(call)
+    for error, calls in found.items():
+        call = min(calls, key=lambda call: (len(call.answer), len(call.gold)))
+        short = shrunk_text(call.answer, partial(_raises, bench, call, error), most=_MOST_TRIALS)
+        call = call._replace(answer=short)
+        said = f"{shown(short)} where the gold is {shown(call.gold)}: {bench.grade([call])[0].error[:120]}"
+        script = scripts.failing(bench.target.setup, call, error)
+        yield Suspicion("crash", error, said, script, call, len(calls), tried)
+
+
+def _unreadable(bench: AuditBench, gold: str) -> bool:
+    """Whether the grader raises an exception for most answers to a gold, the gold among them."""
+    grades = [grade for call, grade in bench.known.items() if call.gold == gold]
+    return sum(bool(grade.error) for grade in grades) > len(grades) / 2
+
+
+def _raises(bench: AuditBench, call: Call, error: str, text: str) -> bool:
+    return bench.grade([call._replace(answer=text)])[0].error.partition(":")[0] == error

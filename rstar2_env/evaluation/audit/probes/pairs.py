@@ -1,0 +1,150 @@
+"""Pairs of golds and answers, by cause: right answers that are refused, wrong answers that are paid.
+
+A spelling counts only if the grader reads most answers of that spelling: then it contradicts itself where it refuses
+one. A text with two answers counts only if it is paid for both golds. The functions add what they tried to a
+``PairTally``, whose counts give the score of the audit.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from rstar2_env.evaluation.audit import scripts
+from rstar2_env.evaluation.audit.bench import AuditBench
+from rstar2_env.evaluation.audit.golds import differ, hedges, respelled, wrong_answers
+from rstar2_env.evaluation.audit.process import Call
+from rstar2_env.evaluation.audit.suspicion import Suspicion, Suspicions, shown
+
+_READ = 0.5
+_FEW = 4
+_PARTNERS = 3
+
+
+@dataclass(slots=True)
+class CauseCount:
+    """Pairs of one cause.
+
+    Attributes:
+        cause: Its name.
+        right: Whether the answers are right.
+        tried: Number of pairs.
+        wrongly: Pairs whose grade is wrong.
+        counts: Whether the pairs count in the score; spellings that the grader does not read do not.
+    """
+
+    cause: str
+    right: bool
+    tried: int = 0
+    wrongly: int = 0
+    counts: bool = True
+
+
+@dataclass(slots=True)
+class PairTally:
+    """Counts of pairs by cause, and those that were graded wrongly."""
+
+    causes: dict[tuple[bool, str], CauseCount] = field(default_factory=dict)
+    examples: dict[tuple[bool, str], list[tuple[Call, ...]]] = field(default_factory=lambda: defaultdict(list))
+
+    def add(self, cause: str, calls: Sequence[tuple[Call, ...]], wrong: Sequence[bool], *, right: bool) -> None:
+        """Count pairs of one cause; the calls of one entry show together that it is graded wrongly."""
+        count = self.causes.setdefault((right, cause), CauseCount(cause, right))
+        count.tried += len(calls)
+        count.wrongly += sum(wrong)
+        self.examples[right, cause] += [one for one, is_wrong in zip(calls, wrong, strict=True) if is_wrong]
+
+    @property
+    def counted(self) -> tuple[int, int]:
+        """Return the number of pairs that count, and how many of them were graded wrongly."""
+        counted = [count for count in self.causes.values() if count.counts]
+        return sum(count.tried for count in counted), sum(count.wrongly for count in counted)
+
+
+def pairs(bench: AuditBench, tally: PairTally) -> Suspicions:
+    """Grade right and wrong answers of every class of golds, and suspect each cause that was graded wrongly."""
+    for name, golds in bench.golds.items():
+        if bench.enough_time(f"pairs of {name}"):
+            _right(bench, tally, name, golds)
+            _wrong(
+                bench, tally, ((cause, gold, answer) for cause, gold, answer in wrong_answers(name, golds, bench.seed))
+            )
+            _hedged(bench, tally, golds)
+    yield from _suspicions(bench, tally)
+
+
+def own_pairs(bench: AuditBench, tally: PairTally) -> Suspicions:
+    """Grade the golds of the target's own problems as answers, each to its own problem and to others."""
+    known = [(question, gold) for question, gold in bench.target.problems if gold]
+    own = [bench.form.call(gold, gold, question) for question, gold in known]
+    refused = [not bench.paid(grade) for grade in bench.grade(own)]
+    if sum(refused) <= _READ * len(own):
+        tally.add("the gold itself", [(call,) for call in own], refused, right=True)
+    calls = [
+        bench.form.call(gold, other, question)
+        for at, (question, gold) in enumerate(known)
+        for _, other in [known[(at + step) % len(known)] for step in range(1, _PARTNERS + 1)]
+        if differ(gold, other)
+    ]
+    paid = [bench.paid(grade) for grade in bench.grade(calls)]
+    if sum(paid) <= _READ * len(paid):  # otherwise the problems have many answers
+        tally.add("the gold of another problem", [(call,) for call in calls], paid, right=False)
+    yield from _suspicions(bench, tally)
+
+
+def _right(bench: AuditBench, tally: PairTally, name: str, golds: Sequence[str]) -> None:
+    own = bench.calls((gold, gold) for gold in golds)
+    refused = [grade.score is not None and not bench.paid(grade) for grade in bench.grade(own)]
+    if sum(refused) <= _READ * len(own):
+        tally.add("the gold itself", [(call,) for call in own], refused, right=True)
+    by_cause: dict[str, list[Call]] = defaultdict(list)
+    for gold in golds:
+        for cause, answer in respelled(name, gold):
+            if answer != gold:
+                by_cause[cause].append(bench.form.call(gold, answer))
+    for cause, calls in by_cause.items():
+        refused = [grade.score is not None and not bench.paid(grade) for grade in bench.grade(calls)]
+        key = f"{cause} ({name})"
+        tally.add(key, [(call,) for call in calls], refused, right=True)
+        tally.causes[True, key].counts = len(calls) >= _FEW and sum(refused) <= _READ * len(calls)
+
+
+def _wrong(bench: AuditBench, tally: PairTally, found: Iterable[tuple[str, str, str]]) -> None:
+    by_cause: dict[str, list[Call]] = defaultdict(list)
+    for cause, gold, answer in found:
+        by_cause[cause].append(bench.form.call(gold, answer))
+    for cause, calls in by_cause.items():
+        paid = [bench.paid(grade) for grade in bench.grade(calls)]
+        tally.add(cause, [(call,) for call in calls], paid, right=False)
+
+
+def _hedged(bench: AuditBench, tally: PairTally, golds: Sequence[str]) -> None:
+    partners = [(one, other) for one, other in pairwise(golds) if differ(one, other)]
+    both: dict[str, list[tuple[Call, Call]]] = defaultdict(list)
+    for one, other in partners[: 2 * _PARTNERS]:
+        for cause, text in hedges(one, other):
+            both[cause].append((bench.form.call(one, text), bench.form.call(other, text)))
+        if bench.form.answer != "{}":
+            marked = "\n".join(map(bench.form.answer.format, (one, other)))
+            call = Call(bench.form.gold.format(one), marked), Call(bench.form.gold.format(other), marked)
+            both["two marked answers of the target's form"].append(call)
+    for cause, calls in both.items():
+        paid = [all(bench.paid(grade) for grade in bench.grade(two)) for two in calls]
+        tally.add(cause, calls, paid, right=False)
+
+
+def _suspicions(bench: AuditBench, tally: PairTally) -> Iterator[Suspicion]:
+    for (right, cause), examples in sorted(tally.examples.items(), key=lambda one: -len(one[1])):
+        count = tally.causes[right, cause]
+        examples = [calls for calls in examples if not any(bench.known[call].error for call in calls)]
+        if not count.counts or not examples:
+            continue
+        calls = min(examples, key=lambda calls: sum(len(call.gold) + len(call.answer) for call in calls))
+        call = calls[0]
+        golds = " and ".join(shown(one.gold) for one in calls)
+        said = f"{shown(call.answer)} is {'refused' if right else 'paid'} where the gold is {golds}"
+        script = scripts.scored(bench.target.setup, calls, f"score {'<' if right else '>='} {bench.paid_at:g}")
+        kind = "refused" if right else "paid"
+        yield Suspicion(kind, cause, said, script, call, count.wrongly, count.tried)

@@ -1,0 +1,209 @@
+"""Whether grades stay the same: repeated, in another order, in another process, under other settings.
+
+Covered: repetition in one process; the order of the answers, with what the grader leaves in its folder; hash seeds, the
+language, the time zone, the date, the current folder, a bare environment, ``-O``, a thread other than the main thread.
+Not covered: other machines, other versions of packages.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from rstar2_env.evaluation.audit import scripts
+from rstar2_env.evaluation.audit.bench import PLAIN_SURROUNDING, AuditBench
+from rstar2_env.evaluation.audit.process import Call, Grade
+from rstar2_env.evaluation.audit.shrink import shrunk
+from rstar2_env.evaluation.audit.suspicion import Suspicion, Suspicions, shown
+
+_CALLS = 80
+_MOST_ROUNDS = 60
+_FEWEST_ROUNDS = 3
+_REPEAT_S = 2.0
+_MOST_TRIALS = 40
+_CLOCK = """
+import datetime
+import time
+
+_ahead = 400 * 86400 + 12.5 * 3600
+_now, _utc = time.time, datetime.datetime
+time.time = lambda: _now() + _ahead
+
+
+class _Later(_utc):
+    @classmethod
+    def now(cls, tz=None):
+        return _utc.now(tz) + datetime.timedelta(seconds=_ahead)
+
+    @classmethod
+    def utcnow(cls):
+        return _utc.utcnow() + datetime.timedelta(seconds=_ahead)
+
+
+class _Day(datetime.date):
+    @classmethod
+    def today(cls):
+        return _Later.now().date()
+
+
+datetime.datetime, datetime.date = _Later, _Day
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Surrounding:
+    """A setting in which the same calls are graded again.
+
+    Attributes:
+        name: What differs.
+        variables: Environment variables; ``None`` removes one.
+        flags: Flags of the interpreter.
+        before: Source that runs before the setup.
+        thread: Whether the calls run in another thread.
+    """
+
+    name: str
+    variables: Mapping[str, str | None] = field(default_factory=dict)
+    flags: Sequence[str] = ()
+    before: str = ""
+    thread: bool = False
+
+
+SURROUNDINGS = (
+    Surrounding("another process"),
+    *(Surrounding(f"hash seed {seed}", {"PYTHONHASHSEED": str(seed)}) for seed in (1, 2, 3)),
+    Surrounding("language C", {"LC_ALL": "C", "LANG": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}),
+    Surrounding("another time zone", {"TZ": "Pacific/Apia"}),
+    Surrounding("another date", before=_CLOCK),
+    Surrounding("another current folder", before="import os\nos.makedirs('elsewhere')\nos.chdir('elsewhere')"),
+    Surrounding("the root as current folder", before="import os\nos.chdir('/')"),
+    Surrounding("without assertions", flags=("-O",)),
+    Surrounding("another thread", thread=True),
+)
+_KEPT = (
+    "PATH",
+    "HOME",
+    "PYTHONPATH",
+    "LD_LIBRARY_PATH",
+    "PYTHONDONTWRITEBYTECODE",
+    "VIRTUAL_ENV",
+    "TMPDIR",
+    "LANG",
+    "LC_ALL",
+)
+
+
+def sample(bench: AuditBench) -> list[Call]:
+    """Return calls of the audit so far for probes that grade again, paid and not paid in turn."""
+    paid = [call for call, grade in bench.known.items() if bench.paid(grade)]
+    refused = [call for call, grade in bench.known.items() if not bench.paid(grade) and not grade.hung]
+    chance = Random(bench.seed)
+    halves = [chance.sample(one, min(len(one), _CALLS // 2)) for one in (paid, refused)]
+    calls = [call for two in zip(*halves, strict=False) for call in two]
+    return calls + [call for half in halves for call in half if call not in calls]
+
+
+def repeated(bench: AuditBench) -> Suspicions:
+    """Repeat calls in one process, and suspect a call whose grade changes."""
+    calls = sample(bench)
+    if not bench.enough_time("repetition"):
+        return
+    until, rounds = time.monotonic() + _REPEAT_S, 0
+    changed: dict[Call, None] = {}
+    first: list[Grade] | None = None
+    with bench.process("repeated") as process:
+        while rounds < _MOST_ROUNDS and (rounds < _FEWEST_ROUNDS or time.monotonic() < until) and not changed:
+            grades = process.grade(call for call in calls for _ in range(2))
+            rounds += 2
+            first = first or grades[::2]
+            for call, was, one, other in zip(calls, first, grades[::2], grades[1::2], strict=True):
+                if len({was.verdict, one.verdict, other.verdict}) > 1 and not (was.hung or one.hung or other.hung):
+                    changed[call] = None
+    if changed:
+        call = min(changed, key=lambda call: len(call.gold) + len(call.answer))
+        said = f"{shown(call.answer)} where the gold is {shown(call.gold)} gets different grades in one process"
+        script = scripts.varying(bench.target.setup, call, 50 * _MOST_ROUNDS)
+        yield Suspicion("determinism", "repetition", said, script, call, len(changed), len(calls))
+
+
+def ordered(bench: AuditBench) -> Suspicions:
+    """Grade calls in other orders, and in a folder that earlier grades used; suspect grades that change."""
+    calls = sample(bench)
+    if not bench.enough_time("order"):
+        return
+    with bench.process("one by one") as process:
+        plain = process.grade(calls)
+    orders = {"reversed": calls[::-1], "shuffled": Random(bench.seed).sample(calls, len(calls))}
+    for name, order in orders.items():
+        with bench.process(name) as process:
+            grades = dict(zip(order, process.grade(order), strict=True))
+        for at, call in enumerate(order):
+            if grades[call].verdict != plain[calls.index(call)].verdict:
+                yield from _order_of(bench, order[:at], call)
+                return
+    with bench.process("one by one") as process:  # the folder has the files of the first process
+        again = process.grade(calls[::-1])[::-1]
+    for call, was, now in zip(calls, plain, again, strict=True):
+        if was.verdict != now.verdict:
+            said = f"{shown(call.answer)} where the gold is {shown(call.gold)}: another grade beside earlier files"
+            script = scripts.in_used_folder(bench.target.setup, calls, call)
+            yield Suspicion("writable", "files of earlier grades", said, script, call, 1, len(calls))
+            return
+
+
+def surroundings(bench: AuditBench) -> Suspicions:
+    """Grade calls under other settings, and suspect each setting that changes a grade."""
+    import os
+
+    calls = sample(bench)
+    if not bench.enough_time("surroundings"):
+        return
+    with bench.process("plain surrounding") as process:
+        plain = process.grade(calls)
+    bare = dict.fromkeys((name for name in os.environ if name not in _KEPT), None)
+    for setting in (*SURROUNDINGS, Surrounding("a bare environment", bare)):
+        if not bench.enough_time(f"surrounding: {setting.name}"):
+            return
+        setup = f"{setting.before}\n{bench.target.setup}".lstrip()
+        variables = {**PLAIN_SURROUNDING, **setting.variables}
+        with bench.process(
+            f"in {setting.name}", setup=setup, variables=variables, flags=setting.flags, thread=setting.thread
+        ) as process:
+            grades = process.grade(calls)
+        changed = [
+            call
+            for call, was, now in zip(calls, plain, grades, strict=True)
+            if was.verdict != now.verdict and not (was.hung or now.hung)
+        ]
+        if changed:
+            call = min(changed, key=lambda call: len(call.gold) + len(call.answer))
+            said = f"{shown(call.answer)} where the gold is {shown(call.gold)}: another grade in {setting.name}"
+            settings = [
+                ("plain", {}, (), "", False),
+                (setting.name, setting.variables, setting.flags, setting.before, setting.thread),
+            ]
+            script = scripts.in_settings(bench.target.setup, call, settings)
+            kind = "determinism" if setting.name == "another process" else "portability"
+            yield Suspicion(kind, setting.name, said, script, call, len(changed), len(calls))
+
+
+def _order_of(bench: AuditBench, before: Sequence[Call], call: Call) -> Iterator[Suspicion]:
+    alone = _last(bench, [], call)
+
+    def changes(fewer: list[Call]) -> bool:
+        return _last(bench, fewer, call).verdict != alone.verdict
+
+    if not changes(list(before)):
+        return
+    needed = shrunk(before, changes, most=_MOST_TRIALS)
+    said = f"{shown(call.answer)} where the gold is {shown(call.gold)}: another grade after {len(needed)} other grades"
+    script = scripts.in_order(bench.target.setup, needed, call)
+    yield Suspicion("writable", "earlier answers", said, script, call)
+
+
+def _last(bench: AuditBench, before: Sequence[Call], call: Call) -> Grade:
+    bench.fresh += 1
+    with bench.process(f"order {bench.fresh}") as process:
+        return process.grade([*before, call])[-1]

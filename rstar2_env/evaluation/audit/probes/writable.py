@@ -1,0 +1,237 @@
+"""What an agent writes and the grader reads: code in an answer, files, environment variables.
+
+An answer must not run as code: answers try to make a file (a canary), in the languages that graders evaluate. Files and
+variables that the target reads are recorded in a traced process; then each file that does not exist, or that lies in
+the folder of the audit, is written with contents that could mean success, and each variable is set. A finding is a
+wrong answer that becomes paid, or a right one that is refused. Existing files of the user are never changed, and files
+that the audit makes outside its folder are removed again. Not covered: sockets, data bases and other processes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from rstar2_env.evaluation.audit import scripts
+from rstar2_env.evaluation.audit.bench import PLAIN_SURROUNDING, AuditBench
+from rstar2_env.evaluation.audit.probes.stability import sample
+from rstar2_env.evaluation.audit.process import Call
+from rstar2_env.evaluation.audit.suspicion import Suspicion, Suspicions, shown
+
+_CANARY = "canary"
+_MOST_CALLS = 24
+_MOST_PLACES = 24
+_MOST_KEYS = 40
+_PAYLOADS = (
+    "__import__('os').mkdir('canary')",
+    "open('canary', 'w')",
+    "exec(\"import os; os.mkdir('canary')\")",
+    "[c for c in ().__class__.__base__.__subclasses__() if c.__name__ == '_wrap_close'][0]"
+    ".__init__.__globals__['mkdir']('canary')",
+    "import os; os.mkdir('canary')",
+    "import os\nos.mkdir('canary')",
+    "$(mkdir canary)",
+    "`mkdir canary`",
+    "; mkdir canary;",
+    "'; mkdir canary; '",
+    '"; mkdir canary; "',
+    "| mkdir canary",
+    "1) or __import__('os').mkdir('canary') or (1",
+    "1' or __import__('os').mkdir('canary') or '1",
+    '1" or __import__("os").mkdir("canary") or "1',
+    "{__import__('os').mkdir('canary')}",
+    "!!python/object/apply:os.mkdir ['canary']",
+    "cos\nmkdir\n(S'canary'\ntR.",
+    "@__import__('os').mkdir('canary')\nclass A: pass",
+)
+_VALUES = ("1", "0", "true", "false", "", "1e9", "100", "pass", "debug", "none", "gold")
+_CONTENTS = (
+    "1",
+    "1.0",
+    "true",
+    "True",
+    "0",
+    "",
+    "pass",
+    "PASS",
+    "PASSED",
+    "ok",
+    "success",
+    "correct",
+    "100",
+    "1e9",
+    "[1]",
+)
+_OF_PYTHON = (
+    "PYTHON",
+    "LC_",
+    "LANG",
+    "VIRTUAL_ENV",
+    "PATH",
+    "HOME",
+    "TMP",
+    "TEMP",
+    "LINES",
+    "COLUMNS",
+    "__PYVENV",
+    "OPENBLAS",
+    "OMP_",
+    "MKL_",
+)
+
+
+def executed(bench: AuditBench) -> Suspicions:
+    """Grade answers that would make a file if they ran as code, and suspect those that make it."""
+    golds = _golds(bench)
+    if not golds or not bench.enough_time("code in answers"):
+        return
+    found = 0
+    for number, payload in enumerate(_PAYLOADS):
+        folder = f"code {number}"
+        with bench.process(folder) as process:
+            for question, gold in golds:
+                for form in dict.fromkeys(("{}", bench.form.answer)):
+                    call = Call(bench.form.gold.format(gold), form.format(payload), question)
+                    process.grade([call])
+                    if (bench.folder / folder / _CANARY).exists() and not found:
+                        found += 1
+                        said = f"the answer {shown(call.answer)} runs as code and makes a file"
+                        script = scripts.executed(bench.target.setup, call, _CANARY)
+                        yield Suspicion("writable", "an answer runs as code", said, script, call)
+        if found:
+            return
+
+
+def read_places(bench: AuditBench) -> Suspicions:
+    """Trace what the target reads; write it, and suspect each file or variable that changes a verdict."""
+    calls = sample(bench)[:_MOST_CALLS]
+    if not bench.enough_time("files and variables"):
+        return
+    with bench.process("traced", trace=True) as process:
+        plain = [bench.paid(grade) for grade in process.grade(calls)]
+        files, variables = process.traced()
+    names = [name for name in variables if not name.startswith(_OF_PYTHON)][:_MOST_PLACES]
+    yield from _variables(bench, calls, plain, names)
+    folder = str((bench.folder / "traced").resolve())
+    inside = [os.path.relpath(path, folder) for path in files if os.path.realpath(path).startswith(folder + os.sep)]
+    outside = [path for path in files if not os.path.realpath(path).startswith(folder + os.sep) and _can_make(path)]
+    yield from _files(bench, calls, plain, (inside + outside)[:_MOST_PLACES])
+
+
+def _golds(bench: AuditBench) -> list[tuple[str, str]]:
+    if bench.target.own_problems:
+        return list(bench.target.problems[:1])
+    return [("", golds[0]) for golds in list(bench.golds.values())[:2]]
+
+
+def _variables(bench: AuditBench, calls: Sequence[Call], plain: Sequence[bool], names: Sequence[str]) -> Suspicions:
+    values = (*_VALUES, *bench.texts[:_MOST_KEYS]) if names else ()
+    suspected: set[str] = set()
+    for value in values:
+        left = [name for name in names if name not in suspected]
+        if not left or _changed_by(bench, calls, plain, dict.fromkeys(left, value)) is None:
+            continue
+        for name in left:
+            call = _changed_by(bench, calls, plain, {name: value})
+            if call is not None:
+                suspected.add(name)
+                said = (
+                    f"{shown(call.answer)} where the gold is {shown(call.gold)}: another verdict with {name}={value!r}"
+                )
+                settings = [("plain", {name: None}, (), "", False), (f"{name}={value}", {name: value}, (), "", False)]
+                script = scripts.in_settings(bench.target.setup, call, settings)
+                yield Suspicion("portability", f"the variable {name}", said, script, call, 1, len(calls))
+
+
+def _changed_by(
+    bench: AuditBench, calls: Sequence[Call], plain: Sequence[bool], variables: Mapping[str, str]
+) -> Call | None:
+    with bench.process(f"variables {_next(bench)}", variables={**PLAIN_SURROUNDING, **variables}) as process:
+        return _changed(bench, calls, plain, process.grade(calls))
+
+
+def _files(bench: AuditBench, calls: Sequence[Call], plain: Sequence[bool], paths: Sequence[str]) -> Suspicions:
+    suspected: set[str] = set()
+    for content in _contents(bench, calls) if paths else ():
+        left = [path for path in paths if path not in suspected]
+        if not left or not bench.enough_time("files that the target reads"):
+            return
+        if _changed_with(bench, calls, plain, left, content) is None:
+            continue
+        for path in left:
+            call = _changed_with(bench, calls, plain, [path], content)
+            if call is not None:
+                suspected.add(path)
+                said = (
+                    f"{shown(call.answer)} where the gold is {shown(call.gold)}: another verdict with the file {path}"
+                )
+                script = scripts.planted(bench.target.setup, call, {path: content})
+                yield Suspicion("writable", f"the file {path}", said, script, call, 1, len(calls))
+
+
+def _changed_with(
+    bench: AuditBench, calls: Sequence[Call], plain: Sequence[bool], paths: Sequence[str], content: str
+) -> Call | None:
+    name = f"files {_next(bench)}"
+    folder, made = bench.folder / name, list[Path]()
+    try:
+        for path in paths:
+            place = folder / path
+            with suppress(OSError):
+                made += _make_parents(place.parent)
+                place.write_text(content, encoding="utf-8")
+                made.append(place)
+        with bench.process(name) as process:
+            return _changed(bench, calls, plain, process.grade(calls))
+    finally:
+        for place in reversed(made):
+            if not place.is_relative_to(bench.folder):
+                with suppress(OSError):
+                    place.rmdir() if place.is_dir() else place.unlink()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _make_parents(folder: Path) -> Iterator[Path]:
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
+    for one in reversed(missing):
+        one.mkdir()
+        yield one
+
+
+def _contents(bench: AuditBench, calls: Sequence[Call]) -> Iterator[str]:
+    yield from _CONTENTS
+    answers = {call.answer for call, grade in bench.known.items() if call in calls and not bench.paid(grade)}
+    yield from sorted(answers, key=len)[:3]
+    keys = bench.texts[:_MOST_KEYS]
+    for value in (1.0, True, "pass"):
+        yield json.dumps(
+            {"reward": value, "score": value, "passed": value, "correct": value, **dict.fromkeys(keys, value)}
+        )
+    yield "\n".join(keys)
+    yield from keys
+
+
+def _changed(bench: AuditBench, calls: Sequence[Call], plain: Sequence[bool], grades: Sequence[object]) -> Call | None:
+    """Return the first call that is paid now and was not, or that was paid and is refused now without an exception."""
+    for call, was, grade in zip(calls, plain, grades, strict=True):
+        now = bench.paid(grade)  # type: ignore[arg-type]  # grades of the process
+        if now != was and not getattr(grade, "error", ""):
+            return call
+    return None
+
+
+def _next(bench: AuditBench) -> int:
+    bench.fresh += 1
+    return bench.fresh
+
+
+def _can_make(path: str) -> bool:
+    """Whether a file does not exist and this process may make it."""
+    if os.path.lexists(path):
+        return False
+    parent = next(folder for folder in Path(path).parents if folder.exists())
+    return os.access(parent, os.W_OK)

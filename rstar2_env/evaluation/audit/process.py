@@ -1,0 +1,216 @@
+"""The audited code in a process of its own, with a deadline for every grade.
+
+    with GraderProcess(setup, folder=scratch) as grader:
+        grades = grader.grade([Call("5", "5"), Call("5", "6")])
+
+A grade that takes longer than the deadline ends the process; the next grade starts another one. Not covered: a limit of
+memory, and isolation: the code has the rights of the user.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+_CHILD = str(Path(__file__).with_name("child.py"))
+_LOAD_S = 300.0
+_BATCH = 64
+"""Grades of one request; a batch bounds what a pipe holds."""
+
+
+class Call(NamedTuple):
+    """The arguments of one grade."""
+
+    gold: str
+    answer: str
+    question: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """What came of one call.
+
+    Attributes:
+        score: The number; ``None`` if there is none.
+        error: Exception and message; "" without one.
+        seconds: Processor seconds of the call.
+        hung: Whether the deadline ended the process.
+    """
+
+    score: float | None = None
+    error: str = ""
+    seconds: float = 0.0
+    hung: bool = False
+
+    @property
+    def verdict(self) -> tuple[float | None, str, bool]:
+        """Return what must not differ when the call is repeated: the score, the kind of exception, a deadline."""
+        return self.score, self.error.partition(":")[0], self.hung
+
+
+class TargetError(Exception):
+    """The target cannot be loaded, or does not answer; the message says why."""
+
+
+@dataclass
+class GraderProcess:
+    """A process that has executed the setup of a target.
+
+    Attributes:
+        setup: Source that defines ``grade(gold, answer, question)``.
+        folder: Current folder of the process.
+        deadline_s: Longest time of one grade, in seconds.
+        variables: Environment variables in addition to those of this process; ``None`` removes one.
+        flags: Flags of the interpreter (``-O``).
+        trace: Whether the files and variables that are read are recorded.
+        thread: Whether every grade runs in a thread other than the main thread.
+    """
+
+    setup: str
+    folder: Path
+    deadline_s: float = 10.0
+    variables: Mapping[str, str | None] = field(default_factory=dict)
+    flags: Sequence[str] = ()
+    trace: bool = False
+    thread: bool = False
+    _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+    _replies: int = field(default=-1, init=False)
+    _read: bytes = field(default=b"", init=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def grade(self, calls: Iterable[Call]) -> list[Grade]:
+        """Grade answers in their order.
+
+        Raises:
+            TargetError: The target cannot be loaded.
+        """
+        waiting, grades = list(calls), list[Grade]()
+        while len(grades) < len(waiting):
+            self._begin()
+            batch = waiting[len(grades) : len(grades) + _BATCH]
+            self._send({"calls": batch, "thread": self.thread})
+            for _ in batch:
+                try:
+                    told = self._reply(self.deadline_s)
+                except TimeoutError:
+                    grades.append(Grade(hung=True, error=f"no grade within {self.deadline_s:g} s"))
+                    self.stop()
+                    break
+                except EOFError:
+                    grades.append(Grade(error=f"ProcessEnded: exit code {self._code()}"))
+                    self.stop()
+                    break
+                grades.append(Grade(told["score"], told["error"], told["seconds"]))
+        return grades
+
+    def ask(self, expression: str) -> Any:
+        """Evaluate an expression with the names of the setup; the value must be JSON.
+
+        Raises:
+            TargetError: The evaluation raised an exception.
+        """
+        self._begin()
+        self._send({"ask": expression})
+        told = self._answer("answer")
+        if "error" in told:
+            raise TargetError(told["error"])
+        return told["value"]
+
+    def traced(self) -> tuple[dict[str, bool], list[str]]:
+        """Return the files that were read so far, each with whether it was written too, and the variables."""
+        self._begin()
+        self._send({"traced": True})
+        told = self._answer("report")
+        return told["files"], told["variables"]
+
+    def stop(self) -> None:
+        """End the process and its children."""
+        process, self._process = self._process, None
+        if process is not None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            assert process.stdin is not None
+            with suppress(BrokenPipeError):
+                process.stdin.close()
+            os.close(self._replies)
+
+    def _begin(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            return
+        self.stop()
+        self._read = b""
+        self._replies, writes = os.pipe()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, *self.flags, _CHILD, str(writes)],
+                stdin=subprocess.PIPE,
+                cwd=self.folder,
+                env=environment(self.variables),
+                pass_fds=[writes],
+                start_new_session=True,
+            )
+        finally:
+            os.close(writes)
+        self._send({"setup": self.setup, "trace": self.trace})
+        told = self._answer("load")
+        if not told["ok"]:
+            self.stop()
+            raise TargetError(told["error"])
+
+    def _answer(self, what: str) -> Any:
+        try:
+            return self._reply(_LOAD_S)
+        except TimeoutError:
+            self.stop()
+            raise TargetError(f"the target did not {what} within {_LOAD_S:g} s") from None
+        except EOFError:
+            code = self._code()
+            self.stop()
+            raise TargetError(f"the process of the target ended with exit code {code}") from None
+
+    def _code(self) -> int:
+        assert self._process is not None
+        return self._process.wait()
+
+    def _send(self, asked: Mapping[str, Any]) -> None:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):  # the reply says that the process ended
+            self._process.stdin.write(json.dumps(asked).encode() + b"\n")
+            self._process.stdin.flush()
+
+    def _reply(self, patience_s: float) -> Any:
+        until = time.monotonic() + patience_s
+        while b"\n" not in self._read:
+            left = until - time.monotonic()
+            if left <= 0 or not select.select([self._replies], [], [], left)[0]:
+                raise TimeoutError
+            more = os.read(self._replies, 1 << 16)
+            if not more:
+                raise EOFError
+            self._read += more
+        line, _, self._read = self._read.partition(b"\n")
+        return json.loads(line)
+
+
+def environment(variables: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the environment of this process with changes; ``None`` removes a variable."""
+    changed = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **variables}
+    return {name: value for name, value in changed.items() if value is not None}

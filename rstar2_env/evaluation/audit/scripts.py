@@ -1,0 +1,253 @@
+"""Reproductions: short programs that show one finding, and end with exit code 0 only if they show it.
+
+Every program begins with the setup of the target. ``confirm`` runs one in a fresh process; a finding counts only if its
+program shows it there.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from rstar2_env.evaluation.audit.process import Call, environment
+
+_LONG = 160
+_MOST_PERIOD = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """What a reproduction did in a fresh process.
+
+    Attributes:
+        shown: Whether it showed the finding.
+        output: What it printed, cut.
+    """
+
+    shown: bool
+    output: str
+
+
+def confirm(script: str, *, timeout_s: float) -> Confirmation:
+    """Run a reproduction in a fresh process, in an empty folder.
+
+    Args:
+        script: The program.
+        timeout_s: Longest time, in seconds.
+    """
+    with tempfile.TemporaryDirectory(prefix="rstar2-audit-") as folder:
+        process = subprocess.Popen(
+            [sys.executable, "-c", script],
+            cwd=folder,
+            env=environment({}),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            said, _ = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            return Confirmation(False, f"it did not end within {timeout_s:g} s")
+        finally:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
+    return Confirmation(process.returncode == 0, said.decode("utf-8", "replace")[-2000:].strip())
+
+
+def literal(text: str) -> str:
+    """Return the Python expression of a text; a long repetition as a product."""
+    if len(text) > _LONG:
+        for period in range(1, _MOST_PERIOD + 1):
+            times = len(text) // period
+            rest = text[period * times :]
+            if text == text[:period] * times + rest:
+                return f"{text[:period]!r} * {times}" + (f" + {rest!r}" if rest else "")
+    return repr(text)
+
+
+def call_of(call: Call) -> str:
+    """Return the expression that grades a call."""
+    arguments = [literal(call.gold), literal(call.answer), *([literal(call.question)] if call.question else [])]
+    return f"grade({', '.join(arguments)})"
+
+
+def scored(setup: str, calls: Sequence[Call], condition: str) -> str:
+    """Return a program that grades calls, each of whose scores meets a condition.
+
+    Args:
+        setup: Setup of the target.
+        calls: The calls.
+        condition: An expression about ``score``.
+    """
+    lines = [setup]
+    for call in calls:
+        lines += [f"score = {call_of(call)}", "print('score:', score)", _unless(condition)]
+    return "\n".join([*lines, ""])
+
+
+def failing(setup: str, call: Call, error: str) -> str:
+    """Return a program that grades a call, which raises an exception of this name or ends the process."""
+    if error == "ProcessEnded":
+        return (
+            f"import subprocess, sys\n\nCODE = {_indented(setup, call_of(call))}\n"
+            "code = subprocess.run([sys.executable, '-c', CODE]).returncode\nprint('exit code', code)\n"
+            f"{_unless('code')}\n"
+        )
+    return (
+        f"{setup}\nimport math\n\ntry:\n    score = {call_of(call)}\n    if not math.isfinite(float(score)):\n"
+        "        raise ValueError(f'the grade is {score}')\nexcept BaseException as error:\n"
+        f"    print(type(error).__name__, str(error)[:200])\n    shown = type(error).__name__ == {error!r}\n"
+        f"else:\n    print('score:', score)\n    shown = False\n{_unless('shown')}\n"
+    )
+
+
+def varying(setup: str, call: Call, rounds: int) -> str:
+    """Return a program that repeats a call until two scores differ."""
+    return (
+        f"{setup}\n{ATTEMPT}\nseen = set()\nfor _ in range({rounds}):\n    seen.add(attempt(lambda: {call_of(call)}))\n"
+        f"    if len(seen) > 1:\n        break\nprint('scores:', seen)\n{_unless('len(seen) > 1')}\n"
+    )
+
+
+def in_order(setup: str, before: Sequence[Call], call: Call) -> str:
+    """Return a program that grades a call in a fresh process, and in another one after other calls."""
+    alone = _indented(setup, f"{ATTEMPT}\nprint(attempt(lambda: {call_of(call)}))")
+    first = "\n".join(f"attempt(lambda: {call_of(one)})" for one in before)
+    after = _indented(setup, f"{ATTEMPT}\n{first}\nprint(attempt(lambda: {call_of(call)}))")
+    return _compared([("alone", alone, {}, []), ("after other grades", after, {}, [])])
+
+
+def in_settings(
+    setup: str, call: Call, settings: Sequence[tuple[str, Mapping[str, str | None], Sequence[str], str, bool]]
+) -> str:
+    """Return a program that grades a call in several settings, whose scores differ.
+
+    Args:
+        setup: Setup of the target.
+        call: The call.
+        settings: For each setting its name, environment variables, flags of the interpreter, source that runs before
+            the setup, and whether the call runs in another thread.
+    """
+    runs = []
+    for name, variables, flags, before, thread in settings:
+        graded = f"attempt(lambda: {call_of(call)})"
+        if thread:
+            said = (
+                "import threading\ntold = []\n"
+                f"work = threading.Thread(target=lambda: told.append({graded}))\nwork.start()\nwork.join()\n"
+                "print(told[0])"
+            )
+        else:
+            said = f"print({graded})"
+        runs.append((name, _indented(f"{before}\n{setup}".strip(), f"{ATTEMPT}\n{said}"), variables, flags))
+    return _compared(runs)
+
+
+def endless(setup: str, call: Call, deadline_s: float) -> str:
+    """Return a program that shows that a call does not end within a deadline."""
+    return (
+        f"import subprocess, sys\n\nCODE = {_indented(setup, call_of(call))}\ntry:\n"
+        f"    subprocess.run([sys.executable, '-c', CODE], timeout={deadline_s!r}, stderr=subprocess.DEVNULL)\n"
+        f"except subprocess.TimeoutExpired:\n    print('no grade within {deadline_s:g} s')\n"
+        "else:\n    raise SystemExit('not reproduced')\n"
+    )
+
+
+def growing(setup: str, gold: str, answer: str, size: int, *, factor: float, least_s: float) -> str:
+    """Return a program that shows that the time of a grade grows by more than ``factor`` when the answer doubles.
+
+    Args:
+        setup: Setup of the target.
+        gold: The gold.
+        answer: Expression of the answer, in terms of ``n``.
+        size: The larger ``n``.
+        factor: Least quotient of the two times.
+        least_s: Least time at ``size``, in processor seconds.
+    """
+    return (
+        f"{setup}\nimport time\n\ndef seconds(n):\n    began = time.process_time()\n    try:\n"
+        f"        grade({literal(gold)}, {answer})\n    except Exception:\n        pass\n"
+        "    return time.process_time() - began\n\n"
+        f"half, whole = (min(seconds(n) for _ in range(3)) for n in ({size // 2}, {size}))\n"
+        f"print(f'{{half:.3f}} s for n = {size // 2}, {{whole:.3f}} s for n = {size}')\n"
+        f"{_unless(f'whole >= {factor} * half and whole >= {least_s}')}\n"
+    )
+
+
+def planted(setup: str, call: Call, files: Mapping[str, str]) -> str:
+    """Return a program that grades a call without and with files that anybody could write, and compares."""
+    code = _indented(setup, f"{ATTEMPT}\nprint(attempt(lambda: {call_of(call)}))")
+    lines = [f"import os, subprocess, sys\n\nCODE = {code}", f"FILES = {dict(files)!r}\n", _GRADED]
+    lines += ["before = graded(CODE)", "for path, text in FILES.items():"]
+    lines += ["    os.makedirs(os.path.dirname(path) or '.', exist_ok=True)"]
+    lines += ["    with open(path, 'w', encoding='utf-8') as file:", "        file.write(text)"]
+    lines += ["try:", "    after = graded(CODE)", "finally:", "    for path in FILES:", "        os.remove(path)"]
+    return "\n".join([*lines, "print('without:', before, 'with:', after)", _unless("before != after"), ""])
+
+
+def in_used_folder(setup: str, calls: Sequence[Call], call: Call) -> str:
+    """Return a program that grades a call, then again in the same folder after other calls."""
+    graded = "\n".join(f"attempt(lambda: {call_of(one)})" for one in calls)
+    then = _indented(setup, f"{ATTEMPT}\nprint(attempt(lambda: {call_of(call)}))")
+    lines = [f"import subprocess, sys\n\nFIRST = {_indented(setup, f'{ATTEMPT}{graded}')}", f"THEN = {then}\n", _GRADED]
+    lines += ["before = graded(THEN)", "graded(FIRST)", "after = graded(THEN)", "print(before, after)"]
+    return "\n".join([*lines, _unless("before != after"), ""])
+
+
+def executed(setup: str, call: Call, canary: str) -> str:
+    """Return a program that shows that grading an answer runs code in it, which makes a file."""
+    return (
+        f"{setup}\nimport os\n\ntry:\n    print('score:', {call_of(call)})\nexcept BaseException as error:\n"
+        f"    print(type(error).__name__)\nprint('files:', os.listdir('.'))\n{_unless(f'os.path.exists({canary!r})')}\n"
+    )
+
+
+_GRADED = """
+def graded(code):
+    return subprocess.run([sys.executable, '-c', code], stdout=subprocess.PIPE).stdout
+
+"""
+ATTEMPT = """
+def attempt(graded):
+    try:
+        return repr(graded())
+    except BaseException as error:
+        return type(error).__name__
+"""
+
+
+def _unless(condition: str) -> str:
+    return f"if not ({condition}):\n    raise SystemExit('not reproduced')"
+
+
+def _indented(setup: str, last: str) -> str:
+    """Return a program as a literal of another program, in raw triple quotes where it has none of its own."""
+    program = f"{setup}\n{last}\n"
+    plain = "'''" not in program and not program.endswith("'")
+    return f"r'''\n{program}'''" if plain else repr(program)
+
+
+def _compared(runs: Sequence[tuple[str, str, Mapping[str, str | None], Sequence[str]]]) -> str:
+    lines = ["import os, subprocess, sys, tempfile", "", "def graded(code, variables, flags):"]
+    lines += [
+        "    env = {**os.environ, 'PYTHONHASHSEED': '0', **variables}",
+        "    env = {name: value for name, value in env.items() if value is not None}",
+        "    with tempfile.TemporaryDirectory() as folder:",
+        "        command = [sys.executable, *flags, '-c', code]",
+        "        return subprocess.run(command, env=env, cwd=folder, stdout=subprocess.PIPE).stdout.decode().strip()",
+        "",
+        "found = {}",
+    ]
+    for name, code, variables, flags in runs:
+        lines.append(f"found[{name!r}] = graded({code}, {dict(variables)!r}, {list(flags)!r})")
+    return "\n".join([*lines, "print(found)", _unless("len(set(found.values())) > 1"), ""])
