@@ -202,6 +202,13 @@ def test_a_stage_of_ones_own_runs_in_a_pipeline(block, folder):
     assert ['"What is 0' in line for line in written] != ['"What is 0' in line for line in lines]
 
 
+@block_of("docs/audit.md", 'audit("operator:eq"')
+def test_a_grader_is_audited(block):
+    scope, _, out = run(block)
+    assert scope["report"].ok
+    assert out == "True 1.0\n"
+
+
 @block_of("docs/validation.md", "def short_episodes(bench)")
 def test_a_check_of_ones_own_is_made(block):
     from rstar2_env.evaluation.validation import validate

@@ -39,8 +39,8 @@ def audit_command(
     deadline: Annotated[float, typer.Option(min=0.1, help="Longest time of one grade, in seconds.")] = 10.0,
     timeout: Annotated[float, typer.Option(min=1, help="Seconds after which no further probe begins.")] = 600.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the golds.")] = 0,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE.html", help="Write the report as one HTML page.")
+    report_file: Annotated[
+        Path | None, typer.Option("--report", "--html", metavar="FILE.html", help="Write the report as one HTML page.")
     ] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
@@ -48,22 +48,21 @@ def audit_command(
     """Look for answers that a grader grades wrongly, and confirm each finding in a fresh process; exit with 1 if any.
 
     The target's code runs with your rights, in processes of its own. Each finding has a program that shows it (--json,
-    --html).
+    --report).
     """
     import json
 
     from rstar2_env.core.files.outputs import check_file, replacing
     from rstar2_env.core.progress import progress
     from rstar2_env.evaluation.audit import audit
-    from rstar2_env.evaluation.audit.api import PROBES
     from rstar2_env.evaluation.audit.page import page
 
-    if html is not None:
-        check_file(html, option="html", overwrite=overwrite, inputs=[target])
-    with progress("probing", total=PROBES, show=True) as report:
+    if report_file is not None:
+        check_file(report_file, option="report_file", overwrite=overwrite, inputs=[target])
+    with progress("probing", show=True) as report:
         found = audit(target, golds=golds or (), deadline_s=deadline, time_s=timeout, seed=seed, progress=report)
-    if html is not None:
-        with replacing(html) as partial:
+    if report_file is not None:
+        with replacing(report_file) as partial:
             partial.write_text(page(found), encoding="utf-8")
     if as_json:
         typer.echo(json.dumps(found.to_dict()))

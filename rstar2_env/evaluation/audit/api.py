@@ -10,7 +10,7 @@ from __future__ import annotations
 import platform
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def audit(
     deadline_s: Seconds = 10.0,
     time_s: Seconds = 600.0,
     seed: int = 0,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int, int, str], None] | None = None,
 ) -> AuditReport:
     """Audit a grader.
 
@@ -49,7 +49,7 @@ def audit(
         deadline_s: Longest time of one grade, in seconds.
         time_s: Time after which no further probe begins, in seconds.
         seed: Seed of the golds.
-        progress: Called with 1 after each probe.
+        progress: Called before each probe with the number done, the total and the probe's name.
 
     Raises:
         ConfigurationError: There is no such target or class of golds, or the target cannot be loaded.
@@ -64,7 +64,7 @@ def audit(
         tally = pairs.PairTally()
         try:
             bench.open(golds)
-            findings, unconfirmed = _confirmed(_suspicions(bench, tally, progress or (lambda _: None)))
+            findings, unconfirmed = _confirmed(_suspicions(bench, tally, progress))
         except TargetError as error:
             raise ConfigurationError(f"{target} cannot be audited: {error}.") from error
         finally:
@@ -88,25 +88,24 @@ def audit(
     )
 
 
-def _suspicions(bench: AuditBench, tally: pairs.PairTally, progress: Callable[[int], None]) -> Suspicions:
-    probes: list[Iterator[object]] = [
-        pairs.own_pairs(bench, tally) if bench.target.own_problems else pairs.pairs(bench, tally),
-        exploits.exploits(bench),
-        crashes.crashes(bench),
-        stability.repeated(bench),
-        stability.ordered(bench),
-        stability.surroundings(bench),
-        writable.executed(bench),
-        writable.read_places(bench),
-        times.times(bench),
-    ]
-    for probe in probes:
-        yield from probe  # type: ignore[misc]  # each probe yields suspicions
-        progress(1)
-
-
-PROBES = 9
-"""Number of probes of an audit."""
+def _suspicions(
+    bench: AuditBench, tally: pairs.PairTally, progress: Callable[[int, int, str], None] | None
+) -> Suspicions:
+    probes: dict[str, Suspicions] = {
+        "pairs": pairs.own_pairs(bench, tally) if bench.target.own_problems else pairs.pairs(bench, tally),
+        "exploits": exploits.exploits(bench),
+        "odd texts": crashes.crashes(bench),
+        "repetition": stability.repeated(bench),
+        "order": stability.ordered(bench),
+        "surroundings": stability.surroundings(bench),
+        "code in answers": writable.executed(bench),
+        "files and variables": writable.read_places(bench),
+        "times": times.times(bench),
+    }
+    for number, (name, probe) in enumerate(probes.items()):
+        if progress is not None:
+            progress(number, len(probes), name)
+        yield from probe
 
 
 MOST_FINDINGS = 8

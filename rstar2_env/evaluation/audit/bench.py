@@ -71,6 +71,7 @@ class AuditBench:
         unfinished: Probes that the time did not suffice for.
         known: The grade of each call so far.
         fresh: Number of fresh folders so far.
+        unsteady: Whether repeated calls get different grades, so that no other comparison of grades says anything.
     """
 
     target: Target
@@ -85,6 +86,7 @@ class AuditBench:
     unfinished: list[str] = field(default_factory=list)
     known: dict[Call, Grade] = field(default_factory=dict)
     fresh: int = 0
+    unsteady: bool = False
 
     def __post_init__(self) -> None:
         self._grader = self.process("plain")

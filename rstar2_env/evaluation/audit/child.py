@@ -55,11 +55,16 @@ class Traced:
 
     def saw(self, path: str, writes: bool) -> None:
         """Record a path; a folder is followed by what it holds, not by itself."""
-        path = os.path.abspath(path)
-        if path.endswith((".py", ".pyc")) or path.startswith((sys.prefix, sys.base_prefix, "/proc", "/sys", "/dev")):
-            return
-        if not os.path.isdir(path) and "__pycache__" not in path:
-            self.files[path] = self.files.get(path, False) or writes
+        self.on = False  # what follows examines paths itself
+        try:
+            path = os.path.abspath(path)
+            ours = (sys.prefix, sys.base_prefix, "/proc", "/sys", "/dev")
+            if path.endswith((".py", ".pyc")) or path.startswith(ours) or "__pycache__" in path:
+                return
+            if not os.path.isdir(path):
+                self.files[path] = self.files.get(path, False) or writes
+        finally:
+            self.on = True
 
 
 def texts_of(function: Any) -> list[str]:

@@ -7,6 +7,7 @@ program shows it there.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,11 +15,11 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from rstar2_env.evaluation.audit.process import Call, environment
 
-_LONG = 160
-_MOST_PERIOD = 8
+_REPEATED = re.compile(r"(.{1,8}?)\1{40,}", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +42,12 @@ def confirm(script: str, *, timeout_s: float) -> Confirmation:
         script: The program.
         timeout_s: Longest time, in seconds.
     """
-    with tempfile.TemporaryDirectory(prefix="rstar2-audit-") as folder:
+    with tempfile.TemporaryDirectory(prefix="rstar2-audit-") as place:
+        folder, file = Path(place) / "current", Path(place) / "reproduction.py"
+        folder.mkdir()
+        file.write_text(script, encoding="utf-8")
         process = subprocess.Popen(
-            [sys.executable, "-c", script],
+            [sys.executable, str(file)],
             cwd=folder,
             env=environment({}),
             stdin=subprocess.DEVNULL,
@@ -65,14 +69,13 @@ def confirm(script: str, *, timeout_s: float) -> Confirmation:
 
 
 def literal(text: str) -> str:
-    """Return the Python expression of a text; a long repetition as a product."""
-    if len(text) > _LONG:
-        for period in range(1, _MOST_PERIOD + 1):
-            times = len(text) // period
-            rest = text[period * times :]
-            if text == text[:period] * times + rest:
-                return f"{text[:period]!r} * {times}" + (f" + {rest!r}" if rest else "")
-    return repr(text)
+    """Return the Python expression of a text; long repetitions as products."""
+    parts, at = [], 0
+    for match in _REPEATED.finditer(text):
+        parts += [repr(text[at : match.start()])] if match.start() > at else []
+        parts.append(f"{match[1]!r} * {len(match[0]) // len(match[1])}")
+        at = match.end()
+    return " + ".join([*parts, *([repr(text[at:])] if at < len(text) or not parts else [])])
 
 
 def call_of(call: Call) -> str:
@@ -187,11 +190,12 @@ def growing(setup: str, gold: str, answer: str, size: int, *, factor: float, lea
 def planted(setup: str, call: Call, files: Mapping[str, str]) -> str:
     """Return a program that grades a call without and with files that anybody could write, and compares."""
     code = _indented(setup, f"{ATTEMPT}\nprint(attempt(lambda: {call_of(call)}))")
-    lines = [f"import os, subprocess, sys\n\nCODE = {code}", f"FILES = {dict(files)!r}\n", _GRADED]
-    lines += ["before = graded(CODE)", "for path, text in FILES.items():"]
-    lines += ["    os.makedirs(os.path.dirname(path) or '.', exist_ok=True)"]
-    lines += ["    with open(path, 'w', encoding='utf-8') as file:", "        file.write(text)"]
-    lines += ["try:", "    after = graded(CODE)", "finally:", "    for path in FILES:", "        os.remove(path)"]
+    lines = [f"import pathlib, subprocess, sys\n\nCODE = {code}", f"FILES = {dict(files)!r}\n", _GRADED]
+    lines += ["before = graded(CODE)", "made = []", "for path, text in FILES.items():", "    path = pathlib.Path(path)"]
+    lines += ["    made = [path, *[folder for folder in path.parents if not folder.exists()], *made]"]
+    lines += ["    path.parent.mkdir(parents=True, exist_ok=True)", "    path.write_text(text, encoding='utf-8')"]
+    lines += ["try:", "    after = graded(CODE)", "finally:", "    for path in made:"]
+    lines += ["        path.rmdir() if path.is_dir() else path.unlink()"]
     return "\n".join([*lines, "print('without:', before, 'with:', after)", _unless("before != after"), ""])
 
 

@@ -17,6 +17,7 @@ from rstar2_env.evaluation.audit.bench import AuditBench
 from rstar2_env.evaluation.audit.golds import differ, hedges, respelled, wrong_answers
 from rstar2_env.evaluation.audit.process import Call
 from rstar2_env.evaluation.audit.suspicion import Suspicion, Suspicions, shown
+from rstar2_env.evaluation.audit.wrongs import WRONG, number_of
 
 _READ = 0.5
 _FEW = 4
@@ -82,16 +83,32 @@ def own_pairs(bench: AuditBench, tally: PairTally) -> Suspicions:
     refused = [not bench.paid(grade) for grade in bench.grade(own)]
     if sum(refused) <= _READ * len(own):
         tally.add("the gold itself", [(call,) for call in own], refused, right=True)
-    calls = [
-        bench.form.call(gold, other, question)
-        for at, (question, gold) in enumerate(known)
-        for _, other in [known[(at + step) % len(known)] for step in range(1, _PARTNERS + 1)]
-        if differ(gold, other)
-    ]
-    paid = [bench.paid(grade) for grade in bench.grade(calls)]
-    if sum(paid) <= _READ * len(paid):  # otherwise the problems have many answers
-        tally.add("the gold of another problem", [(call,) for call in calls], paid, right=False)
+    by_cause: dict[str, list[tuple[Call, ...]]] = defaultdict(list)
+    for (question, gold), (next_question, other) in pairwise(known):
+        if not differ(gold, other):
+            continue
+        by_cause["the gold of another problem"].append((bench.form.call(gold, other, question),))
+        for cause, text in hedges(gold, other):
+            both = bench.form.call(gold, text, question), bench.form.call(other, text, next_question)
+            by_cause[cause].append(both)
+    for question, gold in known:
+        for cause, answer in WRONG[name](gold) if (name := _class_of(gold)) else ():
+            if differ(gold, answer):
+                by_cause[cause].append((bench.form.call(gold, answer, question),))
+    for cause, together in by_cause.items():
+        paid = [all(bench.paid(grade) for grade in bench.grade(calls)) for calls in together]
+        if sum(paid) <= _READ * len(paid) or len(together[0]) > 1:  # otherwise the problems have many answers
+            tally.add(cause, together, paid, right=False)
     yield from _suspicions(bench, tally)
+
+
+def _class_of(gold: str) -> str:
+    """Return the class of golds that a gold of the target's own belongs to; "" if it is none of these."""
+    if gold.lstrip("-").isdecimal():
+        return "integers"
+    if number_of(gold) is not None and "." in gold:
+        return "decimals"
+    return "words" if gold.isalpha() and len(gold) >= _FEW else ""
 
 
 def _right(bench: AuditBench, tally: PairTally, name: str, golds: Sequence[str]) -> None:

@@ -14,7 +14,7 @@ from random import Random
 
 from rstar2_env.evaluation.audit import scripts
 from rstar2_env.evaluation.audit.bench import PLAIN_SURROUNDING, AuditBench
-from rstar2_env.evaluation.audit.process import Call, Grade
+from rstar2_env.evaluation.audit.process import Call, Grade, TargetError
 from rstar2_env.evaluation.audit.shrink import shrunk
 from rstar2_env.evaluation.audit.suspicion import Suspicion, Suspicions, shown
 
@@ -122,6 +122,7 @@ def repeated(bench: AuditBench) -> Suspicions:
                 if len({was.verdict, one.verdict, other.verdict}) > 1 and not (was.hung or one.hung or other.hung):
                     changed[call] = None
     if changed:
+        bench.unsteady = True
         call = min(changed, key=lambda call: len(call.gold) + len(call.answer))
         said = f"{shown(call.answer)} where the gold is {shown(call.gold)} gets different grades in one process"
         script = scripts.varying(bench.target.setup, call, 50 * _MOST_ROUNDS)
@@ -131,7 +132,7 @@ def repeated(bench: AuditBench) -> Suspicions:
 def ordered(bench: AuditBench) -> Suspicions:
     """Grade calls in other orders, and in a folder that earlier grades used; suspect grades that change."""
     calls = sample(bench)
-    if not bench.enough_time("order"):
+    if bench.unsteady or not bench.enough_time("order"):
         return
     with bench.process("one by one") as process:
         plain = process.grade(calls)
@@ -141,7 +142,7 @@ def ordered(bench: AuditBench) -> Suspicions:
             grades = dict(zip(order, process.grade(order), strict=True))
         for at, call in enumerate(order):
             if grades[call].verdict != plain[calls.index(call)].verdict:
-                yield from _order_of(bench, order[:at], call)
+                yield from _order_of(bench, (order[:at], calls[: calls.index(call)]), call)
                 return
     with bench.process("one by one") as process:  # the folder has the files of the first process
         again = process.grade(calls[::-1])[::-1]
@@ -158,7 +159,7 @@ def surroundings(bench: AuditBench) -> Suspicions:
     import os
 
     calls = sample(bench)
-    if not bench.enough_time("surroundings"):
+    if bench.unsteady or not bench.enough_time("surroundings"):
         return
     with bench.process("plain surrounding") as process:
         plain = process.grade(calls)
@@ -171,7 +172,11 @@ def surroundings(bench: AuditBench) -> Suspicions:
         with bench.process(
             f"in {setting.name}", setup=setup, variables=variables, flags=setting.flags, thread=setting.thread
         ) as process:
-            grades = process.grade(calls)
+            try:
+                grades = process.grade(calls)
+            except TargetError as error:
+                bench.unfinished.append(f"{setting.name} (the target cannot be loaded there: {str(error)[:80]})")
+                continue
         changed = [
             call
             for call, was, now in zip(calls, plain, grades, strict=True)
@@ -189,13 +194,15 @@ def surroundings(bench: AuditBench) -> Suspicions:
             yield Suspicion(kind, setting.name, said, script, call, len(changed), len(calls))
 
 
-def _order_of(bench: AuditBench, before: Sequence[Call], call: Call) -> Iterator[Suspicion]:
+def _order_of(bench: AuditBench, histories: Sequence[Sequence[Call]], call: Call) -> Iterator[Suspicion]:
+    """Suspect that one of several histories changes the grade of a call, and shrink it."""
     alone = _last(bench, [], call)
 
     def changes(fewer: list[Call]) -> bool:
         return _last(bench, fewer, call).verdict != alone.verdict
 
-    if not changes(list(before)):
+    before = next((history for history in histories if changes(list(history))), None)
+    if before is None:
         return
     needed = shrunk(before, changes, most=_MOST_TRIALS)
     said = f"{shown(call.answer)} where the gold is {shown(call.gold)}: another grade after {len(needed)} other grades"

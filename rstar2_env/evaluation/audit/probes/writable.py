@@ -19,7 +19,7 @@ from pathlib import Path
 from rstar2_env.evaluation.audit import scripts
 from rstar2_env.evaluation.audit.bench import PLAIN_SURROUNDING, AuditBench
 from rstar2_env.evaluation.audit.probes.stability import sample
-from rstar2_env.evaluation.audit.process import Call
+from rstar2_env.evaluation.audit.process import Call, Grade, TargetError
 from rstar2_env.evaluation.audit.suspicion import Suspicion, Suspicions, shown
 
 _CANARY = "canary"
@@ -89,27 +89,28 @@ def executed(bench: AuditBench) -> Suspicions:
     golds = _golds(bench)
     if not golds or not bench.enough_time("code in answers"):
         return
-    found = 0
-    for number, payload in enumerate(_PAYLOADS):
-        folder = f"code {number}"
-        with bench.process(folder) as process:
-            for question, gold in golds:
-                for form in dict.fromkeys(("{}", bench.form.answer)):
-                    call = Call(bench.form.gold.format(gold), form.format(payload), question)
-                    process.grade([call])
-                    if (bench.folder / folder / _CANARY).exists() and not found:
-                        found += 1
-                        said = f"the answer {shown(call.answer)} runs as code and makes a file"
-                        script = scripts.executed(bench.target.setup, call, _CANARY)
-                        yield Suspicion("writable", "an answer runs as code", said, script, call)
-        if found:
+    folder, calls = bench.folder / "code", dict[str, Call]()
+    for question, gold in golds:
+        for form in dict.fromkeys(("{}", bench.form.answer)):
+            for payload in _PAYLOADS:
+                name = f"{_CANARY}{len(calls)}"
+                answer = form.format(payload.replace(_CANARY, name))
+                calls[name] = Call(bench.form.gold.format(gold), answer, question)
+    with bench.process("code") as process:
+        process.grade(calls.values())
+    for name, call in calls.items():
+        if (folder / name).exists():
+            said = f"the answer {shown(call.answer)} runs as code and makes a file"
+            yield Suspicion(
+                "writable", "an answer runs as code", said, scripts.executed(bench.target.setup, call, name), call
+            )
             return
 
 
 def read_places(bench: AuditBench) -> Suspicions:
     """Trace what the target reads; write it, and suspect each file or variable that changes a verdict."""
     calls = sample(bench)[:_MOST_CALLS]
-    if not bench.enough_time("files and variables"):
+    if bench.unsteady or not bench.enough_time("files and variables"):
         return
     with bench.process("traced", trace=True) as process:
         plain = [bench.paid(grade) for grade in process.grade(calls)]
@@ -133,17 +134,22 @@ def _variables(bench: AuditBench, calls: Sequence[Call], plain: Sequence[bool], 
     suspected: set[str] = set()
     for value in values:
         left = [name for name in names if name not in suspected]
-        if not left or _changed_by(bench, calls, plain, dict.fromkeys(left, value)) is None:
-            continue
+        try:
+            if not left or _changed_by(bench, calls, plain, dict.fromkeys(left, value)) is None:
+                continue
+        except TargetError:
+            pass  # one of the variables does not take the value; the others are tried alone
         for name in left:
-            call = _changed_by(bench, calls, plain, {name: value})
+            try:
+                call = _changed_by(bench, calls, plain, {name: value})
+            except TargetError:
+                continue
             if call is not None:
                 suspected.add(name)
-                said = (
-                    f"{shown(call.answer)} where the gold is {shown(call.gold)}: another verdict with {name}={value!r}"
-                )
+                where = f"{shown(call.answer)} where the gold is {shown(call.gold)}"
                 settings = [("plain", {name: None}, (), "", False), (f"{name}={value}", {name: value}, (), "", False)]
                 script = scripts.in_settings(bench.target.setup, call, settings)
+                said = f"{where}: another verdict with {name}={value!r}"
                 yield Suspicion("portability", f"the variable {name}", said, script, call, 1, len(calls))
 
 
@@ -160,10 +166,16 @@ def _files(bench: AuditBench, calls: Sequence[Call], plain: Sequence[bool], path
         left = [path for path in paths if path not in suspected]
         if not left or not bench.enough_time("files that the target reads"):
             return
-        if _changed_with(bench, calls, plain, left, content) is None:
-            continue
+        try:
+            if _changed_with(bench, calls, plain, left, content) is None:
+                continue
+        except TargetError:
+            pass
         for path in left:
-            call = _changed_with(bench, calls, plain, [path], content)
+            try:
+                call = _changed_with(bench, calls, plain, [path], content)
+            except TargetError:
+                continue
             if call is not None:
                 suspected.add(path)
                 said = (
@@ -215,11 +227,10 @@ def _contents(bench: AuditBench, calls: Sequence[Call]) -> Iterator[str]:
     yield from keys
 
 
-def _changed(bench: AuditBench, calls: Sequence[Call], plain: Sequence[bool], grades: Sequence[object]) -> Call | None:
+def _changed(bench: AuditBench, calls: Sequence[Call], plain: Sequence[bool], grades: Sequence[Grade]) -> Call | None:
     """Return the first call that is paid now and was not, or that was paid and is refused now without an exception."""
     for call, was, grade in zip(calls, plain, grades, strict=True):
-        now = bench.paid(grade)  # type: ignore[arg-type]  # grades of the process
-        if now != was and not getattr(grade, "error", ""):
+        if bench.paid(grade) != was and not grade.error:
             return call
     return None
 

@@ -7,8 +7,11 @@ these environments; an answer is the text of one turn, and an episode that conti
 
 from __future__ import annotations
 
+from ast import literal_eval
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.parts import read_part
@@ -75,6 +78,31 @@ env = OpenEnvEnv(url={name!r})
 
 def gold_of(info):
     return str(next((info[name] for name in ("answer", "gold", "solution", "target") if name in info), ""))
+"""
+_OPENENV_CLASS = """
+import inspect
+import typing
+
+from openenv.core.env_server.types import Action
+
+env = _target()
+_taken = typing.get_type_hints(type(env).step).get("action")
+_known = [one for one in vars(sys.modules[type(env).__module__]).values() if inspect.isclass(one)]
+_actions = [one for one in [_taken, *_known] if inspect.isclass(one) and issubclass(one, Action) and one is not Action]
+_fields = {name: one for name, one in _actions[0].model_fields.items() if name != "metadata"}
+_texts = [name for name, one in _fields.items() if one.annotation is str]
+field = ([name for name in _texts if _fields[name].is_required()] or _texts)[0]
+
+
+def grade(gold, answer, question=""):
+    env.reset(seed=int(question))
+    return env.step(_actions[0](**{field: answer})).reward
+
+
+def problems():
+    return [[str(seed), ""] for seed in range(PROBLEMS)]
+
+
 """
 _NEMO_GYM = """
 import json
@@ -153,19 +181,27 @@ def grade(gold, answer, question=""):
 def reasoning_gym_target(name: str) -> Target:
     """Return a generator of reasoning-gym as a target, with options as parts have them."""
     part = read_part(name, "generator of reasoning-gym")
-    setup = _REASONING_GYM.format(name=part.name, options=dict(part.options), count=PROBLEMS)
+    setup = _REASONING_GYM.format(name=part.name, options=_values(part.options), count=PROBLEMS)
     return _own(name, "a generator of reasoning-gym", setup, "reasoning-gym")
 
 
 def verifiers_target(name: str) -> Target:
     """Return a taskset of verifiers as a target."""
     part = read_part(name, "taskset of verifiers")
-    make = _VERIFIERS.format(name=part.name, options={"taskset": dict(part.options)}, count=PROBLEMS)
+    make = _VERIFIERS.format(name=part.name, options={"taskset": _values(part.options)}, count=PROBLEMS)
     return _own(name, "a taskset of verifiers", _PLAYED.format(make=make.strip(), count=PROBLEMS), "verifiers")
 
 
 def openenv_target(name: str) -> Target:
-    """Return a server of OpenEnv as a target, by its address."""
+    """Return an environment of OpenEnv as a target: ``module:Class`` or ``FILE.py:Class``, or the address of a server.
+
+    A class is played in the process of the audit, so that the files that it reads are seen; its action must have a
+    field of type ``str``, which receives the answer.
+    """
+    code = None if name.startswith(("http://", "https://")) else user_code_name(name)
+    if code is not None and code.name:
+        setup = f"PROBLEMS = {PROBLEMS}\n{import_lines(code)}{_OPENENV_CLASS.rstrip()}\n"
+        return _own(name, "an environment of OpenEnv", setup, "openenv")
     setup = _PLAYED.format(make=_OPENENV.format(name=name).strip(), count=PROBLEMS)
     return _own(name, "a server of OpenEnv", setup, "openenv")
 
@@ -205,6 +241,17 @@ def inspect_target(name: str) -> Target:
             f"inspect:{name}: expected inspect:module:scorer, as in inspect:inspect_ai.scorer:match."
         )
     return Target(name, "a scorer of Inspect", import_lines(code) + _INSPECT, versions=_version("inspect-ai"))
+
+
+def _values(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with the values that their texts write, where they are Python literals."""
+    found = {}
+    for name, value in options.items():
+        try:
+            found[name] = literal_eval(value) if isinstance(value, str) else value
+        except (ValueError, SyntaxError):
+            found[name] = value
+    return found
 
 
 def _own(name: str, kind: str, setup: str, package: str) -> Target:
