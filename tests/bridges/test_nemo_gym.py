@@ -28,7 +28,7 @@ from waiting import wait_for
 from rstar2_env.adapters.nemo_gym import NemoGymEnv, make_app, response, rows
 from rstar2_env.core.errors import ConfigurationError, ServiceError
 from rstar2_env.evaluation.audit import audit
-from rstar2_env.evaluation.audit.process import Call, GraderProcess
+from rstar2_env.evaluation.audit.process import AuditCall, GraderProcess
 from rstar2_env.evaluation.audit.targets.resolve import resolve_target
 from rstar2_env.testing import check_text_env
 
@@ -271,5 +271,5 @@ def test_a_gymnasium_server_is_audited_through_its_steps(ours, tmp_path):
     (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows(SUMS, 3, agent="a"))))
     target = resolve_target(f"nemo-gym:{tmp_path}/rows.jsonl@{ours}")
     with GraderProcess(target.setup, tmp_path / "work", deadline_s=60.0) as process:
-        (grade,) = process.grade([Call("", "<answer>\\boxed{nothing}</answer>", "0")])
+        (grade,) = process.grade([AuditCall("", "<answer>\\boxed{nothing}</answer>", "0")])
     assert grade.score == 0.0

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 
 from rstar2_env.evaluation.audit.golds import CLASSES, differ, golds_of, wrong_answers
-from rstar2_env.evaluation.audit.process import Call, Grade, GraderProcess
+from rstar2_env.evaluation.audit.process import AuditCall, AuditGrade, GraderProcess
 from rstar2_env.evaluation.audit.targets.target import Target
 
 PLAIN_SURROUNDING: Mapping[str, str | None] = {"PYTHONHASHSEED": "0"}
@@ -49,9 +49,9 @@ class AnswerForm:
     gold: str = "{}"
     answer: str = "{}"
 
-    def call(self, gold: str, answer: str, question: str = "") -> Call:
+    def call(self, gold: str, answer: str, question: str = "") -> AuditCall:
         """Return the call that grades an answer."""
-        return Call(self.gold.format(gold), self.answer.format(answer), question)
+        return AuditCall(self.gold.format(gold), self.answer.format(answer), question)
 
 
 @dataclass
@@ -84,7 +84,7 @@ class AuditBench:
     golds: dict[str, tuple[str, ...]] = field(default_factory=dict)
     texts: list[str] = field(default_factory=list)
     unfinished: list[str] = field(default_factory=list)
-    known: dict[Call, Grade] = field(default_factory=dict)
+    known: dict[AuditCall, AuditGrade] = field(default_factory=dict)
     fresh: int = 0
     unsteady: bool = False
 
@@ -125,23 +125,28 @@ class AuditBench:
             if classes or self._reads(name, golds):
                 self.golds[name] = golds
 
-    def calls(self, pairs: Iterable[tuple[str, str]], question: str = "") -> list[Call]:
+    def calls(self, pairs: Iterable[tuple[str, str]], question: str = "") -> list[AuditCall]:
         """Return the calls of pairs of gold and answer, in the target's form."""
         return [self.form.call(gold, answer, question) for gold, answer in pairs]
 
-    def grade(self, calls: Sequence[Call]) -> list[Grade]:
-        """Grade, each call once."""
+    def grade(self, calls: Sequence[AuditCall]) -> list[AuditGrade]:
+        """Grade calls, each once."""
         new = list(dict.fromkeys(call for call in calls if call not in self.known))
         self.known.update(zip(new, self._grader.grade(new), strict=True))
         return [self.known[call] for call in calls]
 
-    def pays(self, call: Call) -> bool:
+    def pays(self, call: AuditCall) -> bool:
         """Whether the target pays a call."""
         return self.paid(self.grade([call])[0])
 
-    def paid(self, grade: Grade) -> bool:
+    def paid(self, grade: AuditGrade) -> bool:
         """Whether a grade counts as paid."""
         return grade.score is not None and grade.score >= self.paid_at
+
+    def next_folder(self) -> int:
+        """Return the number of a folder that no process has used."""
+        self.fresh += 1
+        return self.fresh
 
     def enough_time(self, probe: str) -> bool:
         """Whether there is time left; without it, the probe is noted as unfinished."""

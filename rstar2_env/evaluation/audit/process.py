@@ -1,7 +1,7 @@
 """The audited code in a process of its own, with a deadline for every grade.
 
     with GraderProcess(setup, folder=scratch) as grader:
-        grades = grader.grade([Call("5", "5"), Call("5", "6")])
+        grades = grader.grade([AuditCall("5", "5"), AuditCall("5", "6")])
 
 A grade that takes longer than the deadline ends the process; the next grade starts another one. Not covered: a limit of
 memory, and isolation: the code has the rights of the user.
@@ -28,7 +28,7 @@ _BATCH = 64
 """Grades of one request; a batch bounds what a pipe holds."""
 
 
-class Call(NamedTuple):
+class AuditCall(NamedTuple):
     """The arguments of one grade."""
 
     gold: str
@@ -37,8 +37,8 @@ class Call(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Grade:
-    """What came of one call.
+class AuditGrade:
+    """The result of one call.
 
     Attributes:
         score: The number; ``None`` if there is none.
@@ -93,13 +93,13 @@ class GraderProcess:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def grade(self, calls: Iterable[Call]) -> list[Grade]:
+    def grade(self, calls: Iterable[AuditCall]) -> list[AuditGrade]:
         """Grade answers in their order.
 
         Raises:
             TargetError: The target cannot be loaded.
         """
-        waiting, grades = list(calls), list[Grade]()
+        waiting, grades = list(calls), list[AuditGrade]()
         while len(grades) < len(waiting):
             self._begin()
             batch = waiting[len(grades) : len(grades) + _BATCH]
@@ -108,14 +108,14 @@ class GraderProcess:
                 try:
                     told = self._reply(self.deadline_s)
                 except TimeoutError:
-                    grades.append(Grade(hung=True, error=f"no grade within {self.deadline_s:g} s"))
+                    grades.append(AuditGrade(hung=True, error=f"no grade within {self.deadline_s:g} s"))
                     self.stop()
                     break
                 except EOFError:
-                    grades.append(Grade(error=f"ProcessEnded: exit code {self._code()}"))
+                    grades.append(AuditGrade(error=f"ProcessEnded: exit code {self._code()}"))
                     self.stop()
                     break
-                grades.append(Grade(told["score"], told["error"], told["seconds"]))
+                grades.append(AuditGrade(told["score"], told["error"], told["seconds"]))
         return grades
 
     def ask(self, expression: str) -> Any:

@@ -23,7 +23,7 @@ class AuditFinding:
         found: Number of calls that showed it.
         tried: Number of calls that could have shown it.
         script: The program that shows it; it ends with exit code 0.
-        output: What the program printed.
+        output: Output of the program.
     """
 
     kind: str
@@ -58,11 +58,11 @@ class CauseRow:
 
 @dataclass(frozen=True)
 class AuditReport:
-    """What an audit found.
+    """The findings of an audit.
 
     Attributes:
         target: The target, as the user wrote it.
-        kind: What it is.
+        kind: Kind of target ("a TRL reward function").
         versions: Versions of the packages that it comes from, and of Python.
         form: The form in which it takes golds and answers.
         paid_at: Least score that counted as paid.

@@ -17,18 +17,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from rstar2_env.evaluation.audit.process import Call, environment
+from rstar2_env.evaluation.audit.process import AuditCall, environment
 
 _REPEATED = re.compile(r"(.{1,8}?)\1{40,}", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """What a reproduction did in a fresh process.
+    """The result of a reproduction in a fresh process.
 
     Attributes:
         shown: Whether it showed the finding.
-        output: What it printed, cut.
+        output: Its output, cut.
     """
 
     shown: bool
@@ -78,14 +78,14 @@ def literal(text: str) -> str:
     return " + ".join([*parts, *([repr(text[at:])] if at < len(text) or not parts else [])])
 
 
-def call_of(call: Call) -> str:
+def call_of(call: AuditCall) -> str:
     """Return the expression that grades a call."""
     arguments = [literal(call.gold), literal(call.answer), *([literal(call.question)] if call.question else [])]
     return f"grade({', '.join(arguments)})"
 
 
-def scored(setup: str, calls: Sequence[Call], condition: str) -> str:
-    """Return a program that grades calls, each of whose scores meets a condition.
+def scored(setup: str, calls: Sequence[AuditCall], condition: str) -> str:
+    """Return a program that grades calls and checks a condition on each score.
 
     Args:
         setup: Setup of the target.
@@ -98,7 +98,7 @@ def scored(setup: str, calls: Sequence[Call], condition: str) -> str:
     return "\n".join([*lines, ""])
 
 
-def failing(setup: str, call: Call, error: str) -> str:
+def failing(setup: str, call: AuditCall, error: str) -> str:
     """Return a program that grades a call, which raises an exception of this name or ends the process."""
     if error == "ProcessEnded":
         return (
@@ -114,7 +114,7 @@ def failing(setup: str, call: Call, error: str) -> str:
     )
 
 
-def varying(setup: str, call: Call, rounds: int) -> str:
+def varying(setup: str, call: AuditCall, rounds: int) -> str:
     """Return a program that repeats a call until two scores differ."""
     return (
         f"{setup}\n{ATTEMPT}\nseen = set()\nfor _ in range({rounds}):\n    seen.add(attempt(lambda: {call_of(call)}))\n"
@@ -122,7 +122,7 @@ def varying(setup: str, call: Call, rounds: int) -> str:
     )
 
 
-def in_order(setup: str, before: Sequence[Call], call: Call) -> str:
+def in_order(setup: str, before: Sequence[AuditCall], call: AuditCall) -> str:
     """Return a program that grades a call in a fresh process, and in another one after other calls."""
     alone = _indented(setup, f"{ATTEMPT}\nprint(attempt(lambda: {call_of(call)}))")
     first = "\n".join(f"attempt(lambda: {call_of(one)})" for one in before)
@@ -131,7 +131,7 @@ def in_order(setup: str, before: Sequence[Call], call: Call) -> str:
 
 
 def in_settings(
-    setup: str, call: Call, settings: Sequence[tuple[str, Mapping[str, str | None], Sequence[str], str, bool]]
+    setup: str, call: AuditCall, settings: Sequence[tuple[str, Mapping[str, str | None], Sequence[str], str, bool]]
 ) -> str:
     """Return a program that grades a call in several settings, whose scores differ.
 
@@ -156,7 +156,7 @@ def in_settings(
     return _compared(runs)
 
 
-def endless(setup: str, call: Call, deadline_s: float) -> str:
+def endless(setup: str, call: AuditCall, deadline_s: float) -> str:
     """Return a program that shows that a call does not end within a deadline."""
     return (
         f"import subprocess, sys\n\nCODE = {_indented(setup, call_of(call))}\ntry:\n"
@@ -187,7 +187,7 @@ def growing(setup: str, gold: str, answer: str, size: int, *, factor: float, lea
     )
 
 
-def planted(setup: str, call: Call, files: Mapping[str, str]) -> str:
+def planted(setup: str, call: AuditCall, files: Mapping[str, str]) -> str:
     """Return a program that grades a call without and with files that anybody could write, and compares."""
     code = _indented(setup, f"{ATTEMPT}\nprint(attempt(lambda: {call_of(call)}))")
     lines = [f"import pathlib, subprocess, sys\n\nCODE = {code}", f"FILES = {dict(files)!r}\n", _GRADED]
@@ -199,7 +199,7 @@ def planted(setup: str, call: Call, files: Mapping[str, str]) -> str:
     return "\n".join([*lines, "print('without:', before, 'with:', after)", _unless("before != after"), ""])
 
 
-def in_used_folder(setup: str, calls: Sequence[Call], call: Call) -> str:
+def in_used_folder(setup: str, calls: Sequence[AuditCall], call: AuditCall) -> str:
     """Return a program that grades a call, then again in the same folder after other calls."""
     graded = "\n".join(f"attempt(lambda: {call_of(one)})" for one in calls)
     then = _indented(setup, f"{ATTEMPT}\nprint(attempt(lambda: {call_of(call)}))")
@@ -208,7 +208,7 @@ def in_used_folder(setup: str, calls: Sequence[Call], call: Call) -> str:
     return "\n".join([*lines, _unless("before != after"), ""])
 
 
-def executed(setup: str, call: Call, canary: str) -> str:
+def executed(setup: str, call: AuditCall, canary: str) -> str:
     """Return a program that shows that grading an answer runs code in it, which makes a file."""
     return (
         f"{setup}\nimport os\n\ntry:\n    print('score:', {call_of(call)})\nexcept BaseException as error:\n"

@@ -1,4 +1,4 @@
-"""What a probe hands to the audit: a suspicion, with the program that must show it in a fresh process."""
+"""Suspicions: findings of a probe, with the program that must show each in a fresh process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias
 
-from rstar2_env.evaluation.audit.process import Call
+from rstar2_env.evaluation.audit.process import AuditCall
 
 KINDS: Mapping[str, str] = MappingProxyType(
     {
@@ -43,7 +43,7 @@ class Suspicion:
     cause: str
     said: str
     script: str
-    call: Call
+    call: AuditCall
     found: int = 1
     tried: int = 1
     timeout_s: float = 120.0

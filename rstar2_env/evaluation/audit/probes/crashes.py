@@ -10,7 +10,7 @@ from functools import partial
 
 from rstar2_env.evaluation.audit import scripts
 from rstar2_env.evaluation.audit.bench import AuditBench
-from rstar2_env.evaluation.audit.process import Call
+from rstar2_env.evaluation.audit.process import AuditCall
 from rstar2_env.evaluation.audit.shrink import shrunk_text
 from rstar2_env.evaluation.audit.suspicion import Suspicion, Suspicions, shown
 
@@ -165,10 +165,10 @@ def crashes(bench: AuditBench) -> Suspicions:
         forms = dict.fromkeys(("{}", bench.form.answer))
         for question, gold in golds:
             written = bench.form.gold.format(gold)
-            bench.grade([Call(written, form.format(text), question) for text in ODD for form in forms])
+            bench.grade([AuditCall(written, form.format(text), question) for text in ODD for form in forms])
     readable = {bench.form.gold.format(gold) for each in bench.golds.values() for gold in each}
     readable = {gold for gold in readable if not _unreadable(bench, gold)}
-    found: dict[str, list[Call]] = defaultdict(list)
+    found: dict[str, list[AuditCall]] = defaultdict(list)
     tried = 0
     for call, grade in bench.known.items():
         if call.gold in readable or bench.target.own_problems:
@@ -190,5 +190,5 @@ def _unreadable(bench: AuditBench, gold: str) -> bool:
     return sum(bool(grade.error) for grade in grades) > len(grades) / 2
 
 
-def _raises(bench: AuditBench, call: Call, error: str, text: str) -> bool:
+def _raises(bench: AuditBench, call: AuditCall, error: str, text: str) -> bool:
     return bench.grade([call._replace(answer=text)])[0].error.partition(":")[0] == error

@@ -15,7 +15,7 @@ from itertools import pairwise
 from rstar2_env.evaluation.audit import scripts
 from rstar2_env.evaluation.audit.bench import AuditBench
 from rstar2_env.evaluation.audit.golds import differ, hedges, respelled, wrong_answers
-from rstar2_env.evaluation.audit.process import Call
+from rstar2_env.evaluation.audit.process import AuditCall
 from rstar2_env.evaluation.audit.suspicion import Suspicion, Suspicions, shown
 from rstar2_env.evaluation.audit.wrongs import WRONG, number_of
 
@@ -48,9 +48,9 @@ class PairTally:
     """Counts of pairs by cause, and those that were graded wrongly."""
 
     causes: dict[tuple[bool, str], CauseCount] = field(default_factory=dict)
-    examples: dict[tuple[bool, str], list[tuple[Call, ...]]] = field(default_factory=lambda: defaultdict(list))
+    examples: dict[tuple[bool, str], list[tuple[AuditCall, ...]]] = field(default_factory=lambda: defaultdict(list))
 
-    def add(self, cause: str, calls: Sequence[tuple[Call, ...]], wrong: Sequence[bool], *, right: bool) -> None:
+    def add(self, cause: str, calls: Sequence[tuple[AuditCall, ...]], wrong: Sequence[bool], *, right: bool) -> None:
         """Count pairs of one cause; the calls of one entry show together that it is graded wrongly."""
         count = self.causes.setdefault((right, cause), CauseCount(cause, right))
         count.tried += len(calls)
@@ -83,7 +83,7 @@ def own_pairs(bench: AuditBench, tally: PairTally) -> Suspicions:
     refused = [not bench.paid(grade) for grade in bench.grade(own)]
     if sum(refused) <= _READ * len(own):
         tally.add("the gold itself", [(call,) for call in own], refused, right=True)
-    by_cause: dict[str, list[tuple[Call, ...]]] = defaultdict(list)
+    by_cause: dict[str, list[tuple[AuditCall, ...]]] = defaultdict(list)
     for (question, gold), (next_question, other) in pairwise(known):
         if not differ(gold, other):
             continue
@@ -116,7 +116,7 @@ def _right(bench: AuditBench, tally: PairTally, name: str, golds: Sequence[str])
     refused = [grade.score is not None and not bench.paid(grade) for grade in bench.grade(own)]
     if sum(refused) <= _READ * len(own):
         tally.add("the gold itself", [(call,) for call in own], refused, right=True)
-    by_cause: dict[str, list[Call]] = defaultdict(list)
+    by_cause: dict[str, list[AuditCall]] = defaultdict(list)
     for gold in golds:
         for cause, answer in respelled(name, gold):
             if answer != gold:
@@ -129,7 +129,7 @@ def _right(bench: AuditBench, tally: PairTally, name: str, golds: Sequence[str])
 
 
 def _wrong(bench: AuditBench, tally: PairTally, found: Iterable[tuple[str, str, str]]) -> None:
-    by_cause: dict[str, list[Call]] = defaultdict(list)
+    by_cause: dict[str, list[AuditCall]] = defaultdict(list)
     for cause, gold, answer in found:
         by_cause[cause].append(bench.form.call(gold, answer))
     for cause, calls in by_cause.items():
@@ -139,13 +139,13 @@ def _wrong(bench: AuditBench, tally: PairTally, found: Iterable[tuple[str, str, 
 
 def _hedged(bench: AuditBench, tally: PairTally, golds: Sequence[str]) -> None:
     partners = [(one, other) for one, other in pairwise(golds) if differ(one, other)]
-    both: dict[str, list[tuple[Call, Call]]] = defaultdict(list)
+    both: dict[str, list[tuple[AuditCall, AuditCall]]] = defaultdict(list)
     for one, other in partners[: 2 * _PARTNERS]:
         for cause, text in hedges(one, other):
             both[cause].append((bench.form.call(one, text), bench.form.call(other, text)))
         if bench.form.answer != "{}":
             marked = "\n".join(map(bench.form.answer.format, (one, other)))
-            call = Call(bench.form.gold.format(one), marked), Call(bench.form.gold.format(other), marked)
+            call = AuditCall(bench.form.gold.format(one), marked), AuditCall(bench.form.gold.format(other), marked)
             both["two marked answers of the target's form"].append(call)
     for cause, calls in both.items():
         paid = [all(bench.paid(grade) for grade in bench.grade(two)) for two in calls]

@@ -14,7 +14,7 @@ from random import Random
 
 from rstar2_env.evaluation.audit import scripts
 from rstar2_env.evaluation.audit.bench import PLAIN_SURROUNDING, AuditBench
-from rstar2_env.evaluation.audit.process import Call, Grade, TargetError
+from rstar2_env.evaluation.audit.process import AuditCall, AuditGrade, TargetError
 from rstar2_env.evaluation.audit.shrink import shrunk
 from rstar2_env.evaluation.audit.suspicion import Suspicion, Suspicions, shown
 
@@ -22,7 +22,7 @@ _CALLS = 80
 _MOST_ROUNDS = 60
 _FEWEST_ROUNDS = 3
 _REPEAT_S = 2.0
-_MOST_TRIALS = 40
+_MOST_TRIALS = 80
 _CLOCK = """
 import datetime
 import time
@@ -57,7 +57,7 @@ class Surrounding:
     """A setting in which the same calls are graded again.
 
     Attributes:
-        name: What differs.
+        name: Its name in the report.
         variables: Environment variables; ``None`` removes one.
         flags: Flags of the interpreter.
         before: Source that runs before the setup.
@@ -95,7 +95,7 @@ _KEPT = (
 )
 
 
-def sample(bench: AuditBench) -> list[Call]:
+def sample(bench: AuditBench) -> list[AuditCall]:
     """Return calls of the audit so far for probes that grade again, paid and not paid in turn."""
     paid = [call for call, grade in bench.known.items() if bench.paid(grade)]
     refused = [call for call, grade in bench.known.items() if not bench.paid(grade) and not grade.hung]
@@ -111,8 +111,8 @@ def repeated(bench: AuditBench) -> Suspicions:
     if not bench.enough_time("repetition"):
         return
     until, rounds = time.monotonic() + _REPEAT_S, 0
-    changed: dict[Call, None] = {}
-    first: list[Grade] | None = None
+    changed: dict[AuditCall, None] = {}
+    first: list[AuditGrade] | None = None
     with bench.process("repeated") as process:
         while rounds < _MOST_ROUNDS and (rounds < _FEWEST_ROUNDS or time.monotonic() < until) and not changed:
             grades = process.grade(call for call in calls for _ in range(2))
@@ -121,12 +121,18 @@ def repeated(bench: AuditBench) -> Suspicions:
             for call, was, one, other in zip(calls, first, grades[::2], grades[1::2], strict=True):
                 if len({was.verdict, one.verdict, other.verdict}) > 1 and not (was.hung or one.hung or other.hung):
                     changed[call] = None
-    if changed:
+    call = min(changed, key=lambda call: len(call.gold) + len(call.answer), default=None)
+    if call is not None and _varies(bench, call):
         bench.unsteady = True
-        call = min(changed, key=lambda call: len(call.gold) + len(call.answer))
         said = f"{shown(call.answer)} where the gold is {shown(call.gold)} gets different grades in one process"
         script = scripts.varying(bench.target.setup, call, 50 * _MOST_ROUNDS)
         yield Suspicion("determinism", "repetition", said, script, call, len(changed), len(calls))
+
+
+def _varies(bench: AuditBench, call: AuditCall) -> bool:
+    """Whether a call gets different grades when nothing else is graded; otherwise earlier calls changed its grade."""
+    with bench.process(f"order {bench.next_folder()}") as process:
+        return len({grade.verdict for grade in process.grade([call] * (10 * _MOST_ROUNDS))}) > 1
 
 
 def ordered(bench: AuditBench) -> Suspicions:
@@ -136,6 +142,13 @@ def ordered(bench: AuditBench) -> Suspicions:
         return
     with bench.process("one by one") as process:
         plain = process.grade(calls)
+    known = list(bench.known)
+    for call, grade in zip(calls, plain, strict=True):
+        if grade.verdict != bench.known[call].verdict and not (grade.hung or bench.known[call].hung):
+            before = known[: known.index(call)]
+            near = [one for one in before if {one.gold, one.answer} & {call.gold, call.answer}]
+            yield from _order_of(bench, (near, before, calls[: calls.index(call)]), call)
+            return
     orders = {"reversed": calls[::-1], "shuffled": Random(bench.seed).sample(calls, len(calls))}
     for name, order in orders.items():
         with bench.process(name) as process:
@@ -148,7 +161,7 @@ def ordered(bench: AuditBench) -> Suspicions:
         again = process.grade(calls[::-1])[::-1]
     for call, was, now in zip(calls, plain, again, strict=True):
         if was.verdict != now.verdict:
-            said = f"{shown(call.answer)} where the gold is {shown(call.gold)}: another grade beside earlier files"
+            said = f"{shown(call.answer)} where the gold is {shown(call.gold)}: another grade after files were left"
             script = scripts.in_used_folder(bench.target.setup, calls, call)
             yield Suspicion("writable", "files of earlier grades", said, script, call, 1, len(calls))
             return
@@ -194,11 +207,11 @@ def surroundings(bench: AuditBench) -> Suspicions:
             yield Suspicion(kind, setting.name, said, script, call, len(changed), len(calls))
 
 
-def _order_of(bench: AuditBench, histories: Sequence[Sequence[Call]], call: Call) -> Iterator[Suspicion]:
+def _order_of(bench: AuditBench, histories: Sequence[Sequence[AuditCall]], call: AuditCall) -> Iterator[Suspicion]:
     """Suspect that one of several histories changes the grade of a call, and shrink it."""
     alone = _last(bench, [], call)
 
-    def changes(fewer: list[Call]) -> bool:
+    def changes(fewer: list[AuditCall]) -> bool:
         return _last(bench, fewer, call).verdict != alone.verdict
 
     before = next((history for history in histories if changes(list(history))), None)
@@ -210,7 +223,6 @@ def _order_of(bench: AuditBench, histories: Sequence[Sequence[Call]], call: Call
     yield Suspicion("writable", "earlier answers", said, script, call)
 
 
-def _last(bench: AuditBench, before: Sequence[Call], call: Call) -> Grade:
-    bench.fresh += 1
-    with bench.process(f"order {bench.fresh}") as process:
+def _last(bench: AuditBench, before: Sequence[AuditCall], call: AuditCall) -> AuditGrade:
+    with bench.process(f"order {bench.next_folder()}") as process:
         return process.grade([*before, call])[-1]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from rstar2_env.evaluation.audit import scripts
 from rstar2_env.evaluation.audit.bench import AuditBench
-from rstar2_env.evaluation.audit.process import Call, Grade
+from rstar2_env.evaluation.audit.process import AuditCall, AuditGrade
 from rstar2_env.evaluation.audit.suspicion import Suspicion, Suspicions, shown
 
 _SIZES = tuple(24 * 2**power for power in range(13))
@@ -96,9 +96,9 @@ def times(bench: AuditBench) -> Suspicions:
                 return
 
 
-def _golds(bench: AuditBench) -> list[Call]:
+def _golds(bench: AuditBench) -> list[AuditCall]:
     if bench.target.own_problems:
-        return [Call(gold, "", question) for question, gold in bench.target.problems[:1]]
+        return [AuditCall(gold, "", question) for question, gold in bench.target.problems[:1]]
     return [bench.form.call(golds[0], "") for golds in list(bench.golds.values())[:2]]
 
 
@@ -108,9 +108,9 @@ def _patterns(bench: AuditBench) -> Iterator[str]:
         yield f"{text!r} * n"
 
 
-def _growth(bench: AuditBench, gold: Call, pattern: str) -> Suspicion | None:
+def _growth(bench: AuditBench, gold: AuditCall, pattern: str) -> Suspicion | None:
     """Grade a pattern at growing sizes; suspect it if the time grows too fast where it can be measured."""
-    seen: list[tuple[int, Grade]] = []
+    seen: list[tuple[int, AuditGrade]] = []
     for size in _SIZES:
         call = gold._replace(answer=bench.form.answer.format(eval(pattern, {"n": size})))
         grade = bench.grade([call])[0]
@@ -137,7 +137,7 @@ def _growth(bench: AuditBench, gold: Call, pattern: str) -> Suspicion | None:
     return Suspicion("time", "the time grows faster than the answer", said, script, call)
 
 
-def _endless(bench: AuditBench, call: Call, found: int) -> Suspicion:
+def _endless(bench: AuditBench, call: AuditCall, found: int) -> Suspicion:
     said = f"{shown(call.answer)} where the gold is {shown(call.gold)}: no grade within {bench.deadline_s:g} s"
     script = scripts.endless(bench.target.setup, call, bench.deadline_s)
     return Suspicion(

@@ -1,4 +1,4 @@
-"""What an agent writes and the grader reads: code in an answer, files, environment variables.
+"""Places that an agent can write and the grader reads: code in an answer, files, environment variables.
 
 An answer must not run as code: answers try to make a file (a canary), in the languages that graders evaluate. Files and
 variables that the target reads are recorded in a traced process; then each file that does not exist, or that lies in
@@ -19,7 +19,7 @@ from pathlib import Path
 from rstar2_env.evaluation.audit import scripts
 from rstar2_env.evaluation.audit.bench import PLAIN_SURROUNDING, AuditBench
 from rstar2_env.evaluation.audit.probes.stability import sample
-from rstar2_env.evaluation.audit.process import Call, Grade, TargetError
+from rstar2_env.evaluation.audit.process import AuditCall, AuditGrade, TargetError
 from rstar2_env.evaluation.audit.suspicion import Suspicion, Suspicions, shown
 
 _CANARY = "canary"
@@ -89,13 +89,13 @@ def executed(bench: AuditBench) -> Suspicions:
     golds = _golds(bench)
     if not golds or not bench.enough_time("code in answers"):
         return
-    folder, calls = bench.folder / "code", dict[str, Call]()
+    folder, calls = bench.folder / "code", dict[str, AuditCall]()
     for question, gold in golds:
         for form in dict.fromkeys(("{}", bench.form.answer)):
             for payload in _PAYLOADS:
                 name = f"{_CANARY}{len(calls)}"
                 answer = form.format(payload.replace(_CANARY, name))
-                calls[name] = Call(bench.form.gold.format(gold), answer, question)
+                calls[name] = AuditCall(bench.form.gold.format(gold), answer, question)
     with bench.process("code") as process:
         process.grade(calls.values())
     for name, call in calls.items():
@@ -129,7 +129,9 @@ def _golds(bench: AuditBench) -> list[tuple[str, str]]:
     return [("", golds[0]) for golds in list(bench.golds.values())[:2]]
 
 
-def _variables(bench: AuditBench, calls: Sequence[Call], plain: Sequence[bool], names: Sequence[str]) -> Suspicions:
+def _variables(
+    bench: AuditBench, calls: Sequence[AuditCall], plain: Sequence[bool], names: Sequence[str]
+) -> Suspicions:
     values = (*_VALUES, *bench.texts[:_MOST_KEYS]) if names else ()
     suspected: set[str] = set()
     for value in values:
@@ -154,13 +156,13 @@ def _variables(bench: AuditBench, calls: Sequence[Call], plain: Sequence[bool], 
 
 
 def _changed_by(
-    bench: AuditBench, calls: Sequence[Call], plain: Sequence[bool], variables: Mapping[str, str]
-) -> Call | None:
-    with bench.process(f"variables {_next(bench)}", variables={**PLAIN_SURROUNDING, **variables}) as process:
+    bench: AuditBench, calls: Sequence[AuditCall], plain: Sequence[bool], variables: Mapping[str, str]
+) -> AuditCall | None:
+    with bench.process(f"variables {bench.next_folder()}", variables={**PLAIN_SURROUNDING, **variables}) as process:
         return _changed(bench, calls, plain, process.grade(calls))
 
 
-def _files(bench: AuditBench, calls: Sequence[Call], plain: Sequence[bool], paths: Sequence[str]) -> Suspicions:
+def _files(bench: AuditBench, calls: Sequence[AuditCall], plain: Sequence[bool], paths: Sequence[str]) -> Suspicions:
     suspected: set[str] = set()
     for content in _contents(bench, calls) if paths else ():
         left = [path for path in paths if path not in suspected]
@@ -186,9 +188,9 @@ def _files(bench: AuditBench, calls: Sequence[Call], plain: Sequence[bool], path
 
 
 def _changed_with(
-    bench: AuditBench, calls: Sequence[Call], plain: Sequence[bool], paths: Sequence[str], content: str
-) -> Call | None:
-    name = f"files {_next(bench)}"
+    bench: AuditBench, calls: Sequence[AuditCall], plain: Sequence[bool], paths: Sequence[str], content: str
+) -> AuditCall | None:
+    name = f"files {bench.next_folder()}"
     folder, made = bench.folder / name, list[Path]()
     try:
         for path in paths:
@@ -214,7 +216,7 @@ def _make_parents(folder: Path) -> Iterator[Path]:
         yield one
 
 
-def _contents(bench: AuditBench, calls: Sequence[Call]) -> Iterator[str]:
+def _contents(bench: AuditBench, calls: Sequence[AuditCall]) -> Iterator[str]:
     yield from _CONTENTS
     answers = {call.answer for call, grade in bench.known.items() if call in calls and not bench.paid(grade)}
     yield from sorted(answers, key=len)[:3]
@@ -227,17 +229,14 @@ def _contents(bench: AuditBench, calls: Sequence[Call]) -> Iterator[str]:
     yield from keys
 
 
-def _changed(bench: AuditBench, calls: Sequence[Call], plain: Sequence[bool], grades: Sequence[Grade]) -> Call | None:
+def _changed(
+    bench: AuditBench, calls: Sequence[AuditCall], plain: Sequence[bool], grades: Sequence[AuditGrade]
+) -> AuditCall | None:
     """Return the first call that is paid now and was not, or that was paid and is refused now without an exception."""
     for call, was, grade in zip(calls, plain, grades, strict=True):
         if bench.paid(grade) != was and not grade.error:
             return call
     return None
-
-
-def _next(bench: AuditBench) -> int:
-    bench.fresh += 1
-    return bench.fresh
 
 
 def _can_make(path: str) -> bool:

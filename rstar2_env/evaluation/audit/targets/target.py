@@ -1,4 +1,4 @@
-"""What an audit knows of its target: source that defines ``grade``, and the target's own problems if it has any."""
+"""The target of an audit: source that defines ``grade``, and the target's own problems if it has any."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Target:
 
     Attributes:
         name: As the user wrote it.
-        kind: What it is, for the report ("a TRL reward function").
+        kind: Its kind, for the report ("a TRL reward function").
         setup: The source.
         problems: Question and gold of the target's own problems; a gold may be "" if the target does not tell it.
         own_problems: Whether only the target's own problems can be graded.

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from rstar2_env.evaluation.audit.process import Call, GraderProcess, TargetError
+from rstar2_env.evaluation.audit.process import AuditCall, GraderProcess, TargetError
 
 
 @pytest.fixture
@@ -24,39 +24,39 @@ def started(tmp_path):
 
 def test_a_grade_that_takes_too_long_ends_and_the_next_one_is_graded(started):
     process = started("import time; time.sleep(600 if answer == 'long' else 0); return 1", deadline_s=1.0)
-    first, second, third = process.grade([Call("5", "5"), Call("5", "long"), Call("5", "6")])
+    first, second, third = process.grade([AuditCall("5", "5"), AuditCall("5", "long"), AuditCall("5", "6")])
     assert (first.score, second.hung, third.score) == (1.0, True, 1.0)
 
 
 def test_a_target_that_ends_its_process_is_a_failed_grade(started):
     ended, other = started("import os; answer == 'end' and os._exit(3); return 1").grade(
-        [Call("5", "end"), Call("5", "6")]
+        [AuditCall("5", "end"), AuditCall("5", "6")]
     )
     assert ended.error == "ProcessEnded: exit code 3"
     assert other.score == 1.0
 
 
 def test_an_exception_is_a_grade_with_its_name(started):
-    (grade,) = started("return float(answer)").grade([Call("5", "five")])
+    (grade,) = started("return float(answer)").grade([AuditCall("5", "five")])
     assert grade.score is None
     assert grade.error.startswith("ValueError: could not convert")
 
 
 @pytest.mark.parametrize(("body", "error"), [("return float('nan')", "ValueError"), ("return 'yes'", "TypeError")])
 def test_a_grade_that_is_not_a_finite_number_is_an_error(started, body, error):
-    (grade,) = started(body).grade([Call("5", "5")])
+    (grade,) = started(body).grade([AuditCall("5", "5")])
     assert grade.verdict == (None, error, False)
 
 
 def test_what_the_target_prints_and_reads_does_not_reach_the_audit(started):
     process = started("import sys; print('{\"score\": 1}', flush=True); return float(sys.stdin.read() != '')")
-    assert [grade.score for grade in process.grade([Call("5", "5"), Call("5", "6")])] == [0.0, 0.0]
+    assert [grade.score for grade in process.grade([AuditCall("5", "5"), AuditCall("5", "6")])] == [0.0, 0.0]
 
 
 def test_the_files_and_variables_that_the_target_reads_are_reported(started, tmp_path):
     body = "import os; os.path.exists('flag'); os.environ.get('MODE'); open('log', 'w').close(); return 0"
     process = started(body, trace=True)
-    process.grade([Call("5", "5")])
+    process.grade([AuditCall("5", "5")])
     files, variables = process.traced()
     assert files == {str(tmp_path / "work" / "flag"): False, str(tmp_path / "work" / "log"): True}
     assert "MODE" in variables
@@ -66,7 +66,7 @@ def test_variables_are_set_and_removed(started):
     os.environ["AUDIT_TEST_GONE"] = "1"
     try:
         body = "import os; return float(os.environ.get('NEW') == '7' and 'AUDIT_TEST_GONE' not in os.environ)"
-        (grade,) = started(body, variables={"NEW": "7", "AUDIT_TEST_GONE": None}).grade([Call("5", "5")])
+        (grade,) = started(body, variables={"NEW": "7", "AUDIT_TEST_GONE": None}).grade([AuditCall("5", "5")])
     finally:
         del os.environ["AUDIT_TEST_GONE"]
     assert grade.score == 1.0
@@ -77,4 +77,4 @@ def test_a_setup_that_fails_says_why(tmp_path):
         GraderProcess("import no_such_module", tmp_path) as process,
         pytest.raises(TargetError, match="no_such_module"),
     ):
-        process.grade([Call("5", "5")])
+        process.grade([AuditCall("5", "5")])

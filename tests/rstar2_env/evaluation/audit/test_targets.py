@@ -8,7 +8,7 @@ import pytest
 
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError, Rstar2Error
 from rstar2_env.evaluation.audit import audit
-from rstar2_env.evaluation.audit.process import Call, GraderProcess
+from rstar2_env.evaluation.audit.process import AuditCall, GraderProcess
 from rstar2_env.evaluation.audit.targets.resolve import KINDS, resolve_target
 
 
@@ -20,7 +20,7 @@ def grades(tmp_path):
         (tmp_path / "grader.py").write_text(source)
         target = resolve_target(f"{tmp_path}/grader.py:{name}")
         with GraderProcess(target.setup, tmp_path / "work") as process:
-            return target, [one.score for one in process.grade(Call(*pair) for pair in pairs)]
+            return target, [one.score for one in process.grade(AuditCall(*pair) for pair in pairs)]
 
     return grade
 
@@ -116,7 +116,7 @@ def test_an_unknown_class_of_golds_is_refused():
 def test_parts_of_this_package_grade_through_their_own_code(written, right, wrong, tmp_path):
     target = resolve_target(written)
     with GraderProcess(target.setup, tmp_path, deadline_s=120.0) as process:
-        assert [grade.score for grade in process.grade([Call(*right), Call(*wrong)])] == [1.0, 0.0]
+        assert [grade.score for grade in process.grade([AuditCall(*right), AuditCall(*wrong)])] == [1.0, 0.0]
 
 
 def test_a_puzzle_is_audited_with_its_own_problems(tmp_path):
@@ -130,6 +130,6 @@ def test_a_generator_of_reasoning_gym_is_audited_with_its_own_problems(tmp_path)
     target = resolve_target("reasoning-gym:leg_counting:max_animals=4")
     question, gold = target.problems[0]
     with GraderProcess(target.setup, tmp_path, deadline_s=120.0) as process:
-        right, wrong = process.grade([Call(gold, gold, question), Call(gold, "-1", question)])
+        right, wrong = process.grade([AuditCall(gold, gold, question), AuditCall(gold, "-1", question)])
     assert right.score == 1.0
     assert wrong.score < 0.5
