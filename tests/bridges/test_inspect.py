@@ -19,7 +19,6 @@ from inspect_ai.tool import ToolCall
 from rstar2_env.adapters.inspect_task import play
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.evaluation.audit import audit
 from rstar2_env.testing import StubSandbox
 
 TOOL = "execute_python_code_with_standard_io"
@@ -133,10 +132,3 @@ def test_the_command_finds_the_task_by_its_name(tmp_path):
     (sample,) = json.loads(file.read_text())["samples"]
     assert sample["metadata"]["rstar2"]["statuses"] == ["empty"]
     assert sample["scores"]["reward"]["value"] == 0.0
-
-
-def test_a_scorer_is_audited(tmp_path):
-    found = audit("inspect:inspect_ai.scorer:includes", golds=["choices"], deadline_s=30.0)
-    assert found.kind == "a scorer of Inspect"
-    assert "all letters" in [one.cause for one in found.of("paid")]
-    assert "inspect_ai.scorer" in found.findings[0].script

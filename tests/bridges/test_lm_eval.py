@@ -15,8 +15,6 @@ from lm_eval.tasks import TaskManager
 from rstar2_env.adapters import lm_eval_task
 from rstar2_env.adapters.export import export_env
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.evaluation.audit import audit
-from rstar2_env.evaluation.audit.targets.resolve import resolve_target
 from rstar2_env.wrappers.make import make_env
 
 CALL = (
@@ -115,13 +113,3 @@ def test_an_environment_that_goes_on_after_a_text_is_refused(tmp_path):
 def test_the_problems_are_those_of_the_test_split(exported):
     docs = [json.loads(line) for line in (exported / "sums.jsonl").read_text().splitlines()]
     assert all("/test/" in doc["id"] for doc in docs)
-
-
-def test_a_task_is_audited_on_its_own_problems(exported):
-    target = resolve_target(f"lm-eval:{exported}:sums")
-    assert len(target.problems) == 6
-    found = audit(f"lm-eval:{exported}:sums", deadline_s=60.0, time_s=20.0)
-    assert found.golds == {"own problems": 6}
-    assert found.form[1] == "<answer>\\boxed{{{}}}</answer>"
-    assert found.findings == []
-    assert found.score.value == 1.0

@@ -27,9 +27,6 @@ from waiting import wait_for
 
 from rstar2_env.adapters.nemo_gym import NemoGymEnv, make_app, response, rows
 from rstar2_env.core.errors import ConfigurationError, ServiceError
-from rstar2_env.evaluation.audit import audit
-from rstar2_env.evaluation.audit.process import AuditCall, GraderProcess
-from rstar2_env.evaluation.audit.targets.resolve import resolve_target
 from rstar2_env.testing import check_text_env
 
 ROW = {"responses_create_params": {"input": []}, "seed": 4, "problem_id": "p3"}
@@ -245,31 +242,3 @@ def test_a_server_of_theirs_is_an_environment_of_ours():
 def test_rows_that_are_none_are_refused():
     with pytest.raises(ConfigurationError, match="responses_create_params"):
         NemoGymEnv(url="http://127.0.0.1:1", rows=[{"prompt": []}])
-
-
-def verifying(request_body):
-    """A grader as ``/verify`` of a resources server: it pays where the answer stands in the response."""
-    text = request_body["response"]["output"][0]["content"][0]["text"]
-    return {**request_body, "reward": float(request_body["expected_answer"] in text)}
-
-
-def test_a_server_that_verifies_is_audited_on_the_rows_of_its_data_set(tmp_path):
-    async def verify(request):
-        return JSONResponse(verifying(await request.json()))
-
-    written = [
-        {"responses_create_params": {"input": f"What is {n}+1?"}, "expected_answer": str(n + 1)} for n in range(9)
-    ]
-    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, written)))
-    with served(Starlette(routes=[Route("/verify", verify, methods=["POST"])])) as url:
-        found = audit(f"nemo-gym:{tmp_path}/rows.jsonl@{url}", time_s=20.0)
-    assert found.golds == {"own problems": 9}
-    assert "two answers, joined by or" in [one.cause for one in found.of("paid")]
-
-
-def test_a_gymnasium_server_is_audited_through_its_steps(ours, tmp_path):
-    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows(SUMS, 3, agent="a"))))
-    target = resolve_target(f"nemo-gym:{tmp_path}/rows.jsonl@{ours}")
-    with GraderProcess(target.setup, tmp_path / "work", deadline_s=60.0) as process:
-        (grade,) = process.grade([AuditCall("", "<answer>\\boxed{nothing}</answer>", "0")])
-    assert grade.score == 0.0

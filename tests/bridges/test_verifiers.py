@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -20,7 +19,6 @@ from rstar2_env.adapters.export import export_env
 from rstar2_env.adapters.verifiers import whole_reply
 from rstar2_env.adapters.verifiers_client import VerifiersEnv
 from rstar2_env.core.errors import ConfigurationError, Rstar2Error
-from rstar2_env.evaluation.audit import audit
 from rstar2_env.testing import check_text_env
 
 SUPPORT = Path(__file__).parents[1] / "support"
@@ -339,13 +337,3 @@ def test_what_cannot_be_exported_is_refused(tmp_path):
     (tmp_path / "b" / "c").touch()
     with pytest.raises(ConfigurationError, match="files of yours"):
         export_env(SUMS, "verifiers", tmp_path / "b")
-
-
-def test_a_taskset_is_audited_on_its_own_tasks(packages, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", f"{packages}:{os.environ.get('PYTHONPATH', '')}")
-    found = audit("verifiers:capitals", deadline_s=60.0, time_s=30.0)
-    assert found.kind == "a taskset of verifiers"
-    assert found.golds == {"own problems": 3}
-    # It pays .75 where the answer stands anywhere in the reply, and .25 for a short reply.
-    assert "two answers, joined by or" in [one.cause for one in found.of("paid")]
-    assert found.score.value < 1
