@@ -71,7 +71,7 @@ class CpuLogProbs(torch.autograd.Function):
         ctx.save_for_backward(hidden, weight, bias, targets, found["log_z"], found.get("entropy"))
         rest = [found.get(name) for name in ("log_sum_sq_probs", "mean_logits", "is_top1")]
         ctx.mark_non_differentiable(*(one for one in rest if one is not None))
-        return found["logp"], found.get("entropy"), *rest  # type: ignore[return-value]
+        return found["logp"], found.get("entropy"), *rest
 
     @staticmethod
     def backward(ctx: Any, to_logp: Tensor | None, to_entropy: Tensor | None, *_: Any) -> Any:  # type: ignore[override]
