@@ -40,6 +40,7 @@ from rstar2_env.trainers.base import TRAINERS
 from rstar2_env.trainers.demonstration.tiny import tiny_tokenizer
 from rstar2_env.trainers.losses.base import AGGREGATIONS, CORRECTIONS, LOSSES
 from rstar2_env.trainers.options.parts import make_parts
+from rstar2_env.trainers.plan.row_cost import RowCost
 from rstar2_env.trainers.step.deal import assign_groups
 
 CLIP = {"low": 0.05, "high": 0.08}
@@ -85,7 +86,9 @@ def take_steps(case: dict[str, Any], folder: str) -> dict[str, Any]:
     needs_reference = "reference" in objective.needs
     # With adapters, the reference is the policy without them.
     compared = ReferenceModel(other, torch.float32, temperature) if needs_reference else None
-    packing._OVERHEAD = 0.0  # rows that share a prefix are a tree, however short they are
+    # Rows that share a prefix are a tree, however short they are and whatever its masks need.
+    packing.OVERHEAD = 0.0
+    RowCost.memory = lambda self, spans: sum(stop - start for start, stop in spans)
     budget = _budget(_dealt(shards), objective.only_policy_gradient, case["micro_batches"])
     recorder = _Recorder(objective)
     trainer = CollectorTrainer(

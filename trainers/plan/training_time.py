@@ -18,6 +18,7 @@ from .assumptions import Assumptions
 from .device import Device
 from .placement import Placement
 from .rollout_time import lengths_of
+from .shared_prefixes import pass_work
 from .workload import Workload, mean_tokens
 
 
@@ -66,8 +67,8 @@ def training_time(
         raise ValueError(f"The speed of {device.name} is unknown.")
     lengths = lengths_of(max(1, work.rows), mean_tokens(work, assume), work.budget, assume.spread)
     tokens = lengths + assume.prompt_tokens
-    # A token attends to the tokens before it, which is half of a row on average.
-    forward = model.forward_operations(float(tokens.sum()), float((tokens**2).sum() / tokens.sum()) / 2)
+    computed, pairs = pass_work(model, work, lengths, assume.prompt_tokens)
+    forward = model.forward_operations(computed, pairs / computed)
     times = work.updates * (4.0 if placed.how.recompute else 3.0)
     # With LoRA, the frozen weights have no gradient, which saves the operations of one forward pass.
     if work.lora_rank:
@@ -75,7 +76,7 @@ def training_time(
     times += float(work.reference)
     reached = assume.train_share_experts if model.experts else assume.train_share
     compute = forward * times * assume.trained_share / (placed.training * device.operations * reached)
-    uneven, passes = _uneven(tokens, work, placed.training, assume)
+    uneven, passes = _uneven(tokens * (computed / tokens.sum()), work, placed.training, assume)
     passes *= work.updates
     return TrainingTime(
         compute,

@@ -33,6 +33,7 @@ class Workload:
         sharding: The sharding of the processes; ``None`` if several processes shard by default (``rstar2 launch``).
         reference: Whether a term of the loss needs the reference model.
         max_staleness: Maximum number of weight versions by which rollouts run ahead of training.
+        share_prefixes: Whether the prompt of a group is computed once for the rows of a pass.
         engine_options: Options of the engine in the trainer's process, which may set the size of its cache.
         transport: How weights reach servers: ``folder``, ``group`` or ``adapter``.
         eval_every: Steps between evaluations; 0 for none.
@@ -54,6 +55,7 @@ class Workload:
     sharding: str | None = None
     reference: bool = False
     max_staleness: int = 0
+    share_prefixes: bool = False
     engine_options: Mapping[str, Any] = field(default_factory=dict)
     transport: str = "folder"
     eval_every: int = 0
@@ -79,6 +81,7 @@ class Workload:
             sharding=getattr(config.run, "sharding", None),
             reference=any(getattr(term, "name", "") == "kl" for term in config.parts.loss),
             max_staleness=int(getattr(rollout, "max_staleness", 0)),
+            share_prefixes=optim.share_prefixes and model.attn_implementation in (None, "sdpa"),
             engine_options=dict(rollout.engine_options) if rollout.engine == "vllm" else {},
             transport=str(rollout.engine_options.get("transport", "folder")),
             eval_every=held_out.every,

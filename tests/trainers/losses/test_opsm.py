@@ -47,3 +47,42 @@ def test_what_comes_after_it_is_checked_when_it_is_made():
         make_part(CORRECTIONS, "opsm:then=truncat")
     with pytest.raises(ConfigurationError, match="cap"):
         make_part(CORRECTIONS, "opsm:then=(truncate:cap=0.5)")
+
+
+ADAPTING = """
+from dataclasses import dataclass, field
+
+import torch
+
+
+@dataclass
+class Counting:
+    seen: list = field(default_factory=list)
+    needs = frozenset()
+
+    def __call__(self, tokens):
+        return torch.ones_like(tokens.logp)
+
+    def figures(self, tokens):
+        return {}
+
+    def observe(self, figures):
+        self.seen.append(dict(figures))
+
+    def state_dict(self):
+        return {"seen": self.seen}
+
+    def load_state_dict(self, state):
+        self.seen = list(state["seen"])
+"""
+
+
+def test_a_correction_that_adapts_is_told_and_saved_inside_it(tmp_path):
+    (tmp_path / "mine.py").write_text(ADAPTING)
+    part = f"opsm:then=({tmp_path / 'mine.py'}:Counting)"
+    correction = make_part(CORRECTIONS, part)
+    correction.observe({"kl": 0.5})
+    assert correction.state_dict() == {"seen": [{"kl": 0.5}]}
+    resumed = make_part(CORRECTIONS, part)
+    resumed.load_state_dict(correction.state_dict())
+    assert resumed.state_dict() == correction.state_dict()

@@ -55,7 +55,7 @@ def share(rollouts, rank, size):
 
 def shape(name):
     if name == "shared":
-        return BatchLayout(90)
+        return BatchLayout(200)
     return BatchLayout(45, passes=2, minibatches=2) if name in ("several", "resumed") else BatchLayout(45)
 
 

@@ -1,7 +1,8 @@
 """Packing: division of rows into micro-batches, as separate padded rows or as prefix trees (``prefix_tree``).
 
-The number of tokens of a micro-batch is limited by a budget. Rows for which a tree costs less than separate rows are
-packed by their prefixes, and the others by their lengths.
+The number of tokens of a micro-batch is limited by a budget. Rows for which a tree takes less time than separate rows,
+and no more memory than the largest of the micro-batches that it replaces, are packed by their prefixes, and the others
+by their lengths.
 """
 
 from __future__ import annotations
@@ -11,15 +12,9 @@ from itertools import pairwise
 
 import numpy as np
 
-Ids = list[int]
+from ....plan.row_cost import OVERHEAD, RowCost
 
-_ROWS = 4
-"""Largest number of tokens of the rows of a tree, relative to the budget: attention copies the keys of each row."""
-_PAIR = 0.25
-"""Cost of a pair of a query and a key, times the width of the model, in tokens. By operations it is 1/6; attention is
-slower than the products of weights."""
-_OVERHEAD = 1.1
-"""Cost of a tree relative to separate rows with as many tokens and pairs: its keys and queries are copied."""
+Ids = list[int]
 
 
 def pack(lengths: Sequence[int], budget: int) -> list[list[int]]:
@@ -87,38 +82,49 @@ def tree_tokens(rows: Sequence[Ids]) -> int:
     return sum(map(len, ordered)) - sum(shared_lengths(ordered))
 
 
-def divide(rows: Sequence[Ids], budget: int, size: int) -> tuple[list[list[int]], list[int]]:
-    """Divide rows into prefix trees, and rows for which separate rows cost less.
+def divide(rows: Sequence[Ids], budget: int, cost: RowCost) -> tuple[list[list[int]], list[int]]:
+    """Divide rows into prefix trees, and rows for which separate rows take less time.
 
-    The costs are estimates from the numbers of tokens and of pairs in attention.
+    A tree takes no more memory than the largest micro-batch of its rows when they are separate. Times and memory are
+    estimates from the numbers of tokens and of pairs in attention.
 
     Args:
         rows: Token ids of each row.
-        budget: Largest number of tokens of the packed sequence of a tree with several rows.
-        size: Width of the model's layers.
+        budget: Memory of a tree with several rows, in tokens; its packed sequence has fewer tokens than that.
+        cost: The sizes of the model.
 
     Returns:
         The positions of the rows of each tree, in the order of ``by_prefix``, and those of the other rows.
     """
     trees: list[list[int]] = []
     others: list[int] = []
-    for batch in _pack_trees(rows, budget):
+    lengths = list(map(len, rows))
+    largest = max((len(part) * max(lengths[at] for at in part) for part in pack(lengths, budget)), default=0)
+    left = _pack_trees(rows, min(budget, largest), cost)
+    while left:
+        batch = left.pop(0)
         starts = shared_lengths([rows[at] for at in batch])
-        lengths = [len(rows[at]) for at in batch]
-        own = sum(lengths) - sum(starts)
-        pairs = sum((stop**2 - start**2) / 2 for start, stop in zip(starts, lengths, strict=True))
-        shapes = [(len(part), max(lengths[at] for at in part)) for part in pack(lengths, budget)]
-        padded = sum(count * width for count, width in shapes)
-        padded_pairs = sum(count * width**2 / 2 for count, width in shapes)
-        cheaper = _OVERHEAD * (own + _PAIR * pairs / size) < padded + _PAIR * padded_pairs / size
-        if any(starts) and cheaper:
+        if not any(starts):
+            others += batch
+            continue
+        spans = [(start, len(rows[at])) for start, at in zip(starts, batch, strict=True)]
+        stops = [stop for _, stop in spans]
+        shapes = [(len(part), max(stops[at] for at in part)) for part in pack(stops, budget)]
+        padded = cost.time(
+            sum(count * width for count, width in shapes), sum(count * width**2 / 2 for count, width in shapes)
+        )
+        packed = cost.time(sum(stops) - sum(starts), sum((stop**2 - start**2) / 2 for start, stop in spans))
+        if not OVERHEAD * packed < padded:
+            others += batch
+        elif cost.memory(spans) <= max(count * width for count, width in shapes):
             trees.append(batch)
         else:
-            others += batch
+            cut = min(range(len(batch) - 1, 0, -1), key=starts.__getitem__)
+            left[:0] = [batch[:cut], batch[cut:]]
     return trees, others
 
 
-def _pack_trees(rows: Sequence[Ids], budget: int) -> list[list[int]]:
+def _pack_trees(rows: Sequence[Ids], budget: int, cost: RowCost) -> list[list[int]]:
     """Divide rows, sorted by their tokens, into trees; a new tree begins where the least is shared."""
     order = by_prefix(rows)
     shared = shared_lengths([rows[at] for at in order])
@@ -126,13 +132,20 @@ def _pack_trees(rows: Sequence[Ids], budget: int) -> list[list[int]]:
     trees: list[list[int]] = []
     start = 0
     while start < len(order):
-        stop, own, every = start + 1, lengths[start], lengths[start]
-        while stop < len(order):
-            own, every = own + lengths[stop] - shared[stop], every + lengths[stop]
-            if own > budget or every > _ROWS * budget:
-                stop = min(range(stop, start, -1), key=shared.__getitem__)
-                break
+        stop, own = start + 1, lengths[start]
+        while stop < len(order) and own + lengths[stop] - shared[stop] <= budget:
+            own += lengths[stop] - shared[stop]
             stop += 1
+
+        spans = [(0, lengths[start]), *zip(shared[start + 1 : stop], lengths[start + 1 : stop], strict=True)]
+        if cost.memory(spans) > budget:
+            fitting, too_many = 1, len(spans)
+            while too_many - fitting > 1:
+                count = (fitting + too_many) // 2
+                fitting, too_many = (count, too_many) if cost.memory(spans[:count]) <= budget else (fitting, count)
+            stop = start + fitting
+        if stop < len(order):
+            stop = min(range(stop, start, -1), key=shared.__getitem__)
         trees.append(order[start:stop])
         start = stop
     return trees

@@ -22,6 +22,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.row import Row
 
+from ....plan.row_cost import RowCost
 from .forward import causal, causal_model, score
 from .micro_batches import lay_out
 from .packing import by_prefix, divide
@@ -101,7 +102,9 @@ class PrefixSharing:
         windows = [getattr(one, name, None) for one in configs for name in ("sliding_window", "attention_chunk_size")]
         # For longer rows some layer attends only to a part of the row.
         self._longest = min((size for size in windows if size), default=math.inf)
-        self._size = max((one.hidden_size for one in configs), default=1)
+        costs = [_cost_of(config) for config in configs] or [RowCost(1)]
+        # Memory is limited by the model for which copies cost the most.
+        self._cost = max(costs, key=lambda cost: (cost.queries or cost.hidden) / cost.kept)
 
     @property
     def note(self) -> str | None:
@@ -136,9 +139,21 @@ class PrefixSharing:
     def divide(self, rows: Sequence[Row], budget: int) -> tuple[list[list[int]], list[int]]:
         """Divide rows into prefix trees, and rows that are computed separately; see ``packing.divide``."""
         found = [at for at, row in enumerate(rows) if self.active and row.tokens <= self._longest]
-        trees, others = divide([rows[at].ids for at in found], budget, self._size)
+        trees, others = divide([rows[at].ids for at in found], budget, self._cost)
         left = set(range(len(rows))).difference(found)
         return [[found[at] for at in tree] for tree in trees], sorted({*left, *(found[at] for at in others)})
+
+
+def _cost_of(config: Any) -> RowCost:
+    """Return the sizes that a model's text configuration names."""
+    head = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    inner = getattr(config, "intermediate_size", None)
+    return RowCost(
+        config.hidden_size,
+        config.num_attention_heads * head,
+        inner if isinstance(inner, int) else None,
+        config.num_hidden_layers,
+    )
 
 
 def _difference(model: Any, device: torch.device) -> float:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,17 +21,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from ....plan.row_cost import attention_calls
 from .packing import Ids, shared_lengths
 
 IGNORED = -100
 """Label of a token whose log-probability is not computed."""
-
-_CHUNK = 256
-"""Largest number of consecutive queries in one attention call; smaller chunks skip more of the causal mask."""
-_CALL = 2**23
-"""Largest number of pairs of a query and a key in one attention call with several chunks, which bounds its mask."""
-_WASTE = 1.15
-"""Largest padded size of an attention call, relative to the sizes of its chunks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,14 +182,10 @@ def _attention_calls(
     Returns:
         Queries, keys and mask of each call, and the place of each packed token in the calls' joined outputs.
     """
-    chunks = []  # row, first query, end of the queries and keys
-    for row, (start, stop) in enumerate(spans):
-        bounds = np.linspace(start, stop, 1 + -(-(stop - start) // _CHUNK)).astype(int)
-        chunks += [(row, int(first), int(end)) for first, end in pairwise(bounds)]
     order = np.zeros(sum(stop - start for start, stop in spans), dtype=np.int64)
     calls: list[_ArrayCall] = []
     done = 0
-    for bucket in _buckets(sorted(chunks, key=lambda chunk: (chunk[2], chunk[1]))):
+    for bucket in attention_calls(spans):
         firsts = np.array([first for _, first, _ in bucket])
         width = max(end - first for _, first, end in bucket)
         longest = max(end for _, _, end in bucket)
@@ -215,20 +204,3 @@ def _attention_calls(
             mask = (np.arange(longest)[None, None, :] <= rows)[:, None]
         calls.append((queries, keys, mask))
     return calls, order
-
-
-def _buckets(chunks: Sequence[tuple[int, int, int]]) -> list[list[tuple[int, int, int]]]:
-    """Divide sorted chunks into attention calls with little padding."""
-    buckets: list[list[tuple[int, int, int]]] = []
-    exact = width = 0
-    for chunk in chunks:
-        _, first, end = chunk
-        wider, size = max(width, end - first), (end - first) * end
-        padded = (len(buckets[-1]) + 1) * wider * end if buckets else 0
-        if buckets and padded <= min(_CALL, _WASTE * (exact + size)) and (first > 0) == (buckets[-1][0][1] > 0):
-            buckets[-1].append(chunk)
-            exact, width = exact + size, wider
-        else:
-            buckets.append([chunk])
-            exact, width = size, end - first
-    return buckets

@@ -13,6 +13,7 @@ from rstar2_env.trainers.backends.trl.loss.packing import (
     shared_lengths,
     tree_tokens,
 )
+from rstar2_env.trainers.plan.row_cost import RowCost
 
 lengths = st.lists(st.integers(1, 50), max_size=30)
 rows_of_few_tokens = st.lists(st.lists(st.integers(0, 2), min_size=2, max_size=12), max_size=12)
@@ -59,14 +60,16 @@ def test_rows_share_what_the_row_before_them_has_up_to_the_token_before_the_firs
 
 @given(rows_of_few_tokens, st.integers(1, 60))
 def test_every_row_is_in_one_tree_or_separate_and_trees_fit_into_the_budget(rows, budget):
-    trees, others = divide(rows, budget, size=32)
+    trees, others = divide(rows, budget, RowCost(32))
     assert sorted([*others, *(at for tree in trees for at in tree)]) == list(range(len(rows)))
     for tree in trees:
         own = [rows[at] for at in tree]
         assert by_prefix(own) == list(range(len(own)))
         assert len(tree) > 1
         assert tree_tokens(own) <= budget
-        assert sum(map(len, own)) <= 4 * budget
+        spans = list(zip(shared_lengths(own), map(len, own), strict=True))
+        separate = max(len(batch) * max(len(own[at]) for at in batch) for batch in pack(list(map(len, own)), budget))
+        assert RowCost(32).memory(spans) <= separate
 
 
 def groups(count, prompt, own, system=0):
@@ -80,7 +83,7 @@ def groups(count, prompt, own, system=0):
 
 def test_groups_with_long_prompts_share_them_and_stay_whole_where_a_tree_has_no_room_for_all():
     rows = groups(4, 400, 150)
-    trees, others = divide(rows, 2 * (399 + 8 * 151) + 700, size=128)
+    trees, others = divide(rows, 5300, RowCost(128))
     assert others == []
     assert [sorted({at // 8 for at in tree}) for tree in trees] == [[0, 1], [2, 3]]
     assert [len(tree) for tree in trees] == [16, 16]
@@ -89,22 +92,22 @@ def test_groups_with_long_prompts_share_them_and_stay_whole_where_a_tree_has_no_
 
 def test_a_new_tree_begins_between_groups_though_they_share_a_system_message():
     rows = groups(3, 50, 20, system=60)
-    trees, _ = divide(rows, 59 + 2 * (50 + 8 * 21) + 100, size=128)
+    trees, _ = divide(rows, 800, RowCost(128))
     assert [sorted({at // 8 for at in tree}) for tree in trees] == [[0, 1], [2]]
 
 
 def test_rows_of_equal_length_that_share_little_are_separate():
-    assert divide(groups(2, 5, 500), 16384, size=128) == ([], list(range(16)))
+    assert divide(groups(2, 5, 500), 16384, RowCost(128)) == ([], list(range(16)))
 
 
 def test_rows_that_share_nothing_are_separate_though_a_tree_would_need_no_padding():
-    assert divide([[1] * 500, [2] * 30], 16384, size=128) == ([], [0, 1])
-    assert divide([[1] * 500, [1] * 30], 16384, size=128) == ([[1, 0]], [])
+    assert divide([[1] * 500, [2] * 30], 16384, RowCost(128)) == ([], [0, 1])
+    assert divide([[1] * 500, [1] * 30], 16384, RowCost(128)) == ([[1, 0]], [])
 
 
 def test_rows_that_share_much_train_with_those_that_share_nothing():
     rows = [*groups(1, 400, 150), *([200 + at] * 550 for at in range(8))]
     # With room for one group in a tree, each is decided for itself.
-    trees, others = divide(rows, 1700, size=128)
+    trees, others = divide(rows, 2800, RowCost(128))
     assert [sorted(tree) for tree in trees] == [list(range(8))]
     assert sorted(others) == list(range(8, 16))

@@ -18,6 +18,7 @@ from rstar2_env.trainers.backends.trl.loss.forward import score, set_head
 from rstar2_env.trainers.backends.trl.loss.micro_batches import lay_out
 from rstar2_env.trainers.backends.trl.loss.packing import by_prefix, tree_tokens
 from rstar2_env.trainers.backends.trl.loss.prefix_tree import IGNORED
+from rstar2_env.trainers.plan import row_cost
 
 TOLERANCE = 1e-5
 """Of a log-probability relative to itself, or 1 if it is smaller; of a gradient relative to its tensor's largest."""
@@ -121,8 +122,8 @@ def model(request):
 @given(rows=trees(), chunk=st.sampled_from([1, 3, 8, 256]), call=st.sampled_from([1, 200, 2**23]))
 def test_a_tree_has_the_values_and_gradients_of_separate_rows(model, rows, chunk, call):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prefix_tree, "_CHUNK", chunk)
-        patch.setattr(prefix_tree, "_CALL", call)
+        patch.setattr(row_cost, "_CHUNK", chunk)
+        patch.setattr(row_cost, "_CALL", call)
         of_values, of_gradients = differences(model, rows)
     assert of_values < TOLERANCE
     assert of_gradients < TOLERANCE

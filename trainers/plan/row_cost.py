@@ -1,0 +1,106 @@
+"""``RowCost``: time and memory of training on rows, separately or as prefix trees, in tokens of separate rows.
+
+A prefix tree computes tokens that its rows share once (``trainers.backends.trl.loss.prefix_tree``). Its attention
+copies the keys and values that each chunk of new tokens attends to, and needs masks. Training packs rows by these
+estimates, and a plan counts them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+Chunk = tuple[int, int, int]
+"""A part of the new tokens of a row of a tree: number of the row, first query, end of the queries and keys."""
+
+_CHUNK = 256
+"""Largest number of consecutive queries in one attention call; smaller chunks skip more of the causal mask."""
+_CALL = 2**23
+"""Largest number of pairs of a query and a key in one attention call with several chunks, which bounds its mask."""
+_WASTE = 1.15
+"""Largest padded size of an attention call, relative to the sizes of its chunks."""
+_PAIR = 0.25
+"""Cost of a pair of a query and a key, times the width of the model, in tokens. By operations it is 1/6; attention is
+slower than the products of weights."""
+OVERHEAD = 1.1
+"""Cost of a tree relative to separate rows with as many tokens and pairs: its keys and queries are copied."""
+_MASK = 1.5
+"""Memory of a pair in a mask, as a boolean and as a number, in numbers of the computation's precision."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowCost:
+    """The sizes of a model from which time and memory of rows are estimated, in tokens of separate rows.
+
+    A layer keeps about 6 vectors of the model's width, 2 of the width of its queries, and 4 of the width of its
+    feed-forward part for each token of its backward pass; see ``training_memory``.
+
+    Attributes:
+        hidden: Width of the layers.
+        queries: Width of all query heads together; ``None`` is ``hidden``.
+        feed_forward: Width of the feed-forward part; ``None`` is 4 times ``hidden``.
+        layers: Number of layers.
+    """
+
+    hidden: int
+    queries: int | None = None
+    feed_forward: int | None = None
+    layers: int = 1
+
+    @property
+    def kept(self) -> int:
+        """Numbers that a layer keeps for a token."""
+        return 6 * self.hidden + 2 * (self.queries or self.hidden) + 4 * (self.feed_forward or 4 * self.hidden)
+
+    def time(self, tokens: float, pairs: float) -> float:
+        """Return the time of a number of tokens and of pairs of a query and a key."""
+        return tokens + _PAIR * pairs / self.hidden
+
+    def memory(self, spans: Sequence[tuple[int, int]]) -> float:
+        """Return the memory of a prefix tree: its tokens, the keys, values and queries that it copies, and its masks.
+
+        The masks are compared with a model that recomputes its layers, whose tokens need the least memory.
+
+        Args:
+            spans: First new token, and number of tokens, of each row.
+        """
+        own = sum(stop - start for start, stop in spans)
+        copies = masked = 0
+        for call in attention_calls(spans):
+            width, longest = max(end - first for _, first, end in call), max(end for _, _, end in call)
+            copies += len(call) * (2 * longest + width)
+            firsts = {first for _, first, _ in call}
+            masked += (len(call) if len(firsts) > 1 else 1) * width * longest if any(firsts) else 0
+        queries = self.queries or self.hidden
+        return own + copies * queries / self.kept + _MASK * masked / (self.hidden * self.layers + self.kept)
+
+
+def attention_calls(spans: Sequence[tuple[int, int]]) -> list[list[Chunk]]:
+    """Divide the attention of the packed sequence of a tree into calls with little padding.
+
+    Args:
+        spans: First new token, and number of tokens, of each row.
+
+    Returns:
+        The chunks of each call. All chunks of a call begin their rows, or none does.
+    """
+    chunks: list[Chunk] = []
+    for row, (start, stop) in enumerate(spans):
+        bounds = np.linspace(start, stop, 1 + -(-(stop - start) // _CHUNK)).astype(int)
+        chunks += [(row, int(first), int(end)) for first, end in pairwise(bounds)]
+    calls: list[list[Chunk]] = []
+    exact = width = 0
+    for chunk in sorted(chunks, key=lambda chunk: (chunk[2], chunk[1])):
+        _, first, end = chunk
+        wider, size = max(width, end - first), (end - first) * end
+        padded = (len(calls[-1]) + 1) * wider * end if calls else 0
+        if calls and padded <= min(_CALL, _WASTE * (exact + size)) and (first > 0) == (calls[-1][0][1] > 0):
+            calls[-1].append(chunk)
+            exact, width = exact + size, wider
+        else:
+            calls.append([chunk])
+            exact, width = size, end - first
+    return calls
