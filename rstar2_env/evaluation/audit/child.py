@@ -47,7 +47,8 @@ class Traced:
             def __getitem__(self, key: str) -> str:
                 if own.on:
                     own.variables.add(str(key))
-                return super().__getitem__(key)
+                value: str = super().__getitem__(key)
+                return value
 
         sys.addaudithook(hook)
         os.stat = stat
@@ -73,7 +74,7 @@ def texts_of(function: Any) -> list[str]:
     import inspect
 
     try:
-        with open(inspect.getsourcefile(inspect.unwrap(function)), encoding="utf-8") as file:
+        with open(inspect.getsourcefile(inspect.unwrap(function)) or "", encoding="utf-8") as file:
             tree = ast.parse(file.read())
     except (OSError, TypeError, SyntaxError, ValueError):
         return []
