@@ -1,11 +1,15 @@
 """``AccelerateRanks``: collective operations of a run's processes over accelerate (gloo, NCCL or RCCL).
 
 ``OwnRanks`` offers the same operations to a thread other than the training thread; these calls may interleave with
-calls of the training thread.
+calls of the training thread. That thread may still wait for a process that is gone when this process ends. It waits in
+Python: if the interpreter ends while a thread waits inside torch, C++ calls ``std::terminate``, and the process dies of
+SIGABRT instead of reporting its error.
 """
 
 from __future__ import annotations
 
+import pickle
+import time
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import TypeVar
@@ -17,6 +21,9 @@ from accelerate.utils import gather_object
 from numpy.typing import NDArray
 
 T = TypeVar("T")
+
+_POLL_S = 0.002
+"""Seconds between two looks at an operation that has not ended."""
 
 
 class AccelerateRanks:
@@ -79,6 +86,22 @@ class OwnRanks(AccelerateRanks):
         """Return one entry per process, in order."""
         if self.size == 1:
             return [value]
-        gathered: list[T | None] = [None] * self.size
-        torch.distributed.all_gather_object(gathered, value, group=self._group)
-        return gathered  # type: ignore[return-value]  # every place is filled
+        own = torch.frombuffer(bytearray(pickle.dumps(value)), dtype=torch.uint8)
+        sizes = self._gather_tensors(torch.tensor([len(own)]))
+        padded = torch.zeros(max(int(size) for size in sizes), dtype=torch.uint8)
+        padded[: len(own)] = own
+        gathered = self._gather_tensors(padded)
+        return [
+            pickle.loads(one[: int(size)].numpy().tobytes())  # from this run's own processes
+            for one, size in zip(gathered, sizes, strict=True)
+        ]
+
+    def _gather_tensors(self, tensor: torch.Tensor) -> list[torch.Tensor]:
+        """Return the tensors of one shape of all processes, in order."""
+        gathered = [torch.empty_like(tensor) for _ in range(self.size)]
+        work = torch.distributed.all_gather(gathered, tensor, group=self._group, async_op=True)
+        assert work is not None  # this process is in the group
+        while not work.is_completed():
+            time.sleep(_POLL_S)
+        work.wait()
+        return gathered
