@@ -23,6 +23,7 @@ from rstar2_env.adapters.base.messages import as_json
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 from rstar2_env.core.options.declare import Count, Seconds, checked
 from rstar2_env.core.options.parts import PartSpec
+from rstar2_env.sandbox.serve.options import is_loopback
 from rstar2_env.wrappers.make import make_env
 
 try:
@@ -34,6 +35,8 @@ try:
     from openenv.core.env_server.types import Action, ConcurrencyConfig, EnvironmentMetadata, Observation, State
     from pydantic import Field
     from starlette.websockets import WebSocketDisconnect
+
+    from rstar2_env.adapters.base.own_pages import OwnPages
 except ImportError as error:
     raise MissingExtraError("openenv", "The adapter 'openenv'") from error
 
@@ -241,6 +244,7 @@ def serve(
             announce(f"http://{shown}:{listening.getsockname()[1]}")
         logs = copy.deepcopy(uvicorn.config.LOGGING_CONFIG)
         logs["loggers"][__name__] = {"handlers": ["default"], "level": "INFO", "propagate": False}
+        app.add_middleware(OwnPages, loopback=is_loopback(host))
         config = uvicorn.Config(app, log_level="warning", log_config=logs, ws_max_size=_LARGEST_MESSAGE)
         uvicorn.Server(config).run(sockets=[listening])
 

@@ -14,7 +14,7 @@ import contextlib
 import hmac
 from urllib.parse import urlsplit
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -66,7 +66,7 @@ class ServiceGuard:
                 self._service.metrics.unauthorized.inc()
                 text = "This server requires a token: send the header 'Authorization: Bearer TOKEN'."
                 return JSONResponse({"error": text}, 401, headers={"WWW-Authenticate": "Bearer"})
-        elif (origin := _foreign_origin(request)) is not None:
+        elif (origin := foreign_origin(request)) is not None:
             self._service.metrics.unauthorized.inc()
             text = f"Without a token, this server answers only programs on its own machine, not {origin}."
             return JSONResponse({"error": text}, 403)
@@ -116,7 +116,7 @@ def _closing(send: Send) -> Send:
     return send_and_close
 
 
-def _foreign_origin(request: Request) -> str | None:
+def foreign_origin(request: HTTPConnection) -> str | None:
     """Return the header that names another host; ``None`` if the request is from a program on this machine."""
     for header, start in (("host", "//"), ("origin", "")):
         value = request.headers.get(header, "//localhost".removeprefix(start))
