@@ -14,6 +14,7 @@ from rstar2_env.core.errors import ConfigurationError, EpisodeOverError, Unknown
 from rstar2_env.core.options.declare import call_with_options, option
 from rstar2_env.dialects import Dialect, make_dialect
 from rstar2_env.env.grading import Grader
+from rstar2_env.env.named import find_env
 from rstar2_env.env.spaces import UnicodeText
 from rstar2_env.env.vector import vector_entry_point
 from rstar2_env.problems import MixtureSource, Problem, ProblemSource
@@ -128,7 +129,10 @@ class MixtureEnv(gym.Env[str, str]):
         self._chances = np.array([source.weight / total for source in self.sources.values()])
         self.render_mode = render_mode
         self._envs: dict[str, gym.Env[str, str]] = {
-            name: gym.make(source.id, **{**(options or {}), **source.options, "render_mode": render_mode})
+            name: gym.make(
+                find_env(source.id).env_id or source.id,
+                **{**(options or {}), **source.options, "render_mode": render_mode},
+            )
             for name, source in self.sources.items()
         }
         for name, env in self._envs.items():

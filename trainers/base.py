@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from rstar2_env.core import trust
 from rstar2_env.core.errors import MissingExtraError
 from rstar2_env.core.figures import FIGURES
 from rstar2_env.core.options.declare import call_with_options, nested_options, read_loosely
@@ -192,7 +193,9 @@ class Recipe:
             ConfigurationError: An option is unknown, missing or out of its range.
             UnknownNameError: A part with one of the given names does not exist.
         """
-        parts = {slot: read_slot(slot, getattr(self, slot)) for slot in options_of(PartOptions).parameters}
+        slots = {slot: getattr(self, slot) for slot in options_of(PartOptions).parameters}
+        trust.own([slots, self.defaults])  # a recipe is code
+        parts = {slot: read_slot(slot, written) for slot, written in slots.items()}
         groups: dict[str, Any] = {"parts": parts}
         own, *others = (in_groups(layer) for layer in (self.defaults, *layers))
         env = own.get("rollout", {}).get("env", DEFAULT_ENV)

@@ -14,6 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from rstar2_env.core import trust
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import call_with_options
 from rstar2_env.problems import Draft, ProceduralSource
@@ -88,6 +89,7 @@ def load_bootcamp(bootcamp: Bootcamp | str, options: Mapping[str, Any]) -> Bootc
     found: Any = bootcamp
     if isinstance(bootcamp, str):
         module, colon, name = bootcamp.partition(":")
+        trust.check_code(bootcamp, None)
         try:
             found = getattr(importlib.import_module(module), name) if colon else None
         except (ImportError, AttributeError) as error:

@@ -24,6 +24,7 @@ from rstar2_env.core.files.outputs import begin_folder, check_folder
 from rstar2_env.core.options.declare import Count, checked
 from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.core.options.user_code import user_code_name
+from rstar2_env.core.secret import redacted
 from rstar2_env.env.named import find_env
 from rstar2_env.env.options import env_options
 from rstar2_env.wrappers.make import make_env
@@ -165,7 +166,7 @@ def export_env(
     specification = inspect.getdoc(type(made.unwrapped)) or ""
     made.close()
     try:
-        written = json.loads(json.dumps([typed, [wrappers] if isinstance(wrappers, str) else list(wrappers)]))
+        written = redacted(json.loads(json.dumps([typed, [wrappers] if isinstance(wrappers, str) else list(wrappers)])))
     except TypeError as error:
         raise ConfigurationError(
             f"An option cannot be written as JSON: {error}. Pass it as text or as a number."

@@ -110,6 +110,7 @@ def build(arguments: Sequence[str]) -> Any:
 
     from rstar2_env.cli._calls import FORM_EXAMPLES, read_call
     from rstar2_env.cli._command import CliCommand, CliGroup, example
+    from rstar2_env.cli._printing import say
     from rstar2_env.core.version import __version__
 
     app = typer.Typer(
@@ -124,7 +125,7 @@ def build(arguments: Sequence[str]) -> Any:
 
     def show_version(wanted: bool) -> None:
         if wanted:
-            typer.echo(f"rstar2-env {__version__}")
+            say(f"rstar2-env {__version__}")
             raise typer.Exit
 
     @app.callback()

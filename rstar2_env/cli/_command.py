@@ -11,7 +11,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,12 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from rstar2_env.cli._calls import read_call
+from rstar2_env.cli._printing import say
 from rstar2_env.core.command.running_command import set_running_command
 from rstar2_env.core.errors import ConfigurationError, DiskFullError, Rstar2Error
 from rstar2_env.core.files.full_disk import is_disk_full
 from rstar2_env.core.options.bounds import check_count
+from rstar2_env.core.trust import READS_OWN_FILES, bounds
 
 _USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "UsageError")
 """The class of errors about arguments: click's, or that of the copy of click in newer versions of typer."""
@@ -51,15 +53,15 @@ class CliGroup(_PlainSwitches, TyperGroup):
             if type(error).__name__ == "NoArgsIsHelpError":  # prints the help
                 raise
             place = error.ctx or ctx
-            typer.echo(f"Error: {error.format_message()}", err=True)
-            typer.echo(f"docs: {place.command_path} --help", err=True)
+            say(f"Error: {error.format_message()}", err=True)
+            say(f"docs: {place.command_path} --help", err=True)
             raise typer.Exit(2) from error
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments; print a note for each old name."""
         call = read_call(args)
         for note in call.notes:
-            typer.echo(note, err=True)
+            say(note, err=True)
         return super().parse_args(ctx, list(call.arguments))
 
 
@@ -70,7 +72,7 @@ class CliCommand(_PlainSwitches, TyperCommand):
         """Run the command."""
         set_running_command(ctx.info_name or "")
         try:
-            with _reported_errors(ctx):
+            with _reported_errors(ctx), _bounds(ctx):
                 for parameter in ctx.command.params:
                     written = flag(ctx, parameter.name) if parameter.param_type_name == "option" else parameter.name
                     check_count(parameter.name, ctx.params.get(parameter.name), written=written)
@@ -108,6 +110,19 @@ def example(line: str) -> str:
     return f"Example: `{line}`"
 
 
+def _bounds(ctx: typer.Context) -> AbstractContextManager[None]:
+    """Return the context in which only what was typed may name code, unless ``--trust`` was typed."""
+    values = (value for name, value in ctx.params.items() if is_typed(ctx, name))
+    typed = [text for value in values for text in _texts(value)]
+    command = ctx.command_path.partition(" ")[2]
+    return bounds(
+        [*typed, *ctx.args],
+        trust=bool(ctx.params.get("trust")) or "--trust" in typed,  # `launch` has it among the trainer's arguments
+        own_files=command in READS_OWN_FILES,
+        flag="trust" in ctx.params or command == "launch",
+    )
+
+
 @contextmanager
 def _reported_errors(ctx: typer.Context) -> Iterator[None]:
     import gymnasium as gym
@@ -119,7 +134,7 @@ def _reported_errors(ctx: typer.Context) -> Iterator[None]:
     except (Rstar2Error, gym.error.UnregisteredEnv, gym.error.DependencyNotInstalled) as error:
         _exit_with_error(str(error), error)
     except KeyboardInterrupt:
-        typer.echo("Interrupted.", err=True)
+        say("Interrupted.", err=True)
         ctx.exit(130)
     except OSError as error:
         if is_disk_full(error):
@@ -141,9 +156,9 @@ def _output(ctx: typer.Context) -> str:
 
 
 def _exit_with_error(message: str, error: BaseException) -> None:
-    typer.echo(f"Error: {message}", err=True)
+    say(f"Error: {message}", err=True)
     for note in getattr(error, "__notes__", ()):
-        typer.echo(note, err=True)
+        say(note, err=True)
     raise typer.Exit(2) from error
 
 

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the earlier output, if this command wrote it.")]
+Trust = Annotated[
+    bool,
+    typer.Option(
+        "--trust", help="Let the files that are read name code, a sandbox, a variable or an address (docs/trust.md)."
+    ),
+]
 EnvId = Annotated[
     str,
     typer.Argument(

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from rstar2_env.cli._printing import say
+
 if TYPE_CHECKING:
     from rstar2_env.traces.playing import PlayedTraces
 
@@ -84,14 +86,14 @@ def by_playing(
         )
     _print_played(result, as_json=as_json)
     if result.stopped_by == "interruption":
-        typer.echo(
+        say(
             f"{result.episodes} episodes are in {result.episodes_file}: continue with the same command and --resume.",
             err=True,
         )
         raise typer.Exit(130)
     if not result.traces:
         why = ", ".join(f"{reason} ({count})" for reason, count in result.reasons.items())
-        typer.echo(
+        say(
             f"Error: none of the {result.episodes} episodes became a trace: {why}. The episodes are in "
             f"{result.episodes_file}. Use a stronger model (--model, --endpoint), more --tries or easier problems.",
             err=True,
@@ -197,7 +199,7 @@ def _print_played(result: PlayedTraces, *, as_json: bool) -> None:
             "out": str(result.out),
             "episodes_file": str(result.episodes_file),
         }
-        typer.echo(json.dumps(figures))
+        say(json.dumps(figures))
         return
     budgets = {"episode_budget": "--episode-budget is spent", "token_budget": "--token-budget is spent"}
     stopped = budgets.get(result.stopped_by, result.stopped_by and "interrupted")

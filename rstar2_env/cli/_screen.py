@@ -8,12 +8,11 @@ from typing import Any
 from rich.console import Console, Group
 from rich.panel import Panel
 from rich.table import Table
-from rich.text import Text
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.dialects import Dialect
 from rstar2_env.view.terminal.episodes import message_panel, program_parts, status_lines
-from rstar2_env.view.terminal.sanitize import safe_text
+from rstar2_env.view.terminal.sanitize import safe_text, sanitize
 
 
 class Screen:
@@ -30,7 +29,7 @@ class Screen:
 
     def note(self, text: str) -> None:
         """Print a note of the program itself."""
-        self.console.print(Text(text, style="dim"))
+        self.console.print(safe_text(text, style="dim"))
 
     def message(self, role: str, text: str) -> None:
         """Print a message from the environment."""
@@ -66,5 +65,5 @@ class Screen:
         }
         for name, value in rows.items():
             if value is not None:
-                table.add_row(name, Text(value))
+                table.add_row(sanitize(name), safe_text(value))
         self.console.print(table)

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from rstar2_env.cli._printing import say
+from rstar2_env.core.secret import hidden
+from rstar2_env.core.text import harmless
+
 
 def print_figures(title: str, rows: Mapping[str, str]) -> None:
     """Print a table of names and values."""
     from rich.console import Console
-    from rich.markup import escape
     from rich.table import Column, Table
 
-    table = Table(Column(overflow="fold"), Column(overflow="fold"), title=escape(title), show_header=False)
+    table = Table(Column(overflow="fold"), Column(overflow="fold"), title=_cell(title), show_header=False)
     for row in rows.items():
-        table.add_row(*map(escape, row))
+        table.add_row(*map(_cell, row))
     Console().print(table)
 
 
@@ -33,9 +36,9 @@ def print_list(rows: Mapping[str, str], *, cut: bool = False) -> None:
     for name, text in rows.items():
         room = max(20, width - column)
         lines = [textwrap.shorten(text, room, placeholder=" …")] if cut else textwrap.wrap(text, room) or [""]
-        print(f"{name:<{column}}{lines[0]}".rstrip())
+        say(f"{name:<{column}}{lines[0]}".rstrip())
         for line in lines[1:]:
-            print(f"{'':<{column}}{line}")
+            say(f"{'':<{column}}{line}")
 
 
 def print_named(
@@ -55,7 +58,7 @@ def print_named(
     summaries = {name: (inspect.getdoc(entry) or "").split("\n")[0] for name, entry in named.items()}
     options = {name: options_of(entry) for name, entry in named.items()}
     if as_json:
-        print(json.dumps({name: {"what": summaries[name], "options": list(options[name])} for name in named}))
+        say(json.dumps({name: {"what": summaries[name], "options": list(options[name])} for name in named}))
         return
     rows = {}
     for name, defaults in options.items():
@@ -65,7 +68,7 @@ def print_named(
         ]
         listed = f"Options: {', '.join(shown)}." if shown else ""
         if whole:
-            print(f"{name}\n\n{inspect.getdoc(named[name]) or ''}\n")
+            say(f"{name}\n\n{inspect.getdoc(named[name]) or ''}\n")
             print_text(listed)
         else:
             rows[name] = f"{summaries[name]} {listed}".rstrip()
@@ -81,15 +84,21 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, title
         title: Title above the table.
     """
     from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
 
-    table = Table(title=escape(title) if title else None)
+    table = Table(title=_cell(title) if title else None)
     for number, heading in enumerate(headings):
         table.add_column(heading, overflow="fold", no_wrap=not number)
     for row in rows:
-        table.add_row(*map(escape, row))
+        table.add_row(*map(_cell, row))
     Console().print(table)
+
+
+def _cell(text: str) -> str:
+    """Return a text as rich prints it unchanged, without what a terminal would interpret."""
+    from rich.markup import escape
+
+    return escape(harmless(hidden(text)))
 
 
 def one_line(value: object, longest: int = 60) -> str:
@@ -103,4 +112,4 @@ def print_text(text: str) -> None:
     import shutil
     import textwrap
 
-    print(textwrap.fill(text, max(40, shutil.get_terminal_size().columns), break_on_hyphens=False))
+    say(textwrap.fill(text, max(40, shutil.get_terminal_size().columns), break_on_hyphens=False))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rstar2_env.cli._options import ChatTemplate, Json
+from rstar2_env.cli._printing import say
 
 if TYPE_CHECKING:
     from rstar2_env.rollout.token_checks.findings import Findings
@@ -79,7 +80,7 @@ def check_tokens_command(
     if template is not None:
         found["template"] = template.findings()
     if as_json:
-        typer.echo(json.dumps({"fit": _fit(found), **{part: _record(each) for part, each in found.items()}}))
+        say(json.dumps({"fit": _fit(found), **{part: _record(each) for part, each in found.items()}}))
     else:
         for part, each in found.items():
             _show(subject if part == "rows" or template is None else template.path, part, each)

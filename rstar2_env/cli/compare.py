@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rstar2_env.cli._options import Json, Overwrite
+from rstar2_env.cli._printing import say
 
 if TYPE_CHECKING:
     from rstar2_env.evaluation.comparison.compare import Comparison
@@ -75,12 +76,12 @@ def compare_command(
 
             pictures.append(draw(comparisons, file, overwrite=overwrite))
     if as_json:
-        typer.echo(json.dumps([comparison.record() for comparison in found]))
+        say(json.dumps([comparison.record() for comparison in found]))
         return
     for comparison in found:
         show_comparison(comparison, problems)
     for picture in pictures:
-        typer.echo(f"picture: {picture}")
+        say(f"picture: {picture}")
 
 
 def show_comparison(comparison: Comparison, problems: int) -> None:

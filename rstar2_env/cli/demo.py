@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rstar2_env.cli._printing import say
 from rstar2_env.cli._trainers import import_trainers
 
 if TYPE_CHECKING:
@@ -66,8 +67,8 @@ def _show(result: Any) -> None:
     for comparison in result.comparisons:
         show_comparison(comparison, problems=3)
     for stage, seconds in result.seconds.items():
-        typer.echo(f"{stage}: {seconds:.0f} s")
-    typer.echo(f"pictures: {result.picture}, {result.comparison_picture}")
+        say(f"{stage}: {seconds:.0f} s")
+    say(f"pictures: {result.picture}, {result.comparison_picture}")
     for name, run in result.runs.items():
         words = (run.outcome,) if run.verdict is None else run.verdict.sentences
         print_text(f"{name}: {' '.join(words)}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rstar2_env.cli._options import Json, Overwrite
+from rstar2_env.cli._printing import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -83,13 +84,13 @@ def doctor_command(
             partial.write_text(report_text(state, checked, run, _rows(proof)), encoding="utf-8")
     if as_json:
         found = {"checks": list(map(asdict, checked)), "machine": asdict(state)}
-        typer.echo(json.dumps(found | ({"proof": [one.record() for one in proof]} if prove else {}), indent=1))
+        say(json.dumps(found | ({"proof": [one.record() for one in proof]} if prove else {}), indent=1))
     else:
         _show(checked)
         if prove:
             _show_proof(proof)
         if report is not None:
-            typer.echo(f"Report written to {report}: fill in its empty cells, then submit it.")
+            say(f"Report written to {report}: fill in its empty cells, then submit it.")
     if any(result.level == "problem" for result in [*checked, *proof]):
         raise typer.Exit(1)
 
@@ -133,12 +134,12 @@ def _show(checked: list[DoctorResult]) -> None:
     wrapper = textwrap.TextWrapper(width, subsequent_indent=" " * 12, break_on_hyphens=False, break_long_words=False)
     for result in checked:
         if result.level != "skipped":
-            typer.echo(wrapper.fill(f"{result.level:<9}{result.name}: {result.line}"))
+            say(wrapper.fill(f"{result.level:<9}{result.name}: {result.line}"))
             if result.fix:
-                typer.echo(wrapper.fill(f"{'':9}-> {result.fix}"))
+                say(wrapper.fill(f"{'':9}-> {result.fix}"))
     skipped = [result.name for result in checked if result.level == "skipped"]
     if skipped:
         wrapper.subsequent_indent = ""
-        typer.echo(wrapper.fill(f"Not applicable to this machine: {', '.join(skipped)}."))
+        say(wrapper.fill(f"Not applicable to this machine: {', '.join(skipped)}."))
     count = {level: sum(result.level == level for result in checked) for level in ("problem", "warning", "note", "ok")}
-    typer.echo(", ".join(f"{number} {level}" for level, number in count.items()))
+    say(", ".join(f"{number} {level}" for level, number in count.items()))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rstar2_env.cli._options import Json
+from rstar2_env.cli._printing import say
 
 if TYPE_CHECKING:
     from rstar2_env.evaluation.cards import Card
@@ -34,11 +35,11 @@ def envs_command(
     from rstar2_env.evaluation.cards import card, environment_ids, gallery
 
     if markdown:
-        typer.echo(gallery(), nl=False)
+        say(gallery(), nl=False)
     elif env_id is not None:
         _show(card(env_id), seed if sample else None, as_json=as_json)
     elif as_json:
-        typer.echo(json.dumps({name: card(name).to_dict() for name in environment_ids()}))
+        say(json.dumps({name: card(name).to_dict() for name in environment_ids()}))
     else:
         _list([card(name) for name in environment_ids()])
 
@@ -47,7 +48,7 @@ def _list(cards: list[Card]) -> None:
     from rstar2_env.cli._tables import print_list
 
     print_list({each.env_id: _line(each) for each in cards}, cut=True)
-    typer.echo("\nrstar2 list envs ID shows the options, spaces, reward and a sample episode of one environment.")
+    say("\nrstar2 list envs ID shows the options, spaces, reward and a sample episode of one environment.")
 
 
 def _line(each: Card) -> str:
@@ -65,11 +66,11 @@ def _show(shown: Card, seed: int | None, *, as_json: bool) -> None:
         if episode is not None:
             messages = [message.record() for message in episode.messages]
             played = {"messages": messages, "reward": episode.reward, "end": episode.end}
-        typer.echo(json.dumps({"id": shown.env_id, **shown.to_dict(), "card": shown.text, "episode": played}))
+        say(json.dumps({"id": shown.env_id, **shown.to_dict(), "card": shown.text, "episode": played}))
         return
-    typer.echo(f"# {shown.env_id}\n\n{shown.text}\n")
+    say(f"# {shown.env_id}\n\n{shown.text}\n")
     if shown.knobs_text:
-        typer.echo(f"Options of this environment, with defaults: {shown.knobs_text}\n")
+        say(f"Options of this environment, with defaults: {shown.knobs_text}\n")
     if episode is not None:
-        typer.echo(f"## A sample episode, seed {seed}\n\n{written(episode.messages)}")
-        typer.echo(f"Reward {episode.reward:g}, {episode.end}.")
+        say(f"## A sample episode, seed {seed}\n\n{written(episode.messages)}")
+        say(f"Reward {episode.reward:g}, {episode.end}.")

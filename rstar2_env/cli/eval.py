@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rstar2_env.cli._options import ChatTemplate, Json, Overwrite, WrapOption
+from rstar2_env.cli._printing import say
 
 if TYPE_CHECKING:
     from rstar2_env.evaluation.suite import SuiteResult
@@ -203,7 +204,7 @@ def eval_command(
     if result.interrupted:
         if out is not None:
             count = sum(evaluated.tally.count for evaluated in result.results.values())
-            typer.echo(f"{count} episodes are in {out}: continue with the same command and --resume.", err=True)
+            say(f"{count} episodes are in {out}: continue with the same command and --resume.", err=True)
         raise typer.Exit(130)
 
 
@@ -214,7 +215,7 @@ def _print(result: SuiteResult, out: Path | None, *, as_json: bool) -> None:
 
     if as_json:
         alone = result.results.get("")
-        typer.echo(json.dumps(alone.to_dict() if alone is not None else result.to_dict()))
+        say(json.dumps(alone.to_dict() if alone is not None else result.to_dict()))
         return
     written = {} if out is None else {"written to": str(out)}
     for name, evaluated in result.results.items():
@@ -232,4 +233,4 @@ def _print(result: SuiteResult, out: Path | None, *, as_json: bool) -> None:
         rows.append(["mean", *("–" if mean[name] is None else f"{100 * (mean[name] or 0):.2f} %" for name in shown)])
         print_table(["set", *shown], rows)
         if out is not None:
-            typer.echo(f"written to {out}")
+            say(f"written to {out}")

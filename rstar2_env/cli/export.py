@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from rstar2_env.cli._options import Overwrite
+from rstar2_env.cli._options import Overwrite, Trust
+from rstar2_env.cli._printing import say
 from rstar2_env.cli._trainers import import_trainers
 
 
@@ -24,6 +25,7 @@ def export_command(
     ] = None,
     private: Annotated[bool, typer.Option("--private", help="Create the repository as private.")] = False,
     overwrite: Overwrite = False,
+    trust: Trust = False,
     update: Annotated[
         bool, typer.Option("--update", help="Add a commit to a repository that already holds other files.")
     ] = False,
@@ -36,8 +38,17 @@ def export_command(
     """
     trainers: Any = import_trainers()
     folder = trainers.export_model(
-        run, out, which=which, merge=merge, dtype=dtype, push=push, private=private, update=update, overwrite=overwrite
+        run,
+        out,
+        which=which,
+        merge=merge,
+        dtype=dtype,
+        push=push,
+        private=private,
+        update=update,
+        overwrite=overwrite,
+        trust=trust,
     )
-    typer.echo(f"Model written to {folder}.")
+    say(f"Model written to {folder}.")
     if push:
-        typer.echo(f"Model pushed to the hub as {push}.")
+        say(f"Model pushed to the hub as {push}.")

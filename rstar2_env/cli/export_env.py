@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from rstar2_env.cli._options import EnvOption, EnvSet, Overwrite, WrapOption
+from rstar2_env.cli._printing import say
 
 
 def export_env_command(
@@ -34,5 +35,5 @@ def export_env_command(
         env_id, to, out, name=name, options=options, wrappers=wrap or (), episodes=episodes, overwrite=overwrite
     )
     for path in made:
-        typer.echo(f"wrote {path}", err=True)
-    typer.echo(str(out))
+        say(f"wrote {path}", err=True)
+    say(str(out))

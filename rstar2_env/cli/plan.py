@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from rstar2_env.cli._options import Json
+from rstar2_env.cli._options import Json, Trust
+from rstar2_env.cli._printing import say
 from rstar2_env.cli._trainers import import_trainers
 
 
@@ -47,6 +48,7 @@ def plan_command(
     published: Annotated[
         bool, typer.Option("--published", help="Compare the estimates with published figures instead of planning.")
     ] = False,
+    trust: Trust = False,
     as_json: Json = False,
 ) -> None:
     """Estimate what a run needs: memory per device, episodes in flight, placement of servers and trainers, seconds.
@@ -83,7 +85,7 @@ def plan_command(
         architecture, device, gpus, workload, assumptions, serve=serve, tensor_parallel=tensor_parallel
     )
     if as_json:
-        typer.echo(json.dumps(plan.record(), indent=1))
+        say(json.dumps(plan.record(), indent=1))
     else:
         _show(plan)
     if not plan.fits:
@@ -98,7 +100,7 @@ def _published(as_json: bool) -> None:
 
     found = import_trainers("plan.published").comparisons()
     if as_json:
-        typer.echo(json.dumps([{**asdict(entry), "ratio": round(entry.ratio, 3)} for entry in found], indent=1))
+        say(json.dumps([{**asdict(entry), "ratio": round(entry.ratio, 3)} for entry in found], indent=1))
         return
     for source in dict.fromkeys(entry.source for entry in found):
         rows = [
@@ -110,7 +112,7 @@ def _published(as_json: bool) -> None:
             if entry.source == source
         ]
         print_table(["seconds of", "published", "computed", "ratio"], rows, title=source)
-    typer.echo("* An assumption was fitted to this figure, so the ratio is not evidence.")
+    say("* An assumption was fitted to this figure, so the ratio is not evidence.")
 
 
 def _show(plan: Any) -> None:

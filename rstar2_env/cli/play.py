@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rstar2_env.cli._options import EnvId, EnvSet, Overwrite, WrapOption
+from rstar2_env.cli._printing import say
 
 if TYPE_CHECKING:
     from rstar2_env.problems import Problem, ProblemSource
@@ -79,7 +80,7 @@ def play_command(
             try:
                 episode = play_episode(env, typist, seed=seed + played, problem=chosen)
             except GaveUpError as gave_up:
-                typer.echo(f"{gave_up} {played} episodes were played to the end.", err=True)
+                say(f"{gave_up} {played} episodes were played to the end.", err=True)
                 break
             own = chosen or getattr(env.unwrapped, "problem", None)
             gold = getattr(own, "answer", None)
@@ -93,7 +94,7 @@ def play_command(
             if problem is not None:
                 break
     if out is not None:
-        typer.echo(f"{played} episodes written to {out}.")
+        say(f"{played} episodes written to {out}.")
 
 
 def _source(env: Any, problems: str | None, split: str | None) -> ProblemSource | None:

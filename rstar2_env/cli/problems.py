@@ -10,6 +10,7 @@ import typer
 
 from rstar2_env.cli._command import CliCommand, example
 from rstar2_env.cli._options import Json, Overwrite
+from rstar2_env.cli._printing import say
 
 if TYPE_CHECKING:
     from rstar2_env.problems import Problem, ProblemSource
@@ -51,7 +52,7 @@ def show(
 
     for problem in itertools.islice(source_of(spec, split, "train"), count):
         if as_json:
-            typer.echo(json.dumps(dataclasses.asdict(problem), default=str))
+            say(json.dumps(dataclasses.asdict(problem), default=str))
             continue
         rows = {"question": problem.question, "answer": problem.answer, "source": problem.source}
         rows |= {name: str(value) for name, value in problem.meta.items()}
@@ -71,7 +72,7 @@ def stats(spec: _Spec, count: _Count = 1000, split: _Split = None, as_json: Json
     source = source_of(spec, split, "train")
     figures = problem_stats(_first(source, count))
     if as_json:
-        typer.echo(json.dumps({"name": source.name, "split": source.split, **figures}))
+        say(json.dumps({"name": source.name, "split": source.split, **figures}))
         return
     split_text = f" ({source.split})" if source.split else ""
     endless = "" if isinstance(source, FiniteSource) else f", the first {count} of an unlimited source"
@@ -90,7 +91,7 @@ def write(spec: _Spec, out: _Out, count: _Count = 1000, split: _Split = None, ov
 
     check_file(out, overwrite=overwrite, inputs=spec, lines=True)
     written = write_jsonl(_first(source_of(spec, split, "train"), count), out, overwrite=overwrite)
-    typer.echo(f"{written} problems written to {out}", err=True)
+    say(f"{written} problems written to {out}", err=True)
 
 
 @app.command(
@@ -149,7 +150,7 @@ def decontaminate(
         with replacing(report) as partial:
             partial.write_text("".join(json.dumps(overlap.to_dict()) + "\n" for overlap in found.dropped), "utf-8")
     if as_json:
-        typer.echo(json.dumps(found.to_dict()))
+        say(json.dumps(found.to_dict()))
         return
     rows = {"kept": f"{found.kept}, written to {out}", "removed": f"{len(found.dropped)}"}
     rows |= {f"overlap with {name}": f"{number}" for name, number in found.by_benchmark().items()}
@@ -178,11 +179,11 @@ def sources(
 
     chosen = NAMED_SETS if name is None else {name: named_set(name)}
     if as_json:
-        typer.echo(json.dumps({name: dataclasses.asdict(entry) for name, entry in chosen.items()}, default=str))
+        say(json.dumps({name: dataclasses.asdict(entry) for name, entry in chosen.items()}, default=str))
     elif name is None:
         print_list({name: f"{entry.title} ({entry.licence})" for name, entry in chosen.items()})
-        typer.echo("\nrstar2 problems sources NAME shows one set: splits, columns, known defects.")
-        typer.echo(textwrap.fill(f"Families, generated without a download: {', '.join(FAMILIES)}.", 80))
+        say("\nrstar2 problems sources NAME shows one set: splits, columns, known defects.")
+        say(textwrap.fill(f"Families, generated without a download: {', '.join(FAMILIES)}.", 80))
     else:
         entry = chosen[name]
         print_figures(

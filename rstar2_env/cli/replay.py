@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rstar2_env.cli._options import Json, RunName
+from rstar2_env.cli._options import Json, RunName, Trust
+from rstar2_env.cli._printing import say
 
 if TYPE_CHECKING:
     from rstar2_env.evaluation.stored.replay import Replayed
@@ -26,6 +27,7 @@ def replay_command(
         typer.Option(metavar="SPEC", help="Source of the episode's problem [default: the run's]."),
     ] = None,
     split: Annotated[str | None, typer.Option(help="Split of the problems [default: the run's].")] = None,
+    trust: Trust = False,
     as_json: Json = False,
 ) -> None:
     """Replay the actions of a stored episode, and report where the environment responds differently.
@@ -45,7 +47,7 @@ def replay_command(
         problem = problem_of(problems_of(setting, problems, split), stored.entry.episode.problem_id)
     found = replay(stored.entry.episode, setting, problem=problem, trained=stored.trained)
     if as_json:
-        typer.echo(json.dumps({**asdict(found), "same": found.same}))
+        say(json.dumps({**asdict(found), "same": found.same}))
     else:
         _show(run, episode, found)
     if not found.same:
@@ -59,7 +61,7 @@ def _show(run: str, place: str, found: Replayed) -> None:
         f"{found.turns} of {found.turns_stored} turns" if found.turns < found.turns_stored else f"{found.turns} turns"
     )
     if found.same:
-        typer.echo(f"Episode {place} of {run}: {turns}, identical responses.")
+        say(f"Episode {place} of {run}: {turns}, identical responses.")
         return
     print_table(
         ("turn", "field", "stored", "replayed"),

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rstar2_env.cli._options import Json, Overwrite, RunName
+from rstar2_env.cli._options import Json, Overwrite, RunName, Trust
+from rstar2_env.cli._printing import say
 
 if TYPE_CHECKING:
     from rstar2_env.evaluation.stored.reverify import Regraded, Regrading
@@ -36,6 +37,7 @@ def reverify_command(
     ] = None,
     overwrite: Overwrite = False,
     workers: Annotated[int, typer.Option(min=1, help="Number of answers graded in parallel.")] = 8,
+    trust: Trust = False,
     as_json: Json = False,
 ) -> None:
     """Regrade the stored answers of a run, with the same or another verifier, and list the changes."""
@@ -74,7 +76,7 @@ def reverify_command(
             option="problems",
         )
     if as_json:
-        typer.echo(json.dumps(_record(found, written)))
+        say(json.dumps(_record(found, written)))
     else:
         _show(run, written, found, out)
 

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from rstar2_env.cli._options import Trust
+from rstar2_env.cli._printing import say
 from rstar2_env.cli._trainers import import_trainers
 
 
@@ -34,6 +36,7 @@ def run_command(
     ] = None,
     until: Annotated[str | None, typer.Option(metavar="STAGE", help="Stop after this stage.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of every stage that does not set its own.")] = None,
+    trust: Trust = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the plan with the state and cost of each stage; run nothing.")
     ] = False,
@@ -74,16 +77,16 @@ def run_command(
             print_text(line)
         return
 
-    def say(text: str) -> None:
+    def report(text: str) -> None:
         if not quiet:
-            typer.echo(text, err=True)
+            say(text, err=True)
 
     try:
-        run.run_pipeline(read, folder, begin=from_, until=until, progress=not quiet, say=say)
+        run.run_pipeline(read, folder, begin=from_, until=until, progress=not quiet, say=report)
     except KeyboardInterrupt:
-        typer.echo(f"Interrupted. The same command resumes the run in {folder}.", err=True)
+        say(f"Interrupted. The same command resumes the run in {folder}.", err=True)
         raise typer.Exit(130) from None
-    typer.echo(f"The run is in {folder}.")
+    say(f"The run is in {folder}.")
 
 
 def _list(file: Any, places: Any) -> None:

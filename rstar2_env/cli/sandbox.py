@@ -11,8 +11,10 @@ import typer
 
 from rstar2_env.cli._command import CliCommand, example, flag, is_typed
 from rstar2_env.cli._options import Json, ProviderSet
+from rstar2_env.cli._printing import say
 from rstar2_env.cli.sandbox_image import image
 from rstar2_env.cli.sandbox_serve import serve
+from rstar2_env.core.text import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -86,7 +88,7 @@ def run(
     several = len(programs) > 1
     for (name, _), outcome in zip(programs, outcomes, strict=True):
         if as_json:
-            typer.echo(json.dumps({**({"file": name} if several else {}), **asdict(outcome)}))
+            say(json.dumps({**({"file": name} if several else {}), **asdict(outcome)}))
         else:
             _show(name, outcome, several=several)
     if any(outcome.status.is_error or not outcome.status.counts for outcome in outcomes):
@@ -130,7 +132,7 @@ def check(
             }
         )
     if as_json:
-        typer.echo(json.dumps({"provider": provider, "isolation": isolation, "layers": rows}))
+        say(json.dumps({"provider": provider, "isolation": isolation, "layers": rows}))
     else:
         _show_layers(provider, rows)
     if any((row["required"] and not row["active"]) or row["tested"] == "BROKEN" for row in rows):
@@ -170,17 +172,17 @@ def _source(file: Path) -> str:
 
 def _show(name: str, outcome: Outcome, *, several: bool) -> None:
     if several:
-        typer.secho(f"== {name}", bold=True)
-    typer.echo(outcome.stdout, nl=False)
+        typer.secho(f"== {harmless(name)}", bold=True)
+    say(outcome.stdout, nl=False)
     if outcome.value is not None:
-        typer.echo(outcome.value)
-    typer.echo(outcome.stderr, nl=False, err=True)
+        say(outcome.value)
+    say(outcome.stderr, nl=False, err=True)
     if outcome.traceback:
-        typer.echo(outcome.traceback, nl=False, err=True)
+        say(outcome.traceback, nl=False, err=True)
     elif outcome.error_message:
-        typer.echo(outcome.error_message, err=True)
+        say(outcome.error_message, err=True)
     if outcome.session_note:
-        typer.echo(outcome.session_note, err=True)
+        say(outcome.session_note, err=True)
     colour = typer.colors.RED if outcome.status.is_error else typer.colors.GREEN
     ending = f"signal {outcome.signal}" if outcome.signal else f"exit {outcome.exit_code}"
     if outcome.session is not None:
@@ -204,9 +206,9 @@ def _show_layers(provider: str, rows: list[dict[str, Any]]) -> None:
         elif row["tested"] == "held":
             tested = "[green]blocked[/]"
         else:
-            tested = f"[bold red]BROKEN[/]: {escape(row['seen'])}"
+            tested = f"[bold red]BROKEN[/]: {escape(harmless(row['seen']))}"
         name = f"[bold]{row['name']}[/]" if row["required"] else row["name"]
-        table.add_row(name, state, escape(row["detail"]), tested)
+        table.add_row(name, state, escape(harmless(row["detail"])), tested)
     Console().print(table)
-    typer.echo("Bold: guarantees of strict isolation; the other layers are their mechanisms.")
-    typer.echo("--json includes the observations of each escape test.")
+    say("Bold: guarantees of strict isolation; the other layers are their mechanisms.")
+    say("--json includes the observations of each escape test.")

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from rstar2_env.cli._printing import say
 from rstar2_env.sandbox.docker import image as docker_image
 
 
@@ -37,16 +38,16 @@ def image(
     packages = () if no_packages else tuple(package) if package else docker_image.DEFAULT_PACKAGES
     engine = docker_engine.connect(base_url, timeout=600)
 
-    def say(text: str) -> None:
+    def report(text: str) -> None:
         if not quiet:
-            typer.echo(text, err=True)
+            say(text, err=True)
 
     if from_host:
-        made = docker_image.build_from_host(engine, tag, packages, say)
+        made = docker_image.build_from_host(engine, tag, packages, report)
     else:
-        made = docker_image.build(engine, tag, base, packages, say)
+        made = docker_image.build(engine, tag, base, packages, report)
     # The name of a distribution may differ from its module; images built from the host list modules.
     modules = packages if from_host else [name for name in packages if name in docker_image.DEFAULT_PACKAGES]
     version = docker_image.try_imports(engine, tag, modules)
     say(f"{tag} is ready, with Python {version}. Check it: rstar2 sandbox check --provider docker --set image={tag}")
-    typer.echo(made)
+    say(made)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from rstar2_env.cli._options import ProviderSet
+from rstar2_env.cli._printing import say
 
 
 def serve(
@@ -82,6 +83,6 @@ def serve(
         provider_options["workers"] = workers
 
     def announce(address: str) -> None:
-        typer.echo(f"Serving the sandbox {provider!r} on {address}", err=True)
+        say(f"Serving the sandbox {provider!r} on {address}", err=True)
 
     serve(options, provider, provider_options, announce=announce)

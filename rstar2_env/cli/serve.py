@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from rstar2_env.cli._options import EnvOption, EnvSet, WrapOption
+from rstar2_env.cli._printing import say
 
 
 def serve_command(
@@ -35,5 +36,5 @@ def serve_command(
         idle_s=timeout,
         env_options=options_of(set_, "env")["env"],
         wrappers=wrap or (),
-        announce=lambda address: typer.echo(f"Serving {env_id} on {address}", err=True),
+        announce=lambda address: say(f"Serving {env_id} on {address}", err=True),
     )

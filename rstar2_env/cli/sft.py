@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from rstar2_env.cli._options import ChatTemplate, LoraRank, Overwrite, ReportTo, refuse_disagreement
+from rstar2_env.cli._printing import say
 from rstar2_env.cli._trainers import import_trainers
 
 
@@ -86,4 +87,4 @@ def sft_command(
     if overwrite and output_dir is not None:
         refuse_inputs(output_dir, [traces, config], option="output_dir")
     folder = trainers.sft(trainers.read_traces(traces), **options)
-    typer.echo(f"Model written to {folder}.")
+    say(f"Model written to {folder}.")

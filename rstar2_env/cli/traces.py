@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rstar2_env.cli._options import ChatTemplate, Json, Overwrite, WrapOption
+from rstar2_env.cli._printing import say
 
 if TYPE_CHECKING:
     from rstar2_env.traces.file import TraceFile
@@ -384,7 +385,7 @@ def _from_worked_solutions(
         "interrupted": stop() and done != total,
     }
     if as_json:
-        typer.echo(json.dumps({**figures, "mistakes": mistakes, "reasons": reasons_dropped, "out": str(out)}))
+        say(json.dumps({**figures, "mistakes": mistakes, "reasons": reasons_dropped, "out": str(out)}))
     else:
         made = len(file.records) - earlier + sum(reasons_dropped.values()) - reasons_dropped["dropped before this run"]
         rows = {
@@ -397,10 +398,10 @@ def _from_worked_solutions(
         }
         print_figures(f"traces from {source.name} in {env}{' – interrupted' if figures['interrupted'] else ''}", rows)
     if figures["interrupted"]:
-        typer.echo(f"{len(file.records)} traces are in {out}: continue with the same command and --resume.", err=True)
+        say(f"{len(file.records)} traces are in {out}: continue with the same command and --resume.", err=True)
         raise typer.Exit(130)
     if not file.records:
-        typer.echo(f"Error: none of the {done} problems of {problems} produced a trace; nothing written.", err=True)
+        say(f"Error: none of the {done} problems of {problems} produced a trace; nothing written.", err=True)
         raise typer.Exit(1)
 
 

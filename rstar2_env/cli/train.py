@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rstar2_env.cli._options import ChatTemplate, LoraRank, Overwrite, ReportTo, WrapOption
+from rstar2_env.cli._options import ChatTemplate, LoraRank, Overwrite, ReportTo, Trust, WrapOption
+from rstar2_env.cli._printing import say
 from rstar2_env.cli._trainers import import_trainers
 
 if TYPE_CHECKING:
@@ -135,6 +136,7 @@ def train_command(
             help="Wrapper of the evaluation environment; --wrap is for training only.",
         ),
     ] = None,
+    trust: Trust = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue from the newest checkpoint of the run.")] = False,
     overwrite: Overwrite = False,
 ) -> None:
@@ -172,7 +174,7 @@ def train_command(
         result = trainer.train()
     except KeyboardInterrupt as interrupt:
         if not getattr(interrupt, "printed", False):  # the backend has printed how to resume
-            typer.echo(f"Interrupted. {_resume_hint(folder)}", err=True)
+            say(f"Interrupted. {_resume_hint(folder)}", err=True)
         raise typer.Exit(130) from None
     finally:
         trainer.close()

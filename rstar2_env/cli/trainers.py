@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from rstar2_env.cli._options import Json
+from rstar2_env.cli._options import Json, Trust
+from rstar2_env.cli._printing import say
 from rstar2_env.cli._trainers import import_trainers
 
 
@@ -18,6 +19,7 @@ def trainers_command(
             help="Trainer to show with all parts and options: a listed name, ./mine.py:MINE, or a file of options.",
         ),
     ] = None,
+    trust: Trust = False,
     as_json: Json = False,
 ) -> None:
     """List the trainers, or print one with all parts and options as a file for `rstar2 train`."""
@@ -29,7 +31,7 @@ def trainers_command(
         return
     recipes = [trainers.TRAINERS.get(known) for known in trainers.TRAINERS]
     if as_json:
-        typer.echo(json.dumps([_about(recipe) for recipe in recipes]))
+        say(json.dumps([_about(recipe) for recipe in recipes]))
         return
     from rstar2_env.cli._tables import print_list
 
@@ -53,10 +55,10 @@ def _show(trainers: Any, name: str, *, as_json: bool) -> None:
     if as_json:
         import json
 
-        typer.echo(json.dumps(record))
+        say(json.dumps(record))
         return
     record["parts"] = {slot: _writable(part) for slot, part in record["parts"].items()}
-    typer.echo(toml_text(record), nl=False)
+    say(toml_text(record), nl=False)
 
 
 def _writable(part: Any) -> Any:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rstar2_env.cli._options import EnvId, Json, Overwrite, WrapOption
+from rstar2_env.cli._printing import say
 
 if TYPE_CHECKING:
     from rstar2_env.evaluation.validation import Report, Validation
@@ -117,7 +118,7 @@ def validate_command(
             with replacing(report_file) as partial:
                 partial.write_text(page(levels), encoding="utf-8")
     if as_json:
-        typer.echo(json.dumps(found.to_dict(), default=str))
+        say(json.dumps(found.to_dict(), default=str))
     elif isinstance(found, Validation):
         _print(found)
     else:
@@ -161,6 +162,6 @@ def _print(found: Validation) -> None:
     print_figures(f"{found.env_id}: {verdict}", rows)
     listed = [*found.faults, *found.unreadable]
     for fault in listed[:_LISTED]:
-        typer.echo(f"{fault.problem_id} ({fault.check}): {fault.detail}")
+        say(f"{fault.problem_id} ({fault.check}): {fault.detail}")
     if len(listed) > _LISTED:
-        typer.echo(f"... and {len(listed) - _LISTED} more (--json lists all)")
+        say(f"... and {len(listed) - _LISTED} more (--json lists all)")

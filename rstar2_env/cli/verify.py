@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rstar2_env.cli._options import Json
+from rstar2_env.cli._printing import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -93,7 +94,7 @@ def verify_command(
     if compare:
         summary["math_verify"] = {**summarise(others), "disagreements": _disagreements(graded, others)}
     if as_json:
-        typer.echo(json.dumps(summary, ensure_ascii=True))
+        say(json.dumps(summary, ensure_ascii=True))
     else:
         _print(summary, graded, others)
 
@@ -101,11 +102,11 @@ def verify_command(
 def _print_pair(verdict: Verdict, alone: Verdict | None, *, as_json: bool) -> None:
     if as_json:
         found = asdict(verdict)
-        typer.echo(json.dumps(found if alone is None else {**found, "math_verify": asdict(alone)}))
+        say(json.dumps(found if alone is None else {**found, "math_verify": asdict(alone)}))
         return
-    typer.echo(f"{'correct' if verdict.correct else 'wrong'}: {_WHY[verdict.reason]} ({verdict.method})")
+    say(f"{'correct' if verdict.correct else 'wrong'}: {_WHY[verdict.reason]} ({verdict.method})")
     if alone is not None:
-        typer.echo(f"math-verify alone: {'correct' if alone.correct else 'wrong'}: {_WHY[alone.reason]}")
+        say(f"math-verify alone: {'correct' if alone.correct else 'wrong'}: {_WHY[alone.reason]}")
 
 
 _WHY = {

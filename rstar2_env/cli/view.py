@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from rstar2_env.cli._options import Overwrite
+from rstar2_env.cli._printing import say
 
 _READING = "reading episodes, MB"
 
@@ -108,7 +109,7 @@ def view_command(
             left_out = write_export(
                 roots, report, episodes=most, params=_query(filter_), on_progress=on_progress, overwrite=overwrite
             )
-        typer.echo(f"Wrote {report}." + (f" It holds {left_out}" if left_out else ""), err=True)
+        say(f"Wrote {report}." + (f" It holds {left_out}" if left_out else ""), err=True)
     else:
         _serve(roots, host, port, token=token, names=allow_host or [], browser=browser)
 
@@ -122,14 +123,14 @@ def _serve(roots: list[Path], host: str, port: int, *, token: bool, names: list[
     with ViewServer(roots, options) as server:
         if not server.answers.runs()["runs"]:
             raise ConfigurationError(no_runs(roots))
-        typer.echo(f"Showing runs on {server.link} (Ctrl-C stops)", err=True)
+        say(f"Showing runs on {server.link} (Ctrl-C stops)", err=True)
         # Command lines are visible to all users of this machine, and the browser's would contain the token.
         if browser and options.token is None:
             import webbrowser
 
             webbrowser.open(server.address)
         elif browser:
-            typer.echo("Open this link yourself: a browser's command line would expose the token.", err=True)
+            say("Open this link yourself: a browser's command line would expose the token.", err=True)
         with contextlib.suppress(KeyboardInterrupt):
             server.wait()
 
@@ -144,7 +145,7 @@ def _can_walk() -> bool:
     except ImportError:
         from rstar2_env.core.errors import MissingExtraError
 
-        typer.echo(f"Note: {MissingExtraError('view', 'The interactive view')} Printing the runs.", err=True)
+        say(f"Note: {MissingExtraError('view', 'The interactive view')} Printing the runs.", err=True)
         return False
     return True
 

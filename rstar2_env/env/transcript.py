@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rstar2_env.core.status import ToolStatus
+from rstar2_env.core.text import harmless
 from rstar2_env.tools.base import ToolResult
 
 _RESET = "\x1b[0m"
 _COLOURS = {"system": "\x1b[2m", "user": "\x1b[36m", "policy": "\x1b[33m", "tool": "\x1b[35m", "end": "\x1b[1m"}
 _GOOD, _BAD, _OURS = "\x1b[32m", "\x1b[31m", "\x1b[34m"
-
-_ACTIVE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""C0 and C1 control characters, text direction marks, line separators, lone surrogates."""
 
 
 class Transcript:
@@ -74,15 +71,6 @@ class _Block:
         note = f" {_statuses(self.results)}" if self.results else ""
         text = "" if self.text is None else f"\n{harmless(self.text)}"
         return f"{_COLOURS[self.kind]}[{self.heading or self.kind}]{_RESET}{note}{self.word}{text}"
-
-
-def harmless(text: str) -> str:
-    r"""Escape every character that a terminal would interpret (``\x1b``); keep line breaks and tabs.
-
-    A program may print escape sequences, carriage returns or text direction marks. If printed unescaped, they could
-    repaint the reader's terminal or make a line look like another line. Lone surrogates cannot be printed.
-    """
-    return _ACTIVE.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def _statuses(results: Sequence[ToolResult]) -> str:

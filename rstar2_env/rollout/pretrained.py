@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, replace
+from pickle import UnpicklingError
 from typing import Any
 
 import torch
@@ -144,7 +145,7 @@ def _model(options: Pretrained, adapter_of: str | None) -> PreTrainedModel:
 
             adapted = PeftModel.from_pretrained(model, options.path, revision=options.revision)
             model = adapted.merge_and_unload(safe_merge=True)
-    except (OSError, ValueError, ImportError, RuntimeError) as error:
+    except (OSError, ValueError, ImportError, RuntimeError, UnpicklingError) as error:
         raise ConfigurationError(f"The model {options.path!r} cannot be loaded: {error}", option="model") from error
     found: PreTrainedModel = model.eval().requires_grad_(False)
     return found.to(torch.device("cuda")) if torch.cuda.is_available() else found  # type: ignore[arg-type]

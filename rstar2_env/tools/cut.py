@@ -66,7 +66,7 @@ def _loaded(name: str) -> Tokenizer:
     found: Tokenizer
     try:
         # A folder or a cached download first; neither needs the network.
-        found = transformers.AutoTokenizer.from_pretrained(name, local_files_only=True)
+        found = transformers.AutoTokenizer.from_pretrained(name, local_files_only=True, trust_remote_code=False)
         return found
     except (OSError, ValueError) as error:
         if not _HUB_NAME.fullmatch(name):
@@ -76,7 +76,7 @@ def _loaded(name: str) -> Tokenizer:
     if (answer := ask_hub("models", name)) is not None:
         raise ConfigurationError(f"No tokenizer has the name {name!r}: there is no such folder, and {answer}.")
     try:
-        found = transformers.AutoTokenizer.from_pretrained(name)
+        found = transformers.AutoTokenizer.from_pretrained(name, trust_remote_code=False)
     except (OSError, ValueError) as error:
         line = str(error).strip().splitlines()[0]
         raise ConfigurationError(

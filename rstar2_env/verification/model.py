@@ -27,6 +27,7 @@ from typing import Annotated, Any
 from rstar2_env.core.errors import ServiceError
 from rstar2_env.core.net.chat.asking import judge_endpoint, marked
 from rstar2_env.core.options.declare import Rule, Seconds, checked
+from rstar2_env.core.secret import Secret, secret_of
 from rstar2_env.verification.verdict import Reason, Verdict
 from rstar2_env.verification.verifier import RuleVerifier, Verifier
 
@@ -46,7 +47,7 @@ _SYSTEM = (
 )
 
 
-@dataclass(repr=False, eq=False)  # a repr would show the key
+@dataclass(repr=False, eq=False)
 class ModelVerifier:
     """A verifier that applies rules first, and then asks a judge. Create it with :func:`model_verifier`.
 
@@ -66,7 +67,7 @@ class ModelVerifier:
     url: str
     model: str
     _: KW_ONLY
-    api_key: str | None
+    api_key: Secret | None
     rules: Verifier
     timeout: float
     max_calls: int | None
@@ -148,7 +149,7 @@ def model_verifier(
     url: str,
     model: str,
     *,
-    api_key: str | None = None,
+    api_key: str | Secret | None = None,
     rules: Verifier | None = None,
     timeout: Seconds = 30.0,
     max_calls: Annotated[int | None, Rule(least=0)] = None,
@@ -172,7 +173,7 @@ def model_verifier(
     return ModelVerifier(
         url,
         model,
-        api_key=api_key,
+        api_key=secret_of(api_key),
         rules=rules if rules is not None else RuleVerifier(),
         timeout=timeout,
         max_calls=max_calls,

@@ -16,6 +16,7 @@ from typing import Any
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.outputs import MANIFEST, begin_folder, check_folder, kind_of, list_files
 from rstar2_env.core.run_folder.layout import CARD_FILE
+from rstar2_env.core.trust import bounds
 from rstar2_env.core.version import __version__
 
 from ..base import needs_training_stack
@@ -40,6 +41,7 @@ def export_model(
     private: bool = False,
     update: bool = False,
     overwrite: bool = False,
+    trust: bool = False,
 ) -> Path:
     """Write weights of a run to a folder that transformers can load; optionally push it to a hub.
 
@@ -53,12 +55,15 @@ def export_model(
         private: Make the repository private.
         update: Allow pushing to a repository that holds other files.
         overwrite: Replace another export in the folder.
+        trust: Run the code of a model that the run, or the folder of the model, brings with it.
 
     Returns:
         The folder.
 
     Raises:
-        ConfigurationError: The weights do not exist, the folder holds something else, or a check of the hub fails.
+        UntrustedError: The run asks to run a model's code, and is not trusted.
+        ConfigurationError: The weights do not exist, the folder holds something else, a link leads out of the folder of
+            the weights, or a check of the hub fails.
         ServiceError: The hub cannot be reached or rejected the push; calling again resumes it.
         MissingExtraError: torch or transformers is not installed.
     """
@@ -68,6 +73,9 @@ def export_model(
     if (private or update) and push is None:
         raise ConfigurationError("The options private and update need push=ORG/NAME.", option="push")
     weights = find_weights(source, which)
+    weights.refuse_links()
+    with bounds(trust=trust):
+        own_code = weights.runs_own_code()
     asked = _asked(weights, merge, dtype)
     made = _made(folder, asked)
     if not made:
@@ -76,7 +84,7 @@ def export_model(
     if repository is not None and not merge:
         _check_base(weights.folder)
     if not made:
-        _make(weights, folder, asked, merge=merge, dtype=dtype)
+        _make(weights, folder, asked, merge=merge, dtype=dtype, own_code=own_code)
     if repository is not None:
         _check_base(folder)  # for shards, only the export shows whether they are an adapter's
         repository.send(folder, message=f"Weights {weights.which or weights.folder.name}, by rstar2-env {__version__}")
@@ -103,7 +111,9 @@ def _made(folder: Path, asked: dict[str, Any]) -> bool:
         return False
 
 
-def _make(weights: Weights, folder: Path, asked: dict[str, Any], *, merge: bool, dtype: str | None) -> None:
+def _make(
+    weights: Weights, folder: Path, asked: dict[str, Any], *, merge: bool, dtype: str | None, own_code: bool
+) -> None:
     with needs_training_stack("Exporting weights"):
         from .write import write_weights
     folder = Path(os.path.abspath(folder))
@@ -115,7 +125,7 @@ def _make(weights: Weights, folder: Path, asked: dict[str, Any], *, merge: bool,
     with TemporaryDirectory(prefix=f".{folder.name}.", dir=beside) as made:
         part = Path(made, "part")
         begin_folder(part, "export")
-        merged, stored = write_weights(weights, part, merge=merge, dtype=dtype)
+        merged, stored = write_weights(weights, part, merge=merge, dtype=dtype, own_code=own_code)
         card = _card(weights, merged, stored)
         if card:
             (part / CARD_FILE).write_text(card, "utf-8")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rstar2_env.core import trust
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.model_name import check_model
 from rstar2_env.core.run_folder import Run, read_run
@@ -64,6 +65,33 @@ class Weights:
             return {"path": config.get("model", ""), **{name: config[name] for name in _OF_SFT if name in config}}
         model = config.get("model")
         return dict(model) if isinstance(model, Mapping) else {"path": model}
+
+    def runs_own_code(self) -> bool:
+        """Return whether the code that comes with the model may run: the run asks for it, or the user trusts a model.
+
+        Raises:
+            UntrustedError: The run asks for it, and the user neither trusts nor recorded the run.
+        """
+        if self.run is None:
+            return trust.trusts()
+        trust.found(self.run.path, self.run.config, only={"model": self.options})
+        return bool(self.options.get("trust_remote_code"))
+
+    def refuse_links(self) -> None:
+        """Check that no link in the folder leads out of it or of its run, except within the hub's cache of a model.
+
+        Raises:
+            ConfigurationError: A link leads elsewhere, so that an export would hold a file of this machine.
+        """
+        root = (self.folder if self.run is None else self.run.path).resolve()
+        root = next((each for each in root.parents if each.name.startswith("models--")), root)
+        paths = [*self.folder.rglob("*"), *([] if self.run is None else [self.folder])]
+        for path in paths:
+            if path.is_symlink() and not path.resolve().is_relative_to(root):
+                raise ConfigurationError(
+                    f"{path} is a link to {path.resolve()}, outside {root}: an export holds only files of its source. "
+                    "Replace the link by a copy, or remove it."
+                )
 
     @property
     def fingerprint(self) -> str:

@@ -43,7 +43,9 @@ _COPIED = (
 """Files of a model that are copied unchanged; ``*.py`` is the model's own code."""
 
 
-def write_weights(weights: Weights, into: Path, *, merge: bool, dtype: str | None) -> tuple[bool, str]:
+def write_weights(
+    weights: Weights, into: Path, *, merge: bool, dtype: str | None, own_code: bool = False
+) -> tuple[bool, str]:
     """Write weights to a folder that transformers can load.
 
     Args:
@@ -52,6 +54,7 @@ def write_weights(weights: Weights, into: Path, *, merge: bool, dtype: str | Non
         merge: Merge a LoRA adapter into its base weights. Weights without an adapter are written unchanged.
         dtype: Precision of the written weights, by torch's name; ``None`` keeps the precision of the files, or of the
             base model for merged weights.
+        own_code: Whether the code that comes with the model may run.
 
     Returns:
         Whether an adapter was merged, and the precision.
@@ -63,22 +66,22 @@ def write_weights(weights: Weights, into: Path, *, merge: bool, dtype: str | Non
     below = adapter_in(str(weights.folder), None) if weights.adapter else None
     merged = False
     if weights.sharded:
-        policy, tokenizer = _from_shards(weights)
+        policy, tokenizer = _from_shards(weights, own_code)
         merged = merge and isinstance(policy, PeftModel)
         own = base_of(policy).config
-        _save(policy, into, merge=merged, dtype=dtype, below=_precision_of(own._name_or_path, None, weights))
+        _save(policy, into, merge=merged, dtype=dtype, below=_precision_of(own._name_or_path, None, own_code))
     elif below is not None and merge:
         merged = True
-        policy, tokenizer = _loaded(weights)
-        stored = _precision_of(str(below.base_model_name_or_path), below.revision, weights)
+        policy, tokenizer = _loaded(weights, own_code)
+        stored = _precision_of(str(below.base_model_name_or_path), below.revision, own_code)
         _save(policy, into, merge=True, dtype=dtype, below=stored)
     elif below is not None or dtype is None:
-        tokenizer = tokenizer_of(str(weights.folder), _options(weights), below)
+        tokenizer = tokenizer_of(str(weights.folder), _options(weights, own_code), below)
         _copy(weights.folder, into)
         if dtype is not None:
             _cast(into, dtype)
     else:
-        policy, tokenizer = _loaded(weights)
+        policy, tokenizer = _loaded(weights, own_code)
         _save(policy, into, merge=False, dtype=dtype, below=None)
         for path in weights.folder.glob("*.py"):
             shutil.copyfile(path, into / path.name)
@@ -86,23 +89,20 @@ def write_weights(weights: Weights, into: Path, *, merge: bool, dtype: str | Non
     return merged, _stored(into)
 
 
-def _loaded(weights: Weights) -> tuple[PolicyModel, PreTrainedTokenizerBase]:
+def _loaded(weights: Weights, own_code: bool) -> tuple[PolicyModel, PreTrainedTokenizerBase]:
     """Load the weights of a folder in float32, and merge the adapter if there is one."""
-    return load_policy(_options(weights), weights.folder, dropout=True)
+    return load_policy(_options(weights, own_code), weights.folder, dropout=True)
 
 
-def _options(weights: Weights) -> ModelOptions:
-    return ModelOptions(path=weights.folder, dtype="float32", trust_remote_code=_trusted(weights))
+def _options(weights: Weights, own_code: bool) -> ModelOptions:
+    return ModelOptions(path=weights.folder, dtype="float32", trust_remote_code=own_code)
 
 
-def _trusted(weights: Weights) -> bool:
-    return bool(weights.options.get("trust_remote_code"))
-
-
-def _from_shards(weights: Weights) -> tuple[PolicyModel, PreTrainedTokenizerBase]:
+def _from_shards(weights: Weights, own_code: bool) -> tuple[PolicyModel, PreTrainedTokenizerBase]:
     """Load the policy of a sharded checkpoint: create it as the run did and load the checkpoint's weights."""
     known = {field.name for field in fields(ModelOptions)}
     given = {name: value for name, value in weights.options.items() if name in known}
+    given["trust_remote_code"] = own_code
     assert weights.run is not None
     start = weights.run.path / START_DIR
     if given.get("lora_rank") and start.is_dir():
@@ -131,10 +131,10 @@ def _save(policy: PolicyModel, into: Path, *, merge: bool, dtype: str | None, be
     model.save_pretrained(str(into))
 
 
-def _precision_of(name: str, revision: str | None, weights: Weights) -> torch.dtype:
+def _precision_of(name: str, revision: str | None, own_code: bool) -> torch.dtype:
     """Return the precision that a model's configuration declares."""
     chosen = {} if revision is None else {"revision": revision}
-    found = AutoConfig.from_pretrained(name, trust_remote_code=_trusted(weights), **chosen).dtype
+    found = AutoConfig.from_pretrained(name, trust_remote_code=own_code, **chosen).dtype
     return found if isinstance(found, torch.dtype) else torch.float32
 
 

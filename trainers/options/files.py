@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rstar2_env.core import trust
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.config_file import SUFFIXES, read_mapping
 from rstar2_env.core.run_folder import layout
@@ -67,7 +68,10 @@ def read_file(path: str | Path) -> OptionsFile:
         MissingExtraError: The file is YAML, and PyYAML is not installed.
     """
     file = _file(path)
-    found, of_run = read_mapping(file), file.name == RUN_FILE
+    of_run, folder = file.name == RUN_FILE, Path(path).is_dir()
+    found = read_mapping(file, of_run=folder)
+    if folder:
+        trust.found(Path(path), found)
     if of_run and isinstance(found.get("run"), dict):
         found["run"] = {name: value for name, value in found["run"].items() if name not in _OF_ONE_RUN}
     trainers = [name for name in _TRAINER if name in found]

@@ -18,6 +18,7 @@ from rstar2_env.core.files.outputs import list_files, replacing
 from rstar2_env.core.options.parts import Part, read_part
 from rstar2_env.core.run_folder import Run, read_run
 from rstar2_env.core.run_folder.layout import CARD_FILE
+from rstar2_env.core.secret import redacted
 
 from ..base import TRAINERS
 from ..options.slots import FIELDS, part_info
@@ -56,14 +57,15 @@ def write_cards(folder: Path) -> None:
 
 
 def model_card(run: Run, weights: Path | None = None) -> str:
-    """Return the card of a run, in Markdown.
+    """Return the card of a run, in Markdown; secrets in its options become ``***``.
 
     Args:
         run: The run, finished or not.
         weights: Folder of the weights that the card describes; ``None`` for the weights that the run names.
     """
     body = _cold_start(run) if run.kind == "sft" else _training(run, weights)
-    return "\n\n".join([_front_matter(run), *body, _versions(run)]) + "\n"
+    card = redacted("\n\n".join([_front_matter(run), *body, _versions(run)]) + "\n")
+    return str(card)
 
 
 def _front_matter(run: Run) -> str:

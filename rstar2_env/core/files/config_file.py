@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
+from rstar2_env.core import trust
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 
 SUFFIXES = (".toml", ".yaml", ".yml", ".json")
@@ -19,11 +20,12 @@ SUFFIXES = (".toml", ".yaml", ".yml", ".json")
 _FLOAT = re.compile(r"[-+]?(\d[\d_]*\.?\d*|\.\d+)[eE][-+]?\d+")
 
 
-def read_mapping(path: str | Path) -> dict[str, Any]:
+def read_mapping(path: str | Path, *, of_run: bool = False) -> dict[str, Any]:
     """Read a configuration file.
 
     Args:
         path: A file whose name ends in one of ``SUFFIXES``, which determines its format.
+        of_run: Whether a run wrote the file, so that its text is not the user's own (``rstar2_env.core.trust``).
 
     Raises:
         ConfigurationError: The file cannot be read, or is not a mapping in its format; the message names the file and
@@ -45,6 +47,8 @@ def read_mapping(path: str | Path) -> dict[str, Any]:
         return {}
     if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
         raise ConfigurationError(f"The configuration {path} must be one mapping of names to values.")
+    if not of_run:
+        trust.own_file(file, found)
     return found
 
 

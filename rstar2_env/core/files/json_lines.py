@@ -17,6 +17,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.full_disk import naming_full_disk
 from rstar2_env.core.files.json_values import jsonable
 from rstar2_env.core.files.outputs import replacing
+from rstar2_env.core.secret import hidden, redacted
 
 
 def read_lines(path: Path, what: str) -> Iterator[tuple[int, str, Any]]:
@@ -116,7 +117,7 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 def add_line(file: TextIO, record: Mapping[str, Any]) -> None:
     """Append a record, and flush it to the operating system."""
     with naming_full_disk(file.name):
-        file.write(json.dumps(record, ensure_ascii=False) + "\n")
+        file.write(hidden(json.dumps(record, ensure_ascii=False)) + "\n")
         file.flush()
 
 
@@ -129,6 +130,9 @@ def difference(there: Any, here: Mapping[str, Any]) -> str:
 
 
 def plain(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a run's description after a round trip through JSON; other values become the names of their types."""
-    found: dict[str, Any] = json.loads(json.dumps(run, default=lambda value: type(value).__qualname__))
+    """Return a run's description after a round trip through JSON; other values become the names of their types.
+
+    Secrets become ``***``.
+    """
+    found: dict[str, Any] = redacted(json.loads(json.dumps(run, default=lambda value: type(value).__qualname__)))
     return found

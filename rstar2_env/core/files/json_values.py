@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from rstar2_env.core.secret import Secret
+
 
 def jsonable(value: Any) -> Any:
     """Return a JSON-compatible copy of a value.
@@ -18,6 +20,8 @@ def jsonable(value: Any) -> Any:
             collections become lists (sets sorted by their text), enumerations become their values, and numbers that are
             not finite become ``None``; a value that JSON cannot represent becomes the name of its type.
     """
+    if isinstance(value, Secret):
+        return repr(value)
     if value is None or type(value) in (str, bool, int):
         return value
     if isinstance(value, Enum):

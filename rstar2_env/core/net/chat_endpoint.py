@@ -16,6 +16,7 @@ from rstar2_env.core.net.chat.reply import read_reply
 from rstar2_env.core.net.http import Attempt, BlockingClient
 from rstar2_env.core.net.retries import delay, failure
 from rstar2_env.core.progress import waiting
+from rstar2_env.core.secret import Secret, secret_of
 
 _PATH = "/chat/completions"
 _FILTERED = re.compile(r"content_filter|content_policy_violation|ResponsibleAIPolicyViolation")
@@ -58,7 +59,7 @@ class ChatEndpoint:
         self,
         base_url: str,
         *,
-        api_key: str | None = None,
+        api_key: str | Secret | None = None,
         timeout_s: float = 600.0,
         retries: int = 6,
         retry_timeouts: bool = False,
@@ -77,8 +78,8 @@ class ChatEndpoint:
         self._retries = retries
         self._worth_another = {"lost", "passing", "late"} if retry_timeouts else {"lost", "passing"}
         headers = {"User-Agent": "rstar2-env"}
-        if api_key:
-            headers["Authorization"] = f"Bearer {api_key}"
+        if key := secret_of(api_key):
+            headers["Authorization"] = f"Bearer {key.reveal()}"
         self._client = BlockingClient(timeout_s=timeout_s, headers=headers, max_bytes=max_bytes)
 
     def complete(self, messages: Sequence[Mapping[str, Any]], **fields: Any) -> str:

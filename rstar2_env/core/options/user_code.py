@@ -24,6 +24,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from rstar2_env.core import trust
 from rstar2_env.core.errors import ConfigurationError
 
 _FILE = re.compile(r"(?P<file>.*\.py)(?::(?P<name>.*))?", re.DOTALL)
@@ -67,9 +68,13 @@ class UserCodeName:
         """Import the file or the module.
 
         Raises:
+            UntrustedError: A file names it, and not the user.
             ConfigurationError: It does not exist, or its import fails; the message names file and line.
         """
-        return load_module(self.module) if self.file is None else load_file(self.file)
+        trust.check_code(self.written, self.file)
+        module = load_module(self.module) if self.file is None else load_file(self.file)
+        trust.own_module(module.__file__)
+        return module
 
 
 def user_code_name(written: str) -> UserCodeName | None:

@@ -16,6 +16,7 @@ from typing import Protocol, TypeAlias
 
 from rstar2_env.core.progress.screens import ProgressScreen, make_screen
 from rstar2_env.core.progress.text import ActivityRow
+from rstar2_env.core.text import harmless
 
 TICK_S = 0.5
 """Seconds between two drawings."""
@@ -84,7 +85,7 @@ class _Display:
     def begin(self, doing: str, total: int | None, done: int | None, show: bool | None) -> _Activity:
         with self._lock:
             shown = bool(self._activities and self._activities[-1].shown) if show is None else show
-            activity = _Activity(doing, total, done or 0, shown, time.monotonic(), before=done)
+            activity = _Activity(harmless(doing), total, done or 0, shown, time.monotonic(), before=done)
             self._activities.append(activity)
             if shown and self._screen is None:
                 self._screen, self._ended = make_screen(), threading.Event()
@@ -116,9 +117,9 @@ class _Display:
     def say(self, text: str) -> None:
         with self._lock:
             if self._screen is None:
-                print(text, file=sys.stderr, flush=True)
+                print(harmless(text), file=sys.stderr, flush=True)
             else:
-                self._screen.say(text)
+                self._screen.say(harmless(text))
 
     @contextmanager
     def wait(self, doing: str) -> Iterator[ReportProblem]:

@@ -16,6 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from rstar2_env.core import trust
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.files.append_only import append_text, cut_broken_end, whole_lines
 from rstar2_env.core.files.json_values import jsonable
@@ -34,6 +35,7 @@ from rstar2_env.core.run_folder.layout import (
     step_file,
     step_files,
 )
+from rstar2_env.core.secret import hidden, redacted
 from rstar2_env.core.version import __version__
 
 ExtraKeys: TypeAlias = Callable[[Episode], Mapping[str, Any]]
@@ -100,7 +102,9 @@ class RunWriter:
         self._cut(-1 if resumed is None else resumed)
         identity = {"format": FORMAT, "version": VERSION, "kind": self._kind, "config": config_file}
         self._replace(RUN_FILE, json.dumps(identity, indent=2) + "\n")
-        self._replace(config_file, json.dumps(jsonable(config), indent=2) + "\n")
+        text = json.dumps(redacted(jsonable(config)), indent=2)
+        self._replace(config_file, text + "\n")
+        trust.record(self.folder, json.loads(text))
         begun = "started" if resumed is None else "resumed"
         self.event(begun, resumed or 0, versions=versions(), **more)
 
@@ -192,7 +196,7 @@ class RunWriter:
         self._append(path, records, truncate=truncate)
 
     def _append(self, path: Path, records: Sequence[Mapping[str, Any]], *, truncate: bool = False) -> None:
-        text = "".join(_line(record) for record in records)
+        text = hidden("".join(_line(record) for record in records))
         with self._lock:
             append_text(path, text, truncate=truncate)
 

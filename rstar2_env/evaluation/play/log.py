@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from rstar2_env.core import trust
 from rstar2_env.core.closing import Closing
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
@@ -99,6 +100,8 @@ class EvalLog(Closing):
                 self._writer.begin(self._run)
             kept = self._read(plan, taken, whole) if resumed else ()
             self._file = begin_lines(self.path, kept)
+            if self._writer is None:
+                trust.record(self.path, self._run)
             if self._writer is not None and resumed:
                 self._writer.begin(self._run, resumed=0)
         except BaseException:
@@ -166,7 +169,7 @@ class EvalLog(Closing):
             index = episode.group
             task = plan[index] if 0 <= index < len(plan) else None
             theirs = record.get("run")
-            theirs = {**_LATER, **theirs} if isinstance(theirs, Mapping) else theirs
+            theirs = {**_LATER, **plain(theirs)} if isinstance(theirs, Mapping) else theirs
             if theirs != run or (task is not None and not _fits(episode, task)):
                 other = difference(theirs, run) or "its problems or seeds differ"
                 raise ConfigurationError(

@@ -7,11 +7,13 @@ that the policy would draw (``rstar2_env.rollout.replay`` branches an episode wh
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
 import gymnasium as gym
 
+from rstar2_env.core import trust
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError, Rstar2Error
 from rstar2_env.core.files.json_values import jsonable
@@ -79,11 +81,11 @@ def replay(episode: Episode, setting: Setting, *, problem: Problem | None = None
     by_id = [{"problem_id": episode.problem_id}] if episode.problem_id else []
     handed = [{"problem": problem}] if problem is not None else []
     ways: list[dict[str, Any]] = [{}, *by_id, *handed] if trained else [*handed, {}, *by_id]
-    env = make_env(setting.env, wrappers=setting.wrappers, **setting.env_options)
-    try:
+    with (
+        trust.bounds(trust=setting.trusted),
+        closing(make_env(setting.env, wrappers=setting.wrappers, **setting.env_options)) as env,
+    ):
         return _play(env, episode, actions, ways, "" if problem or trained else setting.problems)
-    finally:
-        env.close()
 
 
 def _play(

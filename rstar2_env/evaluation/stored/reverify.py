@@ -12,8 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from rstar2_env.core import trust
 from rstar2_env.core.errors import Rstar2Error
 from rstar2_env.core.run_folder import EpisodeEntry
+from rstar2_env.core.trust import UntrustedError
 from rstar2_env.dialects import make_dialect
 from rstar2_env.evaluation.stored.runs import Setting, problem_of
 from rstar2_env.problems import ProblemSource
@@ -148,8 +150,11 @@ def _question_reader(setting: Setting | None) -> Callable[[str], str | None]:
     """Return a function that extracts the question from the user's message, using the dialect's text around it."""
     options = {} if setting is None else setting.env_options
     try:
-        dialect = make_dialect(options.get("dialect") or "rstar2", **(options.get("dialect_options") or {}))
+        with trust.bounds(trust=setting is None or setting.trusted):
+            dialect = make_dialect(options.get("dialect") or "rstar2", **(options.get("dialect_options") or {}))
         before, mark, after = dialect.user("\0").partition("\0")
+    except UntrustedError:
+        raise
     except Rstar2Error:
         return lambda user: None
     if not mark:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from contextlib import closing
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from rstar2_env.core import trust
 from rstar2_env.core.errors import ConfigurationError, Rstar2Error
 from rstar2_env.core.run_folder import EpisodeEntry, Run, read_run
 from rstar2_env.core.run_folder.layout import RUN_FILE
+from rstar2_env.core.trust import UntrustedError
 from rstar2_env.problems import Problem, ProblemSource, ProblemSpec, load_problems
 from rstar2_env.wrappers.make import make_env
 
@@ -51,6 +54,7 @@ class Setting:
         wrappers: Its wrappers, the innermost first.
         problems: Source of the problems; empty if the environment chose.
         split: Split of the source.
+        trusted: Whether it may name code: the user wrote it, or trusts the run (``rstar2_env.core.trust``).
     """
 
     env: str
@@ -58,6 +62,7 @@ class Setting:
     wrappers: tuple[Any, ...] = ()
     problems: str = ""
     split: str = ""
+    trusted: bool = True
 
 
 def find_stored(written: str) -> Stored:
@@ -161,6 +166,7 @@ def setting_of(run: Run, *, trained: bool = False) -> Setting:
         trained: Whether to return the settings of training; otherwise those of evaluation.
 
     Raises:
+        UntrustedError: They choose a sandbox, a variable of the environment or an address.
         ConfigurationError: The run does not record them, or its environment was an object without a name.
     """
     config = run.config
@@ -179,7 +185,7 @@ def setting_of(run: Run, *, trained: bool = False) -> Setting:
         )
     if not setting.env:
         raise ConfigurationError(f"{run.path} does not record the environment of its episodes.")
-    return setting
+    return replace(setting, trusted=trust.found(run.path, config, only=asdict(setting)))
 
 
 def problems_of(setting: Setting, problems: ProblemSpec | None, split: str | None = None) -> ProblemSource | None:
@@ -197,16 +203,16 @@ def problems_of(setting: Setting, problems: ProblemSpec | None, split: str | Non
         return load_problems(problems, split=split or setting.split or "test")
     if setting.problems:
         try:
-            return load_problems(setting.problems, split=setting.split or "test")
+            with trust.bounds(trust=setting.trusted):
+                return load_problems(setting.problems, split=setting.split or "test")
+        except UntrustedError:
+            raise
         except (Rstar2Error, OSError):
             pass
-    env = make_env(setting.env, **setting.env_options)
-    try:
+    with trust.bounds(trust=setting.trusted), closing(make_env(setting.env, **setting.env_options)) as env:
         source = getattr(env.unwrapped, "problems", None)
         fits = isinstance(source, ProblemSource) and setting.problems in ("", source.name)
         return source if fits else None
-    finally:
-        env.close()
 
 
 def problem_of(source: ProblemSource | None, problem_id: str) -> Problem | None:

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import option
+from rstar2_env.core.secret import Secret, secret_of
 from rstar2_env.sandbox.fleet.options import FleetOptions
 from rstar2_env.sandbox.limits import Limits
 from rstar2_env.sandbox.options import IsolationMode
@@ -24,8 +25,8 @@ class RemoteOptions(FleetOptions):
         url: Address of the server. If ``url`` and ``urls`` are missing, the variable RSTAR2_SANDBOX_URL gives the
             addresses, separated by commas.
         urls: Addresses of several servers.
-        token: Token that the servers require; ``None`` uses the variable RSTAR2_SANDBOX_TOKEN. The token is
-            pickled with the other options.
+        token: Token that the servers require; ``None`` uses the variable RSTAR2_SANDBOX_TOKEN, which is the better
+            place: files show an option as ``***``. The token is pickled with the other options.
         retries: How many times a call is retried after its server is known to have lost it.
         patience_s: Seconds that a call waits for a server that is down, or for an answer to a call in flight; then the
             call is ``unavailable``. At most 120, since a server remembers a call for 180 seconds by default.
@@ -40,7 +41,7 @@ class RemoteOptions(FleetOptions):
 
     url: str | None = None
     urls: tuple[str, ...] = ()
-    token: str | None = field(default=None, repr=False)
+    token: str | Secret | None = field(default=None, repr=False)
     patience_s: float = option(20.0, above=0, most=_LONGEST_PATIENCE_S, unit="seconds")
     start_s: float = option(10.0, above=0, unit="seconds")
     isolation: IsolationMode = "strict"
@@ -66,9 +67,9 @@ class RemoteOptions(FleetOptions):
             )
         object.__setattr__(self, "url", None)
         object.__setattr__(self, "urls", tuple(dict.fromkeys(map(_checked, given))))
-        if self.token is None:
-            object.__setattr__(self, "token", os.environ.get("RSTAR2_SANDBOX_TOKEN", "").strip() or None)
-        if self.token is not None and not (self.token.isascii() and self.token.isprintable()):
+        token = secret_of(self.token) or secret_of(os.environ.get("RSTAR2_SANDBOX_TOKEN", "").strip())
+        object.__setattr__(self, "token", token)
+        if token is not None and not (token.reveal().isascii() and token.reveal().isprintable()):
             raise ConfigurationError("The token must be printable ASCII, since it is sent in a header.")
         if self.ca_file is not None and not os.path.exists(self.ca_file):
             raise ConfigurationError(f"ca_file is {self.ca_file!r}, which does not exist.")

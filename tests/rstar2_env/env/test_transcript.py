@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.env.transcript import Transcript, harmless
+from rstar2_env.core.text import harmless
+from rstar2_env.env.transcript import Transcript
 from rstar2_env.tools import ToolResult
 
 OUR_COLOURS = re.compile(r"\x1b\[\d*m")

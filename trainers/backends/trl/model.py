@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import torch
@@ -157,7 +158,7 @@ def load_model(
             trust_remote_code=options.trust_remote_code,
             **{option: value for option, value in chosen.items() if value is not None},
         )
-    except (OSError, ValueError, ImportError) as error:
+    except (OSError, ValueError, ImportError, UnpicklingError) as error:
         option = "model.teacher" if role == "teacher" else None
         raise ConfigurationError(f"The {role} {name!r} cannot be loaded: {error}", option=option) from error
     # With this attribute, a trainer would assume that the model is already divided among devices.

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions, Count, Seconds, option
+from rstar2_env.core.secret import Secret, secret_of
 
 if TYPE_CHECKING:
     from rstar2_env.core.net.chat_endpoint import ChatEndpoint
@@ -76,7 +77,7 @@ class AskedModel(CheckedOptions):
         return self.endpoint.complete(messages, **fields)
 
 
-def judge_endpoint(url: str, api_key: str | None, *, timeout_s: float, retries: int) -> ChatEndpoint:
+def judge_endpoint(url: str, api_key: str | Secret | None, *, timeout_s: float, retries: int) -> ChatEndpoint:
     """Return a client for short replies; it also retries requests that timed out.
 
     Raises:
@@ -95,7 +96,7 @@ def judge_endpoint(url: str, api_key: str | None, *, timeout_s: float, retries: 
     )
 
 
-def key_from(api_key_env: str) -> str | None:
+def key_from(api_key_env: str) -> Secret | None:
     """Return the API key in an environment variable; ``None`` if ``api_key_env`` is empty.
 
     Raises:
@@ -105,7 +106,7 @@ def key_from(api_key_env: str) -> str | None:
         return None
     if api_key_env not in os.environ:
         raise ConfigurationError(f"The environment variable {api_key_env}, which api_key_env names, is not set.")
-    return os.environ[api_key_env]
+    return secret_of(os.environ[api_key_env])
 
 
 def marked(parts: Sequence[tuple[str, str]]) -> str:

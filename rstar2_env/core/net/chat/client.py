@@ -15,6 +15,7 @@ from rstar2_env.core.net.chat.cache import ChatCache, digest
 from rstar2_env.core.net.chat.limits import ChatLimits, Meter, Pace
 from rstar2_env.core.net.chat.reply import ChatReply, read_reply
 from rstar2_env.core.net.chat_endpoint import ChatEndpoint
+from rstar2_env.core.secret import Secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class ClientOptions:
     """
 
     base_url: str
-    api_key: str | None = field(default=None, repr=False)
+    api_key: str | Secret | None = field(default=None, repr=False)
     timeout_s: float = 600.0
     retries: int = 6
     limits: ChatLimits = field(default_factory=ChatLimits)

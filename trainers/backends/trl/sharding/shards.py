@@ -14,12 +14,13 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
-from torch.distributed.checkpoint.filesystem import FileSystemReader
 from torch.distributed.checkpoint.metadata import TensorStorageMetadata
 from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import save
 
 from rstar2_env.core.errors import ConfigurationError
+
+from .plain_metadata import PlainReader, TensorPlanner
 
 FOLDER = "shards"
 """Folder of the shards inside a checkpoint."""
@@ -57,7 +58,7 @@ def listing(checkpoint: str | Path) -> dict[str, TensorInfo]:
         ConfigurationError: The checkpoint cannot be read.
     """
     try:
-        found = FileSystemReader(Path(checkpoint) / FOLDER).read_metadata().state_dict_metadata
+        found = PlainReader(Path(checkpoint) / FOLDER).read_metadata().state_dict_metadata
     except Exception as error:  # a truncated file may raise any exception
         raise ConfigurationError(f"The shards of {checkpoint} cannot be read: {error}") from error
     return {name: one for name, one in found.items() if isinstance(one, TensorInfo)}
@@ -88,7 +89,12 @@ def read(
             )
     if tensors:
         with warnings.catch_warnings(action="ignore"):
-            load(tensors, checkpoint_id=str(Path(checkpoint) / FOLDER), no_dist=alone or _alone())
+            load(
+                tensors,
+                storage_reader=PlainReader(Path(checkpoint) / FOLDER),
+                planner=TensorPlanner(),
+                no_dist=alone or _alone(),
+            )
     return tensors
 
 

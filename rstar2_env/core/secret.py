@@ -1,0 +1,93 @@
+"""Secrets: tokens and keys, which are shown as ``***`` and reach no file, no message and no terminal.
+
+Covered: the type ``Secret``; options that hold a secret as text, by their names (``redacted``), before options are
+written; texts that quote a secret of this process (``hidden``), before they are written or printed. Not covered: what a
+program of the user writes itself, and a secret that a launcher passes on a command line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+SHOWN = "***"
+"""Text that is shown and written in place of a secret."""
+NAMES = frozenset({"api_key", "password", "secret", "token"})
+"""Names of options whose text is a secret."""
+
+_SHORTEST = 6
+_known: set[str] = set()
+_named = "|".join(sorted(NAMES))
+_IN_TEXT = re.compile(rf"""((?<![\w"'])(?:{_named})=|"(?:{_named})"\s*:\s*")([^,)\s"'\]}}]+)""")
+
+
+class Secret:
+    """A token or a key.
+
+    Args:
+        value: The text itself.
+    """
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+        if len(value) >= _SHORTEST:
+            _known.add(value)
+
+    def reveal(self) -> str:
+        """Return the text itself, to send it; nothing else may do with it."""
+        return self._value
+
+    def __repr__(self) -> str:
+        """Return ``***``."""
+        return SHOWN
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both are the same text."""
+        return isinstance(other, Secret) and self._value == other._value
+
+    def __hash__(self) -> int:
+        """Return the hash of the text."""
+        return hash((Secret, self._value))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the text: another process of the user needs it."""
+        return Secret, (self._value,)
+
+
+def secret_of(value: str | Secret | None) -> Secret | None:
+    """Return an option as a secret; ``None`` if it is missing, or was redacted in the file that it comes from."""
+    if isinstance(value, Secret) or value is None:
+        return value
+    return None if value in ("", SHOWN) else Secret(value)
+
+
+def revealed(value: str | Secret | None) -> str | None:
+    """Return the text of an option that may be a secret."""
+    return value.reveal() if isinstance(value, Secret) else value
+
+
+def redacted(values: Any) -> Any:
+    """Return a copy of options in which ``***`` replaces every secret.
+
+    Args:
+        values: JSON values; options may also be in the text of a part (``remote:url=...,token=...``).
+    """
+    if isinstance(values, Mapping):
+        return {
+            name: SHOWN if name in NAMES and isinstance(value, str) and value else redacted(value)
+            for name, value in values.items()
+        }
+    if isinstance(values, (list, tuple)):
+        return [redacted(value) for value in values]
+    return hidden(_IN_TEXT.sub(rf"\1{SHOWN}", values)) if isinstance(values, str) else values
+
+
+def hidden(text: str) -> str:
+    """Return a text in which ``***`` replaces every secret of this process."""
+    for value in _known:
+        if value in text:
+            text = text.replace(value, SHOWN)
+    return text

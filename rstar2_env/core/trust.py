@@ -1,0 +1,300 @@
+"""Decides who may name code, a sandbox, a variable of the environment or an address; nothing else decides.
+
+The rule: the user's own words decide (the command line, the arguments of a Python call, and a file of options that the
+command line of a command in ``READS_OWN_FILES`` names). Everything else that a file says is data. Data that names code
+is refused where the code would be imported (``check_code``). Data that chooses a sandbox, a variable, an address or a
+model's own code is refused where it is read (``found``). ``--trust`` turns both checks off, and so does the digest of a
+run's options that this user recorded in the same folder (``record``). From Python, a program may trust data with
+``with bounds(trust=True)``. Not covered: pickles
+(``trainers.backends.trl.sharding.plain_metadata``), and links in exported folders (``trainers.export.write``).
+
+The bounds belong to the process, not to a thread: environments are made in threads.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rstar2_env.core.errors import ConfigurationError
+
+READS_OWN_FILES = frozenset({"train", "run", "eval", "sft", "launch"})
+"""Commands for which a file of options that the command line names is the user's own."""
+
+_FILE = re.compile(r"""[^\s,;=+()\[\]{}"'`]+\.py(?![\w])""")
+_PAIR = re.compile(r"""(?<![\w."'])([A-Za-z_][\w.]*)\s*=|"([A-Za-z_][\w.]*)"\s*:""")
+_ADDRESS = re.compile(r"(?:\w+_)?(?:url|urls|address|addresses|endpoint|endpoints|host|hosts)")
+_VARIABLE = re.compile(r"\w+_env")
+_EMPTY: tuple[Any, ...] = (None, "", False, [], {}, ())
+_SAFE_SANDBOX: Mapping[str, tuple[Any, ...] | None] = {
+    "provider": ("local",),
+    "isolation": ("strict",),
+    "limits": None,
+    "workers": None,
+    "max_sessions": None,
+}
+"""Options of a sandbox that data may give, with the values that it may have; ``None`` for every value."""
+
+
+class UntrustedError(ConfigurationError):
+    """Data names what only the user may name: code, a sandbox, a variable of the environment or an address."""
+
+    section = "trust"
+
+
+@dataclass(slots=True)
+class _Bounds:
+    """Words of the user, and the data that were read.
+
+    Attributes:
+        texts: Texts that may name code, each with the folders that its relative paths start from.
+        trust: Whether everything may name code.
+        own_files: Whether a file of options that the user named is the user's own.
+        flag: Whether the caller has an option ``trust``, which messages name.
+        found: Data that was read, by file, for messages.
+    """
+
+    texts: list[tuple[str, tuple[Path, ...]]]
+    trust: bool
+    own_files: bool
+    flag: bool
+    found: list[tuple[str, Any]] = field(default_factory=list)
+
+
+_active: _Bounds | None = None
+
+
+@contextlib.contextmanager
+def bounds(
+    texts: Iterable[str] = (), *, trust: bool = False, own_files: bool = False, flag: bool = True
+) -> Iterator[None]:
+    """Within this context, only these texts may name code.
+
+    Within another context of this kind it changes nothing: the outermost one knows what the user typed.
+
+    Args:
+        texts: Words that the user typed.
+        trust: Everything may name code.
+        own_files: A file of options that the user named is the user's own.
+        flag: The caller has an option ``trust``, which messages name.
+    """
+    global _active
+    if _active is not None:
+        yield
+        return
+    _active = _Bounds([(text, (Path.cwd(),)) for text in texts], trust, own_files, flag)
+    try:
+        yield
+    finally:
+        _active = None
+
+
+def own(values: Any, *folders: Path) -> None:
+    """Let every text of a value name code.
+
+    Args:
+        values: A text, or mappings and lists of texts: options that the user wrote.
+        *folders: The folders that relative paths start from, besides the current one.
+    """
+    if _active is not None:
+        places = (*folders, Path.cwd())
+        _active.texts += [(text, places) for _, text in _texts(values) if isinstance(text, str)]
+
+
+def own_file(path: Path, values: Any) -> None:
+    """Note what a file of options says that the user named: as the user's own words, or only for messages."""
+    if _active is None:
+        return
+    if _active.own_files:
+        folder = path.resolve().parent
+        own(values, folder, folder.parent)
+    else:
+        _active.found.append((str(path), values))
+
+
+def own_module(file: str | None) -> None:
+    """Let the texts of a module name code: the user has named the module, and it runs."""
+    if _active is None or file is None or not file.endswith(".py"):
+        return
+    try:
+        tree = ast.parse(Path(file).read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return
+    texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    own(texts, Path(file).resolve().parent)
+
+
+def found(path: Path, values: Any, only: Any = None) -> bool:
+    """Check data that was found in a file, such as the options of a run, before they are used.
+
+    Options that this user recorded in the same folder are the user's own.
+
+    Args:
+        path: The file or the folder, for the message.
+        values: The data.
+        only: The part of the data that is used, if the rest is not.
+
+    Returns:
+        Whether the data may name code: the user trusts them, or recorded them.
+
+    Raises:
+        UntrustedError: It chooses a sandbox, a variable of the environment, an address, or a model's own code.
+    """
+    if trusts():
+        return True
+    if is_recorded(path, values):
+        own(values)
+        return True
+    if _active is not None:
+        _active.found.append((str(path), values))
+    for place, value in _texts(values if only is None else only):
+        if (what := _chosen(place, value)) is not None:
+            raise _refused(f"{path} chooses {what}")
+    return False
+
+
+def trusts() -> bool:
+    """Whether the user trusts every file: ``--trust``, or a surrounding ``bounds(trust=True)``."""
+    return _active is not None and _active.trust
+
+
+def check_code(written: str, file: str | None) -> None:
+    """Check that the user named code that is about to be imported.
+
+    Args:
+        written: Its name, as it was found.
+        file: Its file; ``None`` if a module was named.
+
+    Raises:
+        UntrustedError: The user did not name it.
+    """
+    if _active is None or _active.trust:
+        return
+    whole = re.compile(rf"(?<![\w./-]){re.escape(file or written)}(?![\w.-])")
+    wanted = None if file is None else Path(file).resolve()
+    for text, folders in _active.texts:
+        if whole.search(text):
+            return
+        if wanted is not None and any(wanted == (each / one).resolve() for one in _files(text) for each in folders):
+            return
+    raise _refused(f"{_place_of(written)} names the code {written}")
+
+
+def record(path: Path, options: Mapping[str, Any]) -> None:
+    """Record that this user began a run with these options in this folder; does nothing if that cannot be written."""
+    with contextlib.suppress(OSError):
+        folder = _state_folder()
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        (folder / _digest(path, options)).write_text(f"{path.resolve()}\n", "utf-8")
+
+
+def is_recorded(path: Path, options: Any) -> bool:
+    """Whether this user recorded these options of a run, for this path and this current folder.
+
+    The current folder counts because the names of code are relative to it.
+    """
+    return isinstance(options, Mapping) and (_state_folder() / _digest(path, options)).is_file()
+
+
+def _state_folder() -> Path:
+    base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+    return Path(base, "rstar2-env", "runs")
+
+
+def _digest(path: Path, options: Mapping[str, Any]) -> str:
+    said = json.dumps(options, sort_keys=True, default=str)
+    return hashlib.sha256(f"{path.resolve()}\0{Path.cwd()}\0{said}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _refused(said: str) -> UntrustedError:
+    if _active is not None and not _active.flag:
+        return UntrustedError(f"{said}. Only the command line may name it here.")
+    return UntrustedError(f"{said}. Only what you type may do this, unless you trust the file.", option="trust")
+
+
+def _place_of(written: str) -> str:
+    """Return the file, and the option in it, that names something."""
+    assert _active is not None
+    for path, values in reversed(_active.found):
+        for place, value in _texts(values):
+            if isinstance(value, str) and written in value:
+                return f"{path} ({place})"
+    return "A file"
+
+
+def _files(text: str) -> set[str]:
+    """Return the names of Python files in a text; a name may contain spaces if it is the whole text."""
+    if ".py" not in text or "\0" in text:
+        return set()
+    return {f"{text.rpartition('.py')[0]}.py", *_FILE.findall(text)}
+
+
+def _texts(values: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every value that is neither a mapping nor a list, with its place; also every name of a mapping."""
+    if isinstance(values, Mapping):
+        for name, value in values.items():
+            inner = f"{place}.{name}" if place else str(name)
+            if _last(inner) == "sandbox":
+                yield inner, value
+            yield inner, str(name)
+            yield from _texts(value, inner)
+    elif isinstance(values, (list, tuple)):
+        for value in values:
+            yield from _texts(value, place)
+    else:
+        yield place, values
+
+
+def _last(place: str) -> str:
+    return place.rpartition(".")[2]
+
+
+def _chosen(place: str, value: Any) -> str | None:
+    """Return what an option chooses that only the user may choose."""
+    name = _last(place)
+    if isinstance(value, str) and value == name:
+        return None  # the name itself
+    if value not in _EMPTY and (what := _kind(name, value)):
+        return f"{what} ({place} = {_short(value)})"
+    if isinstance(value, str):
+        for pair in _PAIR.finditer(value):
+            inner = _last(pair[1] or pair[2])
+            if what := _kind(inner, "…"):
+                return f"{what} ({place} = {_short(value)})"
+    return None
+
+
+def _kind(name: str, value: Any) -> str | None:
+    if name == "sandbox" and not _is_safe_sandbox(value):
+        return "a sandbox"
+    if name == "isolation" and value != "strict":
+        return "the isolation of a sandbox"
+    if name == "trust_remote_code":
+        return "the code of a model"
+    if not isinstance(value, (str, list)):
+        return None
+    if _VARIABLE.fullmatch(name):
+        return "a variable of the environment"
+    if _ADDRESS.fullmatch(name):
+        return "an address"
+    return None
+
+
+def _is_safe_sandbox(value: Any) -> bool:
+    if not isinstance(value, Mapping):
+        return bool(value == "local")
+    safe = {name: _SAFE_SANDBOX.get(name, ()) for name in value}
+    return all(safe[name] is None or one in (safe[name] or ()) for name, one in value.items())
+
+
+def _short(value: Any, longest: int = 80) -> str:
+    text = json.dumps(value, default=str)
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"

@@ -1,0 +1,359 @@
+"""No command runs, sends or prints on behalf of a folder that somebody sends; the list of commands is the app's own."""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import json
+import re
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+from hostile_runs import FOLDERS, PLANTED, VARIABLE, Scene, file_in
+from typer.testing import CliRunner, Result
+from viewed import viewed
+
+from rstar2_env.cli import COMMANDS, build
+from rstar2_env.cli._calls import FORMS
+
+CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+READS_NO_FILE = frozenset({"demo", "sandbox check", "sandbox image", "sandbox serve"})
+"""Commands that take no file of anybody's: they have no argument, and no option that names one."""
+CALLS: dict[str, list[str]] = {
+    "train": ["FOLDER --model MODEL --steps 1 --out OUT", "grpo --model FOLDER --problems FILE --steps 1 --out OUT"],
+    "launch": ["--colocate --cpu --dry-run -- FOLDER --model MODEL --out OUT"],
+    "plan": ["FOLDER --model MODEL", "--model FOLDER", "--config FILE --model MODEL"],
+    "sft": ["--traces FILE --model FOLDER --steps 1 --out OUT"],
+    "export": ["FOLDER --out OUT", "FOLDER --out OUT --which checkpoint-1", "FOLDER --out OUT --dtype bfloat16"],
+    "traces": ["--from FILE --out OUT.jsonl", "--problems FILE --agent oracle -n 1 --out OUT.jsonl"],
+    "eval": [
+        "rstar2/MathTool-v0 --agent oracle --problems FILE -n 1 --out OUT",
+        "rstar2/MathTool-v0 --model FOLDER --problems arithmetic -n 1 --max-tokens 8",
+        "rstar2/MathTool-v0 --agent oracle --problems arithmetic -n 1 --baseline FOLDER",
+        "FILE",
+    ],
+    "play": ["rstar2/MathTool-v0 --problems FILE"],
+    "compare": ["FOLDER FOLDER", "FOLDER GOOD"],
+    "view": ["--text --no-pager FOLDER", "--text FOLDER --episodes 3", "--report OUT.html FOLDER", "--text FILE"],
+    "doctor": ["--machine MACHINE --folder FOLDER --report OUT.md"],
+    "validate": ["rstar2/MathTool-v0 --problems FILE -n 1"],
+    "verify": ["--jsonl FILE"],
+    "verify --run": ["FOLDER", "FILE"],
+    "verify --run --episode": ["FOLDER 0", "FILE 0"],
+    "list trainers": ["FILE", "FOLDER"],
+    "problems decontaminate": ["--problems FILE --against FILE --out OUT.jsonl"],
+    "sandbox run": ["FILE"],
+    "problems write": ["FILE --out OUT.jsonl"],
+    "run": ["FILE --dry-run --out OUT"],
+}
+"""How a command reads a folder. A command that is missing here gets the folder, and the file, for each argument."""
+
+
+def commands() -> dict[str, Any]:
+    """Every command of the app, by what selects it."""
+    found: dict[str, Any] = {}
+    for name in COMMANDS:
+        command: Any = typer.main.get_command(build([name])).commands[name]  # type: ignore[attr-defined]
+        for inner, each in getattr(command, "commands", {"": command}).items():
+            found[f"{name} {inner}".strip()] = each
+        for flags in FORMS.get(name, {}):
+            words = [name, *(word for flag in flags for word in (flag, "x"))]
+            found[" ".join([name, *flags])] = typer.main.get_command(build(words)).commands[name]  # type: ignore[attr-defined]
+    return found
+
+
+def calls_of(name: str, command: Any) -> list[str]:
+    """The calls of a command."""
+    if name in CALLS or name in READS_NO_FILE:
+        return CALLS.get(name, [])
+    needed = [p for p in command.params if p.param_type_name == "argument" or p.required]
+    words = ["OUT" if p.name in ("out", "output_dir") else "FOLDER" for p in needed]
+    flags = [p.opts[-1] if p.param_type_name == "option" else "" for p in needed]
+    call = " ".join(f"{flag} {word}".strip() for flag, word in zip(flags, words, strict=True))
+    return [call, call.replace("FOLDER", "FILE")]
+
+
+def words_of(name: str, call: str, **places: Path) -> list[str]:
+    """The words that a user types."""
+    values = call.split()
+    for at, flag in enumerate(word for word in name.split() if word.startswith("--")):
+        values.insert(2 * at, flag)
+    words = [word for word in name.split() if not word.startswith("--")] + values
+    for key, path in places.items():
+        words = [re.sub(rf"\b{key}\b", lambda _, path=path: str(path), word) for word in words]  # type: ignore[misc]
+    return words
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Iterator[Scene]:
+    """What the folders are made from, and a listener that remembers what it was sent."""
+    base = tmp_path_factory.mktemp("scene")
+    (base / "marks").mkdir()
+    good = base / "good"
+    call = f"eval rstar2/MathTool-v0 --agent oracle --problems arithmetic -n 2 --out {good}".split()
+    assert CliRunner().invoke(build(call), call).exit_code == 0
+    machine = Path(__file__).parents[1] / "doctor" / "machines" / "mi300x.json"
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            (base / "marks" / "request").write_text(str(self.headers))
+            self.send_error(403)
+
+        do_GET = do_POST
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield Scene(good, tiny_model, machine, base / "marks", f"http://127.0.0.1:{server.server_port}/v1")
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture(scope="module")
+def folders(scene: Scene, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    base = tmp_path_factory.mktemp("hostile")
+    for name, make in FOLDERS.items():
+        make(base / name, scene)
+    return {name: base / name for name in FOLDERS}
+
+
+def typed(words: list[str]) -> Result:
+    """Run a call in this process, with a secret in the environment."""
+    secrets = dict.fromkeys((VARIABLE, "HF_TOKEN", "OPENAI_API_KEY", "VLLM_API_KEY", "RSTAR2_SANDBOX_TOKEN"), PLANTED)
+    env = {"COLUMNS": "200", "FORCE_COLOR": None, "TTY_COMPATIBLE": None, **secrets}
+    return CliRunner().invoke(build(words), words, env=env, prog_name="rstar2", input="")
+
+
+@pytest.mark.parametrize("name", sorted(commands()))
+def test_no_command_acts_for_a_folder(
+    name: str, scene: Scene, folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    calls = calls_of(name, commands()[name])
+    for kind, folder in folders.items():
+        for number, call in enumerate(calls):
+            places = {"OUT": tmp_path / f"{kind}-{number}", "FOLDER": folder, "FILE": file_in(folder)}
+            places |= {"MODEL": scene.model, "GOOD": scene.evaluation, "MACHINE": scene.machine}
+            words = words_of(name, call, **places)
+            result = typed(words)
+            said = f"{' '.join(words)}\n{result.output}"
+            assert result.exception is None or isinstance(result.exception, SystemExit), said
+            assert not list(scene.marks.iterdir()), said
+            assert not CONTROLS.search(result.output), said
+            assert PLANTED not in result.output, said
+    for file in tmp_path.rglob("*"):
+        assert not file.is_file() or PLANTED.encode() not in file.read_bytes(), file
+
+
+def test_the_tables_name_commands() -> None:
+    found = commands()
+    assert {*CALLS, *READS_NO_FILE} <= set(found)
+    assert not any(p.param_type_name == "argument" for name in READS_NO_FILE for p in found[name].params)
+
+
+REPLAY = "verify --run FOLDER --episode 0"
+REGRADE = "verify --run FOLDER"
+EXPORT = "export FOLDER --out OUT"
+
+
+@pytest.mark.parametrize(
+    ("kind", "call", "place"),
+    [
+        ("env", REPLAY, "(env) names the code"),
+        ("wrapper", REPLAY, "(wrappers) names the code"),
+        ("verifier", REPLAY, "(env_options.verifier) names the code"),
+        ("verifier", REGRADE, "(env_options.verifier) names the code"),
+        ("dialect", REGRADE, "(env_options.dialect) names the code"),
+        ("module", REPLAY, "(env) names the code os:system"),
+        ("isolation", REPLAY, "chooses a sandbox (env_options.sandbox ="),
+        ("address", REGRADE, "chooses an address (env_options.verifier ="),
+        ("trust_remote_code", EXPORT, "chooses the code of a model (model.trust_remote_code ="),
+        ("parts", "train FOLDER --model MODEL --out OUT", "(parts.selector.name) names the code"),
+        ("parts", "plan FOLDER --model MODEL", "(parts.selector.name) names the code"),
+        ("parts", "launch --colocate --cpu -- FOLDER --model MODEL --out OUT", "(parts.selector.name) names the code"),
+        ("recipe", "list trainers FILE", "(parts.selector) names the code"),
+    ],
+)
+def test_a_refusal_says_what_where_and_the_flag(
+    kind: str, call: str, place: str, scene: Scene, folders: dict[str, Path], tmp_path: Path
+) -> None:
+    folder = folders[kind]
+    words = words_of("", call, FOLDER=folder, FILE=file_in(folder), MODEL=scene.model, OUT=tmp_path / "out")
+    result = typed(words)
+    assert result.exit_code == 2
+    assert f"{folder}" in result.stderr
+    assert place in result.stderr
+    assert "(--trust)" in result.stderr
+    assert "troubleshooting#trust" in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "call"),
+    [
+        ("env", REPLAY),
+        ("wrapper", REPLAY),
+        ("verifier", REGRADE),
+        ("dialect", REGRADE),
+        ("isolation", REPLAY),
+        ("trust_remote_code", EXPORT),
+        ("recipe", "list trainers FILE"),
+    ],
+)
+def test_each_folder_acts_once_it_is_trusted(kind: str, call: str, scene: Scene, tmp_path: Path) -> None:
+    # Without this, a payload that never worked would look like a payload that was refused.
+    own = Scene(scene.evaluation, scene.model, scene.machine, tmp_path / "marks", scene.listener)
+    own.marks.mkdir()
+    folder = tmp_path / kind
+    FOLDERS[kind](folder, own)
+    words = words_of("", f"{call} --trust", FOLDER=folder, FILE=file_in(folder), OUT=tmp_path / "out")
+    result = typed(words)
+    assert list(own.marks.iterdir()), result.output
+
+
+def test_a_run_that_this_user_recorded_is_trusted_until_it_changes(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    begin = (
+        "eval rstar2/MathTool-v0 --agent oracle --problems arithmetic -n 1 --out run --set env.sandbox.isolation=best"
+    )
+    assert typed(begin.split()).exit_code == 0
+    replay = ["verify", "--run", "run", "--episode", "0"]
+    assert typed(replay).exit_code == 0
+    monkeypatch.chdir(tmp_path.parent)  # relative names of code would mean other files
+    assert "--trust" in typed(["verify", "--run", f"{tmp_path}/run", "--episode", "0"]).stderr
+    monkeypatch.chdir(tmp_path)
+    config = json.loads(Path("run/config.json").read_text())
+    Path("run/config.json").write_text(json.dumps({**config, "seed": 7}))
+    assert "--trust" in typed(replay).stderr
+    assert typed([*replay, "--trust"]).exit_code == 0
+
+
+def test_code_that_the_user_types_runs_beside_a_run(scene: Scene, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(
+        "from rstar2_env.verification import Verdict, Reason\n"
+        "class V:\n    def __call__(self, gold, answer, question=None):\n"
+        "        open('asked', 'w')\n        return Verdict(True, Reason.EQUAL, 'mine')\n"
+        "    async def acall(self, gold, answer, question=None):\n        return self(gold, answer)\n"
+    )
+    result = typed(["verify", "--run", str(scene.evaluation), "--verifier", "./mine.py:V"])
+    assert "names the code" not in result.output
+    assert Path("asked").exists(), result.output
+
+
+def test_every_line_that_a_command_prints_is_cleaned() -> None:
+    # `say` and the tables clean what they print; a command that prints in another way would not.
+    folder = Path(__file__).parents[3] / "rstar2_env" / "cli"
+    assert len(list(folder.glob("*.py"))) > 30
+    others = {
+        file.name
+        for file in folder.glob("*.py")
+        if re.search(r"typer\.echo\(|^\s*print\((?!prompt|\"Interrupted)", file.read_text(), re.MULTILINE)
+    }
+    assert others == {"_printing.py"}
+
+
+def test_a_typed_token_reaches_no_file_and_no_line(scene: Scene, tmp_path: Path, monkeypatch: Any) -> None:
+    # The server is a listener that refuses everything, so each command also reports an error.
+    monkeypatch.chdir(tmp_path)
+    token, url = "typed-token-77aa31", scene.listener.removesuffix("/v1")
+    remote = ["--set", "env.sandbox.provider=remote", "--set", f"env.sandbox.url={url}"]
+    remote += ["--set", f"env.sandbox.token={token}"]
+    said = ""
+    for call in (
+        "eval rstar2/MathTool-v0 --agent oracle --problems arithmetic -n 1 --out evaluation",
+        "eval rstar2/MathTool-v0 --agent oracle --problems arithmetic -n 1 --out lines.jsonl",
+        "train grpo --model MODEL --problems arithmetic --steps 1 --out run",
+        "play rstar2/MathTool-v0 --problems arithmetic --out played.jsonl",
+        "validate rstar2/MathTool-v0 --problems arithmetic -n 1 --json",
+        "export --env rstar2/MathTool-v0 --to verifiers --out package",
+        "traces --agent oracle --problems arithmetic -n 1 --out traces.jsonl",
+        "launch --colocate --cpu --dry-run -- grpo --model MODEL --problems arithmetic",
+    ):
+        result = typed([*words_of("", call, MODEL=scene.model), *remote])
+        said += result.output
+    for file in scene.marks.iterdir():
+        file.unlink()  # these requests were typed
+    assert token not in said
+    written = [file for file in tmp_path.rglob("*") if file.is_file()]
+    assert any(b"***" in file.read_bytes() for file in written)
+    assert not [file for file in written if token.encode() in file.read_bytes()]
+
+
+def test_the_viewer_shows_each_folder_and_does_nothing_else(
+    scene: Scene, folders: dict[str, Path], tmp_path: Path
+) -> None:
+    with viewed(next(iter(folders.values())).parent, base=tmp_path) as ask:
+        runs = [row["run"] for row in ask.json("runs")["runs"]]
+        assert len(runs) > 10
+        for run in runs:
+            for path in ("", "/metrics", "/groups", "/problems", "/episodes?limit=10"):
+                reply = ask(f"/api/runs/{run}{path}")
+                assert reply.status == 200, reply.body
+                assert PLANTED.encode() not in reply.body
+    assert not list(scene.marks.iterdir())
+
+
+def test_a_pickle_of_shards_is_refused_where_torch_would_run_it(scene: Scene, tmp_path: Path) -> None:
+    from torch.distributed.checkpoint.filesystem import FileSystemReader
+
+    own = Scene(scene.evaluation, scene.model, scene.machine, tmp_path / "marks", scene.listener)
+    own.marks.mkdir()
+    FOLDERS["pickles"](tmp_path / "run", own)
+    checkpoint = tmp_path / "run" / "checkpoint-1"
+    result = typed(["export", str(tmp_path / "run"), "--which", "checkpoint-1", "--out", str(tmp_path / "out")])
+    assert "not part of the metadata of a checkpoint" in result.stderr
+    assert not list(own.marks.iterdir())
+    with contextlib.suppress(Exception):
+        FileSystemReader(checkpoint / "shards").read_metadata()
+    assert list(own.marks.iterdir()), "the payload of this test does nothing"
+
+
+def test_shards_that_torch_wrote_are_read(tmp_path: Path) -> None:
+    import torch
+
+    from rstar2_env.trainers.backends.trl.sharding import shards
+
+    tensors = {"weights/a": torch.arange(6.0).reshape(2, 3), "weights/b": torch.ones(4, dtype=torch.bfloat16)}
+    shards.write(tmp_path, tensors)
+    found = shards.read(tmp_path, lambda held: {name: torch.zeros_like(tensors[name]) for name in held})
+    assert {name: one.tolist() for name, one in found.items()} == {name: o.tolist() for name, o in tensors.items()}
+
+
+def test_an_entry_of_shards_other_than_a_tensor_is_refused(tmp_path: Path) -> None:
+    import torch
+    from torch.distributed.checkpoint.api import CheckpointException
+    from torch.distributed.checkpoint.state_dict_saver import save
+
+    from rstar2_env.trainers.backends.trl.sharding.plain_metadata import PlainReader, TensorPlanner
+
+    state = {"weights/a": torch.ones(2), "more": {"step": 3}}
+    save(state, checkpoint_id=str(tmp_path / "shards"), no_dist=True)
+    from torch.distributed.checkpoint.state_dict_loader import load
+
+    with pytest.raises(CheckpointException, match=r"more.* is not a tensor"):
+        load(state, storage_reader=PlainReader(tmp_path / "shards"), planner=TensorPlanner(), no_dist=True)
+
+
+def test_a_link_that_leaves_the_folder_is_refused(scene: Scene, folders: dict[str, Path], tmp_path: Path) -> None:
+    result = typed(["export", str(folders["link"]), "--out", str(tmp_path / "out")])
+    assert result.exit_code == 2
+    assert f"{folders['link'] / 'x.py'} is a link to" in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_link_within_the_cache_of_one_model_is_followed(scene: Scene, tmp_path: Path) -> None:
+    cache = tmp_path / "models--a--b"
+    shutil.copytree(scene.model, cache / "blobs")
+    (cache / "snapshots" / "1").mkdir(parents=True)
+    for file in (cache / "blobs").iterdir():
+        (cache / "snapshots" / "1" / file.name).symlink_to(file)
+    result = typed(["export", str(cache / "snapshots" / "1"), "--out", str(tmp_path / "out")])
+    assert result.exit_code == 0, result.output

