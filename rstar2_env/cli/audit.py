@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rstar2_env.cli._options import Json, Overwrite
+from rstar2_env.cli._printing import say
 
 if TYPE_CHECKING:
     from rstar2_env.evaluation.audit import AuditReport
@@ -65,7 +66,7 @@ def audit_command(
         with replacing(report_file) as partial:
             partial.write_text(page(found), encoding="utf-8")
     if as_json:
-        typer.echo(json.dumps(found.to_dict()))
+        say(json.dumps(found.to_dict()))
     else:
         _print(found)
     if not found.ok:
@@ -81,4 +82,4 @@ def _print(found: AuditReport) -> None:
         rows = [(one.kind, one.cause, f"{one.found} of {one.tried}", one.said) for one in found.findings]
         print_table(("kind", "cause", "found", "smallest example"), rows)
     if (cheapest := found.cheapest or next(iter(found.findings), None)) is not None:
-        typer.echo(f"\nReproduction ({cheapest.kind}, {cheapest.cause}):\n\n{cheapest.script}")
+        say(f"\nReproduction ({cheapest.kind}, {cheapest.cause}):\n\n{cheapest.script}")

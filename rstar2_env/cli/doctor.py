@@ -100,7 +100,7 @@ def _prove(minutes: float, model: Path | None, parts: Sequence[str], *, quiet: b
 
     def say(line: str) -> None:
         if not quiet:
-            typer.echo(line, err=True)
+            say(line, err=True)
 
     found: list[Any] = import_trainers("prove.run").prove(
         minutes=minutes, model=None if model is None else str(model), parts=parts, say=say
@@ -120,10 +120,10 @@ def _rows(proof: Sequence[Any]) -> list[tuple[str, ...]]:
 
 def _show_proof(proof: Sequence[Any]) -> None:
     for one in proof:
-        typer.echo(f"{one.level:<9}{one.part}: {one.note} ({one.seconds:.0f} s)")
+        say(f"{one.level:<9}{one.part}: {one.note} ({one.seconds:.0f} s)")
         for figure in one.figures:
             unexpected = "" if figure.inside else "  <- not expected"
-            typer.echo(f"{'':9}{figure.name}: {figure.value:.4g}; expected: {figure.expected or 'unknown'}{unexpected}")
+            say(f"{'':9}{figure.name}: {figure.value:.4g}; expected: {figure.expected or 'unknown'}{unexpected}")
 
 
 def _show(checked: list[DoctorResult]) -> None:
