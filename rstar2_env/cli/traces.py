@@ -24,8 +24,9 @@ def traces_command(
         str | None,
         typer.Option(
             metavar="SPEC",
-            help="File of problems, or a family. Without a player: problems with `calculations`, an `expression` or "
-            "solutions in GSM8K format (FILE:like=gsm8k) [default: the problems of --env, with a player].",
+            help="File of problems, or a family. Without a player: problems with a `program`, `calculations`, an "
+            "`expression` or solutions in GSM8K format (FILE:like=gsm8k) [default: the problems of --env, with a "
+            "player].",
         ),
     ] = None,
     episodes: Annotated[
@@ -312,10 +313,10 @@ def _from_worked_solutions(
     source = source_of(problems, split, "train")
     if isinstance(source, FiniteSource) and not any(map(has_worked_solution, source)):
         raise ConfigurationError(
-            f"None of the {len(source)} problems of {problems} has a worked solution (`calculations`, an `expression`, "
-            "or a solution in GSM8K format), and no model was named that solves them. Let a model play the problems, "
-            "and keep the episodes that earn the reward: add --model PATH, or --endpoint URL for a served model: "
-            f"rstar2 traces --problems {problems} --out {out} --model PATH."
+            f"None of the {len(source)} problems of {problems} has a worked solution (a `program`, `calculations`, an "
+            "`expression`, or a solution in GSM8K format), and no model was named that solves them. Let a model play "
+            "the problems, and keep the episodes that earn the reward: add --model PATH, or --endpoint URL for a "
+            f"served model: rstar2 traces --problems {problems} --out {out} --model PATH."
         )
     given = options_of(set_, "env")
     check_flags(ctx, given, {"env.problems": ("problems", problems), "env.split": ("split", split)})

@@ -31,6 +31,10 @@ It is run, and what it printed comes back in a fence of its own:
 Each program runs on its own; nothing is kept between them. Go on reasoning until you are sure, then put the final \
 answer in \\boxed{}."""
 
+_COMPACT = """\
+To compute, write a ```python fence and stop; its output comes back. Then put the answer in \\boxed{}."""
+"""For small models: about a third of the tokens, for a policy that has learned the form from traces."""
+
 # Possessive, and only at the start of a run of backticks: otherwise a long run would take quadratic time.
 _OPEN = re.compile(
     r"(?<!`)(?P<fence>`{3,}+)[ \t]*+(?P<tag>python3?|py|output)\b(?P<line_end>[ \t\r]*+(?:\n|\Z))?", re.IGNORECASE
@@ -66,6 +70,7 @@ class FencedDialect:
         instruction: The user message; ``"%s"`` stands for the question.
         tool: Name of the tool that runs the programs.
         stdin: Whether that tool has an argument ``input`` in addition to ``code``; it is always empty.
+        compact: Use a short system message, without an example, for a policy that knows the form from traces.
     """
 
     name = "fenced"
@@ -80,8 +85,9 @@ class FencedDialect:
         instruction: str | None = None,
         tool: str = "execute_python_code_with_standard_io",
         stdin: bool = True,
+        compact: bool = False,
     ) -> None:
-        self._system = _SYSTEM if system is None else system
+        self._system = (_COMPACT if compact else _SYSTEM) if system is None else system
         self._instruction = instruction or "%s"
         self._tool = tool
         self._stdin = stdin

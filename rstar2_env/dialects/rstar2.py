@@ -41,6 +41,12 @@ graded.
 
 Problem: %s"""
 
+_COMPACT_SYSTEM = """\
+Solve the problem. To compute, write <tool_call>{"name": ..., "arguments": {...}}</tool_call> with one of
+%s
+The result comes back in <tool_response>. End with <answer>\\boxed{...}</answer>."""
+_COMPACT_WITHOUT_TOOLS = "Solve the problem. End with <answer>\\boxed{...}</answer>."
+
 _COMPLETE_ANSWER = re.compile(re.escape(ANSWER_OPEN) + r"((?:(?!<answer>).)*?)" + re.escape(ANSWER_CLOSE), re.DOTALL)
 
 
@@ -50,6 +56,9 @@ class Rstar2Dialect:
     Args:
         system: Replaces the system message; ``"%s"`` in it is replaced with the tools' schemas; ``""`` means none.
         instruction: Replaces the user message; ``"%s"`` in it is replaced with the question.
+        compact: Describe the tools by their signatures instead of their schemas, and pass the question alone as the
+            user message: a short prompt, for a policy that knows the form from traces. A given ``system`` or
+            ``instruction`` is used instead.
         boxed_anywhere: Also accept a ``\boxed{}`` outside ``<answer>`` when there is no complete ``<answer>``.
     """
 
@@ -58,14 +67,24 @@ class Rstar2Dialect:
     stop: tuple[str, ...] = ()
 
     def __init__(
-        self, *, system: str | None = None, instruction: str | None = None, boxed_anywhere: bool = False
+        self,
+        *,
+        system: str | None = None,
+        instruction: str | None = None,
+        compact: bool = False,
+        boxed_anywhere: bool = False,
     ) -> None:
         self._system = system
-        self._instruction = _USER if instruction is None else (instruction or "%s")
+        self._compact = compact
+        standard = "%s" if compact else _USER
+        self._instruction = standard if instruction is None else (instruction or "%s")
         self._boxed_anywhere = boxed_anywhere
 
     def system(self, tools: Sequence[ToolSpec]) -> str:
         """Return the instructions and the tools' schemas; without tools, only the instructions."""
+        if self._system is None and self._compact:
+            signatures = "\n".join(map(_signature, tools))
+            return _COMPACT_SYSTEM.replace("%s", signatures, 1) if tools else _COMPACT_WITHOUT_TOOLS
         if self._system is None and not tools:
             return _SYSTEM
         schemas = "\n".join(json.dumps(tool.schema(), ensure_ascii=False) for tool in tools)
@@ -121,6 +140,15 @@ class Rstar2Dialect:
     def format_answer(self, answer: str) -> str:
         """Return the answer in its box and tags."""
         return f"{ANSWER_OPEN}\\boxed{{{answer}}}{ANSWER_CLOSE}"
+
+
+def _signature(tool: ToolSpec) -> str:
+    """Return a tool as ``name(code, input=...)``, with the optional arguments marked."""
+    function = tool.schema()["function"]
+    parameters = function["parameters"]
+    required = parameters.get("required", ())
+    names = [name if name in required else f"{name}=..." for name in parameters.get("properties", {})]
+    return f"{function['name']}({', '.join(names)})"
 
 
 def _response(text: str) -> str:

@@ -184,14 +184,16 @@ class ChatCodec:
     def _guard_edges(self, scaffold: Scaffold) -> Scaffold:
         """Guard the added tokens next to a text, and return the scaffold.
 
-        Some of these tokens are not marked special, such as DeepSeek's ``<｜User｜>``, which opens a turn.
+        Some of these tokens are not marked special, such as DeepSeek's ``<｜User｜>``, which opens a turn. White
+        space is not guarded: it opens no turn by itself, and in Gemma 3 every line break is an added token.
         """
         for number, part in enumerate(scaffold):
             if isinstance(part, str):
                 self._guard(
                     token
                     for token in self._added
-                    if part.startswith(token) or (part.endswith(token) and number + 1 < len(scaffold))
+                    if token.strip()
+                    and (part.startswith(token) or (part.endswith(token) and number + 1 < len(scaffold)))
                 )
         return scaffold
 

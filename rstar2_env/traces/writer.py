@@ -1,10 +1,10 @@
 """Turns problems into supervised tool-use traces, for the cold start of a model that has never called a tool.
 
-A trace is a whole conversation. It is written from a problem's worked ``calculations``, as in GSM8K ("16-3-4=9"), or
-its ``expression``, and then replayed through a real environment, so its tool results are real. Deliberate mistakes can
-be added, each kind independently of the others, so that reinforcement learning has room to improve. A trace is dropped
-if its replay differs from the intention, above all if a trace with a right answer earns no reward. Not covered:
-problems without a worked solution (``rstar2_env.traces.playing``), training (``rstar2 sft``).
+A trace is a whole conversation. It is written from a problem's ``program``, its worked ``calculations``, as in GSM8K
+("16-3-4=9"), or its ``expression``, and then replayed through a real environment, so its tool results are real.
+Deliberate mistakes can be added, each kind independently of the others, so that reinforcement learning has room to
+improve. A trace is dropped if its replay differs from the intention, above all if a trace with a right answer earns no
+reward. Not covered: problems without a worked solution (``rstar2_env.traces.playing``), training (``rstar2 sft``).
 """
 
 from __future__ import annotations
@@ -233,7 +233,7 @@ def write_trace(
     """
     writer = _Writer(options, make_dialect(getattr(env.unwrapped, "dialect", "rstar2")), seed, index)
     if not _programs(problem, options):
-        return "the problem has neither calculations nor an expression"
+        return "the problem has no program, no calculations and no expression"
     episode = play_episode(env, writer, seed=_entropy(seed, index, 3), problem=problem)
     fault = writer.fault(episode)
     if fault is not None:
@@ -322,11 +322,13 @@ class _Writer:
 
 
 def has_worked_solution(problem: Problem) -> bool:
-    """Return whether a trace can be written from the problem's ``calculations``, ``expression`` or ``solution``."""
+    """Return whether a problem has a ``program``, ``calculations``, an ``expression`` or a ``solution``."""
     return bool(_programs(problem, TraceOptions()))
 
 
 def _programs(problem: Problem, options: TraceOptions) -> list[str]:
+    if program := problem.meta.get("program"):
+        return [str(program)]
     expression = problem.meta.get("expression")
     lines = [expression] if expression else [line.partition("=")[0] for line in _calculations(problem)]
     programs = [f"print({line})" for line in lines]

@@ -6,6 +6,7 @@ import re
 import threading
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -303,3 +304,12 @@ def test_an_environment_that_counts_tokens_in_its_own_thread_does_not_disturb_th
         for thread in threads:
             thread.join()
     assert not errors
+
+
+def test_a_line_break_among_the_added_tokens_is_plain_text():
+    """As in Gemma 3, whose vocabulary has line breaks as added tokens; the template writes them around every text."""
+    family = next(family for family in FAMILIES if family.name == "chatml")
+    tokenizer = make_tokenizer(replace(family, plain=(*family.plain, "\n")))
+    codec = ChatCodec(tokenizer, chat_template="chatml")
+    text = codec.tokenizer.decode(codec.suffix("user", "x = 1\ny = 2\n", ended=True))
+    assert "x = 1\ny = 2\n" in text

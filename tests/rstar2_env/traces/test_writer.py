@@ -119,7 +119,7 @@ def test_all_calculations_fit_in_one_call_and_words_can_be_left_out():
 @pytest.mark.parametrize(
     ("problem", "why"),
     [
-        (Problem("plain", "q", "1"), "neither calculations nor an expression"),
+        (Problem("plain", "q", "1"), "no program, no calculations and no expression"),
         (Problem("liar", "q", "x+1", meta={"calculations": ["1/0=1"]}), "meant to work came back exception"),
         (Problem("silent", "q", "1", meta={"expression": "end=''"}), "meant to work came back empty"),
     ],
@@ -255,7 +255,7 @@ def test_all_of_gsm8k_train_with_calculations_becomes_traces(record_property):
     assert len(traces) + len(told) == 7473
     record_property("traces", len(traces))
     record_property("dropped", len(told))
-    assert set(told) == {"the problem has neither calculations nor an expression"}
+    assert set(told) == {"the problem has no program, no calculations and no expression"}
     assert len(told) == 95
 
 
