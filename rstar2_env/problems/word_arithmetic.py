@@ -115,7 +115,7 @@ SENTENCES: Mapping[str, Mapping[str, Sequence[str]]] = {
         ),
         "open_packs": (
             "{name} stores {b} {items} in each of {a} drawers.",
-            "There are {a} trays on {name}'s table, each with {b} {items} on it.",
+            "{a} trays lie on {name}'s table, each with {b} {items} on it.",
         ),
         "gain": (
             "Later, {name} receives {a} additional {items}.",

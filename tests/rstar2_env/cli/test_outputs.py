@@ -33,7 +33,7 @@ READ = {
         "view runs",
         "model get wheel",
     ),
-    *("verify jsonl", "doctor folder", "doctor machine", "sandbox run files", "sandbox run stdin"),
+    *("verify jsonl", "doctor folder", "doctor machine", "doctor model", "sandbox run files", "sandbox run stdin"),
 }
 """Paths that a command reads."""
 
@@ -61,6 +61,9 @@ FILES: dict[str, Arguments] = {
     "verify --run out": lambda at: ["verify", "--run", at / "one.jsonl"],
     "view report": lambda at: ["view", at / "one.jsonl", "--report", "{out}"],
     "validate report_file": lambda at: ["validate", ID, "--level", "1", "--report", "{out}"],
+    "audit report_file": lambda at: [
+        *("audit", f"{at / 'grade.py'}:grade", "--golds", "words", "--timeout", "1", "--report", "{out}"),
+    ],
     "doctor report": lambda at: ["doctor", "--report", "{out}"],
     "problems write out": lambda at: ["problems", "write", at / "sums.jsonl"],
     "problems decontaminate out": lambda at: [
@@ -73,6 +76,7 @@ FILES: dict[str, Arguments] = {
 }
 """Commands that write a file."""
 INPUTS = {
+    "audit report_file": "grade.py",
     "eval out": "sums.jsonl",
     "play out": "sums.jsonl",
     "compare report": "one.jsonl",
@@ -107,6 +111,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         lines = [json.dumps({"question": f"{n} + 1 = ?", "answer": str(n + 1)}) for n in range(first, first + 3)]
         (at / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
     assert run("eval", ID, "--agent", "oracle", "--problems", at / "sums.jsonl", "-o", at / "one.jsonl").exit_code == 0
+    (at / "grade.py").write_text("def grade(gold, answer):\n    return gold == answer\n")
     (at / "traces.jsonl").write_text('{"messages": []}\n')
     (at / "model").mkdir()
     (at / "model" / "config.json").write_text("{}")
