@@ -18,8 +18,8 @@ from rstar2_env.sandbox.limits import Limits
 SessionState = Literal["new", "kept", "interrupted", "ended", "died", "replaced"]
 """State of a session after a cell; see ``Outcome.session``."""
 OutcomeReason = Literal[
-    "wall_clock", "cpu", "memory", "processes", "files", "rest", "output", "system_call", "signal", "exit",
-    "compile", "raised", "forged", "lost", "closed", "session_ended",
+    "wall_clock", "cpu", "memory", "processes", "files", "pipes", "rest", "output", "system_call", "signal",
+    "exit", "compile", "raised", "forged", "lost", "closed", "session_ended",
 ]  # fmt: skip
 """Cause of a status; see ``Outcome.reason``."""
 _LONGEST_NAME = 200
@@ -104,11 +104,11 @@ class Outcome:
             there were too many, provider restarted); this cell started in a new session.
         session_note: Reason in one sentence for "interrupted", "ended", "died" and "replaced".
         reason: Machine-readable cause of the status; ``None`` for a successful call. Observed by the warden or the
-            kernel: ``"wall_clock"``, ``"cpu"``, ``"memory"``, ``"processes"``, ``"files"``, ``"output"`` (limits),
-            ``"rest"`` (a session could not be halted between cells), ``"forged"`` (the program forged a message of the
-            sandbox), ``"system_call"``, ``"signal"``, ``"exit"`` (nonzero exit code). Reported by the process of the
-            program: ``"compile"``, ``"raised"`` (in a session that continues). Failures of the sandbox or acts of the
-            caller, with status ``unavailable``: ``"lost"``, ``"closed"``, ``"session_ended"``.
+            kernel: ``"wall_clock"``, ``"cpu"``, ``"memory"``, ``"processes"``, ``"files"``, ``"pipes"``, ``"output"``
+            (limits), ``"rest"`` (a session could not be halted between cells), ``"forged"`` (the program forged a
+            message of the sandbox), ``"system_call"``, ``"signal"``, ``"exit"`` (nonzero exit code). Reported by the
+            process of the program: ``"compile"``, ``"raised"`` (in a session that continues). Failures of the sandbox
+            or acts of the caller, with status ``unavailable``: ``"lost"``, ``"closed"``, ``"session_ended"``.
     """
 
     status: ToolStatus

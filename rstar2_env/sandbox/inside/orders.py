@@ -18,7 +18,7 @@ the tree was killed for exceeding the bound named in the text. ``DEPRIORITIZED``
 now (1 or 0), and for how long it has waited for a core since then."""
 
 MAX_BYTES = 8192
-_ORDER = struct.Struct("=BIIQQ")
+_ORDER = struct.Struct("=BIIQQI")
 _REPLY = struct.Struct("=BIiQQ")
 
 
@@ -26,8 +26,8 @@ class Order(NamedTuple):
     """An order.
 
     For FORK, ``slot`` and ``value`` are the slot and the size of its file system in bytes. For WATCH, ``slot``,
-    ``value`` and ``files`` are the limits on processes, bytes of memory and bytes of files below ``workdir``; 0 means
-    unlimited.
+    ``value``, ``files`` and ``pipes`` are the limits on processes, bytes of memory, bytes of files below ``workdir``,
+    and pipes; 0 means unlimited.
     """
 
     kind: int
@@ -35,6 +35,7 @@ class Order(NamedTuple):
     slot: int
     value: int
     files: int
+    pipes: int
     workdir: str
 
 
@@ -52,7 +53,9 @@ class OrderReply(NamedTuple):
     text: str
 
 
-def pack_order(kind: int, number: int = 0, slot: int = 0, value: int = 0, files: int = 0, workdir: str = "") -> bytes:
+def pack_order(
+    kind: int, number: int = 0, slot: int = 0, value: int = 0, files: int = 0, pipes: int = 0, workdir: str = ""
+) -> bytes:
     """Pack an order.
 
     Args:
@@ -61,15 +64,16 @@ def pack_order(kind: int, number: int = 0, slot: int = 0, value: int = 0, files:
         slot: See ``Order``.
         value: See ``Order``.
         files: See ``Order``.
+        pipes: See ``Order``.
         workdir: The child's working folder.
     """
-    return _ORDER.pack(kind, number, slot, value, files) + workdir.encode()
+    return _ORDER.pack(kind, number, slot, value, files, pipes) + workdir.encode()
 
 
 def unpack_order(data: bytes) -> Order:
     """Unpack an order."""
-    kind, number, slot, value, files = _ORDER.unpack_from(data)
-    return Order(kind, number, slot, value, files, data[_ORDER.size :].decode())
+    kind, number, slot, value, files, pipes = _ORDER.unpack_from(data)
+    return Order(kind, number, slot, value, files, pipes, data[_ORDER.size :].decode())
 
 
 def start_failure(message: OrderReply | None) -> str | None:

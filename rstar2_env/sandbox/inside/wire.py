@@ -99,7 +99,9 @@ class FrameReader:
             end = at + frame_bytes(self._buffer[at : at + PREFIX_BYTES])
             if end > len(self._buffer):
                 break
-            frames.append(unpack(bytes(self._buffer[at:end])))
+            with memoryview(self._buffer) as whole:  # a slice of the buffer itself would be one more copy
+                raw = bytes(whole[at:end])
+            frames.append(unpack(raw))
             at = end
         if at:
             del self._buffer[:at]

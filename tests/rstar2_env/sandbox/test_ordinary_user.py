@@ -114,6 +114,7 @@ def test_the_corpus_is_survived_as_an_ordinary_user_where_layers_are_missing(pro
         "test_blame",
         "test_conformance",
         "inside/kernel/test_isolation",
+        "test_kernel_resources",
         "test_limits",
         "test_sessions",
         "test_session_life",

@@ -339,7 +339,6 @@ def count():
 threading.Thread(target=count, daemon=True).start()
 for _ in range(3):
     if os.fork() == 0:
-        os.setsid()
         while True: pass
 print("left", flush=True)
 """

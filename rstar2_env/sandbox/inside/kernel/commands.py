@@ -1,7 +1,7 @@
 """Allow-lists of commands, options and flags, for system calls whose arguments decide whether they are allowed.
 
 Each entry occurs in a trace of the test suites of CPython, NumPy and SymPy (``tools/trace_calls.py``), or is the
-counterpart of such an entry (the getter of a setter, process locks for open-file locks). The numbers are the interface
+counterpart of such an entry (the getter of a setter). The numbers are the interface
 of the kernel and the same on x86-64 and arm64. Excluded, among others: typing into a terminal and line disciplines
 (TIOCSTI, TIOCLINUX, TIOCSETD), flags of files (FS_IOC_SETFLAGS), signals to the owner of a descriptor (F_SETOWN),
 larger pipes and socket buffers, which only a control group counts (F_SETPIPE_SZ, SO_SNDBUF), and hiding a process from
@@ -27,15 +27,13 @@ FCNTL = {
     3: "F_GETFL",
     4: "F_SETFL",
     5: "F_GETLK",
-    6: "F_SETLK",
-    7: "F_SETLKW",
     9: "F_GETOWN",
     36: "F_OFD_GETLK",
-    37: "F_OFD_SETLK",
-    38: "F_OFD_SETLKW",
     1030: "F_DUPFD_CLOEXEC",
     1032: "F_GETPIPE_SZ",
 }
+FCNTL_LOCKS = {6: "F_SETLK", 7: "F_SETLKW", 37: "F_OFD_SETLK", 38: "F_OFD_SETLKW"}
+"""Commands that return ENOLCK: a program can hold any number of locks, and no control group counts their memory."""
 PRCTL = {
     1: "PR_SET_PDEATHSIG",
     2: "PR_GET_PDEATHSIG",
@@ -81,8 +79,8 @@ SEEN_AND_REFUSED = {
         0x40045431: "TIOCSPTLCK",
         0x80045430: "TIOCGPTN",
     },
-    "fcntl": {1031: "F_SETPIPE_SZ", 1033: "F_ADD_SEALS", 1034: "F_GET_SEALS"},
+    "fcntl": {**FCNTL_LOCKS, 1031: "F_SETPIPE_SZ", 1033: "F_ADD_SEALS", 1034: "F_GET_SEALS"},
     "prctl": {},
     "arch_prctl": {},
 }
-"""Commands that occur in the traces but are refused: pseudo-terminals, which do not exist here, and larger pipes."""
+"""Commands that occur in the traces but are refused: pseudo-terminals, which do not exist here, larger pipes, locks."""

@@ -41,8 +41,8 @@ class Layers:
     missing: dict[str, str] = field(default_factory=dict)
 
     def capabilities(self) -> list[dict[str, Any]]:
-        """List the guarantees, then the mechanisms."""
-        return [*self._promises(), *self._mechanisms()]
+        """List the guarantees, then the bounds on shared resources of the kernel, then the mechanisms."""
+        return [*self._promises(), *self._shares(), *self._mechanisms()]
 
     def broken(self) -> list[str]:
         """Guarantees that no mechanism provides on this machine."""
@@ -99,6 +99,32 @@ class Layers:
         }.get(promise, ())
         reasons = [f"{_title(name)}: {self.missing[name]}" for name in causes if name in self.missing]
         return "; ".join(reasons) or "not in force"
+
+    def _shares(self) -> list[dict[str, Any]]:
+        """Bounds on resources of the kernel that programs share, and what replaces them in this mode."""
+        plan = self.plan
+        filtered = f"{_title('seccomp')}: {self.missing.get('seccomp', 'not in force')}"
+        grouped = "the watch counts the sockets at their maximum, and no other memory of the kernel"
+        alone = "programs share the caller's user, and the watch ends a program with too many pipes"
+        return [
+            _layer(
+                "one share of the cores",
+                plan.seccomp,
+                "system-call filter: no sessions, of which each has a share" if plan.seccomp else filtered,
+            ),
+            _layer(
+                "counted kernel memory",
+                plan.seccomp and plan.memory_group,
+                "memory control group; system-call filter: no locks of files, no memory policies"
+                if plan.seccomp and plan.memory_group
+                else (grouped if plan.seccomp else filtered),
+            ),
+            _layer(
+                "own pipes and signals",
+                plan.users_from > 0,
+                "a separate user for each slot" if plan.users_from else (alone if plan.isolated else "switched off"),
+            ),
+        ]
 
     def _mechanisms(self) -> list[dict[str, Any]]:
         plan, groups = self.plan, self.groups

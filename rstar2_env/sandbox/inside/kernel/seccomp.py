@@ -27,7 +27,7 @@ _AT_NUMBER, _AT_ARCHITECTURE, _AT_FIRST, _AT_SECOND, _AT_THIRD, _AT_FOURTH = 0, 
 _ALLOW, _END, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 _NO_SUCH_CALL = _ERRNO | errno.ENOSYS
 _REFUSE = _ERRNO | errno.EPERM
-_NO_TERMINAL, _INVALID = _ERRNO | errno.ENOTTY, _ERRNO | errno.EINVAL
+_NO_TERMINAL, _INVALID, _NO_LOCKS = _ERRNO | errno.ENOTTY, _ERRNO | errno.EINVAL, _ERRNO | errno.ENOLCK
 
 _SOL_SOCKET = 1
 _RLIMIT_CORE = 4
@@ -95,6 +95,7 @@ def actions(machine: str) -> dict[int, int]:
     for text in syscalls.ALLOWED.values():
         found |= dict.fromkeys(syscalls.numbers(text, machine), _ALLOW)
     found |= dict.fromkeys(syscalls.numbers(syscalls.REFUSED, machine), _REFUSE)
+    found |= dict.fromkeys(syscalls.numbers(syscalls.LOCKS, machine), _NO_LOCKS)
     found |= dict.fromkeys(syscalls.numbers(syscalls.ENDED_FOR, machine), _END)
     return found
 
@@ -128,7 +129,10 @@ def build(machine: str, needs: Needs | None = None) -> list[Instruction]:
             *_allow_values(_AT_THIRD, commands.SETSOCKOPT, _REFUSE),
         ],
         special["ioctl"]: _allow_values(_AT_SECOND, commands.IOCTL, _NO_TERMINAL),
-        special["fcntl"]: _allow_values(_AT_SECOND, commands.FCNTL, _REFUSE),
+        special["fcntl"]: [
+            *_refuse_values(_AT_SECOND, commands.FCNTL_LOCKS, _NO_LOCKS)[:-1],
+            *_allow_values(_AT_SECOND, commands.FCNTL, _REFUSE),
+        ],
         special["prctl"]: _allow_values(_AT_FIRST, commands.PRCTL, _INVALID),
         special["prlimit64"]: _keep_core_limit(),
         # Its pages stay in the kernel after a process has dropped them (MADV_DONTNEED); the watch cannot see them.
@@ -151,9 +155,9 @@ def build(machine: str, needs: Needs | None = None) -> list[Instruction]:
     return [*steps, (_RETURN, 0, 0, _NO_SUCH_CALL)]
 
 
-def _refuse_values(argument: int, values: Iterable[int], but: int = 0) -> list[Instruction]:
+def _refuse_values(argument: int, values: Iterable[int], action: int = _REFUSE, but: int = 0) -> list[Instruction]:
     """Refuse a call if the lower 32 bits of an argument, with the bits ``but`` cleared, equal one of ``values``."""
-    tests = [step for value in values for step in ((_JUMP_EQUAL, 0, 1, value), (_RETURN, 0, 0, _REFUSE))]
+    tests = [step for value in values for step in ((_JUMP_EQUAL, 0, 1, value), (_RETURN, 0, 0, action))]
     return [(_LOAD, 0, 0, argument), *_without(but), *tests, (_RETURN, 0, 0, _ALLOW)]
 
 

@@ -10,16 +10,16 @@ from __future__ import annotations
 ALLOWED = {
     "files": """
 read 0 63, write 1 64, open 2 -, close 3 57, stat 4 -, fstat 5 80, lstat 6 -, newfstatat 262 79, statx 332 291,
-lseek 8 62, pread64 17 67, pwrite64 18 68, readv 19 65, writev 20 66, preadv 295 69, pwritev 296 70, preadv2 327 286,
-pwritev2 328 287, access 21 -, faccessat 269 48, faccessat2 439 439, fcntl 72 25, flock 73 32, fsync 74 82,
+lseek 8 62, pread64 17 67, pwrite64 18 68, readv 19 65, writev 20 66, preadv 295 69, pwritev 296 70,
+preadv2 327 286, pwritev2 328 287, access 21 -, faccessat 269 48, faccessat2 439 439, fcntl 72 25, fsync 74 82,
 fdatasync 75 83, truncate 76 45, ftruncate 77 46, getdents 78 -, getdents64 217 61, getcwd 79 17, chdir 80 49,
 fchdir 81 50, rename 82 -, renameat 264 38, renameat2 316 276, mkdir 83 -, mkdirat 258 34, rmdir 84 -, creat 85 -,
 link 86 -, linkat 265 37, unlink 87 -, unlinkat 263 35, symlink 88 -, symlinkat 266 36, readlink 89 -,
 readlinkat 267 78, chmod 90 -, fchmod 91 52, fchmodat 268 53, fchmodat2 452 452, chown 92 -, fchown 93 55,
-lchown 94 -, fchownat 260 54, umask 95 166, utime 132 -, utimes 235 -, futimesat 261 -, utimensat 280 88, mknod 133 -,
-mknodat 259 33, statfs 137 43, fstatfs 138 44, getxattr 191 8, lgetxattr 192 9, fgetxattr 193 10, listxattr 194 11,
-llistxattr 195 12, flistxattr 196 13, setxattr 188 5, lsetxattr 189 6, fsetxattr 190 7, removexattr 197 14,
-lremovexattr 198 15, fremovexattr 199 16, fadvise64 221 223, fallocate 285 47, sendfile 40 71,
+lchown 94 -, fchownat 260 54, umask 95 166, utime 132 -, utimes 235 -, futimesat 261 -, utimensat 280 88,
+mknod 133 -, mknodat 259 33, statfs 137 43, fstatfs 138 44, getxattr 191 8, lgetxattr 192 9, fgetxattr 193 10,
+listxattr 194 11, llistxattr 195 12, flistxattr 196 13, setxattr 188 5, lsetxattr 189 6, fsetxattr 190 7,
+removexattr 197 14, lremovexattr 198 15, fremovexattr 199 16, fadvise64 221 223, fallocate 285 47, sendfile 40 71,
 copy_file_range 326 285, openat 257 56, close_range 436 436, ioctl 16 29, dup 32 23, dup2 33 -, dup3 292 24,
 pipe 22 -, pipe2 293 59
 """,
@@ -29,16 +29,16 @@ epoll_wait 232 -, epoll_pwait 281 22, epoll_pwait2 441 441, eventfd 284 -, event
 futex_waitv 449 449, futex_wake 454 454, futex_wait 455 455, futex_requeue 456 456
 """,
     "memory": """
-mmap 9 222, mprotect 10 226, munmap 11 215, brk 12 214, mremap 25 216, msync 26 227, madvise 28 233, mbind 237 235
+mmap 9 222, mprotect 10 226, munmap 11 215, brk 12 214, mremap 25 216, msync 26 227, madvise 28 233
 """,
     "processes and their identity": """
 getpid 39 172, getppid 110 173, gettid 186 178, getpgrp 111 -, getpgid 121 155, setpgid 109 154, getsid 124 156,
-setsid 112 157, fork 57 -, vfork 58 -, execve 59 221, execveat 322 281, exit 60 93, exit_group 231 94, wait4 61 260,
-waitid 247 95, pidfd_open 434 434, getuid 102 174, getgid 104 176, geteuid 107 175, getegid 108 177,
-getresuid 118 148, getresgid 120 150, getgroups 115 158, setuid 105 146, setgid 106 144, setreuid 113 145,
-setregid 114 143, setresuid 117 147, setresgid 119 149, capget 125 90, prctl 157 167, arch_prctl 158 -,
-set_tid_address 218 96, set_robust_list 273 99, rseq 334 293, restart_syscall 219 128, getpriority 140 141,
-setpriority 141 140, sched_yield 24 124, sched_setparam 142 118, sched_getparam 143 121, sched_setscheduler 144 119,
+fork 57 -, vfork 58 -, execve 59 221, execveat 322 281, exit 60 93, exit_group 231 94, wait4 61 260, waitid 247 95,
+pidfd_open 434 434, getuid 102 174, getgid 104 176, geteuid 107 175, getegid 108 177, getresuid 118 148,
+getresgid 120 150, getgroups 115 158, setuid 105 146, setgid 106 144, setreuid 113 145, setregid 114 143,
+setresuid 117 147, setresgid 119 149, capget 125 90, prctl 157 167, arch_prctl 158 -, set_tid_address 218 96,
+set_robust_list 273 99, rseq 334 293, restart_syscall 219 128, getpriority 140 141, setpriority 141 140,
+sched_yield 24 124, sched_setparam 142 118, sched_getparam 143 121, sched_setscheduler 144 119,
 sched_getscheduler 145 120, sched_get_priority_max 146 125, sched_get_priority_min 147 126,
 sched_rr_get_interval 148 127, sched_setaffinity 203 122, sched_getaffinity 204 123, getrlimit 97 163,
 setrlimit 160 164, prlimit64 302 261, getrusage 98 165, sysinfo 99 179, uname 63 160, getcpu 309 168,
@@ -81,9 +81,17 @@ pidfd_getfd 438 438, name_to_handle_at 303 264, fanotify_mark 301 263, syslog 10
 quotactl_fd 443 443, shmget 29 194, shmat 30 196, shmctl 31 195, shmdt 67 197, semget 64 190, semop 65 193,
 semctl 66 191, semtimedop 220 192, msgget 68 186, msgsnd 69 189, msgrcv 70 188, msgctl 71 187, mq_open 240 180,
 mq_unlink 241 181, mq_timedsend 242 182, mq_timedreceive 243 183, mq_notify 244 184, mq_getsetattr 245 185,
-splice 275 76, sync 162 81
+splice 275 76, sync 162 81, setsid 112 157
 """
-"""Calls that return EPERM: benign programs try them and handle the error."""
+"""Calls that return EPERM: benign programs try them and handle the error.
+
+With ``setsid``, each process would get its own share of the cores (autogroup), so that a program with many sessions
+would slow down all others.
+"""
+
+LOCKS = "flock 73 32"
+"""Calls that return ENOLCK, as do the commands ``FCNTL_LOCKS`` of fcntl: a lock on a file of the host would block other
+programs, and no control group counts the kernel memory of locks."""
 
 ENDED_FOR = """
 ptrace 101 117, process_vm_readv 310 270, process_vm_writev 311 271, mount 165 40, umount2 166 39,
@@ -95,8 +103,8 @@ settimeofday 164 170, clock_settime 227 112
 """
 """Calls that end the program: no benign program of this kind uses them."""
 
-ABSENT = "memfd_create 319 279"
-"""Calls in a trace that nevertheless return ENOSYS."""
+ABSENT = "memfd_create 319 279, mbind 237 235"
+"""Calls in a trace that nevertheless return ENOSYS. The kernel memory of memory policies is counted nowhere."""
 
 SPECIAL = {
     "clone": (56, 220),
@@ -118,7 +126,7 @@ SETTING_LIMITS = "setrlimit 160 164"
 
 PASSING = "sendmsg 46 211, sendmmsg 307 269"
 """Calls that can send descriptors to another process."""
-LEAVING = "setsid 112 157, setpgid 109 154"
+LEAVING = "setpgid 109 154"
 """Calls that leave the process group, through which the whole program is killed."""
 BY_NUMBER = """
 getpgid 121 155, getsid 124 156, sched_setaffinity 203 122, sched_getaffinity 204 123,

@@ -33,6 +33,7 @@ _EXCEEDED = {
     "memory": "it exceeded its memory limit.",
     "processes": "it exceeded its limit on processes and threads.",
     "files": "it exceeded the size limit of its working folder.",
+    "pipes": "it exceeded its limit on pipes.",
     "forged": "its process forged the end of a cell.",
     "rest": "its remaining processes could not be halted between two cells.",
 }

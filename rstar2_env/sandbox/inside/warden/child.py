@@ -9,6 +9,7 @@ from __future__ import annotations
 import array
 import fcntl
 import os
+import select
 import signal
 import socket
 import struct
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from .parent import Parent
 
 _READ = 1 << 18
+_FED_AT_ONCE = 1 << 20
+"""Bytes of a job that are written in one round of the loop."""
 _CREDENTIALS = struct.Struct("iii")
 _LIMITS = ("wall_s", "cpu_s", "memory_bytes", "processes", "output_bytes", "file_bytes")
 _MOST = 1 << 62
@@ -163,22 +166,23 @@ class Child:
         Raises:
             OSError: The parent has ended.
         """
-        order = pack_order(FORK, self.number, self.slot.index, self.file_bytes, 0, self.workdir)
+        order = pack_order(FORK, self.number, self.slot.index, self.file_bytes, workdir=self.workdir)
         self.parent.link.fork(order, [*self.theirs, *self.slot.entrances])
         self.close_theirs()
 
-    def watch(self, tasks: int, memory: int, files: int) -> None:
+    def watch(self, tasks: int, memory: int, files: int, pipes: int) -> None:
         """Order a watch on the resources of the child's process tree; 0 means unlimited.
 
         Args:
             tasks: Largest number of processes and threads.
             memory: Largest memory in bytes.
             files: Largest size of its files in bytes.
+            pipes: Largest number of pipes.
 
         Raises:
             OSError: The parent has ended.
         """
-        self.parent.link.send(pack_order(WATCH, self.number, tasks, memory, files, self.workdir))
+        self.parent.link.send(pack_order(WATCH, self.number, tasks, memory, files, pipes, self.workdir))
 
     def order(self, kind: int) -> None:
         """Send an order without arguments: ``KILL``, ``HALT``, ``RESUME``, ``DEPRIORITIZE`` or ``INTERRUPT``.
@@ -212,15 +216,24 @@ class Child:
             self._reports = [*self._reports[-_MAX_REPORTS:], message]
 
     def feed(self) -> bool:
-        """Write more of the job; return whether it is complete or no longer needed."""
+        """Write more of the job, up to a limit, so that a long job delays no other call.
+
+        Returns:
+            Whether the job is complete, or its process is gone.
+        """
+        room = _FED_AT_ONCE
         try:
-            while self.job_left:
-                self.job_left = self.job_left[os.write(self.job_fd, self.job_left) :]
+            while self.job_left and room > 0:
+                written = os.write(self.job_fd, self.job_left[:room])
+                self.job_left = self.job_left[written:]
+                room -= written
                 self.reached = True
         except BlockingIOError:
             return False
         except OSError:
-            pass
+            self.job_left = memoryview(b"")
+        if self.job_left:
+            return False
         self.job_left = memoryview(b"")  # an empty view of the rest would keep the whole job in memory
         return True
 
@@ -246,6 +259,12 @@ class Child:
         self.job_left = memoryview(call.raw)
         self.reached = False
         self.started_at = time.monotonic()
+
+    def has_message(self) -> bool:
+        """Whether a message from the child, or the end of its socket, can be received now."""
+        poll = select.poll()
+        poll.register(self.report, select.POLLIN)
+        return bool(poll.poll(0))
 
     def receive(self) -> bytes:
         """Receive the next message from the child; empty if the socket is closed.

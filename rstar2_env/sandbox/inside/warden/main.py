@@ -56,7 +56,10 @@ def main() -> None:
         scratch = None if "mount" in found.plan.namespaces else options["scratch"]
         if scratch is not None:
             os.chmod(scratch, 0o711)  # the separate users need access to their folders
-        make_slot = partial(ChildSlot, groups=found.groups, scratch=scratch, counted=found.plan.counted)
+        plan = found.plan
+        make_slot = partial(
+            ChildSlot, groups=found.groups, scratch=scratch, counted=plan.counted, own_user=plan.users_from > 0
+        )
         greeting = {"op": "started", "zygote_pid": parents.first.link.pid, "capabilities": found.capabilities()}
         supervisor = WardenSupervisor(caller, options, parents, make_slot, greeting)
     except (OSError, RuntimeError) as error:

@@ -7,6 +7,9 @@ from typing import Any
 from ..kernel.cgroups import ControlGroups
 
 _SPARE_MEMORY = 64 << 20
+MOST_PIPES = 128
+"""Largest number of pipes of a program if programs share the caller's user: an eighth of the pipes of full size that
+the kernel gives to one user by default (``fs.pipe-user-pages-soft``), and twice the default of ``processes``."""
 
 
 class ChildSlot:
@@ -17,12 +20,15 @@ class ChildSlot:
         groups: The control groups of this warden, or ``None``.
         scratch: Folder for working folders; ``None`` if each child mounts its own.
         counted: Whether the kernel limits the processes of the user of its children.
+        own_user: Whether its children run as a user of the machine that runs nothing else.
 
     Attributes:
         entrances: Open ``cgroup.procs`` files, through which a process enters the control group.
     """
 
-    def __init__(self, index: int, groups: ControlGroups | None, scratch: str | None, counted: bool) -> None:
+    def __init__(
+        self, index: int, groups: ControlGroups | None, scratch: str | None, counted: bool, own_user: bool
+    ) -> None:
         self.index = index
         self.group = groups.make(index) if groups is not None else None
         self.entrances = self.group.entrances if self.group is not None else ()
@@ -31,13 +37,15 @@ class ChildSlot:
         self.bounds_memory = "memory" in bounded
         self.bounds_processes = "pids" in bounded or counted
         self.bounds_files = scratch is None
+        self.bounds_pipes = own_user
 
-    def unbounded(self, limits: dict[str, Any]) -> tuple[int, int, int]:
-        """Limits that a watch must enforce: processes, bytes of memory, bytes of files; 0 if a layer enforces one."""
+    def unbounded(self, limits: dict[str, Any]) -> tuple[int, int, int, int]:
+        """Limits that a watch must enforce: processes, bytes of memory, bytes of files, pipes; 0 if a layer does."""
         return (
             0 if self.bounds_processes else limits["processes"],
             0 if self.bounds_memory else limits["memory_bytes"] + _SPARE_MEMORY,
             0 if self.bounds_files else limits["file_bytes"],
+            0 if self.bounds_pipes else MOST_PIPES,
         )
 
     def close(self) -> None:

@@ -297,6 +297,8 @@ class WardenSupervisor:
             child.stopped_for = child.stopped_for or message.text
         elif message.kind == orders.GONE:
             child.gone = True
+            if child.wait_status is not None and child.open_ends > 0:
+                self._read_rest(child)
             self._pool.release(child)
         elif message.kind == orders.FORK_FAILED:
             child.failure, child.gone, child.settled = message.text, True, True
@@ -318,6 +320,17 @@ class WardenSupervisor:
         elif child.call is not None and child.stopped_for is None and child.wait_status is None:
             child.stopped_for = why
             self._pool.kill(child)
+
+    def _read_rest(self, child: Child) -> None:
+        """Read what a program has left in its pipes, and close them: no process is left that could write more.
+
+        Something else may keep them open, such as a message in flight that contains a descriptor.
+        """
+        while child.report.fileno() >= 0 and child.has_message():
+            self._on_report(child, ENDED)
+        for stream in child.streams:
+            stream.take(child.output_limit)
+        self._abandon_streams(child)
 
     def _abandon_streams(self, child: Child) -> None:
         """Close the pipes of a child that has ended, if a process that cannot be killed keeps them open."""

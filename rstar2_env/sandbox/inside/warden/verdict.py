@@ -25,7 +25,7 @@ class Seen:
     Attributes:
         wait_status: Result of ``wait4``; ``None`` if the process could not be reaped.
         stopped_for: Reason why the warden ended the program: "timeout", "output_limit", "memory", "processes", "files",
-            "rest" or "forged"; ``None`` if it did not.
+            "pipes", "rest" or "forged"; ``None`` if it did not.
         out_of_memory: Whether the kernel killed a process for exceeding the memory limit.
         started: Whether the program compiled, as reported by the harness before the program ran.
         cpu_s: CPU seconds used.
@@ -75,6 +75,7 @@ _STOPPED = {
     "memory": ("memory", "memory", "The program and what it started used up its memory and were ended."),
     "processes": ("exception", "processes", "The program had more processes and threads than its limit and was ended."),
     "files": ("exception", "files", "The program wrote more files than its working folder may hold and was ended."),
+    "pipes": ("exception", "pipes", "The program had more pipes than its limit and was ended."),
     "rest": ("exception", "rest", "Processes that earlier cells left behind could not be halted, and were ended."),
     "forged": (
         "exception",

@@ -32,6 +32,8 @@ EXAMPLE = {
 """Header of a small job, for the rehearsal of children."""
 OPEN_FILES = 256
 """Largest number of open files of a program."""
+PENDING_SIGNALS = 256
+"""Largest number of queued signals of a program: the kernel counts them for each user, also outside of the sandbox."""
 
 
 def main(descriptors: tuple[int, ...], order: Order, isolation: Isolation, init: int) -> NoReturn:
@@ -51,6 +53,7 @@ def main(descriptors: tuple[int, ...], order: Order, isolation: Isolation, init:
             isolation.enter(descriptors[4:], init, order.workdir, order.slot, order.value)
             arrange(descriptors[:4])
             limit(resource.RLIMIT_NOFILE, OPEN_FILES, OPEN_FILES)
+            limit(resource.RLIMIT_SIGPENDING, PENDING_SIGNALS, PENDING_SIGNALS)
             isolation.seal()
         except BaseException as error:
             os.write(descriptors[1], f"failed {type(error).__name__}: {error}".encode())

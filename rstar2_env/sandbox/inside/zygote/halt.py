@@ -1,7 +1,8 @@
 """Halting a process tree, so that a session uses no CPU time between two cells.
 
-SIGSTOP cannot be blocked, but running processes can wake one another: a tree is swept until every process is stopped.
-No process of a stopped tree can wake another. Covered: finding, stopping and waking a tree. Not covered: when a session
+SIGSTOP cannot be blocked, but running processes can wake one another: a tree is swept until every task is stopped. The
+state of a process is that of its first thread alone, which can end while others run. No process of a stopped tree can
+wake another. Covered: finding, stopping and waking a tree. Not covered: when a session
 is halted (the warden's ``cells``).
 """
 
@@ -35,23 +36,25 @@ class TreeHalt:
     def sweep(self) -> bool:
         """Stop all current processes; return false after too many sweeps."""
         self._sweeps += 1
-        for pid in self._pids():
-            if _state(pid) not in _STOPPED_STATES:
+        for pid, tasks in self._tree().items():
+            if not _rests(pid, tasks):
                 self._stopped.add(pid)
                 _send(pid, signal.SIGSTOP)
         return self._sweeps <= MOST_SWEEPS
 
     def is_stopped(self) -> bool:
-        """Whether every process of the tree is stopped."""
-        return all(_state(pid) in _STOPPED_STATES for pid in self._pids())
+        """Whether every task of the tree is stopped."""
+        return all(_rests(pid, tasks) for pid, tasks in self._tree().items())
 
     def undo(self) -> None:
         """Wake the stopped processes, the first process of the tree last."""
         for pid in (*(self._stopped - {self._main}), self._main):
             _send(pid, signal.SIGCONT)
 
-    def _pids(self) -> set[int]:
-        return descendants([pid for pid in (self._main, self._init) if pid]).keys() - {self._init}
+    def _tree(self) -> dict[int, list[str]]:
+        tree = descendants([pid for pid in (self._main, self._init) if pid])
+        tree.pop(self._init, None)
+        return tree
 
 
 def _send(pid: int, number: signal.Signals) -> None:
@@ -59,10 +62,15 @@ def _send(pid: int, number: signal.Signals) -> None:
         os.kill(pid, number)
 
 
-def _state(pid: int) -> bytes:
-    """State of a process as a letter of the kernel; ``X`` if it is gone."""
+def _rests(pid: int, tasks: list[str]) -> bool:
+    """Whether every task of a process is stopped or has ended."""
+    return all(_state(pid, task) in _STOPPED_STATES for task in tasks)
+
+
+def _state(pid: int, task: int | str) -> bytes:
+    """State of a task as a letter of the kernel; ``X`` if it is gone."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
+        with open(f"/proc/{pid}/task/{task}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split(maxsplit=1)[0]
     except (OSError, IndexError):
         return b"X"

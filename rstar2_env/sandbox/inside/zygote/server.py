@@ -23,6 +23,8 @@ from .priority import LoweredTree
 from .wakeup import stop_waking, wake_on_child_exit
 from .watch import INTERVAL_S, Watch
 
+_PATIENCE_S, _LEAVING_S = 0.5, 0.005
+"""Seconds that orphans have to end when the parent ends, and seconds between two looks at processes that end."""
 _DESCRIPTOR_SPACE = socket.CMSG_SPACE(16 * 4)
 
 
@@ -58,6 +60,8 @@ class ZygoteServer:
         self._watched: dict[int, tuple[_Tree, bool]] = {}  # by pidfd; true for pid 1
         self._bounded: set[int] = set()
         self._halting: set[int] = set()  # trees with an order to halt that are not yet stopped
+        self._leaving: dict[int, _Tree] = {}  # ended trees, if some of their processes still run
+        self._orphans = False  # whether killed orphans have not yet ended
         self._check_at = 0.0
         self._poll = select.poll()
         self._wakeup = -1 if linux.has_pidfds() else wake_on_child_exit()[0]
@@ -73,6 +77,8 @@ class ZygoteServer:
         control = self._control.fileno()
         while True:
             interval = INTERVAL_S if self._bounded or self._halting else None
+            if self._leaving or self._orphans:
+                interval = _LEAVING_S
             for descriptor, _ in self._poll.poll(None if interval is None else interval * 1000):
                 if descriptor == self._wakeup:
                     self._reap_ended()
@@ -80,6 +86,8 @@ class ZygoteServer:
                     self._on_end(descriptor)
                 elif not self._handle():
                     return
+            if self._leaving or self._orphans:
+                self._check_leaving()
             if interval is not None and time.monotonic() >= self._check_at:
                 self._check_bounds()
                 self._check_halting()
@@ -89,8 +97,12 @@ class ZygoteServer:
         """Kill every child."""
         for tree in list(self._trees.values()):
             self._kill(tree)
-        if self._pausing is None:
+        until = time.monotonic() + _PATIENCE_S
+        while self._pausing is None and time.monotonic() < until:
             self._kill_orphans()
+            if not self._orphans:
+                return
+            time.sleep(_LEAVING_S)
 
     def _handle(self) -> bool:
         try:
@@ -121,7 +133,7 @@ class ZygoteServer:
             elif order.kind == orders.DEPRIORITIZE:
                 self._deprioritize(tree)
             else:
-                tree.watch = Watch(order.slot, order.value, order.files, order.workdir, self._own_nets)
+                tree.watch = Watch(order.slot, order.value, order.files, order.workdir, self._own_nets, order.pipes)
                 self._bounded.add(tree.number)
         return True
 
@@ -183,9 +195,17 @@ class ZygoteServer:
             self._send(orders.pack_reply(kind, tree.number, status, cpu_us, peak_kb))
         if tree.ended and not tree.init:
             self._trees.pop(tree.number, None)
-            if self._pausing is None:
-                self._kill_orphans()
-            self._send(orders.pack_reply(orders.GONE, tree.number))
+            self._leaving[tree.number] = tree
+            self._check_leaving()
+
+    def _check_leaving(self) -> None:
+        """Report ended trees of which no process is left; without a pid namespace, some may take long to end."""
+        if self._pausing is None:
+            self._kill_orphans()
+        for number, tree in list(self._leaving.items()):
+            if self._pausing is not None or not _group_exists(tree.main):
+                del self._leaving[number]
+                self._send(orders.pack_reply(orders.GONE, number))
 
     def _watch(self, pidfd: int, tree: _Tree, is_init: bool) -> None:
         self._watched[pidfd] = (tree, is_init)
@@ -257,24 +277,33 @@ class ZygoteServer:
             linux.kill(tree.main)
 
     def _kill_orphans(self) -> None:
-        """Kill and reap children that were not forked here: orphans of ended processes.
+        """Kill children that were not forked here, orphans of ended processes, and reap those that have ended.
 
-        Without pid namespaces, such processes have left their group. With pid namespaces there should be none; if one
-        exists, it would keep the pid 1 of its namespace from ending.
+        It waits for none of them: a process with many mappings takes long to end. With pid namespaces there should be
+        no orphans; if one exists, it would keep the pid 1 of its namespace from ending.
         """
         trees = [*self._trees.values(), *(tree for tree, _ in self._watched.values())]
         known = {pid for tree in trees for pid in (tree.main, tree.init)}
-        for _ in range(1000):
-            orphans = [pid for pid in linux.children() if pid not in known]
-            if not orphans:
-                return
-            for pid in orphans:
-                linux.kill(pid)
-                with contextlib.suppress(ChildProcessError):
-                    os.waitpid(pid, 0)
+        orphans = [pid for pid in linux.children() if pid not in known]
+        for pid in orphans:
+            linux.kill(pid)
+        ended = 0
+        for pid in orphans:
+            with contextlib.suppress(ChildProcessError):
+                ended += os.waitpid(pid, os.WNOHANG)[0] == pid
+        self._orphans = ended < len(orphans)
 
     def _send(self, message: bytes) -> None:
         try:  # noqa: SIM105  # runs in every call, where each touched object costs a page
             self._control.send(message)
         except BrokenPipeError:  # the warden is gone; the next poll notices it
             pass
+
+
+def _group_exists(pid: int) -> bool:
+    """Whether a process of the group that ``pid`` led is left; the number of the group is then not reused."""
+    try:
+        os.killpg(pid, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True

@@ -1,7 +1,8 @@
 """Limits on a process tree by frequent checks, if no control group or private file system enforces them.
 
 An rlimit applies to one process or one file, but a program can have many. Covered: the sum of the memory of a tree,
-including kernel memory of its sockets; its tasks; and its files, including unnamed ones that are open or mapped. A
+including kernel memory of its sockets; its tasks; its pipes; and its files, including unnamed ones that are open or
+mapped. A
 check has a bounded duration and continues where the previous one stopped, since a program can make its processes slow
 to read. Not covered: usage between two checks, tens of milliseconds apart, which rlimits bound.
 """
@@ -36,25 +37,33 @@ class Watch:
         files: Bytes of files below ``workdir``.
         workdir: The working folder.
         own_net: Whether the tree has its own network namespace, which also lists sockets in flight.
+        pipes: Pipes. The kernel counts the memory of pipes for each user, and makes the pipes of a user that has many
+            of them small.
     """
 
-    def __init__(self, tasks: int, memory: int, files: int, workdir: str, own_net: bool = False) -> None:
+    def __init__(
+        self, tasks: int, memory: int, files: int, workdir: str, own_net: bool = False, pipes: int = 0
+    ) -> None:
         self._tasks = tasks
         self._memory = memory
         self._files = files
         self._workdir = workdir
         self._own_net = own_net
+        self._most_pipes = pipes
+        self._pipes = _TreeSum(_pipes)
         self._shares = _TreeSum(_proportional)
         self._nameless = _TreeSum(_nameless)
 
     def overdrawn(self, roots: list[int]) -> str | None:
         """Name of the limit that the tree of ``roots`` exceeds, or ``None``."""
-        tree = descendants(roots) if self._memory or self._tasks or self._files else {}
+        tree = descendants(roots) if self._memory or self._tasks or self._files or self._most_pipes else {}
         if self._tasks and sum(map(len, tree.values())) > self._tasks:
             return "processes"
         holders = [_holder(pid, tasks) for pid, tasks in tree.items()]
         if self._memory and self._exceeds_memory(holders):
             return "memory"
+        if self._most_pipes and self._pipes.total(holders) > self._most_pipes:
+            return "pipes"
         if self._files and self._exceeds_files(holders):
             return "files"
         return None
@@ -80,24 +89,24 @@ class _TreeSum:
     """Sum of a resource over the processes of a tree. If one check is too short for all processes, the next continues.
 
     Args:
-        read: Returns the bytes that one process uses, by the id of what it uses; bytes with the same id count once.
+        read: Returns the amount that one process uses, by the id of what it uses; amounts with the same id count once.
     """
 
-    def __init__(self, read: Callable[[int], dict[int, int]]) -> None:
+    def __init__(self, read: Callable[[int], dict[int | str, int]]) -> None:
         self._read = read
-        self._found: dict[int, dict[int, int]] = {}
+        self._found: dict[int, dict[int | str, int]] = {}
 
     def total(self, tree: Iterable[int]) -> int:
-        """Bytes of the processes that were read in the current round over the tree."""
+        """Amount of the processes that were read in the current round over the tree."""
         until = time.monotonic() + _BUDGET_S
         missing = [pid for pid in tree if pid not in self._found]
         for at, pid in enumerate(missing):
             if at and time.monotonic() > until:
                 break
             self._found[pid] = self._read(pid)
-        held: dict[int, int] = {}
+        held: dict[int | str, int] = {}
         for pid in tree:
-            held |= self._found.get(pid, {})
+            held.update(self._found.get(pid, {}))
         if all(pid in self._found for pid in missing):
             self._found = {}
         return sum(held.values())
@@ -120,9 +129,12 @@ def descendants(roots: list[int]) -> dict[int, list[str]]:
 def _holder(pid: int, tasks: list[str]) -> int:
     """Id of a task through which ``/proc`` shows the memory and the files of a process.
 
-    If the first thread has ended and others run, ``/proc`` shows nothing under the id of the process.
+    If the first thread has ended and others run, ``/proc`` shows nothing under the id of the process; the same holds
+    for a thread that is ending.
     """
-    return pid if len(tasks) < 2 or _resident(pid) else int(tasks[-1])
+    if len(tasks) < 2:
+        return pid
+    return next((task for task in (pid, *map(int, tasks)) if _resident(task)), pid)
 
 
 def _resident(pid: int) -> int:
@@ -133,7 +145,7 @@ def _resident(pid: int) -> int:
         return 0
 
 
-def _proportional(pid: int) -> dict[int, int]:
+def _proportional(pid: int) -> dict[int | str, int]:
     """Memory of a process in bytes, with shared pages counted proportionally; the key is the process id."""
     try:
         with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
@@ -153,9 +165,14 @@ def _links(pid: int) -> list[str]:
     return found
 
 
-def _nameless(pid: int) -> dict[int, int]:
+def _pipes(pid: int) -> dict[int | str, int]:
+    """Pipes that a process has open, each counted as 1."""
+    return {link: 1 for link in _links(pid) if link.startswith("pipe:")}
+
+
+def _nameless(pid: int) -> dict[int | str, int]:
     """Unnamed files that a process has open or mapped: bytes by inode number."""
-    found: dict[int, int] = {}
+    found: dict[int | str, int] = {}
     with contextlib.suppress(OSError), open(f"/proc/{pid}/maps", "rb") as file:
         lines = file.read(_MOST_MAPS).splitlines()
         for line in lines:

@@ -20,6 +20,7 @@ WORDS, LONGS = st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1)
         slot=WORDS,
         value=LONGS,
         files=LONGS,
+        pipes=WORDS,
         workdir=st.text(st.characters(codec="utf-8"), max_size=100),
     )
 )

@@ -11,12 +11,14 @@ from rstar2_env.sandbox.inside.kernel.seccomp import Instruction, Needs, Seccomp
 
 MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 ALLOW, END, ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
-PERM, NOSYS = ERRNO | errno.EPERM, ERRNO | errno.ENOSYS
+PERM, NOSYS, NOLCK = ERRNO | errno.EPERM, ERRNO | errno.ENOSYS, ERRNO | errno.ENOLCK
 NOTTY, INVALID = ERRNO | errno.ENOTTY, ERRNO | errno.EINVAL
 NEW_USER, NEW_PID, THREAD, SIBLING = 0x10000000, 0x20000000, 0x003D0F00, 0x8000
 FORK, SPAWN, OWN_FILES = 0x01200011, 0x4111, 0x400
 STREAM, DATAGRAM, RAW, CLOSE_ON_EXEC = 1, 2, 3, 0o2000000
 CORE, OPEN_FILES = 4, 7
+LOCKS = {6, 7, 37, 38}
+"""The commands of fcntl that take a lock (F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW)."""
 POINTERS = (0x7FFF_0000_1000, 0x1_0000_0000, 0x1000)
 
 
@@ -48,7 +50,7 @@ def answer(
 
 def number_of(name: str, machine: str) -> int:
     column = {"x86_64": 1, "aarch64": 2}[machine]
-    texts = [*syscalls.ALLOWED.values(), syscalls.REFUSED, syscalls.ENDED_FOR]
+    texts = [*syscalls.ALLOWED.values(), syscalls.REFUSED, syscalls.LOCKS, syscalls.ENDED_FOR, syscalls.ABSENT]
     entries = (entry.split() for text in texts for entry in text.split(","))
     return next(int(entry[column]) for entry in entries if entry[0] == name)
 
@@ -65,7 +67,7 @@ def test_each_list_gets_its_answer(machine: str) -> None:
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_what_is_in_no_list_does_not_exist(machine: str) -> None:
-    texts = [*syscalls.ALLOWED.values(), syscalls.REFUSED, syscalls.ENDED_FOR]
+    texts = [*syscalls.ALLOWED.values(), syscalls.REFUSED, syscalls.LOCKS, syscalls.ENDED_FOR]
     listed = {number for text in texts for number in syscalls.numbers(text, machine)}
     listed |= {numbers[0 if machine == "x86_64" else 1] for numbers in syscalls.SPECIAL.values()}
     steps = build(machine)
@@ -75,7 +77,7 @@ def test_what_is_in_no_list_does_not_exist(machine: str) -> None:
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_no_number_is_in_two_lists(machine: str) -> None:
-    texts = [*syscalls.ALLOWED.values(), syscalls.REFUSED, syscalls.ENDED_FOR]
+    texts = [*syscalls.ALLOWED.values(), syscalls.REFUSED, syscalls.LOCKS, syscalls.ENDED_FOR]
     numbers = [number for text in texts for number in syscalls.numbers(text, machine)]
     assert len(numbers) == len(set(numbers))
 
@@ -123,6 +125,22 @@ def test_no_signal_is_sent_by_way_of_a_descriptors_owner(machine: str) -> None:
     assert {answer(steps, MACHINES[machine], fcntl, second=command) for command in (8, 10, 15)} == {PERM}
     assert {answer(steps, MACHINES[machine], ioctl, second=request) for request in (0x8901, 0x8902)} == {NOTTY}
     assert answer(steps, MACHINES[machine], fcntl, second=4) == ALLOW
+
+
+@pytest.mark.parametrize("needs", [Needs(), Needs(pin=True)], ids=["namespaces", "pinned"])
+@pytest.mark.parametrize("machine", MACHINES)
+def test_no_kernel_memory_that_nothing_counts_is_taken(machine: str, needs: Needs) -> None:
+    steps, fcntl = build(machine, needs), syscalls.SPECIAL["fcntl"][0 if machine == "x86_64" else 1]
+    assert {answer(steps, MACHINES[machine], fcntl, second=command) for command in LOCKS} == {NOLCK}
+    assert {answer(steps, MACHINES[machine], fcntl, second=command) for command in (5, 36)} == {ALLOW}  # only reads
+    assert answer(steps, MACHINES[machine], number_of("flock", machine)) == NOLCK
+    assert answer(steps, MACHINES[machine], number_of("mbind", machine)) == NOSYS
+
+
+@pytest.mark.parametrize("needs", [Needs(), Needs(pin=True)], ids=["namespaces", "pinned"])
+@pytest.mark.parametrize("machine", MACHINES)
+def test_no_process_gets_a_session_of_its_own(machine: str, needs: Needs) -> None:
+    assert answer(build(machine, needs), MACHINES[machine], number_of("setsid", machine)) == PERM
 
 
 @pytest.mark.parametrize("needs", [Needs(), Needs(pin=True)], ids=["namespaces", "pinned"])
@@ -179,7 +197,8 @@ def test_commands_that_are_in_no_list_are_refused(
     machine: str, call: str, argument: str, allowed: dict[int, str], refusal: int
 ) -> None:
     steps, number = build(machine), syscalls.SPECIAL[call][0 if machine == "x86_64" else 1]
-    for command in {*range(100), *range(1024, 1100), *range(0x5400, 0x5500), 0x40086602, 0xC0045877, *allowed}:
+    others = {*range(100), *range(1024, 1100), *range(0x5400, 0x5500)} - (LOCKS if call == "fcntl" else set())
+    for command in {*others, 0x40086602, 0xC0045877, *allowed}:
         expected = ALLOW if command in allowed else refusal
         assert answer(steps, MACHINES[machine], number, **{argument: command}) == expected, hex(command)
 

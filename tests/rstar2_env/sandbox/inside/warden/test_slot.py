@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rstar2_env.sandbox.inside.warden.slot import ChildSlot
+from rstar2_env.sandbox.inside.warden.slot import MOST_PIPES, ChildSlot
 
 LIMITS = {"processes": 8, "memory_bytes": 100 << 20, "file_bytes": 1 << 20}
 
@@ -31,28 +31,33 @@ class ControlGroups:
 
 
 @pytest.mark.parametrize(
-    ("controllers", "scratch", "counted", "watched"),
+    ("controllers", "scratch", "counted", "own_user", "watched"),
     [
-        (("memory", "pids"), None, False, (0, 0, 0)),
-        (("memory",), None, False, (8, 0, 0)),
-        (("pids",), None, False, (0, (100 + 64) << 20, 0)),
-        ((), None, True, (0, (100 + 64) << 20, 0)),
-        (("memory", "pids"), "/scratch", False, (0, 0, 1 << 20)),
-        ((), "/scratch", False, (8, (100 + 64) << 20, 1 << 20)),
+        (("memory", "pids"), None, False, True, (0, 0, 0, 0)),
+        (("memory", "pids"), None, False, False, (0, 0, 0, MOST_PIPES)),
+        (("memory",), None, False, True, (8, 0, 0, 0)),
+        (("pids",), None, False, True, (0, (100 + 64) << 20, 0, 0)),
+        ((), None, True, True, (0, (100 + 64) << 20, 0, 0)),
+        (("memory", "pids"), "/scratch", False, True, (0, 0, 1 << 20, 0)),
+        ((), "/scratch", False, False, (8, (100 + 64) << 20, 1 << 20, MOST_PIPES)),
     ],
 )
 def test_what_the_kernel_does_not_bound_is_watched(
-    controllers: tuple[str, ...], scratch: str | None, counted: bool, watched: tuple[int, int, int]
+    controllers: tuple[str, ...],
+    scratch: str | None,
+    counted: bool,
+    own_user: bool,
+    watched: tuple[int, int, int, int],
 ) -> None:
     groups = ControlGroups(*controllers) if controllers else None
-    slot = ChildSlot(0, groups, scratch, counted)  # type: ignore[arg-type]  # no kernel's groups are needed
+    slot = ChildSlot(0, groups, scratch, counted, own_user)  # type: ignore[arg-type]  # no kernel's groups are needed
     assert slot.unbounded(LIMITS) == watched
 
 
 def test_its_group_is_entered_by_its_children_and_goes_with_it() -> None:
     groups = ControlGroups("pids")
-    slot = ChildSlot(0, groups, None, False)  # type: ignore[arg-type]  # no kernel's groups are needed
+    slot = ChildSlot(0, groups, None, False, True)  # type: ignore[arg-type]  # no kernel's groups are needed
     assert slot.entrances == (7,)
     slot.close()
     assert groups.made.closed
-    assert ChildSlot(0, None, None, False).entrances == ()
+    assert ChildSlot(0, None, None, False, True).entrances == ()

@@ -18,7 +18,7 @@ seed_everything(999)
 seed_everything(seed)
 import random, numpy, sympy.core.random
 draws = [random.random(), float(numpy.random.random()), sympy.core.random.random()]
-left = [finder for finder in sys.meta_path if type(finder).__name__ == "_SeedOnImport"]
+left = [finder for finder in sys.meta_path if type(finder).__name__ == "AfterImport"]
 print(json.dumps([draws, len(left)]))
 """
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -141,6 +143,29 @@ kept = [socket.socketpair() for _ in range(20)]
 print("ready", flush=True)
 sys.stdin.read()
 """
+
+
+PIPES = """
+import os, sys
+kept = [os.pipe() for _ in range(20)]
+if os.fork() == 0:  # which shares them
+    kept.append(os.pipe())
+    print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize(("most", "passed"), [(22, "pipes"), (23, None)])
+def test_each_pipe_of_a_tree_counts_once(most: int, passed: str | None) -> None:
+    with subprocess.Popen([sys.executable, "-c", PIPES], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        bounded = Watch(0, 0, 0, "/nowhere", pipes=most)
+        # On a busy machine one check may have time for one process alone.
+        assert passed in {bounded.overdrawn([process.pid]) for _ in range(2)}
+        assert {bounded.overdrawn([process.pid]) for _ in range(4)} <= {passed, None}
+        for pid in descendants([process.pid]):
+            os.kill(pid, signal.SIGKILL)
 
 
 def test_what_the_kernel_may_hold_for_sockets_counts_as_memory() -> None:

@@ -1,0 +1,31 @@
+"""SQLite databases in files, although the sandbox refuses the locks of the kernel.
+
+SQLite has a second way to lock a database: a folder next to it (``unix-dotfile``). It keeps the processes of a program
+apart in the same way, and only has no write-ahead log: ``PRAGMA journal_mode=WAL`` leaves the journal unchanged.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import sys
+from types import ModuleType
+
+from .import_hook import AfterImport
+
+_NAME = b"unix-dotfile"
+
+
+def lock_databases_by_folders() -> None:
+    """Let SQLite lock databases by folders, as soon as a program imports ``sqlite3``."""
+    if "sqlite3" in sys.modules:
+        _use_folders(sys.modules["sqlite3"])
+    AfterImport("databases", {"sqlite3": _use_folders}).install()
+
+
+def _use_folders(_: ModuleType) -> None:
+    """Make the second way the default of the SQLite library, whose functions the extension module shows."""
+    with contextlib.suppress(AttributeError, OSError):  # a build that hides the functions
+        library = ctypes.CDLL(getattr(sys.modules["_sqlite3"], "__file__", None))
+        library.sqlite3_vfs_find.restype = ctypes.c_void_p
+        library.sqlite3_vfs_register(ctypes.c_void_p(library.sqlite3_vfs_find(_NAME)), 1)

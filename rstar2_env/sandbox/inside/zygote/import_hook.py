@@ -1,0 +1,46 @@
+"""An import hook that changes modules right after a program has imported them."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType
+
+
+class AfterImport:
+    """Calls a function with each of some modules, once, after the module is loaded.
+
+    Args:
+        purpose: Name of the hook; a hook replaces an installed hook of the same name.
+        actions: Functions by the name of the module. Modules that are already loaded are left out.
+    """
+
+    def __init__(self, purpose: str, actions: dict[str, Callable[[ModuleType], object]]) -> None:
+        self.purpose = purpose
+        self._actions = {name: action for name, action in actions.items() if name not in sys.modules}
+
+    def install(self) -> None:
+        """Let the interpreter use the hook, if it has modules to wait for."""
+        sys.meta_path[:] = [finder for finder in sys.meta_path if getattr(finder, "purpose", None) != self.purpose]
+        if self._actions:
+            sys.meta_path.insert(0, self)
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Return the spec of a module with an action, with a loader that calls it; ``None`` for other modules."""
+        action = self._actions.pop(name, None)
+        if action is None:
+            return None
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.loader is not None:
+            load = spec.loader.exec_module
+
+            def load_and_act(module: ModuleType) -> None:
+                load(module)
+                action(module)
+
+            spec.loader.exec_module = load_and_act  # type: ignore[method-assign]  # changes only this loader
+        return spec
