@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from waiting import wait_for
@@ -36,6 +37,15 @@ def tree() -> Iterator[int]:
         yield process.pid
         for pid in descendants([process.pid]):
             os.kill(pid, signal.SIGKILL)
+
+
+@contextmanager
+def killed(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Kill a process at the end, also if the test fails."""
+    try:
+        yield
+    finally:
+        process.kill()
 
 
 def cpu_of(pid: int) -> int:
@@ -68,7 +78,7 @@ ctypes.CDLL(None).syscall(60 if platform.machine() == "x86_64" else 93, 0)
 
 
 def test_a_process_whose_first_thread_has_ended_is_halted_too() -> None:
-    with subprocess.Popen([sys.executable, "-c", HEADLESS], stdout=subprocess.PIPE) as process:
+    with subprocess.Popen([sys.executable, "-c", HEADLESS], stdout=subprocess.PIPE) as process, killed(process):
         assert process.stdout is not None
         assert process.stdout.read(1) == b"x"
         wait_for(lambda: halt._state(process.pid, process.pid) == b"Z")
@@ -79,7 +89,6 @@ def test_a_process_whose_first_thread_has_ended_is_halted_too() -> None:
         assert halt._state(process.pid, spinning) == b"T"
         halted.undo()
         wait_for(lambda: halt._state(process.pid, spinning) == b"R")
-        process.kill()
 
 
 def test_what_was_stopped_by_the_program_itself_is_not_woken(tree: int) -> None:
