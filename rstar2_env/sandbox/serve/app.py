@@ -29,7 +29,7 @@ from starlette.types import ASGIApp
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.sandbox.fleet.codec import PROTOCOL, dump, job_from_json
 from rstar2_env.sandbox.serve.code_judge import code_judge_routes
-from rstar2_env.sandbox.serve.guard import RequestTooLargeError, ServiceGuard, read_body, too_large
+from rstar2_env.sandbox.serve.guard import RequestTooLargeError, ServiceGuard, read_body, too_large, too_many
 from rstar2_env.sandbox.serve.metrics import CONTENT_TYPE
 from rstar2_env.sandbox.serve.service import Service
 from rstar2_env.sandbox.serve.stream import OutcomeStream
@@ -80,6 +80,8 @@ def _calls(service: Service, body: dict[str, Any]) -> Response:
     boot, calls = body.get("boot"), body.get("calls")
     if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls) or not calls:
         raise ConfigurationError("A batch must have 'calls', a list of at least one object.")
+    if len(calls) > service.options.max_calls:
+        raise ConfigurationError(too_many(len(calls), service))
     if boot is not None and boot != service.boot:
         # The client still has the boot id of the server before the restart: run nothing until it has updated it.
         return JSONResponse({"error": "This server was restarted.", "boot": service.boot}, 409)

@@ -19,7 +19,7 @@ from starlette.routing import Route
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.text import encodable
 from rstar2_env.sandbox.job import Job, Outcome
-from rstar2_env.sandbox.serve.guard import RequestTooLargeError, read_body, too_large
+from rstar2_env.sandbox.serve.guard import RequestTooLargeError, read_body, too_large, too_many
 from rstar2_env.sandbox.serve.service import ServedCall, Service
 from rstar2_env.sandbox.serve.stream import until_disconnect
 
@@ -68,10 +68,12 @@ class _Endpoint:
         submissions = body.get("submissions") if self._is_batch and isinstance(body, dict) else [body]
         if not isinstance(submissions, list) or not submissions:
             return _invalid(["body", "submissions"], "A batch must have submissions, a list of at least one object.")
+        if len(submissions) > self._service.options.max_calls:
+            return _invalid(["body", "submissions"], too_many(len(submissions), self._service))
         for number, submission in enumerate(submissions):
             if (trouble := _invalid_field(submission)) is not None:
                 return _invalid(["body", "submissions", number, trouble[0]], trouble[1])
-        run = _Run(self._service, submissions)
+        run = _Run(self._service, submissions, with_output=self._with_output)
         running = asyncio.create_task(run.run_all(self._wait_s))
         disconnected = asyncio.create_task(until_disconnect(request.receive))
         try:
@@ -83,23 +85,21 @@ class _Endpoint:
             running.cancel()
             disconnected.cancel()
             run.leave()
-        results = [
-            _result(submission, found, with_output=self._with_output)
-            for submission, found in zip(submissions, run.found, strict=True)
-        ]
         if not self._is_batch:
-            return JSONResponse(results[0])
-        return JSONResponse({"sub_id": _id_of(body), "results": results})
+            return JSONResponse(run.results[0])
+        return JSONResponse({"sub_id": _id_of(body), "results": run.results})
 
 
 class _Run:
     """The submissions of one request, while they run."""
 
-    def __init__(self, service: Service, submissions: list[dict[str, Any]]) -> None:
-        self.found: list[Outcome | str] = ["queue_timeout"] * len(submissions)
-        """The outcome of each submission, or the reason why it has none."""
+    def __init__(self, service: Service, submissions: list[dict[str, Any]], *, with_output: bool) -> None:
+        self.results = [_result(submission, "queue_timeout", with_output=with_output) for submission in submissions]
+        """The result of each submission; those of ``/judge`` hold no output."""
         self._service = service
         self._submissions = submissions
+        self._with_output = with_output
+        self._room = int(service.options.max_answer_mb * (1 << 20))
         self._places: dict[ServedCall, int] = {}
         self._changed = asyncio.Event()
 
@@ -110,7 +110,7 @@ class _Run:
         limits = self._service.options.judge_limits
         for place, submission in enumerate(self._submissions):
             if submission["type"] != "python":
-                self.found[place] = "invalid_input"
+                self._add(place, "invalid_input")
                 continue
             while self._service.room() <= 0 and not self._service.draining and loop.time() < deadline:
                 await asyncio.sleep(_POLL_S)
@@ -128,8 +128,18 @@ class _Run:
         """Store the outcome of a call; a refused call has none and stays ``queue_timeout``, so that clients retry."""
         place = self._places.pop(call)
         if call.outcome is not None:
-            self.found[place] = call.outcome
+            self._add(place, call.outcome)
         self._changed.set()
+
+    def _add(self, place: int, found: Outcome | str) -> None:
+        """Store a result; if the answer would hold too much, the result is an internal error without output."""
+        result = _result(self._submissions[place], found, with_output=self._with_output)
+        size = sum(len(result.get(name) or "") for name in ("stdout", "stderr"))
+        if size > self._room:
+            result = _result(self._submissions[place], "internal_error", with_output=self._with_output)
+            size = 0
+        self._room -= size
+        self.results[place] = result
 
     def leave(self) -> None:
         """Stop waiting and end running calls, since a client of this API cannot reconnect to a call."""

@@ -1,5 +1,8 @@
 """Limits on the connections of the server: their number, and the time for the header of a request.
 
+If there are too many, the oldest connection without a complete request is closed, so that clients that send requests
+slowly or not at all keep no other client out.
+
 Covered: HTTP/1.1 with h11, even if other protocols are installed; uvicorn limits an unfinished header to 64 KiB.
 Not covered: a client that sends its body slowly, which blocks only its own connection.
 """
@@ -22,11 +25,12 @@ def bounded(most: int, header_s: float) -> type[H11Protocol]:
     """Create the protocol class of a server whose connections are limited.
 
     Args:
-        most: Largest number of connections; further ones are closed immediately. The limit on open files of this
-            process may lower this number.
+        most: Largest number of connections. The limit on open files of this process may lower this number.
         header_s: Seconds for the header of a request, from its first byte or from the start of the connection.
     """
     most = min(most, raise_open_file_limit() - _RESERVED)
+
+    unfinished: dict[Bounded, None] = {}  # open connections without a complete request, the oldest first
 
     class Bounded(H11Protocol):
         """Connection that is closed if there are too many, or if its header takes too long."""
@@ -35,10 +39,12 @@ def bounded(most: int, header_s: float) -> type[H11Protocol]:
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
+            unfinished[self] = None
+            self._wait()
             if len(self.connections) > most:
-                transport.abort()
-            else:
-                self._wait()
+                oldest = next(iter(unfinished))  # this one, if all others have a complete request
+                del unfinished[oldest]
+                oldest.transport.abort()
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
@@ -47,8 +53,16 @@ def bounded(most: int, header_s: float) -> type[H11Protocol]:
                 self._rest()
             elif self._waiting is None and self.conn.trailing_data[0]:
                 self._wait()
+            if self.conn.their_state not in (h11.IDLE, h11.SEND_BODY):
+                unfinished.pop(self, None)
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
+                unfinished[self] = None  # it waits for its next request
 
         def connection_lost(self, exc: Exception | None) -> None:
+            unfinished.pop(self, None)
             self._rest()
             super().connection_lost(exc)
 

@@ -105,6 +105,12 @@ def too_large(max_bytes: int) -> Response:
     return JSONResponse({"error": text, "max_request_bytes": max_bytes}, 413, headers={"Connection": "close"})
 
 
+def too_many(count: int, service: Service) -> str:
+    """Message for a request with too many calls."""
+    most = service.options.max_calls
+    return f"A request can have at most {most} calls, not {count}: send the others in further requests."
+
+
 def _closing(send: Send) -> Send:
     """Close the connection after the answer, since an open connection would keep the server from stopping."""
 

@@ -28,7 +28,11 @@ class ServeOptions(CheckedOptions):
             notified.
         judge_limits: Limits of calls through the code-judge API, whose requests cannot specify limits.
         max_request_mb: Largest size of a request in MiB.
-        connections: Largest number of connections; further ones are closed immediately.
+        max_calls: Largest number of calls in a request.
+        max_answer_mb: MiB of outcomes that an answer holds while its client does not read them. Further outcomes are
+            replaced by a message.
+        connections: Largest number of connections. A further one replaces the oldest one whose request is not complete;
+            it is closed if there is none.
         header_s: Seconds for the header of a request; then its connection is closed.
         drain_s: Seconds that calls in flight have to finish after the server was asked to stop.
         orphan_s: Seconds after which a call whose client disconnected is ended; until then the client can reconnect.
@@ -52,6 +56,8 @@ class ServeOptions(CheckedOptions):
     )
     judge_limits: Limits = field(default_factory=lambda: Limits(wall_s=10.0))
     max_request_mb: float = option(64.0, above=0)
+    max_calls: int = option(16_384, least=1)
+    max_answer_mb: float = option(1024.0, above=0)
     connections: int = option(4096, least=1)
     header_s: float = option(10.0, above=0, unit="seconds")
     drain_s: float = option(30.0, least=0, unit="seconds")

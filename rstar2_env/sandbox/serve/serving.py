@@ -31,6 +31,7 @@ def configured(service: Service) -> uvicorn.Config:
         build_app(service),
         lifespan="off",
         http=bounded(options.connections, options.header_s),
+        ws="none",  # there are none here, and the checks on requests are for HTTP
         log_level="warning",
         access_log=False,
         ssl_certfile=options.tls_cert,

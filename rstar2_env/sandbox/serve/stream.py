@@ -18,6 +18,7 @@ from rstar2_env.sandbox.serve.service import ServedCall, Service
 _GATHER_S = 0.01
 """Seconds within which outcomes are sent together while calls wait, since a packet is expensive for short calls."""
 _FORGOTTEN = lost("The call has run, but its outcome is no longer kept.", 1)
+_UNREAD = lost("The call has run, but the client did not read the outcomes of this request fast enough.", 1)
 
 
 class OutcomeStream(Response):
@@ -31,13 +32,16 @@ class OutcomeStream(Response):
         self._service = service
         self._waiting: set[ServedCall] = set()
         self._lines: list[bytes] = []
+        self._held = 0
+        """Bytes of the lines that the client has not read."""
+        self._room = int(service.options.max_answer_mb * (1 << 20))
         self._changed = asyncio.Event()
         self._gone = False
 
     def wait_for(self, call: ServedCall) -> None:
         """Send the answer of a call as soon as the call has finished."""
         if call.done:
-            self._lines.append(answer_line(call))
+            self._add_answer(call)
         else:
             call.watchers.add(self.finished)
             self._waiting.add(call)
@@ -45,11 +49,12 @@ class OutcomeStream(Response):
     def add(self, line: bytes) -> None:
         """Send a line."""
         self._lines.append(line)
+        self._held += len(line) + 1
 
     def finished(self, call: ServedCall) -> None:
         """Send the answer of a call that has finished."""
         self._waiting.discard(call)
-        self._lines.append(answer_line(call))
+        self._add_answer(call)
         self._changed.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -68,6 +73,7 @@ class OutcomeStream(Response):
                 body = b"\n".join((*self._lines, b""))
                 self._lines.clear()
                 await send({"type": "http.response.body", "body": body, "more_body": True})
+                self._held -= len(body)
             if not self._gone:
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
         except OSError:  # some servers raise it for a client that has gone
@@ -77,6 +83,12 @@ class OutcomeStream(Response):
             beat.cancel()
             for call in self._waiting:
                 self._service.leave(call, self.finished, grace_s=self._service.options.orphan_s)
+
+    def _add_answer(self, call: ServedCall) -> None:
+        line = answer_line(call)
+        if self._held + len(line) > self._room:
+            line = dump({"id": call.id, "outcome": outcome_to_json(_UNREAD)})
+        self.add(line)
 
     async def _watch(self, receive: Receive) -> None:
         await until_disconnect(receive)
@@ -88,7 +100,7 @@ class OutcomeStream(Response):
         while True:
             await asyncio.sleep(self._service.options.beat_s)
             if not self._lines:
-                self._lines.append(b"")
+                self.add(b"")
                 self._changed.set()
 
 

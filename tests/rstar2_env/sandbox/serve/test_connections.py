@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from waiting import wait_for
 
 httpx = pytest.importorskip("httpx", reason="the extra 'remote' is not installed")
 
@@ -68,6 +70,44 @@ def test_connections_beyond_the_bound_are_closed_and_leave_room_when_they_end(bo
     waiting = [opened() for _ in range(2 * MOST)]
     assert all(ended(connection) for connection in waiting)
     assert httpx.get(f"{bounded.url}/healthz", timeout=PATIENCE_S).status_code == 200
+
+
+HALF = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+
+
+def test_the_oldest_unfinished_request_makes_room_for_a_new_connection(serve: Any) -> None:
+    options = {"preload": [], "workers": 1, "waiting": 1}
+    with (
+        serve(connections=MOST, header_s=3600.0, provider_options=options) as server,
+        contextlib.ExitStack() as stack,
+    ):
+        address = urlsplit(server.url)
+        place = (address.hostname, address.port)
+        slow = []
+        for _ in range(MOST):  # as many as there is room for, and none of them ends by itself
+            slow.append(stack.enter_context(socket.create_connection(place, PATIENCE_S)))
+            slow[-1].sendall(HALF)
+        assert httpx.get(f"{server.url}/healthz", timeout=PATIENCE_S).status_code == 200
+        assert ended(slow[0])
+        slow[-1].sendall(b"\r\n")
+        assert slow[-1].recv(12) == b"HTTP/1.1 200", "another connection than the oldest was closed"
+
+
+def test_a_connection_with_a_request_that_runs_is_kept(serve: Any) -> None:
+    options = {"preload": [], "workers": 1, "waiting": 1}
+    with (
+        serve(connections=MOST, header_s=3600.0, provider_options=options) as server,
+        ThreadPoolExecutor(1) as pool,
+        contextlib.ExitStack() as stack,
+    ):
+        address = urlsplit(server.url)
+        call = {"calls": [{"id": "a", "code": "import time\ntime.sleep(1)\n7"}]}
+        running = pool.submit(httpx.post, f"{server.url}/v1/calls", json=call, timeout=PATIENCE_S)
+        wait_for(lambda: server.metric("in_flight") == 1)
+        for _ in range(3 * MOST):
+            made = stack.enter_context(socket.create_connection((address.hostname, address.port), PATIENCE_S))
+            made.sendall(HALF)
+        assert '"value":"7"' in running.result().text.replace(" ", "")
 
 
 @pytest.mark.parametrize(

@@ -163,6 +163,31 @@ def test_a_call_that_is_none_leaves_the_others_of_its_batch(server: Any) -> None
     assert found["b"]["outcome"]["value"] == "2"
 
 
+def test_a_request_with_too_many_calls_is_refused_whole(serve: Any) -> None:
+    with serve(max_calls=3, provider_options=SMALL) as server:
+        calls = [{"code": "1"}] * 4
+        answers = [httpx.post(server.url + "/v1/calls", json={"calls": calls[at:]}, timeout=60) for at in (1, 0)]
+        batch = {"submissions": [{"type": "python", "solution": "1"}] * 4}
+        judged = httpx.post(server.url + "/run/long-batch", json=batch, timeout=60)
+        assert [answer.status_code for answer in (*answers, judged)] == [200, 422, 422]
+        assert "at most 3 calls, not 4" in answers[1].json()["error"]
+        assert server.metric("started_total") == 3
+
+
+def test_an_answer_holds_a_bounded_amount(serve: Any) -> None:
+    with serve(max_answer_mb=0.002, provider_options=SMALL) as server:
+        call = {"id": "a", "code": "print('x' * 1000)"}
+        assert lines(httpx.post(server.url + "/v1/calls", json={"calls": [call]}, timeout=60))[0]["outcome"]["stdout"]
+        again = lines(httpx.post(server.url + "/v1/calls", json={"calls": [call] * 4}, timeout=60))
+        assert [line["outcome"]["status"] for line in again] == ["ok", "unavailable", "unavailable", "unavailable"]
+        assert "did not read" in again[1]["outcome"]["error_message"]
+        batch = {"submissions": [{"type": "python", "solution": "print('x' * 1000)"}] * 4}
+        ran = httpx.post(server.url + "/run/long-batch", json=batch, timeout=60).json()["results"]
+        assert sorted(result["reason"] for result in ran) == ["", "", "internal_error", "internal_error"]
+        judged = httpx.post(server.url + "/judge/long-batch", json=batch, timeout=60).json()["results"]
+        assert [result["success"] for result in judged] == [True] * 4, "an answer without outputs holds none"
+
+
 @pytest.mark.slow
 def test_a_full_queue_answers_429_and_says_when_to_come_again(serve: Any, look: Any) -> None:
     with serve(queue=2, in_flight=1, provider_options=SMALL) as server, ThreadPoolExecutor(1) as pool:

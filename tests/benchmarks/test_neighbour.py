@@ -1,0 +1,102 @@
+"""``benchmarks/neighbour.py``: every program is measured once, honest calls end as alone, and a run is resumed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from rstar2_env.testing import hostile_programs
+
+SPINNERS = """
+import os
+for _ in range(20):
+    if os.fork() == 0:
+        break
+while True: pass
+"""
+ENDS = {"spinners": SPINNERS, "fails": "1 / 0", "leaves": "import os\nif os.fork() == 0:\n    while True: pass"}
+
+
+@pytest.fixture
+def attacks(tmp_path: Path) -> Path:
+    """A folder of three programs."""
+    for name, code in ENDS.items():
+        (tmp_path / f"{name}.py").write_text(code)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def neighbour(benchmark_named: Callable[[str], ModuleType]) -> Any:
+    return benchmark_named("neighbour")
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_each_program_is_measured_in_each_way_and_no_honest_call_ends_otherwise(
+    neighbour: Any, attacks: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = attacks / "found.jsonl"
+    chosen = [word for name in ENDS for word in ("--only", name)]
+    given = [*chosen, "--attacks", str(attacks), "--calls", "4", "--json", str(out)]
+    assert neighbour.main(given) == 0
+    found = lines(out)
+    assert [(one["way"], one["program"]) for one in found] == [
+        (way, name) for way in ("beside", "rest") for name in sorted(ENDS)
+    ]
+    assert all(one["other_ends"] == 0 and one["calls"] == 4 for one in found)
+    assert all(one["p50_ratio"] > 0 and one["p99_ratio"] > 0 for one in found)
+    by_key = {(one["way"], one["program"]): one["attacks"] for one in found}
+    assert set(by_key["beside", "spinners"]) == {"timeout"}
+    assert set(by_key["beside", "fails"]) == {"exception"}
+    assert by_key["rest", "leaves"] == {"empty": 1}
+    # Once more: nothing is measured again, and the table is the same.
+    table = capsys.readouterr().out
+    before = out.read_bytes()
+    assert neighbour.main(given) == 0
+    assert out.read_bytes() == before
+    assert capsys.readouterr().out == table
+    assert table.count("spinners") == 2
+
+
+def test_an_interrupted_run_measures_the_rest(neighbour: Any, attacks: Path) -> None:
+    out = attacks / "found.jsonl"
+    given = ["--attacks", str(attacks), "--calls", "2", "--way", "rest", "--json", str(out)]
+    neighbour.main([*given, "--only", "fails"])
+    first = out.read_text()
+    out.write_text(first + '{"mode": "all-lay')  # killed while it wrote a line
+    neighbour.main([*given, "--only", "fails", "--only", "leaves"])
+    assert out.read_text().startswith(first)
+    assert [one["program"] for one in lines(out)] == ["fails", "leaves"]
+
+
+def test_an_honest_call_that_ends_otherwise_is_counted(neighbour: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The second half of the honest calls prints something else.
+    monkeypatch.setattr(neighbour, "HONEST", "import os\nprint(os.path.exists('/proc'))")
+    sandbox = neighbour.LocalSandbox(workers=2, waiting=2, preload=())
+    with sandbox:
+
+        def spoiled(sandbox: Any, code: str, attacks: Any) -> Any:
+            monkeypatch.setattr(neighbour, "HONEST", "1 / 0")
+            return real(sandbox, code, attacks)
+
+        real = neighbour._beside
+        monkeypatch.setattr(neighbour, "_beside", spoiled)
+        found = neighbour.measure(sandbox, "all-layers", "beside", "x", "1", 3)
+    assert found.other_ends == 3
+
+
+def test_the_programs_are_those_of_the_folder_and_of_the_package(neighbour: Any, attacks: Path) -> None:
+    assert set(neighbour.programs(attacks)) == {*ENDS, *(program.name for program in hostile_programs())}
+
+
+def test_a_program_that_does_not_exist_is_named(neighbour: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        neighbour.main(["--only", "no such program"])
+    assert "no such program" in capsys.readouterr().err
