@@ -5,7 +5,7 @@
     python benchmarks/neighbour.py --json found.jsonl                  # the same file again: the rest of the programs
     python benchmarks/neighbour.py --only fork_bomb --calls 500
 
-An honest call is measured alone, and then while the program runs again and again ("beside"), or while a session rests
+An honest call is measured alone, and then while the program runs again and again ("next to"), or while a session rests
 in which the program was a cell ("rest"). The ratios of the medians and of the 99th percentiles come from one run, so
 they mean something on a busy machine too; the times do not. Run it as root and as an ordinary user: the modes differ.
 Exits with 1 if an honest call ended otherwise than alone.
@@ -50,7 +50,7 @@ ATTACKS = Path(__file__).resolve().parents[2] / "shared" / "attacks"
 
 @dataclass(frozen=True)
 class Interference:
-    """The effect of one program on the calls beside it.
+    """The effect of one program on the calls next to it.
 
     Attributes:
         mode: Name in ``MODES``.
