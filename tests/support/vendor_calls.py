@@ -30,6 +30,7 @@ EVERYWHERE = frozenset(
         "memory_allocated",
         "memory_reserved",
         "reset_peak_memory_stats",
+        "set_device",
         "synchronize",
     }
 )

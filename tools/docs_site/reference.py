@@ -48,6 +48,12 @@ PACKAGES = (
     Package("verification.md", "rstar2_env.verification", "rstar2_env.verification", "Is this the gold answer?"),
     Package("rewards.md", "rstar2_env.rewards", "rstar2_env.rewards", "What a reward component is given and returns."),
     Package("rollout.md", "rstar2_env.rollout", "rstar2_env.rollout", "Engines, and the tool loop of a policy."),
+    Package(
+        "audit.md",
+        "rstar2_env.evaluation.audit",
+        "rstar2_env.evaluation.audit",
+        "Audits of graders, and their reports.",
+    ),
     Package("search.md", "rstar2_env.search", "rstar2_env.search", "Beam, depth-first and Monte-Carlo tree search."),
     Package(
         "view.md", "rstar2_env.view.server", "rstar2_env.view.server", "The server of `rstar2 view`, in a program."
