@@ -98,12 +98,12 @@ def doctor_command(
 def _prove(minutes: float, model: Path | None, parts: Sequence[str], *, quiet: bool) -> list[Any]:
     from rstar2_env.cli._trainers import import_trainers
 
-    def say(line: str) -> None:
+    def report(line: str) -> None:
         if not quiet:
             say(line, err=True)
 
     found: list[Any] = import_trainers("prove.run").prove(
-        minutes=minutes, model=None if model is None else str(model), parts=parts, say=say
+        minutes=minutes, model=None if model is None else str(model), parts=parts, say=report
     )
     return found
 

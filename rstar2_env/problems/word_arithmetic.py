@@ -22,8 +22,10 @@ from rstar2_env.problems.procedural import Draft, ProceduralSource, source_name
 T = TypeVar("T")
 
 NAMES = ("Ava", "Omar", "Lena", "Raj", "Ines", "Paul", "Yuki", "Nora", "Hugo", "Zoe", "Ivan", "Maya")
-ITEMS = ("apples", "books", "bricks", "buttons", "cards", "coins", "eggs", "letters", "marbles", "pencils", "plates")
-ITEMS += ("seeds", "shells", "stamps", "stickers", "tickets", "tiles", "toys")
+ITEMS = (
+    *("apples", "books", "bricks", "buttons", "cards", "coins", "eggs", "letters", "marbles", "pencils", "plates"),
+    *("seeds", "shells", "stamps", "stickers", "tickets", "tiles", "toys"),
+)
 
 _LARGEST_VALUE = 999_999
 _SHARES = range(2, 26)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -67,3 +68,10 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     result = run("doctor", "--machine", tmp_path / "none.json")
     assert result.exit_code == 2
     assert "none.json: No such file" in result.output
+
+
+def test_a_proof_prints_its_parts_and_writes_the_report(tmp_path: Path) -> None:
+    done = run("doctor", "--prove", "--part", "kernels", "--minutes", "2", "--folder", tmp_path)
+    assert "kernels" in done.stderr, "the part is named while it runs"
+    assert re.search(r"(ok|note|problem) +kernels: ", done.stdout)
+    assert "kernels" in (tmp_path / "gpu-report.md").read_text()

@@ -121,12 +121,12 @@ def repeated(bench: AuditBench) -> Suspicions:
             for call, was, one, other in zip(calls, first, grades[::2], grades[1::2], strict=True):
                 if len({was.verdict, one.verdict, other.verdict}) > 1 and not (was.hung or one.hung or other.hung):
                     changed[call] = None
-    call = min(changed, key=lambda call: len(call.gold) + len(call.answer), default=None)
-    if call is not None and _varies(bench, call):
+    least = min(changed, key=lambda call: len(call.gold) + len(call.answer), default=None)
+    if least is not None and _varies(bench, least):
         bench.unsteady = True
-        said = f"{shown(call.answer)} where the gold is {shown(call.gold)} gets different grades in one process"
-        script = scripts.varying(bench.target.setup, call, 50 * _MOST_ROUNDS)
-        yield Suspicion("determinism", "repetition", said, script, call, len(changed), len(calls))
+        said = f"{shown(least.answer)} where the gold is {shown(least.gold)} gets different grades in one process"
+        script = scripts.varying(bench.target.setup, least, 50 * _MOST_ROUNDS)
+        yield Suspicion("determinism", "repetition", said, script, least, len(changed), len(calls))
 
 
 def _varies(bench: AuditBench, call: AuditCall) -> bool:

@@ -149,6 +149,7 @@ def _variables(
             if call is not None:
                 suspected.add(name)
                 where = f"{shown(call.answer)} where the gold is {shown(call.gold)}"
+                settings: list[tuple[str, Mapping[str, str | None], Sequence[str], str, bool]]
                 settings = [("plain", {name: None}, (), "", False), (f"{name}={value}", {name: value}, (), "", False)]
                 script = scripts.in_settings(bench.target.setup, call, settings)
                 said = f"{where}: another verdict with {name}={value!r}"

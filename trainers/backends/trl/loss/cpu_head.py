@@ -69,12 +69,12 @@ class CpuLogProbs(torch.autograd.Function):
             name: torch.cat(parts) if parts else hidden.new_zeros(0, dtype=exact) for name, parts in wanted.items()
         }
         ctx.save_for_backward(hidden, weight, bias, targets, found["log_z"], found.get("entropy"))
-        rest = [found.get(name) for name in ("log_sum_sq_probs", "mean_logits", "is_top1")]
-        ctx.mark_non_differentiable(*(one for one in rest if one is not None))
-        return found["logp"], found.get("entropy"), *rest
+        squares, means, top = (found.get(name) for name in ("log_sum_sq_probs", "mean_logits", "is_top1"))
+        ctx.mark_non_differentiable(*(one for one in (squares, means, top) if one is not None))
+        return found["logp"], found.get("entropy"), squares, means, top
 
     @staticmethod
-    def backward(ctx: Any, to_logp: Tensor | None, to_entropy: Tensor | None, *_: Any) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, to_logp: Tensor | None, to_entropy: Tensor | None, *_: Any) -> Any:
         """Return the gradients of the hidden states, the head and its bias.
 
         With p the probabilities, H the entropy and z the logits: d logp(t) / dz = 1[t] - p, and
