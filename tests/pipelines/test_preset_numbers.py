@@ -160,7 +160,7 @@ def test_every_preset_is_planned_with_costs_and_writes_nothing(name: str, comput
     assert all(row["episodes"] and row["tokens"] for row in plays)
     timed = plan.pipeline.machine.device.is_accelerator
     assert all(bool(row["time"]) is timed for row in plays)
-    assert "device hours" in tables.notes[0]
+    assert "device hours" in tables.notes[0] or not timed
     assert not plan.folder.exists()
 
 

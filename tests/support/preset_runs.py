@@ -50,7 +50,7 @@ def scaled(preset: Path, folder: Path, model: Path, problems: Path) -> Path:
         stage = _on_a_cpu(merged(defaults.get(written["kind"], {}), written), problems)
         kind = stage["kind"]
         stage = merged(stage, _REPLACED.get(kind, {}))
-        if str(stage.get("model", "")).startswith("Qwen/"):
+        if str(stage.get("model", "")).startswith(("Qwen/", "HuggingFaceTB/")):
             stage["model"] = str(model)
         if kind == "prepare":
             stage |= {"sources": _sources(stage["sources"], problems)}
@@ -71,7 +71,7 @@ def _on_a_cpu(options: Mapping[str, Any], problems: Path) -> dict[str, Any]:
     if isinstance(left.get("options"), Mapping):
         left["options"] = _on_a_cpu(left["options"], problems)
     for name in ("problems", "held_out"):
-        if isinstance(left.get(name), str) and "." not in left[name]:
+        if isinstance(left.get(name), str) and "." not in left[name] and "arithmetic" not in left[name]:
             left[name] = str(problems)
     if str(left.get("config", "")).endswith("vllm.toml"):
         left["config"] = left["config"].replace("_vllm", "")

@@ -12,6 +12,7 @@ import base64
 import binascii
 import contextlib
 import hmac
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
@@ -19,7 +20,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rstar2_env.sandbox.serve.options import is_loopback
-from rstar2_env.sandbox.serve.service import Service
+
+if TYPE_CHECKING:
+    from rstar2_env.sandbox.serve.service import Service
 
 _OPEN = ("/healthz", "/ping")
 _WHILE_STOPPING = ("/healthz", "/metrics", "/v1/cancel")

@@ -85,13 +85,14 @@ def test_it_learns_what_nobody_solved_and_only_that(tiny_model, tmp_path, files)
     assert found["rl"]["sft_steps"] == len(noted) > 0
     waiting: list[str] = []
     for step in range(1, STEPS + 1):
-        for group in rl.groups(step):
-            name = group[0].episode.problem_id
-            if not any(one.episode.correct for one in group) and int(name[1:]) < SHOWN and name not in waiting:
-                waiting.append(name)
+        unsolved = [
+            group[0].episode.problem_id for group in rl.groups(step) if not any(one.episode.correct for one in group)
+        ]
+        shown = [name for name in dict.fromkeys(unsolved) if int(name[1:]) < SHOWN]
+        waiting[:0] = [name for name in shown if name not in waiting]
         assert (step in noted) == (len(waiting) >= SIZE), step
         if len(waiting) >= SIZE:
-            waiting.clear()
+            del waiting[:SIZE]
 
 
 def test_it_takes_the_demonstrations_of_the_stage_before(tmp_path):

@@ -1,0 +1,322 @@
+"""The policies of ``real_model.py``, and the runner that makes their results in slices of limited time.
+
+Every policy of a seed begins with the same pretrained model and meets the same problems. ``base_no_tool`` and ``base``
+are the untrained model without and with the tool. ``cold_start`` is fine-tuned on traces of worked programs; ``grpo``,
+``grpo_roc`` and ``grpo_roc_clean`` continue from it with the same number of trained episodes. ``no_tool_start`` is
+fine-tuned on the answers of the same problems, and ``no_tool`` continues from it with ``grpo``: the same training
+budget without a tool.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "real_model_results.jsonl"
+ENV = "rstar2/MathFence-v0"
+WITH_TOOL: dict[str, Any] = {"dialect": "fenced:compact=true", "traceback": False, "max_turns": 4}
+WITHOUT_TOOL: dict[str, Any] = {
+    "dialect": "fenced",
+    "dialect_options": {"system": "Put the answer in \\boxed{}."},
+    "max_turns": 1,
+}
+WORLDS = ("word_arithmetic", "gsm_symbolic", "gsm8k")
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How a policy is made.
+
+    Attributes:
+        begins: The policy that it continues from; empty for the pretrained model.
+        recipe: A trainer; ``sft`` is a cold start; empty for no training.
+        tool: Whether it has the tool.
+    """
+
+    begins: str = ""
+    recipe: str = ""
+    tool: bool = True
+
+
+POLICIES = {
+    "base_no_tool": Policy(tool=False),
+    "base": Policy(),
+    "cold_start": Policy(recipe="sft"),
+    "grpo": Policy("cold_start", "grpo"),
+    "grpo_roc": Policy("cold_start", "grpo_roc"),
+    "grpo_roc_clean": Policy("cold_start", "grpo_roc_clean"),
+    "no_tool_start": Policy(recipe="sft", tool=False),
+    "no_tool": Policy("no_tool_start", "grpo", tool=False),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``experiment``."""
+    parser.add_argument("--model", required=True, help="folder of the pretrained model")
+    parser.add_argument("--world", choices=WORLDS, default="word_arithmetic")
+    parser.add_argument("--gsm8k", nargs=2, metavar=("TRAIN", "TEST"), help="GSM8K's files (JSONL), for that world")
+    parser.add_argument("--seeds", type=int, default=None, help="number of seeds [3; gsm_symbolic and gsm8k: 1]")
+    parser.add_argument("--only", default="+".join(POLICIES), help="policies, joined by +")
+    parser.add_argument("--minutes", type=float, default=120, help="stop after this time")
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--out", type=Path, default=Path("runs/real_model"), help="folder of the runs")
+    parser.add_argument("--traces", type=int, default=1280)
+    parser.add_argument("--epochs", type=float, default=2.0)
+    parser.add_argument("--lr", type=float, default=3e-4, help="learning rate of the cold start")
+    parser.add_argument("--steps", type=int, default=60, help="steps of reinforcement learning")
+    parser.add_argument("--groups", type=int, default=8, help="problems in a step, of 8 trained episodes each")
+    parser.add_argument("--group-size", type=int, default=8)
+    parser.add_argument("--rl-lr", type=float, default=1e-5)
+    parser.add_argument("--problems", type=int, default=500, help="test problems (gsm8k: its whole test)")
+    parser.add_argument("--samples", type=int, default=8, help="episodes of each test problem")
+    parser.add_argument("--max-tokens", type=int, default=200, help="tokens of an episode")
+    parser.add_argument("--one", nargs=2, metavar=("POLICY", "SEED"), help=argparse.SUPPRESS)
+
+
+def read_results(file: Path) -> list[dict[str, Any]]:
+    """Return the lines of a file of results; a line that an interruption cut is left out."""
+    if not file.exists():
+        return []
+    lines = file.read_text("utf-8").splitlines(keepends=True)
+    return [json.loads(line) for line in lines if line.endswith("\n") and line.strip()]
+
+
+def needed(wanted: Iterable[str]) -> list[str]:
+    """Return policies with those that they continue from, in the order in which they are made."""
+    found: set[str] = set()
+    for name in wanted:
+        while name:
+            if name not in POLICIES:
+                raise SystemExit(f"There is no policy {name!r}. Known: {', '.join(POLICIES)}.")
+            found.add(name)
+            name = POLICIES[name].begins
+    return [name for name in POLICIES if name in found]
+
+
+def run(asked: argparse.Namespace) -> int:
+    """Make the missing results until the time is over; return 0 if none is missing, 3 if some are."""
+    if asked.one:
+        _one(asked, asked.one[0], int(asked.one[1]))
+        return 0
+    if asked.world == "gsm8k" and not asked.gsm8k:
+        raise SystemExit("The world gsm8k needs --gsm8k TRAIN TEST, two files in GSM8K's own format.")
+    seeds = asked.seeds or (3 if asked.world == "word_arithmetic" else 1)
+    until = time.monotonic() + 60 * asked.minutes
+    wanted = [(name, seed) for seed in range(seeds) for name in needed(asked.only.split("+"))]
+    for number, (name, seed) in enumerate(wanted, 1):
+        if any(_is_of(line, asked, name, seed) for line in read_results(asked.results)):
+            continue
+        left = until - time.monotonic()
+        if left <= 0:
+            print(f"The time is over: {len(wanted) - number + 1} results are missing. Call the same command again.")
+            return 3
+        print(f"{number}/{len(wanted)}: {asked.world}, seed {seed}, {name} ({left / 60:.0f} min left)", flush=True)
+        status = _in_time([sys.executable, *_command(asked), "--one", name, str(seed)], left)
+        if status is None:
+            print(f"The time is over; {name} continues in the next call of the same command.")
+            return 3
+        if status:
+            return status
+    return 0
+
+
+def _command(asked: argparse.Namespace) -> list[str]:
+    """Return the command of a slice, without the time and the choice of policies."""
+    words = [str(Path(__file__).with_name("real_model.py")), "experiment"]
+    for name, value in sorted(vars(asked).items()):
+        if name in ("part", "one", "minutes", "only", "seeds") or value is None:
+            continue
+        words += [f"--{name.replace('_', '-')}", *(map(str, value) if isinstance(value, list) else [str(value)])]
+    return words
+
+
+def _in_time(words: Sequence[str], seconds: float) -> int | None:
+    """Run a process; after that time, ask it to stop as Ctrl-C does, and return ``None``."""
+    process = subprocess.Popen(words)
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGINT)
+    except KeyboardInterrupt:
+        pass  # the terminal has sent it to the process too
+    process.wait()
+    return None
+
+
+def _is_of(line: Mapping[str, Any], asked: argparse.Namespace, policy: str, seed: int) -> bool:
+    return (line["world"], line["policy"], line["seed"], line["settings"]) == (
+        asked.world,
+        policy,
+        seed,
+        _settings(asked),
+    )
+
+
+def _settings(asked: argparse.Namespace) -> dict[str, Any]:
+    """Return what a result depends on, other than world, policy and seed."""
+    names = ("traces", "epochs", "lr", "steps", "groups", "group_size", "rl_lr", "problems", "samples", "max_tokens")
+    return {"model": Path(asked.model).name, **{name: getattr(asked, name) for name in names}}
+
+
+def _problems(asked: argparse.Namespace, split: str, seed: int) -> str:
+    if asked.world == "gsm8k":
+        return f"{asked.gsm8k[0 if split == 'train' else 1]}:like=gsm8k"
+    return f"{asked.world}:split={split},seed={seed}"
+
+
+def _one(asked: argparse.Namespace, name: str, seed: int) -> None:
+    """Make one result: train if the policy is trained, evaluate, and add the line."""
+    began = time.monotonic()
+    policy, folder = POLICIES[name], asked.out / asked.world / f"seed{seed}" / name
+    model = _weights(asked, name, seed)
+    if policy.recipe == "sft":
+        _cold_start(asked, policy, folder / "train", seed)
+    elif policy.recipe:
+        _reinforce(asked, policy, folder / "train", seed)
+    line = {
+        "world": asked.world,
+        "policy": name,
+        "seed": seed,
+        "settings": _settings(asked),
+        **_evaluate(asked, policy, str(model), folder / "eval", seed),
+        "seconds": round(time.monotonic() - began),
+        "cores": os.cpu_count(),
+        "command": shlex.join(["python", "benchmarks/real_model.py", *_command(asked)[1:], "--only", name]),
+    }
+    asked.results.parent.mkdir(parents=True, exist_ok=True)
+    with asked.results.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+def _weights(asked: argparse.Namespace, name: str, seed: int) -> Path:
+    """Return the folder of a policy's weights."""
+    recipe = POLICIES[name].recipe
+    if not recipe:
+        return Path(asked.model)
+    return asked.out / asked.world / f"seed{seed}" / name / "train" / ("" if recipe == "sft" else "final")
+
+
+def _cold_start(asked: argparse.Namespace, policy: Policy, folder: Path, seed: int) -> None:
+    from rstar2_env.trainers import read_traces, sft
+    from rstar2_env.trainers.pipeline.resuming import is_finished, newest_unfinished
+
+    if is_finished(folder):
+        return
+    traces = folder.parent / "traces.jsonl"
+    if not traces.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        words = [sys.executable, "-m", "rstar2_env.cli", "traces", "--problems", _problems(asked, "train", seed)]
+        words += ["-n", str(asked.traces), "--seed", str(seed), "--env", ENV, "--out", str(traces)]
+        words += [word for name, value in WITH_TOOL.items() for word in ("--set", f"env.{name}={value}")]
+        subprocess.run(words, check=True)
+    rows = read_traces(traces)
+    if not policy.tool:
+        rows = [without_tool(row) for row in rows]
+    sft(
+        rows,
+        model=asked.model,
+        output_dir=folder,
+        epochs=asked.epochs,
+        batch_size=16,
+        rows_per_device=8,
+        learning_rate=asked.lr,
+        warmup_ratio=0.1,
+        max_length=400,
+        seed=seed,
+        resume=newest_unfinished(folder) is not None,
+        overwrite=newest_unfinished(folder) is None,
+    )
+
+
+def without_tool(trace: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a trace with its question and its answer alone, and the system message of the policies without a tool."""
+    question = next(message for message in trace["messages"] if message["role"] == "user")
+    system = {"role": "system", "content": WITHOUT_TOOL["dialect_options"]["system"]}
+    return {**trace, "messages": [system, question, trace["messages"][-1]]}
+
+
+def _reinforce(asked: argparse.Namespace, policy: Policy, folder: Path, seed: int) -> None:
+    from rstar2_env.trainers import make
+    from rstar2_env.trainers.pipeline.resuming import is_finished, newest_unfinished
+
+    if is_finished(folder):
+        return
+    env = WITH_TOOL if policy.tool else WITHOUT_TOOL
+    make(
+        policy.recipe,
+        model=str(_weights(asked, policy.begins, seed)),
+        output_dir=str(folder),
+        rollout={"env": ENV, "env_options": {**env, "problems": _problems(asked, "train", seed)}},
+        steps=asked.steps,
+        problems_per_step=asked.groups,
+        group_size=asked.group_size,
+        learning_rate=asked.rl_lr,
+        warmup_steps=min(5, asked.steps),
+        tokens_per_device=2048,
+        max_episode_tokens=asked.max_tokens,
+        max_in_flight=32,
+        eval={"every": 0},
+        save_every=5,
+        seed=seed,
+        resume=newest_unfinished(folder) is not None,
+        overwrite=newest_unfinished(folder) is None,
+    ).train()
+    if not is_finished(folder):
+        raise SystemExit(130)
+
+
+def _evaluate(asked: argparse.Namespace, policy: Policy, model: str, folder: Path, seed: int) -> dict[str, Any]:
+    from rstar2_env.evaluation.run import evaluate
+
+    result = evaluate(
+        ENV,
+        model=model,
+        problems=_problems(asked, "test", 0),
+        episodes=None if asked.world == "gsm8k" else asked.problems,
+        n=asked.samples,
+        k=sorted({1, asked.samples}),
+        seed=seed,
+        env_options=WITH_TOOL if policy.tool else WITHOUT_TOOL,
+        model_options={"max_episode_tokens": asked.max_tokens, "max_in_flight": 32},
+        out=folder,
+        resume=folder.exists(),
+    )
+    if result.interrupted:
+        raise SystemExit(130)
+    return figures(result.episodes)
+
+
+def figures(episodes: Sequence[Any]) -> dict[str, Any]:
+    """Return the counts of a result: right and all episodes by problem, calls by status, tokens.
+
+    Args:
+        episodes: The episodes; those that ended ``unavailable`` do not count.
+    """
+    counted = [episode for episode in episodes if episode.available]
+    right: Counter[str] = Counter(episode.problem_id for episode in counted if episode.correct)
+    played: Counter[str] = Counter(episode.problem_id for episode in counted)
+    calls: dict[str, Counter[str]] = {"all": Counter(), "correct": Counter()}
+    for episode in counted:
+        statuses = [str(status) for status in episode.statuses if status.counts]
+        calls["all"].update(statuses)
+        if episode.correct:
+            calls["correct"].update(statuses)
+    return {
+        "problems": {name: [right[name], count] for name, count in sorted(played.items())},
+        "used_code": sum(episode.tool_calls > 0 for episode in counted),
+        "episodes": len(counted),
+        "calls": {name: dict(sorted(counts.items())) for name, counts in calls.items()},
+        "tokens": sum(episode.policy_tokens for episode in counted) / max(1, len(counted)),
+    }

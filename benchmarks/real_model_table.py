@@ -1,0 +1,160 @@
+"""The table and the picture of ``real_model.py``: figures with intervals, by world and policy, over all seeds."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rstar2_env.core.status import ToolStatus
+from rstar2_env.evaluation.figures.statistics import Interval, bootstrap, paired, pass_at_k, wilson
+
+FEWEST_FAILING = 0.05
+"""Share of failing calls in the correct episodes of GRPO below which a world cannot show what GRPO-RoC does to them."""
+MOST_LOST = 0.03
+"""Success that GRPO-RoC may lose against GRPO."""
+
+
+def table_of(results: Sequence[Mapping[str, Any]]) -> str:
+    """Return the table of all worlds as Markdown, with the comparisons below each."""
+    worlds = dict.fromkeys(line["world"] for line in results)
+    return "\n\n".join(_world(world, [line for line in results if line["world"] == world]) for world in worlds)
+
+
+def _world(world: str, results: Sequence[Mapping[str, Any]]) -> str:
+    by_policy: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for line in results:
+        by_policy[line["policy"]].append(line)
+    samples = max(count for line in results for _, count in line["problems"].values())
+    head = [
+        "policy",
+        "seeds",
+        "pass@1",
+        f"pass@{samples}",
+        "used code",
+        "failing calls",
+        "in correct episodes",
+        "tokens",
+    ]
+    rows = [head, ["---"] * len(head)]
+    for policy, lines in by_policy.items():
+        calls = {name: _failing(lines, name) for name in ("all", "correct")}
+        code = wilson(sum(one["used_code"] for one in lines) / _episodes(lines), _episodes(lines))
+        rows.append(
+            [
+                policy,
+                str(len({one["seed"] for one in lines})),
+                _text(pass_at(lines, 1)),
+                _text(pass_at(lines, samples)),
+                _text(code),
+                *(_text(calls[name]) + _statuses(lines, name) for name in ("all", "correct")),
+                f"{np.mean([one['tokens'] for one in lines]):.0f}",
+            ]
+        )
+    text = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return "\n".join([f"### {world}", "", text, "", *comparisons(by_policy)])
+
+
+def comparisons(by_policy: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
+    """Return a sentence for each comparison of two policies that both have results."""
+    said = []
+    for a, b in (("cold_start", "grpo"), ("cold_start", "grpo_roc"), ("grpo", "grpo_roc"), ("no_tool", "grpo_roc")):
+        if a in by_policy and b in by_policy:
+            difference, chance = paired(*_together(by_policy[a], by_policy[b]))
+            said.append(f"- {b} - {a}: success {_text(difference)} (paired by problem and seed, p = {chance:.3f}).")
+    if "grpo" in by_policy and "grpo_roc" in by_policy:
+        said.append(f"- Fewer failing calls in correct episodes with GRPO-RoC: {verdict(by_policy)}.")
+    return said
+
+
+def verdict(by_policy: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """Return whether GRPO-RoC halves the share of failing calls in correct episodes: yes, no, or undecided.
+
+    It is decided if GRPO has at least ``FEWEST_FAILING``. Yes: at most half of GRPO's share, and the interval of the
+    difference in success lies above ``-MOST_LOST``. No: the interval of GRPO-RoC's share lies above half of GRPO's.
+    """
+    grpo, roc = _failing(by_policy["grpo"], "correct"), _failing(by_policy["grpo_roc"], "correct")
+    if not grpo.value >= FEWEST_FAILING:
+        return f"undecided (GRPO's share is {grpo.value:.3f}, below {FEWEST_FAILING})"
+    difference, _ = paired(*_together(by_policy["grpo"], by_policy["grpo_roc"]))
+    shares = f"{roc.value:.3f} against {grpo.value:.3f}"
+    if roc.value <= grpo.value / 2 and difference.low > -MOST_LOST:
+        return f"yes ({shares})"
+    return f"no ({shares})" if roc.low > grpo.value / 2 else f"undecided ({shares})"
+
+
+def pass_at(lines: Iterable[Mapping[str, Any]], k: int) -> Interval:
+    """Return pass@k with its bootstrap interval; the problems of all seeds are the units."""
+    values = [pass_at_k(n, right, min(k, n)) for line in lines for right, n in line["problems"].values()]
+    found = bootstrap(np.array(values))
+    if found.low == found.high:  # no problem differs from the others: an interval from their number
+        return wilson(found.value, len(values)) if 0 <= found.value <= 1 else found
+    return found
+
+
+def _together(a: Iterable[Mapping[str, Any]], b: Iterable[Mapping[str, Any]]) -> tuple[Any, Any]:
+    """Return the success of both policies by seed and problem, for those that both have."""
+    ours, theirs = _success(a), _success(b)
+    both = sorted(ours.keys() & theirs.keys())
+    return np.array([ours[key] for key in both]), np.array([theirs[key] for key in both])
+
+
+def _success(lines: Iterable[Mapping[str, Any]]) -> dict[tuple[int, str], float]:
+    return {(line["seed"], name): right / count for line in lines for name, (right, count) in line["problems"].items()}
+
+
+def _failing(lines: Iterable[Mapping[str, Any]], kind: str) -> Interval:
+    counts = _calls(lines, kind)
+    total = sum(counts.values())
+    failing = sum(count for status, count in counts.items() if ToolStatus(status).is_error)
+    return wilson(failing / total, total) if total else Interval(float("nan"), float("nan"), float("nan"))
+
+
+def _calls(lines: Iterable[Mapping[str, Any]], kind: str) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for line in lines:
+        counts.update(line["calls"][kind])
+    return counts
+
+
+def _statuses(lines: Iterable[Mapping[str, Any]], kind: str) -> str:
+    counts = _calls(lines, kind)
+    failing = {status: count for status, count in counts.most_common() if ToolStatus(status).is_error}
+    return f" ({', '.join(f'{status} {count}' for status, count in failing.items())})" if failing else ""
+
+
+def _episodes(lines: Iterable[Mapping[str, Any]]) -> int:
+    return max(1, sum(line["episodes"] for line in lines))
+
+
+def _text(found: Interval) -> str:
+    if np.isnan(found.value):
+        return "–"
+    return f"{found.value:.3f}" + ("" if np.isnan(found.low) else f" ({found.low:.3f} to {found.high:.3f})")
+
+
+def plot(results: Sequence[Mapping[str, Any]], out: Path) -> None:
+    """Draw pass@1 of every policy with its interval, one panel for each world."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    worlds = list(dict.fromkeys(line["world"] for line in results))
+    figure, axes = plt.subplots(1, len(worlds), figsize=(1 + 4 * len(worlds), 3.6), squeeze=False)
+    for axis, world in zip(axes[0], worlds, strict=True):
+        lines = [line for line in results if line["world"] == world]
+        policies = list(dict.fromkeys(line["policy"] for line in lines))
+        for place, policy in enumerate(policies):
+            found = pass_at([line for line in lines if line["policy"] == policy], 1)
+            axis.errorbar(found.value, -place, xerr=[[found.value - found.low], [found.high - found.value]], fmt="o")
+        axis.set_yticks([-place for place in range(len(policies))], policies)
+        axis.set_xlim(0, 1)
+        axis.set_xlabel("success in one episode (95 % interval)")
+        axis.set_title(world)
+    figure.tight_layout()
+    figure.savefig(out, dpi=120)
+    plt.close(figure)
