@@ -11,7 +11,6 @@ import platform
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import fields
 from pathlib import Path
 
 from rstar2_env.core.errors import ConfigurationError
@@ -20,7 +19,7 @@ from rstar2_env.evaluation.audit.bench import AuditBench
 from rstar2_env.evaluation.audit.golds import CLASSES
 from rstar2_env.evaluation.audit.probes import crashes, exploits, pairs, stability, times, writable
 from rstar2_env.evaluation.audit.process import TargetError
-from rstar2_env.evaluation.audit.report import AuditFinding, AuditReport, CauseRow
+from rstar2_env.evaluation.audit.report import AuditFinding, AuditReport
 from rstar2_env.evaluation.audit.scripts import confirm
 from rstar2_env.evaluation.audit.suspicion import Suspicions
 from rstar2_env.evaluation.audit.targets.resolve import resolve_target
@@ -70,7 +69,6 @@ def audit(
         finally:
             bench.close()
     tried, wrongly = tally.counted
-    shown = {one.name: None for one in fields(CauseRow)}
     return AuditReport(
         target=target,
         kind=resolved.kind,
@@ -81,7 +79,7 @@ def audit(
         score=wilson(1 - wrongly / tried, tried) if tried else Interval(*[float("nan")] * 3),
         findings=findings,
         unconfirmed=unconfirmed,
-        causes=[CauseRow(**{name: getattr(count, name) for name in shown}) for count in tally.causes.values()],
+        causes=list(tally.causes.values()),
         grades=len(bench.known),
         seconds=time.monotonic() - began,
         unfinished=bench.unfinished,

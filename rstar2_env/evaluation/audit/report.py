@@ -37,7 +37,7 @@ class AuditFinding:
     output: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CauseRow:
     """Pairs of one cause.
 
@@ -51,9 +51,9 @@ class CauseRow:
 
     cause: str
     right: bool
-    tried: int
-    wrongly: int
-    counts: bool
+    tried: int = 0
+    wrongly: int = 0
+    counts: bool = True
 
 
 @dataclass(frozen=True)

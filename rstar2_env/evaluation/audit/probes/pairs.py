@@ -16,6 +16,7 @@ from rstar2_env.evaluation.audit import scripts
 from rstar2_env.evaluation.audit.bench import AuditBench
 from rstar2_env.evaluation.audit.golds import differ, hedges, respelled, wrong_answers
 from rstar2_env.evaluation.audit.process import AuditCall
+from rstar2_env.evaluation.audit.report import CauseRow
 from rstar2_env.evaluation.audit.suspicion import Suspicion, Suspicions, shown
 from rstar2_env.evaluation.audit.wrongs import WRONG, number_of
 
@@ -25,34 +26,15 @@ _PARTNERS = 3
 
 
 @dataclass(slots=True)
-class CauseCount:
-    """Pairs of one cause.
-
-    Attributes:
-        cause: Its name.
-        right: Whether the answers are right.
-        tried: Number of pairs.
-        wrongly: Pairs whose grade is wrong.
-        counts: Whether the pairs count in the score; spellings that the grader does not read do not.
-    """
-
-    cause: str
-    right: bool
-    tried: int = 0
-    wrongly: int = 0
-    counts: bool = True
-
-
-@dataclass(slots=True)
 class PairTally:
     """Counts of pairs by cause, and those that were graded wrongly."""
 
-    causes: dict[tuple[bool, str], CauseCount] = field(default_factory=dict)
+    causes: dict[tuple[bool, str], CauseRow] = field(default_factory=dict)
     examples: dict[tuple[bool, str], list[tuple[AuditCall, ...]]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, cause: str, calls: Sequence[tuple[AuditCall, ...]], wrong: Sequence[bool], *, right: bool) -> None:
         """Count pairs of one cause; the calls of one entry show together that it is graded wrongly."""
-        count = self.causes.setdefault((right, cause), CauseCount(cause, right))
+        count = self.causes.setdefault((right, cause), CauseRow(cause, right))
         count.tried += len(calls)
         count.wrongly += sum(wrong)
         self.examples[right, cause] += [one for one, is_wrong in zip(calls, wrong, strict=True) if is_wrong]
