@@ -45,7 +45,7 @@ def native_calls(*calls, text=None):
 
 
 def agent_of(server, **options):
-    return make("openai", base_url=f"{server.address}/v1", model="m", **{"retries": 2, "timeout_s": 20, **options})
+    return make("openai", base_url=f"{server.address}/v1", model="m", **{"retries": 2, "timeout_s": 120, **options})
 
 
 def turn(agent):
@@ -201,6 +201,7 @@ def test_the_result_of_one_native_call_is_shown_without_the_dialects_marks(outpu
     with flaky(lambda asked, number: (200, answers[number])) as server:
         episode = play_episode(env, agent_of(server, tools="native"), seed=5, problem=PROBLEM)
     env.close()
+    assert episode.correct, episode
     assert server.asked[1].body["messages"][-1]["content"] == (shown or episode.messages[3].content)
 
 
