@@ -59,7 +59,7 @@ def _is_option_text(text: str, gold: str, question: str | None) -> bool:
     except ReadError:
         return False
     worded = any(isinstance(part, Words | Given) for part in walk(tree))
-    return not worded and unknown_word(tree, known_words(gold, question), question) is None
+    return not worded and unknown_word(None, tree, known_words(gold, question), question) is None
 
 
 def same_choice(gold: str, answer: str, question: str | None = None, *, forced: bool) -> Reason | None:

@@ -49,7 +49,7 @@ _MATH = re.compile(
     re.DOTALL,
 )
 _PLAIN = re.compile(r"(?:\\[a-zA-Z]+|(?<![a-zA-Z])[a-zA-Z](?![a-zA-Z])|[-\d.+*/^_=<>(){}\[\]|!√π²³×·÷ ])+")
-_BUSY = re.compile(r"[\da-zA-Z)}]\s*[-+*/^=<>({!√²³×·÷\\]")
+_BUSY = re.compile(r"[\da-zA-Z)}]\s*[-+*/^=<>({!√²³×·÷\\]|\.\d")
 
 
 @lru_cache(maxsize=256)
@@ -91,11 +91,12 @@ def echoes(gold: Node, answer: Node, question: str, same: Same) -> bool:
     if key(gold) == key(answer):
         return False
     stated = [formula for formula in formulas(question) if not _is_atom(formula)]
+    converts = len(stated) == 1 and is_literal(stated[0])
     return any(
         _same(formula, part, same) and _restates(wanted, part, formula)
         for wanted, part in _pairs(gold, answer, same)
         # A number in the question may be the answer, unless it is the only formula there: then it was to be converted.
-        if not _is_atom(part) and key(wanted) != key(part) and (len(stated) == 1 or not is_literal(part))
+        if not _is_atom(part) and key(wanted) != key(part) and (converts or not is_literal(part))
         for formula in stated
     )
 

@@ -115,7 +115,7 @@ def _compare(
 
 
 def _accept(trees: tuple[Node, Node], rules: Rules, question: str | None) -> tuple[Reason, str]:
-    if (word := unknown_word(trees[1], rules.known, question)) is not None:
+    if (word := unknown_word(*trees, rules.known, question)) is not None:
         return Reason.UNPARSABLE_ANSWER, f"unknown word {word}"
     work = work_left(*trees, rules.undone)
     if work is not None:

@@ -17,16 +17,19 @@ _NAME = re.compile(r"[a-z]{4,}|[^\x00-\x7f]{2,}")
 _IN_NAMES = names.ACCENTS | names.GREEK | names.FUNCTIONS.keys() | {"angle", "triangle"}
 
 
-def unknown_word(answer: Node, known: frozenset[str], question: str | None) -> str | None:
+def unknown_word(gold: Node | None, answer: Node, known: frozenset[str], question: str | None) -> str | None:
     """Return a word of an answer that has no meaning; ``None`` if all have one.
 
     Args:
+        gold: The gold answer; ``None`` if it is not known.
         answer: The answer.
         known: Words that may stand next to a number, from ``vocabulary.known_words``.
         question: The question; ``None`` if it is not known.
     """
+    # "London = Paris" names two answers: the label of a word must be the name of a quantity, or a noun of the question.
+    noun = isinstance(answer, Relation) and isinstance(answer.sides[-1], Words) and not isinstance(gold, Relation)
     for text in _labels(answer):
-        if (word := unknown_in_label(text, known, question)) is not None:
+        if (word := unknown_in_label(text, known, question, noun=noun)) is not None:
             return word
     for part in walk(answer):
         if isinstance(part, Quantity) and read_unit(part.unit) is None and not _is_mark(part.unit):

@@ -61,6 +61,8 @@ _NUMERIC_TEXT = re.compile(r"[-+\d.,/^*()\s%]*\d[-+\d.,/^*()\s%]*")
 _LETTER_LIST = re.compile(r"([A-Z](?:\s*(?:,|&|,?\s*and\s)\s*[A-Z])+)(?:\s+only)?")
 _JOINING_TEXT = re.compile(r"[,;]?\s*(and|or|&|as well as)\s*[,;]?", re.IGNORECASE)
 _JOINED_TEXT = re.compile(r"(?:(and|or)\s+)?(.*?)(?:[,;]?\s+(and|or))?", re.IGNORECASE | re.DOTALL)
+_RUN = re.compile(r"[^\W\d_]+")
+_PROSE = re.compile(r"\s*[^\W\d_]{2,}(?:(?:,|,? (?:and|or))? [^\W\d_]{2,})*\s*")
 _SHORT_WORD = re.compile(
     r"(?<![A-Za-z\\_])(?!(?:sin|cos|tan|cot|sec|csc|ln|log|lg|exp|gcd|lcm|max|min|det|and|or|pi)(?![a-z]))[A-Za-z][a-z]{1,2}(?![A-Za-z])"
 )
@@ -89,8 +91,18 @@ def lex(text: str, *, letters: bool = False) -> list[Token]:
     parts = text.split("$") if "$" in text else [text]
     for index, part in enumerate(parts):
         # In a text with dollars, letters outside of them are prose.
-        _lex_part(part, tokens, prose=len(parts) > 1 and index % 2 == 0)
+        _lex_part(part, tokens, prose=index % 2 == 0 if len(parts) > 1 else _is_prose(part))
     return tokens
+
+
+def _is_prose(text: str) -> bool:
+    """Whether a text consists of words alone, so that a short one ("New York") is not a product of variables."""
+    runs = [run for run in _RUN.findall(text) if run.lower() not in ("and", "or")]
+    if len(runs) < 2 or _PROSE.fullmatch(text) is None or units.read_unit(runs[-1]) is not None:
+        return False
+    if any({run, run.lower()} & _IN_FORMULAS for run in runs):
+        return False
+    return any(names.is_word(run) or (len(run) > 2 and run.istitle()) for run in runs)
 
 
 def _is_one_group(text: str) -> bool:
@@ -254,6 +266,8 @@ def _text_group(content: str, command: str, tokens: list[Token], spaced: bool) -
 
 _OPENERS = names.CONDITION_STARTS | names.VERBS | names.FILLERS
 """Words before a value, after which letters are a variable unless they are a known word."""
+_IN_FORMULAS = _OPENERS | names.FUNCTIONS.keys() | names.CONSTANTS.keys() | names.GREEK | {"max", "min"}
+"""Words that occur next to a formula."""
 
 
 def _is_unit_word(value: str, before: Token) -> bool:

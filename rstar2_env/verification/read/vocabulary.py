@@ -73,19 +73,21 @@ def may_precede(word: str) -> bool:
     return read_unit(word) is not None or word in _LISTS["other languages"] or _SPACELESS.search(word) is not None
 
 
-def unknown_in_label(text: str, known: frozenset[str], question: str | None) -> str | None:
+def unknown_in_label(text: str, known: frozenset[str], question: str | None, *, noun: bool = False) -> str | None:
     """Return the first word of a label that is neither a name of a quantity nor a word of the gold or the question.
 
     Args:
         text: The label.
         known: Further words to accept, from ``known_words``.
         question: The question; ``None`` if it is not known.
+        noun: Whether the label must be a name of a quantity or a word that the question has in small letters.
     """
-    asked: set[str] = set(_WORD.findall((question or "").lower()))
+    asked: set[str] = set(_WORD.findall(question or "" if noun else (question or "").lower()))
     words: list[str] = _WORD.findall(text.lower())
     for word in words:
         is_letter = len(word) == 1 and word.isascii()
-        if not (is_letter or word in asked or word in _LISTS["labels"] or _is_known(word, known)):
+        named = word in _LISTS["labels"] or (word in REMARKS if noun else _is_known(word, known))
+        if not (is_letter or word in asked or named):
             return word
     return None
 

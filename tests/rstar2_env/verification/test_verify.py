@@ -228,3 +228,23 @@ def test_an_answer_that_is_no_text_is_told(ask: Any, gold: Any, answer: Any, wor
 )
 def test_a_dressed_formula_of_the_question_is_not_paid(question: str, gold: str, answer: str) -> None:
     assert not verify(gold, answer, question=question, timeout=10.0).correct
+
+
+@pytest.mark.parametrize(
+    ("question", "gold", "answer", "right"),
+    [
+        ("Write 0.000744 in scientific notation.", r"7.44 \times 10^{-4}", "0.000744", False),
+        ("Write $0.000744$ in scientific notation.", r"7.44 \times 10^{-4}", "0.000744", False),
+        (r"Compute $2 \cdot 0.000372$ in scientific notation.", r"7.44 \times 10^{-4}", "0.000744", True),
+        ("Reduce 8/12.", r"\frac{2}{3}", r"\frac{8}{12}", False),
+    ],
+)
+def test_a_number_is_an_echo_only_if_the_question_has_it(question: str, gold: str, answer: str, right: bool) -> None:
+    assert verify(gold, answer, question=question, timeout=10.0).correct is right
+
+
+def test_a_name_of_the_question_is_not_a_label_of_a_name() -> None:
+    question = "Which capital is larger, London or Paris?"
+    assert not verify("Paris", "London = Paris", question=question, timeout=10.0).correct
+    assert verify("Paris", "capital: Paris", question=question, timeout=10.0).correct
+    assert verify("5", "Tomas = 5", question="How old is Tomas?", timeout=10.0).correct
