@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
+from rstar2_env.verification.compare.conditions import remarks_agree
 from rstar2_env.verification.compare.ends import is_infinite
 from rstar2_env.verification.compare.equality import Rules, all_of, place, same_expression
 from rstar2_env.verification.compare.labels import (
@@ -35,7 +36,6 @@ from rstar2_env.verification.compare.structure import (
     has_signs,
     is_applied,
     items_of,
-    remarks_agree,
     sum_of_labels,
     without_condition,
 )

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 
 from rstar2_env.verification.compare.understood import unknown_word
-from rstar2_env.verification.read.lexer import ReadError
+from rstar2_env.verification.read.clean import clean
+from rstar2_env.verification.read.lexer import ReadError, lex
 from rstar2_env.verification.read.nodes import Given, Words, walk
 from rstar2_env.verification.read.readings import readings
 from rstar2_env.verification.read.vocabulary import known_words
@@ -20,8 +21,8 @@ _DRESS = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mathsf|textrm|mbox|b
 _LETTER = re.compile(r"\(?\s*([A-J])\s*\)?\s*[.):]?")
 _LOWER = re.compile(r"\(?\s*([A-Ja-j])\s*\)?\s*[.):]?")
 _OPTION = re.compile(r"(?:\(\s*([A-J])\s*\)|([A-J])(?:\s*[.)]|:\s))\s*(\S.*)", re.DOTALL)
-_MORE = re.compile(r"\([A-J]\)|(?<![\w\\^])[A-J](?:[.):]|\s*\Z)|\A(?:or|and|nor|not)\b", re.ASCII)
-"""Text that names another option, or retracts the letter."""
+_ANOTHER = re.compile(r"\([A-J]\)|(?<![\w\\^])[A-J](?:[.):]|\s*\Z)", re.ASCII)
+"""The letter of another option."""
 
 _FIRST = re.compile(r"\(?[A-J]\)?(?:\s+\w|\s*[.:)]\s*\(?\w|\s*\()")
 _SAID = re.compile(r"(?:the\s+)?(?:correct\s+)?(?:option|choice|answer)\s*(?:is|:)?\s*\(?\s*([A-Ja-j])\s*\)?\.?", re.I)
@@ -44,7 +45,7 @@ def letter_of(text: str, *, lower: bool = False) -> str | None:
 def option_of(text: str) -> tuple[str, str] | None:
     """Return letter and text of a choice such as ``B) 12``; ``None`` for other texts."""
     match = _OPTION.fullmatch(_DRESS.sub("", text).strip())
-    if match is None or _MORE.search(match[3]) is not None:
+    if match is None or _ANOTHER.search(match[3]) is not None:
         return None
     return match[1] or match[2], match[3].strip()
 
@@ -55,10 +56,10 @@ def _is_option_text(text: str, gold: str, question: str | None) -> bool:
     if plain and any(f" {plain} " in f" {plain_words(other)} " for other in (gold, question or "")):
         return True
     try:
-        tree = readings(text)[0]
+        tree, first = readings(text)[0], lex(clean(text))[0]
     except ReadError:
         return False
-    worded = any(isinstance(part, Words | Given) for part in walk(tree))
+    worded = first.kind == "sep" or any(isinstance(part, Words | Given) for part in walk(tree))
     return not worded and unknown_word(None, tree, known_words(gold, question), question) is None
 
 
@@ -71,7 +72,7 @@ def same_choice(gold: str, answer: str, question: str | None = None, *, forced: 
         question: The question, which has the texts of the options; ``None`` if it is not known.
         forced: Whether the problem is known to be multiple choice; the case of the letter is then ignored.
     """
-    if letter_of(gold, lower=forced) is None and _MORE.search(_DRESS.sub("", gold)[3:]) is not None and not forced:
+    if letter_of(gold, lower=forced) is None and _ANOTHER.search(_DRESS.sub("", gold)[3:]) is not None and not forced:
         return None  # "A: 5, B: 6" is a list with labels
     letter = letter_of(gold, lower=forced)
     stated = option_of(gold) if letter is None else None

@@ -35,8 +35,8 @@ def same_quantity(gold: Node, answer: Node, rules: Rules, same: Same) -> bool | 
     Returns:
         ``None`` when evaluation cannot decide.
     """
-    value, unit = (gold.value, gold.unit) if isinstance(gold, Quantity) else (gold, None)
-    other, other_unit = (answer.value, answer.unit) if isinstance(answer, Quantity) else (answer, None)
+    value, unit = _parts(gold, answer)
+    other, other_unit = _parts(answer, gold)
     if _HALF_DAYS & {(unit or "").lower(), (other_unit or "").lower()}:
         return key(value) == key(other) and (not unit or not other_unit or unit.lower() == other_unit.lower())
     if "%" in (unit, other_unit):
@@ -45,8 +45,6 @@ def same_quantity(gold: Node, answer: Node, rules: Rules, same: Same) -> bool | 
         return _same_percent(value, unit, other, other_unit, same)
     if unit is None or other_unit is None:
         named = unit or other_unit or ""
-        if isinstance(other if other_unit is None else value, Apply) and _is_angle(value, other):
-            return False  # "60 turns" is not 60 degrees
         if units.read_unit(named) is None and not vocabulary.names_things(named, rules.known):
             return False
         return same(value, other)
@@ -62,14 +60,19 @@ def same_quantity(gold: Node, answer: Node, rules: Rules, same: Same) -> bool | 
     return False if rules.strict else same(value, other)
 
 
+def _parts(node: Node, other: Node) -> tuple[Node, str | None]:
+    """Return a value and its unit; an angle has one if the other value has one."""
+    if isinstance(node, Quantity):
+        return node.value, node.unit
+    if isinstance(node, Apply) and node.op in ("deg", "rad") and isinstance(other, Quantity):
+        return node.args[0], node.op
+    return node, None
+
+
 def _unit(text: str, rules: Rules) -> units.Unit | None:
     """Return the unit in "mol of NaCl"; ``None`` if the text has none."""
     measure, _, thing = text.partition(" of ")
     return units.read_unit(measure if thing and vocabulary.names_things(thing, rules.known) else text)
-
-
-def _is_angle(*values: Node) -> bool:
-    return any(isinstance(value, Apply) and value.op in ("deg", "rad") for value in values)
 
 
 def _same_percent(value: Node, unit: str | None, other: Node, other_unit: str | None, same: Same) -> bool | None:

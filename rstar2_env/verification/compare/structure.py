@@ -7,12 +7,10 @@ label; a chain ``1/3 ~ 0.33`` has an exact side; ``1 +- 2`` is two values. Not c
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from itertools import product
 from math import prod
 
-from rstar2_env.verification.read.names import DENIALS, word_set
 from rstar2_env.verification.read.nodes import (
     Apply,
     Big,
@@ -31,7 +29,6 @@ from rstar2_env.verification.read.nodes import (
     symbols,
     walk,
 )
-from rstar2_env.verification.read.vocabulary import REMARKS, names_things
 
 MAX_EXPANSION = 64
 """Largest number of values to which plus-minus signs are expanded."""
@@ -223,57 +220,6 @@ def without_condition(node: Node) -> Node:
     while isinstance(node, Given) and not (isinstance(node.body, Words) and not node.body.text):
         node = node.body
     return node
-
-
-def remarks_agree(gold: Node, answer: Node, known: frozenset[str]) -> bool:
-    """Return whether the remarks on two answers allow them to be equal.
-
-    If both have conditions with numbers (``for x > 0``), these must be equal. Any other remark on the answer must be
-    that of the gold, state a domain (``where k is an integer``) or consist of known words: "9 if careless" is not 9. A
-    denial in the gold must be in the answer.
-
-    Args:
-        gold: The gold answer.
-        answer: The answer to grade.
-        known: Words that may stand next to a number, from ``vocabulary.known_words``.
-    """
-    one, other = ({"".join(text.split()): text for text in _remarks(node)} for node in (gold, answer))
-    bounds, other_bounds = (sorted(text for text in texts if re.search(r"\d", text)) for texts in (one, other))
-    if bounds and other_bounds and bounds != other_bounds:
-        return False
-    if any(DENIALS.intersection(text.lower().split()) for name, text in one.items() if name not in other):
-        return False
-    return all(name in one or _is_domain(text) or _is_aside(text, known) for name, text in other.items())
-
-
-def _is_aside(remark: str, known: frozenset[str]) -> bool:
-    """Whether a remark consists of words that add no quantity: "for the trip"."""
-    words = remark.lower().split()
-    if words[0] in ("is", "are"):
-        return REMARKS.issuperset(words)  # "7 is too small" is a statement about 7
-    return re.search(r"[^\w\s.,'-]", remark) is None and names_things(remark, known)
-
-
-def _is_domain(remark: str) -> bool:
-    """Whether a remark only states the domain of a variable: a relation, or words for sets of numbers."""
-    words = {word.lower() for word in re.findall(r"(?<![\\a-zA-Z])[^\W\d_]{2,}|[^\x00-\x7f]", remark)}
-    stated = _RELATION.search(remark) is not None or "given" in words
-    if remark.split()[:1] in (["is"], ["are"]):
-        return False  # "7 is odd"
-    return words <= _AROUND_DOMAIN | _DOMAIN and (stated or (bool(words & _DOMAIN) and not re.search(r"\d", remark)))
-
-
-_RELATION = re.compile(r"[<>=]|\\(?:in|ne|le|ge)\b|\bin\b")
-_AROUND_DOMAIN = word_set("for where with when such as that provided on over is are be an in and the not given")
-_DOMAIN = word_set(
-    """any all some every each integer integers real reals positive negative natural nonnegative whole rational complex
-    number numbers constant constants arbitrary value values nonzero zero odd even prime"""
-)
-"""Words that name a set of numbers."""
-
-
-def _remarks(node: Node) -> list[str]:
-    return [part.condition for part in walk(node) if isinstance(part, Given)]
 
 
 def group_by_labels(items: list[Item]) -> list[Item]:

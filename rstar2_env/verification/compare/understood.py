@@ -1,6 +1,6 @@
 """Find words of an answer that have no meaning, in units, labels and names: an answer with such a word is refused.
 
-Not covered: conditions (``structure.remarks_agree``), and answers in words alone (``words``).
+Not covered: conditions (``conditions.remarks_agree``), and answers in words alone (``words``).
 """
 
 from __future__ import annotations

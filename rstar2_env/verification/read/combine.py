@@ -17,7 +17,7 @@ from rstar2_env.verification.read.nodes import (
     Words,
     walk,
 )
-from rstar2_env.verification.read.units import read_unit
+from rstar2_env.verification.read.units import DEGREE, read_unit
 
 _FUNCTION_LETTERS = frozenset("fghFGHPQRSTEIVuyv")
 
@@ -113,8 +113,7 @@ def _in_degrees(node: Node) -> Node | None:
     """Return the number of degrees of an angle; ``None`` for other nodes."""
     if isinstance(node, Apply):
         return node.args[0] if node.op == "deg" else None
-    unit = read_unit(node.unit) if isinstance(node, Quantity) else None
-    return node.value if isinstance(node, Quantity) and unit is not None and unit.dimension == (("deg", 1),) else None
+    return node.value if isinstance(node, Quantity) and read_unit(node.unit) == DEGREE else None
 
 
 def times(left: Node, right: Node) -> Node:

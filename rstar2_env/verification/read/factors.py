@@ -29,6 +29,7 @@ from rstar2_env.verification.read.nodes import (
 
 _INVERSES = frozenset({"sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh"})
 _ORDINALS = ("th", "st", "nd", "rd", "tanh")  # a bare "th" reads as the hyperbolic tangent
+_TRANSPOSED = ("T", "\\top", "\\intercal")
 
 
 class Factors(Brackets):
@@ -103,12 +104,11 @@ class Factors(Brackets):
 
     def _transposes(self) -> bool:
         """Read the mark of a transpose, ``T`` or ``{T}`` after ``^``; whether there is one."""
-        if self.take("let", "T") or self.take("cmd", "top", "intercal"):
-            return True
-        if self.is_next("open", "{") and self.peek(1).text == "T" and self.is_next("close", ahead=2):
-            self.at += 3
-            return True
-        return False
+        braced = int(self.is_next("open", "{") and self.is_next("close", ahead=2))
+        if self.peek(braced).text not in _TRANSPOSED:
+            return False
+        self.at += 1 + 2 * braced
+        return True
 
     def _degrees(self, node: Node) -> Node:
         token = self.peek()

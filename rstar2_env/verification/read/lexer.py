@@ -62,13 +62,15 @@ _LETTER_LIST = re.compile(r"([A-Z](?:\s*(?:,|&|,?\s*and\s)\s*[A-Z])+)(?:\s+only)
 _JOINING_TEXT = re.compile(r"[,;]?\s*(and|or|&|as well as)\s*[,;]?", re.IGNORECASE)
 _JOINED_TEXT = re.compile(r"(?:(and|or)\s+)?(.*?)(?:[,;]?\s+(and|or))?", re.IGNORECASE | re.DOTALL)
 _RUN = re.compile(r"[^\W\d_]+")
+_RATE = re.compile(r"[a-zA-Z]+/[a-zA-Z]{2,}")
 _PROSE = re.compile(r"\s*[^\W\d_]{2,}(?:(?:,|,? (?:and|or))? [^\W\d_]{2,})*\s*")
 _SHORT_WORD = re.compile(
     r"(?<![A-Za-z\\_])(?!(?:sin|cos|tan|cot|sec|csc|ln|log|lg|exp|gcd|lcm|max|min|det|and|or|pi)(?![a-z]))[A-Za-z][a-z]{1,2}(?![A-Za-z])"
 )
 _ORDINALS = frozenset({"st", "nd", "rd", "th"})
 _LAST_LATIN = "\u02ff"
-_UNIT_LETTERS = frozenset("mgsNJWVAKTLhCFHlCd")
+UNIT_LETTERS = frozenset("mgstNJWVAKTLhCFHld")
+"""Letters that are units after a value."""
 
 
 def lex(text: str, *, letters: bool = False) -> list[Token]:
@@ -98,9 +100,8 @@ def lex(text: str, *, letters: bool = False) -> list[Token]:
 def _is_prose(text: str) -> bool:
     """Whether a text consists of words alone, so that a short one ("New York") is not a product of variables."""
     runs = [run for run in _RUN.findall(text) if run.lower() not in ("and", "or")]
-    if len(runs) < 2 or _PROSE.fullmatch(text) is None or units.read_unit(runs[-1]) is not None:
-        return False
-    if any({run, run.lower()} & _IN_FORMULAS for run in runs):
+    in_formula = any({run, run.lower()} & _IN_FORMULAS for run in runs)
+    if len(runs) < 2 or in_formula or _PROSE.fullmatch(text) is None or units.read_unit(runs[-1]) is not None:
         return False
     return any(names.is_word(run) or (len(run) > 2 and run.istitle()) for run in runs)
 
@@ -143,6 +144,9 @@ def _lex_part(text: str, tokens: list[Token], *, prose: bool) -> None:
                 tokens.append(Token(*_ESCAPED[value], spaced))
             elif value not in " '`\"^":
                 raise ReadError(f"cannot read \\{value}")
+        elif spaced and (rate := _rate(text, match.start(), tokens)) is not None:
+            tokens.append(Token("text", rate, spaced))
+            at = match.start() + len(rate)
         elif kind == "run":
             bracket = text[at : at + 1] in ("(", "{")
             before = tokens[-1] if tokens else None
@@ -154,6 +158,12 @@ def _lex_part(text: str, tokens: list[Token], *, prose: bool) -> None:
         else:
             tokens.append(Token(kind or "", _RESPELLED.get(value, value), spaced))
         spaced = False
+
+
+def _rate(text: str, at: int, tokens: list[Token]) -> str | None:
+    """Return a unit such as ``g/cm`` that begins at ``at`` after a number; ``None`` if there is none."""
+    match = _RATE.match(text, at) if tokens and tokens[-1].kind == "num" else None
+    return match[0] if match is not None and units.read_unit(match[0]) is not None else None
 
 
 def _command(name: str, text: str, at: int, tokens: list[Token], spaced: bool) -> int:
@@ -245,7 +255,7 @@ def _text_group(content: str, command: str, tokens: list[Token], spaced: bool) -
     elif (_NUMERIC_TEXT.fullmatch(inner) or _LETTER_LIST.fullmatch(inner)) or "\\" in inner or "{" in inner:
         _lex_part(inner.removesuffix("only"), tokens, prose=False)
     elif len(inner) == 1 and inner.isalpha() and inner <= _LAST_LATIN:
-        unit = inner in _UNIT_LETTERS and _ends_value(tokens) and command != "mathbf"
+        unit = inner in UNIT_LETTERS and _ends_value(tokens) and command != "mathbf"
         tokens.append(Token("text" if unit or content[:1] == "~" else "let", inner, spaced))
     elif command == "mathbf" or (command == "mathrm" and len(inner) == 2 and inner.isupper()):
         for char in inner:

@@ -97,7 +97,7 @@ def _quantity(value: Node, unit: str) -> Node:
     known = units.read_unit(unit)
     if known is None or unit == "%":
         return Quantity(value, unit)
-    if known.dimension == (("deg", 1),):
+    if known == units.DEGREE:
         return Apply("deg", (value,))
     if known.dimension or known.factor != 1:
         return Quantity(value, unit)

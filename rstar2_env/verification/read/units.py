@@ -13,9 +13,9 @@ from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
 
-from rstar2_env.verification.read.names import word_set
+TABLE_FILES = tuple(Path(__file__).with_name(name) for name in ("registry.txt", "units.txt"))
+"""The table made from pint's definitions by ``tools/unit_table.py``, and our own names, which override it."""
 
-TABLE_FILE = Path(__file__).with_name("units.txt")
 Dimension = tuple[tuple[str, int], ...]
 
 
@@ -32,41 +32,17 @@ class Unit:
     dimension: Dimension
 
 
-def _table() -> dict[str, tuple[Fraction, str]]:
-    """Return the factor of every unit by name, and its base units written as ``m^2 s^-1``."""
-    units: dict[str, tuple[Fraction, str]] = {}
-    for line in TABLE_FILE.read_text(encoding="utf-8").strip().split("\n")[1:]:
-        written, _, value = line.partition(" = ")
-        number, _, dimension = value.partition(" ")
-        units.update({name.replace("_", " "): (Fraction(number), dimension) for name in written.split()})
-    for name, (factor, base) in list(units.items()):
-        for symbol, word, size in _PREFIXES:
-            prefix = symbol if name in _PREFIXED_SYMBOLS else word if name in _PREFIXED_NAMES else ""
-            if prefix and prefix + name not in _NO_UNITS:
-                units.setdefault(prefix + name, (factor * size, base))
+def _table() -> dict[str, Unit]:
+    """Return every unit by name."""
+    units: dict[str, Unit] = {}
+    for file in TABLE_FILES:
+        for line in file.read_text(encoding="utf-8").strip().split("\n")[1:]:
+            written, _, value = line.partition(" = ")
+            factor, *base = value.split()
+            powers = [(name, int(power or 1)) for name, _, power in (part.partition("^") for part in base)]
+            unit = Unit(Fraction(factor), tuple(sorted(powers)))
+            units.update((name.replace("_", " "), unit) for name in written.split())
     return units
-
-
-_PREFIXES = (
-    ("G", "giga", Fraction(10**9)),
-    ("M", "mega", Fraction(10**6)),
-    ("k", "kilo", Fraction(1000)),
-    ("d", "deci", Fraction(1, 10)),
-    ("c", "centi", Fraction(1, 100)),
-    ("m", "milli", Fraction(1, 1000)),
-    ("u", "micro", Fraction(1, 10**6)),
-    ("μ", "micro", Fraction(1, 10**6)),
-    ("n", "nano", Fraction(1, 10**9)),
-    ("p", "pico", Fraction(1, 10**12)),
-)
-_PREFIXED_SYMBOLS = word_set("m g s L l N J W Pa Hz A V C T F K mol eV bit ohm")
-_PREFIXED_NAMES = word_set(
-    """meter metre gram gramme second liter litre newton joule watt pascal hertz amp ampere volt ohm coulomb tesla farad
-    kelvin mole electronvolt bit byte"""
-)
-"""Units that take the symbols and the names of SI prefixes."""
-_NO_UNITS = frozenset({"us", "pm"})
-"""Words that are not read as the microsecond and the picometer."""
 
 
 _UNITS = _table()
@@ -84,10 +60,9 @@ def read_unit(text: str) -> Unit | None:
     """Read a unit; return ``None`` if the text is something else, such as the name of counted things."""
     factor, dimension = Fraction(1), dict[str, int]()
     direction, pending = 1, 1
-    at, text = 0, text.strip()
-    if not text:
-        return None
-    text = _TEMPERATURE.sub(r"deg\1", text)
+    at, text = 0, _TEMPERATURE.sub(lambda match: f"deg{match[1].upper()}", text.strip())
+    if not text or (whole := _named(text)) is not None:
+        return whole if text else None
     while at < len(text):
         match = _PART.match(text, at)
         if match is None or match.end() == at:
@@ -102,10 +77,7 @@ def read_unit(text: str) -> Unit | None:
         if name.lower() in _POWERS:
             pending = _POWERS[name.lower()]
             continue
-        known = _UNITS.get(name)
-        if known is None and len(name) > 1:  # "Meters" is meters, "M" is not
-            known = _UNITS.get(name.lower()) or _UNITS.get(singular(name.lower()))
-        if known is None:
+        if (known := _named(name)) is None:
             return None
         after = re.match(r"\s*(squared|cubed)\b", text[at:])
         power = int(match["power"] or pending)
@@ -115,11 +87,16 @@ def read_unit(text: str) -> Unit | None:
         if abs(power) > 9:
             return None
         pending = 1
-        factor *= known[0] ** (direction * power)
-        for part in known[1].split():
-            base, _, exponent = part.partition("^")
-            dimension[base] = dimension.get(base, 0) + direction * power * int(exponent or 1)
+        factor *= known.factor ** (direction * power)
+        for base, exponent in known.dimension:
+            dimension[base] = dimension.get(base, 0) + direction * power * exponent
     return Unit(factor, tuple(sorted((base, power) for base, power in dimension.items() if power)))
+
+
+def _named(name: str) -> Unit | None:
+    """Return the unit of a name; a name of several letters also in capitals and in the plural: "M" is not a meter."""
+    lower = name.lower() if len(name) > 1 else name
+    return _UNITS.get(name) or _UNITS.get(lower) or _UNITS.get(singular(lower))
 
 
 def singular(name: str) -> str:
@@ -129,6 +106,7 @@ def singular(name: str) -> str:
     return name[:-1] if name.endswith("s") and len(name) > 2 else name
 
 
+DEGREE = Unit(Fraction(1), (("deg", 1),))
 ANY_UNIT: Dimension = (("?", 1),)
 """The dimension of the word "units", which stands for any unit."""
 

@@ -19,24 +19,23 @@ COUNTED_FILE = Path(__file__).with_name("counted.txt")
 _SECTIONS = re.split(
     r"\[([a-z ]+)\]\n", re.sub(r"#.*", "", COUNTED_FILE.with_name("vocabulary.txt").read_text("utf-8"))
 )
-_LISTS = dict(zip(_SECTIONS[1::2], map(word_set, _SECTIONS[2::2]), strict=True))
-REMARKS = _LISTS["remarks"]
+LISTS = dict(zip(_SECTIONS[1::2], map(word_set, _SECTIONS[2::2]), strict=True))
+"""The lists of words of ``vocabulary.txt``."""
+
+REMARKS = LISTS["remarks"]
 """Words that add no quantity."""
 
-OPERATORS = _LISTS["operators"] | DENIALS
+OPERATORS = LISTS["operators"] | DENIALS
 """Words that change a number, deny it or bound it."""
 
 MAX_WORDS = 8
 """Longest remark next to a number, in words."""
 
 _COUNTER = re.compile(
-    r"(?:每[天个人小时周月年]|共|总共|一共|[个個只隻本页頁天岁歳歲年周週月日时時分秒块塊元角円人名位张張条條件杯瓶盒袋包箱枚冊种種匹頭头台辆輛朵棵颗顆根支份次回場场"
-    r"层層排组組双雙对對套间間座家所里米斤克克升亩吨]|小时|小時|時間|分钟|分鐘|美元|美金|公里|公斤|千米|千克|英里|英寸|英尺|厘米|毫升|百米|平方米|ドル|ページ|キロ|マイル|メートル|センチ|"
-    r"グラム|ポンド|リットル|です)"
+    r"(?:每[天个人小时周月年]|总共|一共|小时|小時|時間|分钟|分鐘|美元|美金|公里|公斤|千米|千克|英里|英寸|英尺|厘米|毫升|百米|平方米|ドル|ページ|キロ|マイル|メートル|センチ|グラム|ポンド"
+    r"|リットル|です|[共个個只隻本页頁天岁歳歲年周週月日时時分秒块塊元角円人名位张張条條件杯瓶盒袋包箱枚冊种種匹頭头台辆輛朵棵颗顆根支份次回場场层層排组組双雙对對套间間座家所里米斤克升亩吨])"
 )
-"""A counting word or unit of Chinese or Japanese."""
-_CHANGING_SIGNS = frozenset("以超未約约不非半于於至最倍万億亿千百十零一二三四五六七八九兆割成折负負或和")
-"""Signs that change a number, in scripts without spaces between words."""
+"""A counting word or unit of Chinese or Japanese, the longer ones first."""
 _WORD = re.compile(r"[^\W\d_]+(?:[\u0300-\u036f\u0900-\u0d7f\u0e31-\u0e4e]+[^\W\d_]*)*")
 _FORMULA = re.compile(r"(?:[A-Z][a-z]?){2,}")
 """A chemical formula without numbers, such as ``NaCl``."""
@@ -70,7 +69,7 @@ def names_things(text: str, known: frozenset[str] = frozenset()) -> bool:
 
 def may_precede(word: str) -> bool:
     """Return whether a word before a number may name what is counted ("dola 18"): English puts other words there."""
-    return read_unit(word) is not None or word in _LISTS["other languages"] or _SPACELESS.search(word) is not None
+    return read_unit(word) is not None or word in LISTS["other languages"] or _SPACELESS.search(word) is not None
 
 
 def unknown_in_label(text: str, known: frozenset[str], question: str | None, *, noun: bool = False) -> str | None:
@@ -86,7 +85,7 @@ def unknown_in_label(text: str, known: frozenset[str], question: str | None, *, 
     words: list[str] = _WORD.findall(text.lower())
     for word in words:
         is_letter = len(word) == 1 and word.isascii()
-        named = word in _LISTS["labels"] or (word in REMARKS if noun else _is_known(word, known))
+        named = word in LISTS["labels"] or (word in REMARKS if noun else _is_known(word, known))
         if not (is_letter or word in asked or named):
             return word
     return None
@@ -114,8 +113,8 @@ def _is_known(word: str, known: frozenset[str]) -> bool:
     if word in OPERATORS and word not in known:
         return False
     if _SPACELESS.search(word):
-        return _COUNTER.match(word) is not None and not _CHANGING_SIGNS & {*_COUNTER.sub("", word)}
-    if word in REMARKS or word in _LISTS["other languages"] or _FORMULA.fullmatch(word):
+        return _COUNTER.match(word) is not None and _COUNTER.sub("", word) in {"", *LISTS["counted signs"]}
+    if word in REMARKS or word in LISTS["other languages"] or _FORMULA.fullmatch(word):
         return True
     single = singular(word)
     if single in known or {word, single, f"{word}s"} & _counted():

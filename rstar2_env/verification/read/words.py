@@ -29,36 +29,22 @@ _NUMBER_WORDS = {
     **{word: number for number, word in enumerate(_SMALL.split(" "))},
     **{word: 20 + 10 * number for number, word in enumerate(_TENS.split(" "))},
 }
-_NAMES_FILE = Path(__file__).with_name("numbers.txt")
-_NAMED = {
-    name: int(line.split()[0])
-    for line in _NAMES_FILE.read_text(encoding="utf-8").split("\n")[1:]
-    for name in line.split()[1:]
-}
+
+
+def _numbers(table: str) -> dict[str, int]:
+    """Return the numbers of a table by their names; a row has a number and its names, its first line is a comment."""
+    rows = Path(__file__).with_name(table).read_text(encoding="utf-8").split("\n")[1:]
+    return {name: int(row.split()[0]) for row in rows for name in row.split()[1:]}
+
+
+_NAMED = _numbers("numbers.txt")
 _NAMED |= {
     f"{one}und{ten}": _NAMED[one] + _NAMED[ten]
     for one in ["ein", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun"]
     for ten in ["zwanzig", "dreißig", "vierzig", "fünfzig", "sechzig", "siebzig", "achtzig", "neunzig"]
 }
 _HAN = re.compile(r"(?:([二三四五六七八九]?)十)?([一二三四五六七八九]?)")
-SCALES = {
-    word: scale
-    for scale, words in {
-        10: "dizaine десяток десятков",
-        12: "dozen docena douzaine dutzend дюжина дюжин дюжины 打 ダース",
-        100: "hundred ciento cientos hundert сотен 百",
-        1000: "thousand mil mille tausend тысяча тысячи тысяч 千 elfu",
-        10**4: "万 萬",
-        144: "gross",
-        10**5: "lakh lakhs",
-        10**7: "crore crores",
-        10**6: "million millone millón millionen миллион миллиона миллионов 百万",
-        10**8: "亿 億",
-        10**9: "billion milliard milliarden миллиард миллиарда миллиардов",
-        10**12: "trillion",
-    }.items()
-    for word in words.split()
-}
+SCALES = _numbers("scales.txt")
 """Words that multiply the number before them."""
 
 _MONTHS = "january february march april may june july august september october november december"
@@ -67,8 +53,8 @@ _DAYS = "sunday monday tuesday wednesday thursday friday saturday"
 _DATE = re.compile(
     rf"{_MONTH} (?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?:,? (?P<year>\d{{4}}))?"
     r"|(?:the )?(?P<day2>\d{1,2})(?:st|nd|rd|th)? (?:of )?"
-    rf"{_MONTH.replace('name', 'name2')}(?:,? (?P<year2>\d{{4}}))?|(?:(?P<year3>\d{{4}})[-年])(?P<month>\d{{1,2}})[-月]"
-    r"(?P<day3>\d{1,2})日?",
+    rf"{_MONTH.replace('name', 'name2')}(?:,? (?P<year2>\d{{4}}))?"
+    r"|(?P<year3>\d{4})[-/年](?P<month>\d{1,2})[-/月](?P<day3>\d{1,2})日?",
     re.IGNORECASE,
 )
 
@@ -218,16 +204,16 @@ def canonical(text: str) -> str:
 def decision(text: str) -> str | None:
     """Return the decision ("yes", "no", "true", "false") with which a text begins, or ``None``.
 
-    The text must end after it, or continue after a punctuation mark with a reason: "Yes, because 7 is prime".
+    The text must end after it, or continue with the same decision or with a reason: "Yes, because 7 is prime".
     """
     match = re.match(
-        r"\s*(?:(?:the\s+)?answer\s*(?:is|:)\s*)?(yes|no|true|false)\b\s*([.,;:!]|$)(.*)",
+        r"\s*(?:(?:the\s+)?answer\s*(?:is|:)\s*)?(yes|no|true|false)\b[\s.,;:!]*(.*)",
         _TEXT_COMMAND.sub(" ", text).strip(" {}$"),
         re.I | re.S,
     )
     if match is None:
         return None
-    rest = match[3].strip(" .!")
+    rest = match[2].strip(" .!")
     if (clause := _CLAUSE.match(rest)) is not None and bool(clause["not"]) is (match[1].lower() in ("no", "false")):
         rest = rest[clause.end() :]
     return match[1].lower() if not rest or _REASON.match(rest) else None

@@ -7,6 +7,15 @@ import pytest
 from rstar2_env.verification import verify
 
 RIGHT = [
+    ("1.5 g/cm^3", "1500 kg/m^3"),
+    ("5 m/min", "300 m/h"),
+    (r"\begin{pmatrix}1\\2\end{pmatrix}", r"(1,2)^{\top}"),
+    ("Yes", "yes it does"),
+    ("Yes", "Yes because 7 is prime"),
+    ("n=3", "n is equal to 3"),
+    ("July 4, 1976", "1976/07/04"),
+    ("n!", "factorial(n)"),
+    ("60^\\circ", "3600 arcminutes"),
     (r"\frac{3}{4}\text{ miles}", r"0.75 \text{ miles}"),
     (r"1\frac{4}{5}", r"\frac{9}{5}"),
     (r"1\frac{4}{5}", "1.8"),
@@ -160,6 +169,13 @@ RIGHT = [
 ]
 
 WRONG = [
+    ("1.5 g/cm^3", "1.5 kg/m^3"),
+    (r"\begin{pmatrix}1\\2\end{pmatrix}", r"(2,1)^{\top}"),
+    ("Yes", "yes no"),
+    ("Yes", "yes it doesn't"),
+    ("No", "No 5"),
+    ("3", "2 equals 3"),
+    (r"60^\circ", "60 arcminutes"),
     ("9", "9 if careless"),
     ("40", "40 if grader else 41"),
     ("13", "13 as well as 14"),

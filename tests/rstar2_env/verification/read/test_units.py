@@ -7,7 +7,9 @@ from fractions import Fraction
 import pytest
 
 from rstar2_env.verification import verify
-from rstar2_env.verification.read.units import read_unit
+from rstar2_env.verification.read.lexer import UNIT_LETTERS
+from rstar2_env.verification.read.units import TABLE_FILES, read_unit
+from rstar2_env.verification.read.vocabulary import OPERATORS
 
 
 @pytest.mark.parametrize(
@@ -25,6 +27,10 @@ from rstar2_env.verification.read.units import read_unit
         ("$", 1, {"USD": 1}),
         ("cents", Fraction(1, 100), {"USD": 1}),
         ("minutes", 60, {"s": 1}),
+        ("nautical miles", 1852, {"m": 1}),
+        ("arcminutes", Fraction(1, 60), {"deg": 1}),
+        ("kcal", 4184, {"kg": 1, "m": 2, "s": -2}),
+        ("mol/L", 1000, {"mol": 1, "m": -3}),
     ],
 )
 def test_a_unit_is_a_multiple_of_base_units(text: str, factor: Fraction, dimension: dict[str, int]) -> None:
@@ -34,9 +40,25 @@ def test_a_unit_is_a_multiple_of_base_units(text: str, factor: Fraction, dimensi
     assert dict(unit.dimension) == dimension
 
 
-@pytest.mark.parametrize("text", ["", "apples", "blue cars", "m of rope", "M", "cm^99"])
+@pytest.mark.parametrize(
+    "text", ["", "apples", "blue cars", "m of rope", "M", "cm^99", "xyz", "a", "b", "lambda", "cd"]
+)
 def test_other_words_are_no_units(text: str) -> None:
     assert read_unit(text) is None
+
+
+@pytest.mark.parametrize("text", ["fifths", "quarters", "hands", "bags", "at", "th", "are", "points", "sections"])
+def test_words_that_count_or_change_a_number_are_no_units(text: str) -> None:
+    assert read_unit(text) is None
+
+
+def test_the_table_has_no_word_that_changes_a_number() -> None:
+    written = [line.partition(" = ")[0].split() for line in TABLE_FILES[0].read_text(encoding="utf-8").splitlines()[1:]]
+    names = {name.replace("_", " ") for row in written for name in row}
+    assert len(names) > 1000
+    assert names & OPERATORS == {"degree", "second"}
+    assert {name for name in names if len(name) == 1} <= UNIT_LETTERS | {"°"}
+    assert all(read_unit(name) is not None for name in names)
 
 
 def test_a_newton_is_what_it_is_made_of() -> None:
@@ -51,7 +73,14 @@ def test_a_newton_is_what_it_is_made_of() -> None:
         ("2 microfarads", "0.002 millifarads"),
         ("3 GHz", "3000 MHz"),
         ("5 kilograms", "5000 grams"),
+        ("1 pint", "2 cups"),
+        ("2 tons", "4000 pounds"),
+        ("1 acre", "43560 square feet"),
+        ("30 arcminutes", "0.5 degrees"),
+        (r"20^\circ C", "20 degrees celsius"),
+        ("1 horsepower", "550 ft lbf/s"),
+        ("18 MJ", "5 kWh"),
     ],
 )
-def test_prefixes_of_units_are_powers_of_ten(one: str, other: str) -> None:
+def test_units_are_converted(one: str, other: str) -> None:
     assert verify(one, other, timeout=10.0).correct
