@@ -60,9 +60,9 @@ def _holds(remark: str, gold: Node) -> bool:
     if not words <= allowed or remark.split()[0] in ("is", "are"):
         return False  # "7 is odd"
     if "in" in words or "given" in words:
-        return True
+        return "in \\{" not in remark  # some values, not a set of numbers
     if re.search(r"[<>=]", remark) is None:
-        return bool(words & LISTS["sets of numbers"]) and not re.search(r"\d", remark)
+        return "if" not in words and bool(words & LISTS["sets of numbers"]) and not re.search(r"\d", remark)
     formula = " ".join(part for part in remark.split() if part == "and" or part.lower() not in allowed)
     try:
         condition = Apply("cases", (ONE, readings(formula)[0]))

@@ -32,10 +32,18 @@ def test_a_relation_must_hold_wherever_the_gold_has_a_value(gold: str, condition
 
 @pytest.mark.parametrize(
     ("words", "right"),
-    [("for all integers k", True), ("for odd k", False), ("for every even integer k", False), ("for prime k", False)],
+    [
+        (r"\text{ for all integers } k", True),
+        (r"\text{ for } k \in \mathbb{Z}", True),
+        (r"\text{ for } k \in \{0, 1\}", False),
+        (r"\text{ for odd } k", False),
+        (r"\text{ for every even integer } k", False),
+        (r"\text{ for prime } k", False),
+        (r"\text{ if integers}", False),
+    ],
 )
 def test_a_set_of_numbers_must_be_whole(words: str, right: bool) -> None:
-    assert verify(r"2k\pi", rf"2k\pi \text{{ {words}}}", timeout=10.0).correct is right
+    assert verify(r"2k\pi", rf"2k\pi {words}", timeout=10.0).correct is right
 
 
 def test_a_condition_of_the_gold_may_be_repeated_or_left_out() -> None:
