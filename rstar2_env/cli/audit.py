@@ -23,7 +23,8 @@ def audit_command(
         typer.Argument(
             metavar="TARGET",
             help="module:function or FILE.py:function of (gold, answer), a reward function of TRL, reasoning-gym:NAME, "
-            "verifiers:TASKSET, openenv:URL, nemo-gym:ROWS.jsonl@URL, lm-eval:TASK, inspect:module:scorer; or an "
+            "verifiers:TASKSET, openenv:URL or openenv:FILE.py:Class, nemo-gym:ROWS.jsonl@URL, lm-eval:TASK, "
+            "inspect:module:scorer; or an "
             "environment ID, reward:NAME or verifier:NAME of this package.",
             show_default=False,
         ),
@@ -38,7 +39,7 @@ def audit_command(
         ),
     ] = None,
     deadline: Annotated[float, typer.Option(min=0.1, help="Longest time of one grade, in seconds.")] = 10.0,
-    timeout: Annotated[float, typer.Option(min=1, help="Seconds after which no further probe begins.")] = 600.0,
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds after which nothing further is tried.")] = 600.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the golds.")] = 0,
     report_file: Annotated[
         Path | None, typer.Option("--report", "--html", metavar="FILE.html", help="Write the report as one HTML page.")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import platform
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from rstar2_env.core.errors import ConfigurationError
@@ -48,7 +48,7 @@ def audit(
         deadline_s: Longest time of one grade, in seconds.
         time_s: Time after which no further probe begins, in seconds.
         seed: Seed of the golds.
-        progress: Called before each probe with the number done, the total and the probe's name.
+        progress: Called before each step with the number done, the total and the step's name.
 
     Raises:
         ConfigurationError: There is no such target or class of golds, or the target cannot be loaded.
@@ -61,11 +61,18 @@ def audit(
     with tempfile.TemporaryDirectory(prefix="rstar2-audit-") as folder:
         bench = AuditBench(resolved, Path(folder), deadline_s, began + time_s, seed)
         tally = pairs.PairTally()
+        probes = _probes(bench, tally)
+
+        def step(number: int, name: str) -> None:
+            if progress is not None:
+                progress(number, len(probes) + 1, name)
+
         try:
+            step(0, "the form of answers")
             bench.open(golds)
-            findings, unconfirmed = _confirmed(_suspicions(bench, tally, progress))
+            findings, unconfirmed = _confirmed(_suspicions(probes, step), bench.until)
         except TargetError as error:
-            raise ConfigurationError(f"{target} cannot be audited: {error}.") from error
+            raise ConfigurationError(f"{target} cannot be audited: {str(error).rstrip('.')}.") from error
         finally:
             bench.close()
     tried, wrongly = tally.counted
@@ -86,10 +93,8 @@ def audit(
     )
 
 
-def _suspicions(
-    bench: AuditBench, tally: pairs.PairTally, progress: Callable[[int, int, str], None] | None
-) -> Suspicions:
-    probes: dict[str, Suspicions] = {
+def _probes(bench: AuditBench, tally: pairs.PairTally) -> dict[str, Suspicions]:
+    return {
         "pairs": pairs.own_pairs(bench, tally) if bench.target.own_problems else pairs.pairs(bench, tally),
         "exploits": exploits.exploits(bench),
         "odd texts": crashes.crashes(bench),
@@ -100,9 +105,11 @@ def _suspicions(
         "files and variables": writable.read_places(bench),
         "times": times.times(bench),
     }
-    for number, (name, probe) in enumerate(probes.items()):
-        if progress is not None:
-            progress(number, len(probes), name)
+
+
+def _suspicions(probes: Mapping[str, Suspicions], step: Callable[[int, str], None]) -> Suspicions:
+    for number, (name, probe) in enumerate(probes.items(), 1):
+        step(number, name)
         yield from probe
 
 
@@ -110,10 +117,12 @@ MOST_FINDINGS = 8
 """Maximum number of findings of each kind; further causes are only in the table of pairs."""
 
 
-def _confirmed(suspicions: Suspicions) -> tuple[list[AuditFinding], list[str]]:
+def _confirmed(suspicions: Suspicions, until: float) -> tuple[list[AuditFinding], list[str]]:
+    """Run the program of each suspicion, after ``until`` only for the first finding of a kind."""
     findings, unconfirmed = list[AuditFinding](), list[str]()
     for one in suspicions:
-        if sum(finding.kind == one.kind for finding in findings) >= MOST_FINDINGS:
+        most = MOST_FINDINGS if time.monotonic() < until else 1
+        if sum(finding.kind == one.kind for finding in findings) >= most:
             continue
         done = confirm(one.script, timeout_s=one.timeout_s)
         if done.shown:

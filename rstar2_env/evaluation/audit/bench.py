@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 
 from rstar2_env.evaluation.audit.golds import CLASSES, differ, golds_of, wrong_answers
-from rstar2_env.evaluation.audit.process import AuditCall, AuditGrade, GraderProcess
+from rstar2_env.evaluation.audit.process import AuditCall, AuditGrade, GraderProcess, TargetError
 from rstar2_env.evaluation.audit.targets.target import Target
 
 PLAIN_SURROUNDING: Mapping[str, str | None] = {"PYTHONHASHSEED": "0"}
@@ -108,11 +108,13 @@ class AuditBench:
     def open(self, classes: Sequence[str] = ()) -> None:
         """Load the target, and find the form of its answers and the classes of golds that it reads.
 
+        If it tells no class apart, the classes count whose golds it pays, since it pays all else too.
+
         Args:
             classes: The classes to use; without any, those that the target reads and tells apart.
 
         Raises:
-            TargetError: The target cannot be loaded.
+            TargetError: The target cannot be loaded, or pays no gold for itself.
         """
         self._grader.grade([])
         self.texts = [] if self.target.own_problems else self._grader_texts()
@@ -120,10 +122,15 @@ class AuditBench:
             self._find_form([(gold, question) for question, gold in self.target.problems if gold])
             return
         self._find_form([(gold, "") for gold in _PROBES])
-        for name in classes or CLASSES:
-            golds = golds_of(name, self.seed)
-            if classes or self._reads(name, golds):
-                self.golds[name] = golds
+        golds = {name: golds_of(name, self.seed) for name in classes or CLASSES}
+        if not classes:
+            paid = {
+                name: each for name, each in golds.items() if self.enough_time("classes of golds") and self._pays(each)
+            }
+            golds = {name: each for name, each in paid.items() if self._tells_apart(name, each)} or paid
+        if not golds:
+            raise TargetError(self._why_nothing_is_read())
+        self.golds = golds
 
     def calls(self, pairs: Iterable[tuple[str, str]], question: str = "") -> list[AuditCall]:
         """Return the calls of pairs of gold and answer, in the target's form."""
@@ -171,6 +178,8 @@ class AuditBench:
         best, told_apart = AnswerForm(), list[tuple[float, float]]()
         for gold_form in _GOLD_FORMS if not self.target.own_problems else ("{}",):
             for answer_form in _ANSWER_FORMS:
+                if told_apart and not self.enough_time("forms of answers"):
+                    break
                 form, found = AnswerForm(gold_form, answer_form), list[tuple[float, float]]()
                 for (gold, question), (other, _) in zip(golds, [*golds[1:], *golds[:1]], strict=True):
                     if not differ(gold, other):
@@ -186,10 +195,23 @@ class AuditBench:
         if told_apart:
             self.paid_at = (median(right for right, _ in told_apart) + median(wrong for _, wrong in told_apart)) / 2
 
-    def _reads(self, name: str, golds: Sequence[str]) -> bool:
+    def _pays(self, golds: Sequence[str]) -> bool:
         own = [self.paid(grade) for grade in self.grade(self.calls((gold, gold) for gold in golds))]
-        if sum(own) < _READ * len(golds):
-            return False
+        return sum(own) >= _READ * len(golds)
+
+    def _tells_apart(self, name: str, golds: Sequence[str]) -> bool:
         pairs = [(gold, answer) for _, gold, answer in wrong_answers(name, golds, self.seed)]
         refused = [not self.paid(grade) for grade in self.grade(self.calls(pairs))]
         return sum(refused) >= _TOLD_APART * len(refused)
+
+    def _why_nothing_is_read(self) -> str:
+        if self.unfinished:
+            return "its grades take too long: the time ended before a class of golds was read; give a longer timeout"
+        errors = [(call, grade.error) for call, grade in self.known.items() if grade.error]
+        if len(errors) > len(self.known) / 2:
+            call, error = errors[0]
+            return f"most grades are errors, such as that of {call.answer!r} where the gold is {call.gold!r}: {error}"
+        return (
+            f"it pays no class of golds for themselves, in none of {len(_ANSWER_FORMS)} forms; audit a function of "
+            "(gold, answer) that writes both as it expects them, or name the classes that it is meant for"
+        )

@@ -104,6 +104,17 @@ def number(raw: Any) -> float | None:
     return value
 
 
+def place_of(error: BaseException) -> str:
+    """Return the file and line where the target's own code raised an exception; "" if it was not there."""
+    place, trace = "", error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not file.startswith("<") and file != __file__:
+            place = f" ({file}, line {trace.tb_lineno})"
+        trace = trace.tb_next
+    return place
+
+
 def graded(grade: Callable[..., Any], call: list[str]) -> dict[str, Any]:
     """Grade one answer; returns what the parent reads."""
     began, wall = time.process_time(), time.monotonic()
@@ -141,7 +152,7 @@ def main() -> None:
                 exec(compile(asked["setup"], "<setup>", "exec"), names)
                 say({"ok": True})
             except BaseException as error:
-                say({"ok": False, "error": f"{type(error).__name__}: {error}"[:500]})
+                say({"ok": False, "error": f"{type(error).__name__}: {error}"[:500] + place_of(error)})
         elif "ask" in asked:
             try:
                 say({"value": eval(asked["ask"], {**names, "texts_of": texts_of})})

@@ -20,11 +20,18 @@ from rstar2_env.evaluation.audit.wrongs import WRONG, number_of
 _INTEGERS = (
     "0 1 2 7 9 10 12 15 24 42 64 99 100 101 123 256 365 1000 1024 4096 12345 65537 99999 -1 -3 -8 -12 -40 -250 -1000"
 )
-_LONG = (
+_LONG = {
     "The reaction releases heat because the bonds of the products are stronger than those of the reactants, and the "
     "surplus energy leaves the vessel as radiation and as motion of the surrounding molecules until the temperatures "
-    "of the vessel and of the room are equal; this takes about nine {} at normal pressure."
-)
+    "of the vessel and of the room are equal; this takes about nine {} at normal pressure.": ("minutes", "hours"),
+    "Prices in the harbour rose in spring because fewer ships arrived than in the years before, and merchants who had "
+    "stored grain waited for the summer market, where the council had promised to pay more to those who sold their "
+    "whole stock; the difference was about nine {} a sack.": ("pence", "crowns"),
+    "Most owls hunt at night because their ears find prey that makes no more noise than a leaf, and the edges of their "
+    "feathers break the flow of air so that the wings stay silent; a pair with young brings about nine {} to the nest "
+    "between dusk and dawn.": ("mice", "frogs"),
+}
+"""Sentences of different beginnings, each with two words that differ near its end."""
 
 CLASSES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -45,7 +52,7 @@ CLASSES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "tuples": ("(1, 2)", "(3, -4)", "(0, 5, 9)", "(7, 12)", "(-2, 6)"),
         "dates": ("2024-01-15", "1999-12-31", "1969-07-20", "2001-10-03"),
         "symbols": ("C++", "a.b", "f(x)", "what?", "[1]", "a|b", "x*y", "$5", "p^q", "{a}", "a\\b"),
-        "sentences": tuple(_LONG.format(word) for word in ("minutes", "hours", "days", "weeks")),
+        "sentences": tuple(text.format(word) for text, words in _LONG.items() for word in words),
     }
 )  # fmt: skip
 """The golds of each class."""
@@ -138,8 +145,14 @@ def hedges(first: str, second: str) -> Iterator[tuple[str, str]]:
     yield "an answer hidden in a comment", f"<!-- {first} --> {second}"
 
 
+_DECISIONS = {"yes": True, "true": True, "no": False, "false": False}
+
+
 def differ(gold: str, answer: str) -> bool:
     """Return whether an answer certainly has another value than the gold; in doubt false."""
+    decided, told = (_DECISIONS.get(plain(text)) for text in (gold, answer))
+    if decided is not None and told is not None:
+        return decided is not told
     one, other = number_of(gold), number_of(answer)
     if one is not None and other is not None:
         return abs(one - other) > Fraction(1, 1000) * max(abs(one), abs(other))

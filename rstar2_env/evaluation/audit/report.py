@@ -115,7 +115,7 @@ class AuditReport:
             "pairs graded rightly": (
                 f"{100 * score.value:.1f} % of {counted} (95 %: {100 * score.low:.1f} to {100 * score.high:.1f})"
                 if counted
-                else "none: no class of golds is read"
+                else "none: the target does not tell its golds"
             ),
             "golds": ", ".join(f"{name} {count}" for name, count in self.golds.items()) or "none",
             "form of an answer": f"{self.form[1]}, paid from a score of {self.paid_at:g}",

@@ -201,7 +201,7 @@ def _sentences(gold: str) -> Pairs:
     yield "the first half", gold[: len(gold) // 2]
     yield "the first word changed", " ".join(["Some", *words[1:]])
     yield "the last word changed", " ".join([*words[:-1], "temperature."])
-    yield "the negation", gold.replace("releases", "does not release")
+    yield "the negation", gold.replace(" because ", " not because ", 1)
     yield "the words sorted", " ".join(sorted(words))
     yield "a sentence of another subject", " ".join(["The river"] * 20)
 

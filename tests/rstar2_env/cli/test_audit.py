@@ -7,6 +7,8 @@ import json
 import pytest
 from cli_runner import run
 
+from rstar2_env.evaluation.audit import audit
+
 SOUND = "def grade(gold, answer):\n    return float(answer.strip() == gold.strip() != '')\n"
 FAULTY = "def grade(gold, answer):\n    return float(answer.startswith(gold))\n"
 FEW = ("--golds", "choices", "--deadline", "3")
@@ -45,11 +47,49 @@ def test_a_file_that_it_did_not_write_is_kept(grader, tmp_path):
     assert page.read_text() == "mine"
 
 
+def test_the_time_limit_holds_while_the_classes_are_read(grader):
+    slow = "import time\n" + SOUND.replace("    return", "    time.sleep(0.02)\n    return")
+    done = run("audit", grader(slow), "--timeout", "1", columns=400)
+    assert done.exit_code == 2, done.output
+    assert "the time ended before a class of golds was read" in done.output
+
+
+def test_each_step_is_told_the_first_before_any_grade(grader):
+    told = []
+    audit(grader(SOUND), golds=["choices"], progress=lambda *step: told.append(step))
+    assert [number for number, _, _ in told] == list(range(told[0][1]))
+    assert told[0][2] == "the form of answers"
+
+
+def test_a_grader_that_pays_everything_is_found(grader):
+    done = run("audit", grader("def grade(gold, answer):\n    return 1.0\n"), "--deadline", "3", "--json")
+    assert done.exit_code == 1, done.output
+    told = json.loads(done.stdout)
+    assert told["cheapest_exploit"]["answer"] == ""
+    assert told["cheapest_exploit"]["paid"] == told["cheapest_exploit"]["golds"]
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("def grade(gold, answer):\n    return 0.0\n", "it pays no class of golds for themselves"),
+        ("def grade(gold, answer):\n    return 'good'\n", "the grade is 'good', expected a number"),
+        ("def grade(gold, answer):\n    raise KeyError('tests')\n", "KeyError: 'tests'"),
+        ("TOKEN = {}['TOKEN']\n\n\ndef grade(gold, answer):\n    return 1.0\n", "grader.py, line 1)"),
+    ],
+)
+def test_a_grader_that_reads_nothing_is_refused_with_the_reason(grader, source, said):
+    done = run("audit", grader(source), columns=400)
+    assert done.exit_code == 2, done.output
+    assert said in done.output
+
+
 def test_mistakes_are_told_in_a_line(grader):
     for words, said in (
         (("grader_that_is_not.py:grade",), "there is no such file"),
         ((grader(SOUND), "--golds", "integer"), "there is no class integer"),
         (("verifier:rulez",), "rulez"),
+        (("nemo-gym:rows.jsonl@http://127.0.0.1:9",), "there is no file rows.jsonl"),
         (("rstar2/MathTol-v0",), "Did you mean"),
     ):
         done = run("audit", *words)

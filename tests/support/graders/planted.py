@@ -1,5 +1,8 @@
 """Families of graders with one planted defect: ``families.txt``, and any other text file of this folder in its form.
 
+The families of ``reported/families.txt`` are measured apart. They were written without reading the audit's code, and
+the audit is not mended for what it misses of them.
+
 A family is a chapter ``=== NAME: KINDS`` with the kinds of findings as which its defect may appear; its graders are
 separated by ``---``. ``«one|two»`` in a grader is one of these, the same at each place. A line ``# same: NAMES``
 stands for one of the named comparisons of ``sound.BASES``, which defines ``same(gold, answer)``.
@@ -56,3 +59,5 @@ FAMILIES: dict[str, Family] = {
     name: family for file in sorted(Path(__file__).parent.glob("*.txt")) for name, family in read_families(file).items()
 }
 """The families of every text file of this folder."""
+REPORTED: dict[str, Family] = read_families(Path(__file__).parent / "reported" / "families.txt")
+"""Families after defects of graders that were reported in public."""

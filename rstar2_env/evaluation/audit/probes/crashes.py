@@ -161,11 +161,17 @@ def crashes(bench: AuditBench) -> Suspicions:
         golds = [(question, gold) for question, gold in bench.target.problems[:_MOST_GOLDS]]
     else:
         golds = [("", gold) for gold in bench.sample(_MOST_GOLDS)]
-    if bench.enough_time("odd texts"):
-        forms = dict.fromkeys(("{}", bench.form.answer))
-        for question, gold in golds:
-            written = bench.form.gold.format(gold)
-            bench.grade([AuditCall(written, form.format(text), question) for text in ODD for form in forms])
+    forms = dict.fromkeys(("{}", bench.form.answer))
+    for text in ODD:
+        if not bench.enough_time("odd texts"):
+            break
+        bench.grade(
+            [
+                AuditCall(bench.form.gold.format(gold), form.format(text), question)
+                for question, gold in golds
+                for form in forms
+            ]
+        )
     readable = {bench.form.gold.format(gold) for each in bench.golds.values() for gold in each}
     readable = {gold for gold in readable if not _unreadable(bench, gold)}
     found: dict[str, list[AuditCall]] = defaultdict(list)

@@ -213,7 +213,9 @@ def nemo_gym_target(name: str) -> Target:
         ConfigurationError: There is no file of rows, or no address.
     """
     rows, _, url = name.rpartition("@")
-    if not rows or not Path(rows).is_file():
+    if rows and not Path(rows).is_file():
+        raise ConfigurationError(f"nemo-gym:{name}: there is no file {rows}. Name the rows of the server's data set.")
+    if not rows:
         raise ConfigurationError(
             f"nemo-gym:{name}: expected the rows of a data set and the address of its server, as in "
             "nemo-gym:rows.jsonl@http://127.0.0.1:8000."

@@ -1,8 +1,9 @@
 """Python functions as targets: ``module:function`` or ``FILE.py:function``.
 
 The names of the parameters say what a function is: ``completions`` makes it a reward function of TRL; otherwise one
-parameter takes the answer and one the gold (``GOLDS``, ``ANSWERS``), or the first two take gold and answer. A coroutine
-function is awaited. Not covered: functions with further parameters that have no default.
+parameter takes the answer and one the gold (``GOLDS``, ``ANSWERS``), or the first two take gold and answer. If another
+parameter takes the answer, ``answer`` is the gold. A coroutine function is awaited. Not covered: functions with further
+parameters that have no default.
 """
 
 from __future__ import annotations
@@ -97,6 +98,8 @@ def import_lines(code: UserCodeName) -> str:
 def _arguments(code: UserCodeName, what: Mapping[str, Any], names: Sequence[str]) -> str:
     """Return the arguments of the call, by the names of the parameters."""
     gold = next((name for name in names if name in GOLDS), None)
+    if gold is None and "answer" in names and any(name in ANSWERS for name in names if name != "answer"):
+        gold = "answer"  # another parameter takes the answer
     answer = next((name for name in names if name in ANSWERS and name != gold), None)
     question = next((name for name in names if name in QUESTIONS), None)
     if gold is None or answer is None:

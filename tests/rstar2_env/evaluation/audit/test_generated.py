@@ -5,8 +5,9 @@ from __future__ import annotations
 import secrets
 
 import pytest
-from graders.measured import SOUND, graders, measure
-from graders.planted import FAMILIES
+from graders import measured
+from graders.measured import SOUND, Record, graders, measure
+from graders.planted import FAMILIES, REPORTED
 
 FAMILY_COUNT = 20
 SAMPLE = ("contained", "tolerant", "reward file", "fragile")
@@ -28,16 +29,37 @@ def test_a_sample_of_planted_defects_is_found_and_sound_graders_are_not_accused(
     assert total.tried == dict.fromkeys(SAMPLE, 1) | {SOUND: 3}
 
 
-def recorded(total, seed, record_property):
-    record_property("seed", seed)
+def test_a_stopped_measurement_continues_with_its_seed_and_a_whole_one_begins_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(measured, "RECORDS", tmp_path)
+    first = Record("some")
+    first.add({"findings": [["paid", "cut", "said"]]})
+    again = Record("some")
+    assert (again.seed, again.known(0), again.known(1)) == (first.seed, {"findings": [["paid", "cut", "said"]]}, None)
+    again.close()
+    assert Record("some").known(0) is None
+
+
+def test_the_families_after_reports_draw_graders_that_compile():
+    assert len(REPORTED) == 8
+    assert not REPORTED.keys() & FAMILIES.keys()
+    for _, source in graders(1, 5, 0, tuple(REPORTED)):
+        compile(source, "grader.py", "exec")
+
+
+def recorded(name, planted, sounds, record_property):
+    """Measure with a record, so that a proof that was stopped continues, and give the report its figures."""
+    record = Record(name)
+    total = measure(graders(record.seed, planted, sounds), show=True, record=record)
+    record_property("seed", record.seed)
     record_property("unconfirmed suspicions", total.unconfirmed)
+    record_property("seconds of the audits", round(total.seconds))
+    record.close()
+    return total
 
 
 @pytest.mark.proof
 def test_planted_defects_are_found(record_property):
-    seed = secrets.randbelow(2**31)
-    total = measure(graders(seed, 10, 0), show=True)
-    recorded(total, seed, record_property)
+    total = recorded("planted", 10, 0, record_property)
     record_property("found", f"{sum(total.found.values())} of {sum(total.tried.values())}")
     record_property("missed", ", ".join(sorted(text.splitlines()[0][2:] for text in total.missed)) or "none")
     assert total.found_share >= 0.95, "\n".join(total.missed)
@@ -45,8 +67,6 @@ def test_planted_defects_are_found(record_property):
 
 @pytest.mark.proof
 def test_sound_graders_are_not_accused(record_property):
-    seed = secrets.randbelow(2**31)
-    total = measure(graders(seed, 0, 100), show=True)
-    recorded(total, seed, record_property)
+    total = recorded("sound", 0, 100, record_property)
     record_property("accused", f"{len(total.accused)} of {total.tried[SOUND]}")
     assert total.accused_share <= 0.01, "\n".join(total.accused)

@@ -46,6 +46,22 @@ def test_numbers_that_differ_by_a_thousandth_may_be_equal():
     assert not differ("yes", " Yes. ")
 
 
+def test_decisions_differ_by_what_they_say():
+    assert not differ("yes", "True")
+    assert not differ("No", "false.")
+    assert differ("yes", "no")
+    assert differ("True", "no")
+    assert differ("yes", "Paris")
+
+
+def test_sentences_begin_differently_and_each_has_one_that_differs_near_its_end():
+    golds = CLASSES["sentences"]
+    for gold in golds:
+        assert any(other[:20] != gold[:20] for other in golds)
+        assert [other[:150] for other in golds].count(gold[:150]) == 2
+        assert dict(WRONG["sentences"](gold))["the negation"] != gold
+
+
 def test_a_text_with_two_answers_names_both():
     for _, text in hedges("12", "34"):
         assert "12" in text

@@ -52,6 +52,13 @@ def test_names_decide_over_the_order(grades):
     assert scores == [1.0, 0.0]
 
 
+@pytest.mark.parametrize("names", ["response, answer", "answer, response", "question, completion, answer"])
+def test_beside_a_response_the_answer_is_the_gold(grades, names):
+    said = "completion" if "completion" in names else "response"
+    source = f"def grade({names}): return float(answer == 'g' and {said} == 'a')"
+    assert grades(source, ("g", "a"), ("a", "g"))[1] == [1.0, 0.0]
+
+
 @pytest.mark.parametrize("column", ["solution", "answer", "ground_truth"])
 def test_a_reward_function_of_trl_gets_a_conversation_and_columns(grades, column):
     source = (
