@@ -1,6 +1,7 @@
 """Wrappers for every text environment; faults, budgets and limits act in the environment's tool chain."""
 
 from rstar2_env.wrappers.fault_injection import Fault, FaultInjection
+from rstar2_env.wrappers.instruction import AddedInstruction
 from rstar2_env.wrappers.make import make_env
 from rstar2_env.wrappers.observation_limit import ObservationLimit
 from rstar2_env.wrappers.record_episodes import RecordEpisodes, read_episodes
@@ -12,6 +13,7 @@ from rstar2_env.wrappers.unary_feedback import UnaryFeedback
 
 __all__ = [
     "WRAPPERS",
+    "AddedInstruction",
     "Fault",
     "FaultInjection",
     "ObservationLimit",

@@ -1,10 +1,12 @@
 """``carft``: GRPO with a term that moves the embeddings of right answers together (CARFT, arXiv 2508.15868).
 
-If a group has an expert's answer (``Episode.source``), the other right answers are moved towards that answer. As in the
-authors' code, the loss is the mean over each answer, a KL penalty has the weight 0.05, and each rollout is used for two
-passes. The code trains with a critic, adds the KL penalty to the reward, takes embeddings from an extra head, and
-contrasts with all answers of the batch; here, the term has group advantages, a KL term, embeddings from the last layer,
-and the wrong answers of the group. The code's configurations have the weights 0 to 1 for the contrastive term.
+The annotated chain of a problem joins its group: the rollout ``external`` reads it from ``parts.rollout.file=TRACES``
+or from ``Problem.meta["demonstration"]``. The policy's right answers are moved towards the chain or, without a chain,
+towards one another. As in the authors' code, the chain changes no advantage, the loss is the mean over each answer, a
+KL penalty has the weight 0.05, and each rollout is used for two passes. The code trains with a critic, adds the KL
+penalty to the reward, takes embeddings from an extra head, and contrasts with all answers of the batch; here, the term
+has group advantages, a KL term (on the chain too), embeddings from the last layer, and the wrong answers of the group.
+The code's configurations have the weights 0 to 1 for the contrastive term.
 """
 
 from ..base import TRAINERS, Recipe
@@ -16,6 +18,7 @@ CARFT = Recipe(
     source="WNQzhu/CARFT@e669155, code/vae/scripts/my_cl_trainer_v4.py (the version that its readme.org names for the "
     "paper's results) and my_cl_config.py",
     checked="2026-11-28",
+    rollout="external:only_compared=true",
     loss=("ppo_clip:low=0.2,high=0.2", "kl:coef=0.05", "carft"),
     aggregation="seq_mean",
     defaults={"optim": {"updates_per_rollout": 2}},

@@ -1,11 +1,17 @@
 """``pta_grpo``: rewards plans by the results of further episodes (PTA-GRPO, arXiv 2510.01833).
 
 The reward consists of the outcome, the format, and the share of right answers among four further episodes that continue
-from the end of the plan. The policy writes its plan between ``<plan>`` and ``</plan>``: request it in the environment's
-prompt, and teach it by a cold start, as in the paper. For episodes without a plan, only outcome and format count.
+from the end of the plan. The wrapper ``instruction`` asks for a plan between ``<plan>`` and ``</plan>`` in training and
+in evaluation, in any environment; the words of the request are our own. The paper also teaches plans by a cold start.
+For episodes without a plan, only outcome and format count.
 """
 
 from ..base import TRAINERS, Recipe
+
+REQUEST = """\
+Before you solve the problem, write a short plan of the solution between <plan> and </plan>: the main steps, without \
+their computations and without the answer. Then follow the plan."""
+_ASKED = {"wrappers": [["instruction", {"text": REQUEST}]]}
 
 PTA_GRPO = Recipe(
     name="pta_grpo",
@@ -17,6 +23,7 @@ PTA_GRPO = Recipe(
     reward=("return", "plan_value", "answer_format"),
     selector="all:reject_equal=true",
     loss=("ppo_clip:low=0.2,high=0.2",),
+    defaults={"rollout": _ASKED, "eval": _ASKED},
 )
 
 TRAINERS.register("pta_grpo", PTA_GRPO)

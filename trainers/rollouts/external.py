@@ -3,13 +3,15 @@
 The policy plays n - ``count`` of the n episodes of a group; the others are demonstrations of the same problem, played
 turn by turn through the same environment, which grades them like any other episode. Their rows have 1 in the column
 ``off_policy``, and their tokens have no log-probabilities from an engine. If a problem has no demonstration, or the
-demonstration does not end the episode, the policy plays one more episode. This module is longer than most parts because
-it also reads the demonstrations and finds those of a problem.
+demonstration does not end the episode, the policy plays one more episode. With ``only_compared`` the policy plays all n
+episodes, and the demonstrations are further rows with the advantage 0 (CARFT). This module is longer than most parts
+because it also reads the demonstrations and finds those of a problem.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -37,12 +39,15 @@ class External(CheckedOptions, Rollout):
             one after the other.
         field: The field of ``Problem.meta`` that holds the demonstration of a problem that is not in the file.
         count: Number of demonstrations in each group; the paper uses 1 in a group of 8.
+        only_compared: Add the demonstrations to the n episodes of the policy, as rows with the advantage 0 that neither
+            the selector nor the advantage sees; for a loss that compares rows with them (``carft``).
     """
 
     staged: ClassVar[str] = "the first episode determines the problem whose demonstration is looked up"
     file: str | None = None
     field: str = "demonstration"
     count: int = option(1, least=1)
+    only_compared: bool = False
 
     def __post_init__(self) -> None:
         """Read the file.
@@ -55,25 +60,33 @@ class External(CheckedOptions, Rollout):
 
     async def group(self, start: Start, number: int, size: int, play: Play) -> list[Episode]:
         """See ``Rollout``."""
-        if size <= self.count:
+        own = size if self.only_compared else size - self.count
+        if own < 1:
             raise ConfigurationError(
                 f"external adds {self.count} demonstrations to each group, so a group needs at least "
                 f"{self.count + 1} episodes; got {size}."
             )
-        own = size - self.count
         sampled = await at_once(play.episode(start, group=number, member=member) for member in range(own))
         problem_id = start.problem_id or next((one.problem_id for one in sampled if one.problem_id), "")
         known = self._demonstrations(problem_id, play)
 
-        async def joined(at: int) -> Episode:
+        async def joined(at: int) -> Episode | None:
             if known:
                 turns = known[(play.step + at) % len(known)]
                 given = await play.given(start, turns, group=number, member=own + at)
                 if given.available:
                     return given
+            if self.only_compared:
+                return None
             return await play.episode(start, group=number, member=size + at)
 
-        return [*sampled, *await at_once(map(joined, range(self.count)))]
+        return [*sampled, *filter(None, await at_once(map(joined, range(self.count))))]
+
+    def apart(self, group: Sequence[Episode]) -> list[int]:
+        """See ``Rollout``."""
+        if not self.only_compared:
+            return []
+        return [position for position, episode in enumerate(group) if episode.source == "expert"]
 
     def _demonstrations(self, problem_id: str, play: Play) -> list[list[str]]:
         """Return the demonstrations of a problem, as lists of turns."""

@@ -10,6 +10,7 @@ from rstar2_env.rewards import Component
 from rstar2_env.rewards.answer_format import AnswerFormat
 from rstar2_env.testing import WRAPPER_CHECKS, check_wrapper
 from rstar2_env.wrappers import (
+    AddedInstruction,
     FaultInjection,
     ObservationLimit,
     RecordEpisodes,
@@ -24,6 +25,7 @@ IDS = sorted(name for name, spec in gym.registry.items() if spec.namespace == "r
 SHAPED = {"components": [Component("format", AnswerFormat(), weight=0.1, gate="correct")], "clip": (-1, 2)}
 OPTIONS = {
     "fault_injection": {"rate": 0.5, "latency_s": 0.0},
+    "instruction": {"text": "First write a plan."},
     "observation_limit": {"limit": 20},
     "reward_shaping": SHAPED,
     "tool_budget": {"calls": 1},
@@ -42,7 +44,9 @@ def all_of_them(folder):
 
     def wrap(env):
         env = ToolBudget(FaultInjection(env, 0.5, latency_s=0.0), 3, per_turn=2)
-        return SaveState(record(RewardShaping(UnaryFeedback(ObservationLimit(env, 200), 2), **SHAPED)))
+        return SaveState(
+            record(RewardShaping(UnaryFeedback(AddedInstruction(ObservationLimit(env, 200), "Plan."), 2), **SHAPED))
+        )
 
     return wrap
 

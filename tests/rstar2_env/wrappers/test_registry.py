@@ -37,6 +37,7 @@ def faults_of(env, seeds=range(30)):
 def test_every_wrapper_of_the_package_has_a_name():
     assert WRAPPERS.names() == [
         "fault_injection",
+        "instruction",
         "observation_limit",
         "record_episodes",
         "reward_shaping",

@@ -38,6 +38,8 @@ def test_carft_and_echo_have_the_weights_of_their_sources():
     def terms(name):
         return make_parts(TRAINERS.get(name).configure({"model": "m"}), shares_weights=True).terms
 
+    rollout = make_parts(TRAINERS.get("carft").configure({"model": "m"}), shares_weights=True).rollout
+    assert (rollout.only_compared, rollout.count) == (True, 1)
     _, kl, contrast = terms("carft")
     assert (kl.coef, contrast.coef, contrast.temperature) == (0.05, 0.1, 0.2)
     assert terms("echo")[1].coef == 0.05

@@ -13,6 +13,7 @@ from rstar2_env.core.run_folder import read_run
 from rstar2_env.rewards import RewardContext
 from rstar2_env.trainers import TRAINERS
 from rstar2_env.trainers.options.parts import make_parts
+from rstar2_env.wrappers import make_env
 
 REWARDS = {
     "agentmath": {"return": 1.0, "tool_use": 1.0},
@@ -150,6 +151,19 @@ def test_pav_plays_further_episodes_from_the_turns_and_trains_on_their_progress(
     assert all("turns/progress" in each.episode.rewards for each in played)
     assert all(each.episode.reward == each.episode.rewards["return"] for each in played)
     assert any(each.episode.rewards["turns/progress"] for each in played)
+
+
+def test_pta_grpo_asks_for_the_plan_that_its_reward_looks_for_in_any_environment():
+    config, parts = made("pta_grpo")
+    plan = next(component.score for component in parts.rewards if component.name == "plan_value")
+    for wrappers, env_id in (
+        (config.rollout.wrappers, "rstar2/MathTool-v0"),
+        (config.eval.wrappers, "rstar2/Sudoku-v0"),
+    ):
+        with make_env(env_id, wrappers=wrappers) as env:
+            asked, _ = env.reset(seed=1)
+            assert plan.end in asked
+            assert asked.startswith(env.unwrapped.reset(seed=1)[0])
 
 
 @pytest.mark.train

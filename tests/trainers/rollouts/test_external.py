@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 
 import pytest
 from asked_run import SUMS, collector_of, player_of, text_of
@@ -13,7 +14,9 @@ from small_run import advantages
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.problems import Problem
 from rstar2_env.rollout import Budget
+from rstar2_env.trainers.advantages.group import GroupMean
 from rstar2_env.trainers.advantages.policy_baseline import PolicyBaseline
+from rstar2_env.trainers.losses.contrast import LIKE, relations
 from rstar2_env.trainers.rollouts.external import External
 from rstar2_env.trainers.selectors.keep_all import KeepAll
 
@@ -81,6 +84,34 @@ def test_without_a_demonstration_that_plays_to_its_end_the_policy_plays_one_more
         made = collector_of(part, wrong, **PARTS)
         assert [(one.source, one.available) for one in made.collect(0).groups[0]] == [("policy", True)] * 4
         made.player.close()
+
+
+def test_a_chain_that_is_only_compared_changes_no_choice_and_no_advantage(tmp_path):
+    """The recipe ``carft``: the policy plays the whole group, and the chain is a further row."""
+    file = traces(tmp_path, lambda one: [f"Count on: {one['answer']}"])
+    parts = {"advantage": GroupMean(), "selector": KeepAll(reject_equal=True)}
+
+    def often_right(prompt, rng):
+        return "It is 0" if rng.random() < 0.5 else f"It is {sum(map(int, re.findall(r'[0-9]+', prompt)))}"
+
+    batch = collector_of(External(file=file, only_compared=True), often_right, **parts).collect(0)
+    for group in batch.groups:
+        assert [one.source for one in group] == ["policy"] * 4 + ["expert"]
+    mixed = [group for group in batch.groups if len({one.reward for one in group[:4]}) > 1]
+    assert mixed, "or the draws do not show it"
+    for group in mixed:
+        rows = [row for row in batch.rows if any(row.episode is one for one in group)]
+        mean = sum(one.reward for one in group[:4]) / 4
+        assert [row.advantage for row in rows] == [*(one.reward - mean for one in group[:4]), 0.0]
+        own = next(at for at, row in enumerate(rows) if row.episode.correct)
+        others, related = relations(rows, own)
+        assert [at for at, one in zip(others, related, strict=True) if one == LIKE] == [4], "the chain alone"
+
+
+def test_a_problem_without_a_chain_to_compare_has_the_policys_group():
+    made = collector_of(External(only_compared=True), wrong, **PARTS)
+    assert [one.source for one in made.collect(0).groups[0]] == ["policy"] * 4
+    made.player.close()
 
 
 def test_given_turns_that_do_not_end_the_episode_or_do_not_fit_make_it_unavailable():
