@@ -57,6 +57,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Show runs on a web page, in the terminal, or as one HTML file.",
         "rstar2 view runs/demo/grpo_roc",
     ),
+    "diagnose": (
+        "Name what is wrong with a run, and what to change.",
+        "rstar2 diagnose runs/demo/grpo_roc",
+    ),
     "verify": ("Grade answers, regrade a run, or replay one of its episodes.", "rstar2 verify 1/2 0.5"),
     "list": ("List trainers, parts, agents, environments or wrappers.", ""),
     "validate": (

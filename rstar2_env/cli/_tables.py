@@ -107,9 +107,15 @@ def one_line(value: object, longest: int = 60) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
-def print_text(text: str) -> None:
-    """Print a paragraph, wrapped to the width of the terminal."""
+def print_text(text: str, indent: str = "") -> None:
+    """Print a paragraph, wrapped to the width of the terminal.
+
+    Args:
+        text: The paragraph; white space before its first word stays.
+        indent: Indentation of its later lines.
+    """
     import shutil
     import textwrap
 
-    say(textwrap.fill(text, max(40, shutil.get_terminal_size().columns), break_on_hyphens=False))
+    width = max(40, shutil.get_terminal_size().columns)
+    say(textwrap.fill(text, width, break_on_hyphens=False, subsequent_indent=indent))

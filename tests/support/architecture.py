@@ -27,6 +27,7 @@ FLOORS = (
     ("wrappers", "testing"),
     ("rollout",),
     ("evaluation",),
+    ("diagnosis",),
     ("traces", "doctor", "view"),
     ("adapters",),
     ("cli",),

@@ -41,6 +41,7 @@ from .batch import Batch, PlayedGroup
 from .clock import Clock
 from .collector_parts import StepOptions, StepServices, check_parts
 from .group_play import GroupPlace, GroupPlay
+from .mask_figures import mask_figures
 from .scoring import paid_by_turn, scorer_of
 from .selection import select, weigh
 from .step_figures import names_in, step_figures
@@ -115,7 +116,8 @@ class Collector:
                 ]
             refilled = sum(group.round > 0 for group in groups)
             reports = [(group.number, self._rollout.report(group.episodes)) for group in groups]
-            shared = ranks.gather(([group.result() for group in groups], names_in(groups), refilled, reports))
+            spent = clock.seconds["rollout"]
+            shared = ranks.gather(([group.result() for group in groups], names_in(groups), refilled, spent, reports))
             results = sorted(chain.from_iterable(own for own, *_ in shared), key=lambda result: result.group)
             self._names.update(*(names for _, names, *_ in shared))
             for part in (self.sampler, self.parts.selector, *self._scorer.learning):
@@ -126,10 +128,13 @@ class Collector:
             self.counts["steps"] += 1
             self.counts["groups"] += len(results)
             self.counts["rejected"] += sum(not result.kept for result in results)
-            self.counts["refilled"] += sum(count for *_, count, _ in shared)
+            self.counts["refilled"] += sum(count for _, _, count, *_ in shared)
             figures = step_figures(groups, missing, self._names, first=ranks.rank == 0, left=len(self._carried))
             once = float(ranks.rank == 0)
             figures |= {name: (value * once, once) for name, value in sampled.items()}
+            figures |= mask_figures(rows, getattr(getattr(self.player, "chat", None), "stop_ids", ()))
+            slowest = max(seconds for *_, seconds, _ in shared)
+            figures["seconds/share_waiting"] = (slowest - spent, slowest if ranks.size > 1 else 0.0)
             return Batch(
                 rows=rows,
                 groups=[group.episodes for group in groups],

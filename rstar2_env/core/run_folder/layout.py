@@ -63,3 +63,15 @@ def step_files(folder: Path) -> Iterator[StepFile]:
         if match := _STEP_FILE.fullmatch(path.name):
             found.append(StepFile(path, match[1], int(match[2]), int(match[3] or 0)))
     yield from sorted(found, key=lambda file: (file.split, file.step, file.rank))
+
+
+def episode_key(split: str, step: int, line: int, rank: int) -> str:
+    """Return the key of an episode, such as ``train-3-17``.
+
+    Args:
+        split: ``"train"`` or ``"eval"``.
+        step: Its step.
+        line: Number of its line in the file of the step, from 0.
+        rank: The process that wrote it; it is left out if it is 0.
+    """
+    return f"{split}-{step}-{line}" + (f"-rank{rank}" if rank else "")

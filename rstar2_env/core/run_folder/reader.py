@@ -186,12 +186,21 @@ class Run:
                 found += _parsed(file.path, TokensEntry.from_record)
         return sorted(found, key=lambda entry: (entry.group, entry.member))
 
+    def placed(self, step: int, split: Split = "train") -> Iterator[tuple[int, int, EpisodeEntry]]:
+        """Yield the episodes of a step with their places: process, line from 0, and episode, in the files' order."""
+        for rank, path in self._files(split, step):
+            for line, entry in enumerate(_parsed(path, lambda record: entry_of(record, step))):
+                yield rank, line, entry
+
     def _entries(self, split: Split, step: int) -> Iterator[EpisodeEntry]:
-        if self._file and (split, step) == ("eval", 0):
-            yield from _parsed(self.path, lambda record: entry_of(record, 0))
-        for file in () if self._file else step_files(self.path / EPISODES):
-            if (file.split, file.step) == (split, step):
-                yield from _parsed(file.path, lambda record: entry_of(record, step))
+        return (entry for _, _, entry in self.placed(step, split))
+
+    def _files(self, split: Split, step: int) -> list[tuple[int, Path]]:
+        """Return the files of a split's step, each with the process that wrote it."""
+        if self._file:
+            return [(0, self.path)] if (split, step) == ("eval", 0) else []
+        files = step_files(self.path / EPISODES)
+        return [(file.rank, file.path) for file in files if (file.split, file.step) == (split, step)]
 
     def _lasting(self, name: str) -> list[dict[str, Any]]:
         """Return the events with a name, without events of steps that were lost when the run resumed earlier."""

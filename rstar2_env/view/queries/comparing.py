@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.run_folder.layout import episode_key
 from rstar2_env.evaluation.figures.statistics import paired
 from rstar2_env.view.index import RunIndex
 from rstar2_env.view.index.facts import as_float
@@ -18,7 +19,7 @@ from rstar2_env.view.queries.episodes import page_of
 from rstar2_env.view.queries.figures import count_sql, figure_sql, last_step
 from rstar2_env.view.queries.filters import split_of
 from rstar2_env.view.queries.result_cache import CACHE
-from rstar2_env.view.queries.rows import common_prefixes, key_of, short_question
+from rstar2_env.view.queries.rows import common_prefixes, short_question
 
 _KEYS = 16
 """Maximum number of episodes listed for a problem."""
@@ -166,7 +167,7 @@ def _keys(index: RunIndex, split: str, step: int | None, problem: str) -> dict[s
         f" ORDER BY e.step DESC, e.grp, e.member LIMIT {_KEYS}",
         [problem, split, *values],
     )
-    keys = [key_of(*place) for place in found]
+    keys = [episode_key(*place) for place in found]
     return {"keys": keys, "key": keys[0] if keys else None}
 
 

@@ -11,12 +11,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.run_folder.layout import episode_key
 from rstar2_env.view.index import RunIndex
 from rstar2_env.view.index.facts import question_of
 from rstar2_env.view.index.schema import version_of
 from rstar2_env.view.queries.filters import SORTS, EpisodeFilter, read_filter, read_sort, words_query
 from rstar2_env.view.queries.result_cache import CACHE
-from rstar2_env.view.queries.rows import FROM, PLACE, EpisodeRow, id_of, key_of, neighbour_of, read_key, rows_of
+from rstar2_env.view.queries.rows import FROM, PLACE, EpisodeRow, id_of, neighbour_of, read_key, rows_of
 from rstar2_env.view.queries.scan import scan_for_words
 
 MOST_ROWS = 1000
@@ -148,7 +149,7 @@ def _mates(db: sqlite3.Connection, row: EpisodeRow) -> list[dict[str, Any]]:
     ).fetchall()
     return [
         {
-            "key": key_of(*where),
+            "key": episode_key(*where),
             "member": member,
             "kept": None if kept is None else bool(kept),
             "correct": bool(correct),
@@ -162,7 +163,7 @@ def _neighbour(db: sqlite3.Connection, number: int, *, after: bool) -> str | Non
     """Return the key of the next or previous episode of the same split."""
     place = db.execute(f"SELECT {PLACE} FROM episodes e WHERE e.id = ?", (number,)).fetchone()
     found = neighbour_of(db, "e.split, e.step, e.line, f.rank", PLACE, place, after=after)
-    return None if found is None else key_of(*found)
+    return None if found is None else episode_key(*found)
 
 
 def verdict_of(record: Mapping[str, Any]) -> dict[str, str] | None:

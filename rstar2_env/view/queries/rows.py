@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.run_folder.layout import episode_key
 from rstar2_env.view.index import RunIndex
 from rstar2_env.view.index.schema import version_of
 from rstar2_env.view.queries.filters import FIELDS
@@ -32,11 +33,6 @@ def cached_ids(index: RunIndex, db: sqlite3.Connection, statement: str, values: 
         (index.file, version_of(db), statement, tuple(values)),
         lambda: array("q", (number for (number,) in db.execute(statement, values))),
     )
-
-
-def key_of(split: str, step: int, line: int, rank: int) -> str:
-    """Return the key of an episode: split, step, line number from 0, and the rank unless it is 0."""
-    return f"{split}-{step}-{line}" + (f"-rank{rank}" if rank else "")
 
 
 def neighbour_of(
@@ -87,7 +83,7 @@ def rows_of(db: sqlite3.Connection, ids: Sequence[int]) -> list[EpisodeRow]:
             f"SELECT e.id, e.line, f.rank, {', '.join(FIELDS.values())} FROM {FROM} WHERE e.id IN ({marks})", part
         ):
             row = dict(zip(FIELDS, values, strict=True))
-            found[id_] = _row(key_of(row["split"], row["step"], line, rank), row, heads)
+            found[id_] = _row(episode_key(row["split"], row["step"], line, rank), row, heads)
     return [found[id_] for id_ in ids if id_ in found]
 
 

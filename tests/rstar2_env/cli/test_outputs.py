@@ -31,6 +31,7 @@ READ = {
         "export run",
         "eval baseline",
         "view runs",
+        "diagnose run",
         "model get wheel",
     ),
     *("verify jsonl", "doctor folder", "doctor machine", "doctor model", "sandbox run files", "sandbox run stdin"),

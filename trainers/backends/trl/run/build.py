@@ -53,6 +53,7 @@ from .run import TrlRun
 from .run_state import TrlRunState
 from .sample_table import SampledEpisodes
 from .stopping import Stopping
+from .training_state import TrainingState
 
 
 def build_run(name: str, config: TrainConfig) -> TrlRun:
@@ -107,7 +108,8 @@ def build_run(name: str, config: TrainConfig) -> TrlRun:
     trainer.keep_state("collector", rollouts)
     trainer.keep_state("hooks", hooks)
     events = RunEvents(files, rollouts.state_dict, lambda: trainer.sharing.note)
-    for callback in (events, samples, stopping, hooks, *watches(setup.choice, visible=config.run.progress)):
+    watched = TrainingState(trainer.sums)
+    for callback in (events, watched, samples, stopping, hooks, *watches(setup.choice, visible=config.run.progress)):
         trainer.add_callback(callback)
     return TrlRun(setup, trainer, play, rollouts, recorder, console, stopping)
 

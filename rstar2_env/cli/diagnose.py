@@ -1,0 +1,50 @@
+"""``rstar2 diagnose``: name what is wrong with a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rstar2_env.cli._options import Json
+from rstar2_env.cli._printing import say
+
+
+def diagnose_command(
+    run: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RUN",
+            help="Folder of a run (training, cold start, evaluation, pipeline), file of an evaluation, or log of "
+            "another trainer (.jsonl, or TRL's trainer_state.json).",
+        ),
+    ],
+    step: Annotated[
+        int | None, typer.Option(min=0, help="Look at the run as it was after this step [default: the last].")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Name what is wrong with a run: findings with their evidence, usual cause and what to change.
+
+    Each finding has a severity, the steps at which it held, its figures, up to three episodes that show it (open one
+    with `rstar2 view RUN --text --episode KEY`) and options to type. Checks for which the run lacks data are listed as
+    not recorded. The run is not modified.
+    """
+    import json
+
+    from rstar2_env.diagnosis.examination import diagnose
+
+    found = diagnose(run, step=step)
+    if as_json:
+        say(json.dumps(found.record()))
+        return
+    from rstar2_env.cli._tables import print_text
+
+    for line in str(found).splitlines():
+        if line.startswith("  "):
+            print_text(line, indent="    ")
+        elif line:
+            print_text(line)
+        else:
+            say("")

@@ -1,0 +1,8 @@
+"""What is wrong with a run, in words: named checks over a run's folder, or over the log of another trainer."""
+
+from __future__ import annotations
+
+from rstar2_env.diagnosis.examination import diagnose
+from rstar2_env.diagnosis.result import Diagnosis, Finding
+
+__all__ = ["Diagnosis", "Finding", "diagnose"]

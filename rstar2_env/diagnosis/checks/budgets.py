@@ -1,0 +1,67 @@
+"""Answers that a budget cuts: of tokens, of turns, of time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rstar2_env.diagnosis.base import Check, Evidence, register
+from rstar2_env.diagnosis.record import RunRecord
+from rstar2_env.diagnosis.spells import least_of, shares, spell
+
+_SHARE = 0.25
+
+
+def _cut(end: str) -> Callable[[RunRecord], Evidence | None]:
+    def look(run: RunRecord) -> Evidence | None:
+        points = shares(run, lambda one: one.end == end) or run.series(f"rollout/end/{end}")
+        found = spell(points, lambda share: share > _SHARE, least_of(run))
+        if found is None:
+            return None
+        return Evidence(
+            found.since,
+            found.until,
+            f"{100 * found.mean:.0f} % of the episodes end because their budget of {end} is spent.",
+            {f"rollout/end/{end}": found.mean},
+            run.examples(found.since, found.until, lambda one: one.end == end),
+        )
+
+    return look
+
+
+def _check(end: str, change: tuple[str, ...], cause: str, otherwise: str) -> Check:
+    return Check(
+        name=f"cut_by_{end}",
+        title=f"Answers are cut by the budget of {end}",
+        looks_at=f"the episodes whose `end` is `{end}`",
+        rule="more than 25 % of the episodes in 3 consecutive steps (of an evaluation): each cut episode counts as "
+        "wrong whatever it would have answered, so the reward teaches to be short",
+        severity="warning",
+        cause=cause,
+        change=change,
+        otherwise=otherwise,
+        needs=(f"episodes|rollout/end/{end}",),
+        look=_cut(end),
+        kinds=frozenset({"training", "evaluation"}),
+    )
+
+
+register(
+    _check(
+        "tokens",
+        ("--set rollout.max_episode_tokens=MORE",),
+        "A budget below the length of a typical solution, or a policy that does not end its turns.",
+        "Repetition, or a template that does not fit: those are findings of their own.",
+    ),
+    _check(
+        "turns",
+        ("--set env.max_turns=MORE",),
+        "A limit below the number of tool calls that a solution needs.",
+        "A tool that always fails, so that the policy tries again: see `tool_fails`.",
+    ),
+    _check(
+        "time",
+        ("--set rollout.max_episode_seconds=MORE",),
+        "A limit that the engine or the sandbox does not keep on this machine.",
+        "A machine that is busy with other programs: see `throughput_falls`.",
+    ),
+)

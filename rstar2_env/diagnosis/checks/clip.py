@@ -1,0 +1,81 @@
+"""The share of clipped tokens: 0 for ever, or near 1."""
+
+from __future__ import annotations
+
+from rstar2_env.diagnosis.base import Check, Evidence, register
+from rstar2_env.diagnosis.record import Point, RunRecord
+from rstar2_env.diagnosis.spells import spell
+
+_NEVER, _MOST = 20, 0.5
+
+
+def _updates(run: RunRecord) -> int:
+    return int(run.option("optim.updates_per_rollout", 1)) * int(run.option("optim.minibatches", 1))
+
+
+def _points(run: RunRecord) -> list[Point]:
+    low, high = dict(run.series("clip/low")), dict(run.series("clip/high"))
+    return [(step, low.get(step, 0.0) + high.get(step, 0.0)) for step in sorted({*low, *high})]
+
+
+def _never(run: RunRecord) -> Evidence | None:
+    found = spell(_points(run), lambda share: share == 0, _NEVER)
+    if found is None:
+        return None
+    return Evidence(
+        found.since,
+        found.until,
+        f"No token was clipped in {len(found.values)} consecutive steps, although a rollout has {_updates(run)} "
+        "updates.",
+        {"clip share": 0.0},
+    )
+
+
+def _always(run: RunRecord) -> Evidence | None:
+    found = spell(_points(run), lambda share: share > _MOST)
+    if found is None:
+        return None
+    return Evidence(
+        found.since,
+        found.until,
+        f"{100 * found.mean:.0f} % of the tokens are clipped and have no gradient, over {len(found.values)} steps.",
+        {"clip share": found.mean},
+        run.examples(found.since, found.until, lambda one: one.kept),
+    )
+
+
+_NEEDS = ("clip/low|clip/high",)
+
+register(
+    Check(
+        name="clip_never",
+        title="No token is ever clipped",
+        looks_at="`clip/low` and `clip/high` of a run with several updates for each rollout",
+        rule="exactly 0 in 20 consecutive steps: with several updates at a useful learning rate, .1 to 2 % of the "
+        "tokens are clipped; with one update the ratio is 1 and 0 is right",
+        severity="note",
+        cause="A learning rate that is too low, or ratios that are taken to the current weights.",
+        change=("--set optim.learning_rate=HIGHER",),
+        otherwise="Bounds that are wide, such as `loss.ppo_clip.high=10`.",
+        needs=_NEEDS,
+        look=_never,
+        applies=lambda run: _updates(run) > 1,
+    ),
+    Check(
+        name="clip_always",
+        title="Most tokens are clipped",
+        looks_at="`clip/low` and `clip/high`",
+        rule="more than 50 % of the tokens in 3 consecutive steps: a share of 20 % already means that most of the "
+        "rollout no longer trains",
+        severity="error",
+        cause="A learning rate that is too high, many updates for each rollout, or an engine that differs.",
+        change=(
+            "--set optim.learning_rate=LOWER",
+            "--set optim.updates_per_rollout=1",
+            "--set loss.ppo_clip.high=0.28",
+        ),
+        otherwise="The ratio of a sequence (`level=sequence`) has bounds of about 3e-4; there, 15 % clipped is normal.",
+        needs=_NEEDS,
+        look=_always,
+    ),
+)

@@ -1,0 +1,76 @@
+"""The data: duplicates, and held-out problems among the training problems."""
+
+from __future__ import annotations
+
+from rstar2_env.diagnosis.base import Check, Evidence, register
+from rstar2_env.diagnosis.record import RunRecord
+
+_SHARE, _LEAST = 0.05, 20
+_HELD_OUT, _LEAST_HELD_OUT = 0.05, 3
+
+
+def _duplicates(run: RunRecord) -> Evidence | None:
+    names: dict[str, set[str]] = {}
+    for step in run.steps:
+        for one in step.episodes:
+            if one.question and one.problem:
+                names.setdefault(one.question, set()).add(one.problem)
+        problems = sum(map(len, names.values()))
+        repeated = problems - len(names)
+        if problems >= _LEAST and repeated > _SHARE * problems:
+            twice = {question for question, own in names.items() if len(own) > 1}
+            return Evidence(
+                step.number,
+                None,
+                f"{repeated} of the {problems} problems up to step {step.number} have the text of another problem.",
+                {"problems": problems, "repeated": repeated},
+                run.examples(1, step.number, lambda one, twice=twice: one.question in twice),
+            )
+    return None
+
+
+def _contaminated(run: RunRecord) -> Evidence | None:
+    held_out = {one.question for done in run.evaluations for one in done.episodes if one.question}
+    met: set[str] = set()
+    for step in run.steps:
+        met |= {one.question for one in step.episodes if one.question in held_out}
+        if len(met) >= _LEAST_HELD_OUT and len(met) > _HELD_OUT * len(held_out):
+            return Evidence(
+                step.number,
+                None,
+                f"{len(met)} of {len(held_out)} held-out problems were trained on up to step {step.number}.",
+                {"held-out problems": len(held_out), "trained on": len(met)},
+                run.examples(1, step.number, lambda one: one.question in held_out),
+            )
+    return None
+
+
+register(
+    Check(
+        name="duplicates",
+        title="The training problems contain duplicates",
+        looks_at="the text of the problems of different ids, without white space and case",
+        rule="more than 5 % of at least 20 problems that were drawn: below, repetition hardly shifts the weights",
+        severity="warning",
+        cause="Several sources that share problems, or a file that was joined with itself.",
+        change=("rstar2 problems stats FILE", "rstar2 problems decontaminate"),
+        otherwise="An environment whose question does not contain the problem, such as a game: its text is then equal "
+        "for all.",
+        needs=("episodes",),
+        look=_duplicates,
+        applies=lambda run: len({one.question for step in run.steps for one in step.episodes}) > 1,
+    ),
+    Check(
+        name="held_out_in_training",
+        title="Held-out problems are trained on",
+        looks_at="the text of the problems of training and of evaluations, without white space and case",
+        rule="at least 3 and more than 5 % of the held-out problems: small procedural families repeat a few by chance",
+        severity="error",
+        cause="One file for both, or a benchmark that is part of the training data.",
+        change=("rstar2 problems decontaminate --problems TRAIN --against HELD_OUT --out clean.jsonl",),
+        otherwise="A family with few different problems, such as sums of one digit: draw a harder level.",
+        needs=("episodes", "held_out"),
+        look=_contaminated,
+        applies=lambda run: len({one.question for step in run.steps for one in step.episodes}) > 1,
+    ),
+)

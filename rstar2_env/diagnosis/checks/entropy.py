@@ -1,0 +1,82 @@
+"""The entropy of the policy: collapsed, or exploded."""
+
+from __future__ import annotations
+
+from rstar2_env.diagnosis.base import Check, Evidence, register
+from rstar2_env.diagnosis.record import RunRecord
+from rstar2_env.diagnosis.spells import rolling, spell, start_level
+
+LOWEST = 0.05
+"""In nats a token. Below it, a sampled token is the most likely one in about 99 of 100 cases, so that the episodes of a
+group hardly differ; docs/training.md gives the bound."""
+_TIMES, _LEAST, _WINDOW = 3.0, 1.0, 3
+
+
+def _collapsed(run: RunRecord) -> Evidence | None:
+    points = rolling(run.series("policy/entropy"), _WINDOW)
+    found = spell(points, lambda entropy: entropy < LOWEST)
+    if found is None:
+        return None
+    start = start_level(run.series("policy/entropy"))
+    from_start = f", {start:.3g} at the start" if start is not None else ""
+    return Evidence(
+        found.since,
+        found.until,
+        f"The entropy of the policy is {found.last:.3g} nats a token{from_start}; below {LOWEST} the episodes of a "
+        "group hardly differ.",
+        {"policy/entropy": found.last, **({} if start is None else {"at the start": start})},
+        run.examples(found.since, found.until, lambda episode: episode.reason == "equal"),
+    )
+
+
+def _exploded(run: RunRecord) -> Evidence | None:
+    start = start_level(run.series("policy/entropy"))
+    if start is None:
+        return None
+    points = rolling(run.series("policy/entropy"), _WINDOW)
+    found = spell(points, lambda entropy: entropy > max(_TIMES * start, _LEAST))
+    if found is None:
+        return None
+    return Evidence(
+        found.since,
+        found.until,
+        f"The entropy of the policy is {found.last:.3g} nats a token, {found.last / max(start, 1e-9):.1f} times its "
+        f"level at the start ({start:.3g}).",
+        {"policy/entropy": found.last, "at the start": start},
+        run.examples(found.since, found.until, lambda episode: episode.available and not episode.correct),
+    )
+
+
+register(
+    Check(
+        name="entropy_collapsed",
+        title="The entropy has collapsed",
+        looks_at="`policy/entropy`, mean of 3 steps",
+        rule=f"below {LOWEST} nats a token in 3 consecutive means: 99 of 100 tokens are then the most likely one, and "
+        "sampled episodes hardly differ",
+        severity="warning",
+        cause="Many updates on few problems, or a clip that lets likely tokens grow and unlikely ones not.",
+        change=(
+            "--set loss.ppo_clip.high=0.28",
+            "--set loss=ppo_clip+entropy",
+            "--set hook.guard.metric=policy/entropy",
+        ),
+        otherwise="A task with one way to answer, such as the demonstration's, has a low entropy from its cold start "
+        "on; then the pass rate still rises.",
+        needs=("policy/entropy",),
+        look=_collapsed,
+    ),
+    Check(
+        name="entropy_exploded",
+        title="The entropy explodes",
+        looks_at="`policy/entropy`, mean of 3 steps, against the median of the first 5 steps",
+        rule="more than 3 times the level at the start and more than 1 nat a token in 3 consecutive means: text of "
+        "trained models has .1 to .8",
+        severity="error",
+        cause="An entropy bonus that is too large, a learning rate that is too high, or updates from bad ratios.",
+        change=("--set loss.entropy.coef=0", "--set optim.learning_rate=LOWER", "--set loss.ppo_clip.two_sided=4"),
+        otherwise="A schedule that raises the temperature: the entropy at temperature 1 is then lower.",
+        needs=("policy/entropy",),
+        look=_exploded,
+    ),
+)

@@ -1,0 +1,72 @@
+"""Evaluations: played otherwise than training, or worse and worse."""
+
+from __future__ import annotations
+
+from rstar2_env.diagnosis.base import Check, Evidence, register
+from rstar2_env.diagnosis.record import RunRecord
+
+_APART = 0.01
+_FALL = 0.05
+
+
+def _temperature(run: RunRecord) -> Evidence | None:
+    train, held_out = run.option("rollout.temperature", 1.0), run.option("eval.temperature")
+    if held_out is None or abs(float(held_out) - float(train)) <= _APART:
+        return None
+    return Evidence(
+        run.evaluations[0].number,
+        None,
+        f"Held-out problems are played at temperature {float(held_out):g}, training at {float(train):g}: their pass "
+        "rates cannot be compared.",
+        {"rollout.temperature": float(train), "eval.temperature": float(held_out)},
+        tuple(one.key for one in run.evaluations[-1].episodes[:3]),
+    )
+
+
+def _falls(run: RunRecord) -> Evidence | None:
+    known = [one for one in run.evaluations if "pass_rate" in one.figures]
+    if len(known) < 2:
+        return None
+    best, last = max(known[:-1], key=lambda one: one.figures["pass_rate"]), known[-1]
+    fall = best.figures["pass_rate"] - last.figures["pass_rate"]
+    error = sum(one.figures.get("pass_rate_se", 0.0) ** 2 for one in (best, last)) ** 0.5
+    # The best of several evaluations is high by chance, so a fall from it needs more than two standard errors.
+    if not fall > max(_FALL, 3 * error):
+        return None
+    return Evidence(
+        next(one.number for one in known if one.number > best.number),
+        None,
+        f"The held-out pass rate fell from {best.figures['pass_rate']:.3f} (step {best.number}) to "
+        f"{last.figures['pass_rate']:.3f} (step {last.number}).",
+        {"held-out pass rate": last.figures["pass_rate"], "best": best.figures["pass_rate"]},
+        tuple(one.key for one in last.episodes if not one.correct)[:3],
+    )
+
+
+register(
+    Check(
+        name="evaluation_temperature",
+        title="Evaluation and training have different temperatures",
+        looks_at="`rollout.temperature` and `eval.temperature`",
+        rule="a difference of more than .01",
+        severity="note",
+        cause="An evaluation that is set to be greedy.",
+        change=("--set eval.temperature=null",),
+        otherwise="A choice made on purpose: then compare evaluations only with one another.",
+        needs=("evaluations", "option:rollout"),
+        look=_temperature,
+    ),
+    Check(
+        name="held_out_falls",
+        title="The held-out pass rate falls",
+        looks_at="the evaluations with their standard errors",
+        rule="the last one 5 points and 3 standard errors below the best earlier one, which is high by chance as the "
+        "best of several",
+        severity="error",
+        cause="A collapse, or a reward that pays something else than answers.",
+        change=("rstar2 export RUN --which best", "--set hook=collapse", "--set optim.learning_rate=LOWER"),
+        otherwise="Few held-out episodes: `eval.episodes` of 128 give a standard error of 4 points.",
+        needs=("evaluations",),
+        look=_falls,
+    ),
+)

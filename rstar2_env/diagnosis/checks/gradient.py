@@ -1,0 +1,105 @@
+"""The gradient: not a number, zero although groups have a signal, or clipped at every step."""
+
+from __future__ import annotations
+
+import math
+
+from rstar2_env.diagnosis.base import Check, Evidence, register
+from rstar2_env.diagnosis.record import RunRecord
+from rstar2_env.diagnosis.spells import spell
+
+_FAR = 10.0
+_CLIPPED = 5
+
+
+def _nan(run: RunRecord) -> Evidence | None:
+    broken: dict[int, list[str]] = {}
+    for name in ("loss", "grad_norm"):
+        for step, value in run.points(name):
+            if not math.isfinite(value):
+                broken.setdefault(step, []).append(name)
+    if not broken:
+        return None
+    first, last = min(broken), max(broken)
+    names = " and ".join(sorted({name for names in broken.values() for name in names}))
+    return Evidence(
+        first,
+        None if last == run.last else last,
+        f"{names} not finite at {len(broken)} of {len(run.steps)} steps, first at step {first}.",
+        {"steps": len(broken)},
+        run.examples(first, first, lambda episode: episode.kept),
+    )
+
+
+def _zero(run: RunRecord) -> Evidence | None:
+    trained = dict(run.series("tokens/trained"))
+    points = [(step, value) for step, value in run.series("grad_norm") if trained.get(step, 1.0) > 0]
+    found = spell(points, lambda value: value == 0)
+    if found is None:
+        return None
+    return Evidence(
+        found.since,
+        found.until,
+        f"The norm of the gradient is exactly 0 in {len(found.values)} consecutive steps, although rows with an "
+        "advantage were trained on.",
+        {"grad_norm": found.last},
+        run.examples(found.since, found.until, lambda episode: bool(episode.advantage)),
+    )
+
+
+def _clipped(run: RunRecord) -> Evidence | None:
+    bound = float(run.option("optim.max_grad_norm", 1.0))
+    found = spell(run.series("grad_norm"), lambda value: value > _FAR * bound, _CLIPPED)
+    if found is None or bound <= 0:
+        return None
+    return Evidence(
+        found.since,
+        found.until,
+        f"The norm of the gradient is {found.mean:.3g} on average over {len(found.values)} consecutive steps, "
+        f"{found.mean / bound:.0f} times the bound of {bound:g}: each step only has the length that clipping leaves.",
+        {"grad_norm": found.mean, "max_grad_norm": bound},
+    )
+
+
+register(
+    Check(
+        name="gradient_nan",
+        title="The loss or the gradient is not a number",
+        looks_at="`loss` and `grad_norm` of every step",
+        rule="one step with a value that is not finite; no step of a working run has one",
+        severity="error",
+        cause="An overflow in half precision, or a ratio of probabilities that is not bounded.",
+        change=("--set model.dtype=bfloat16", "--set optim.learning_rate=LOWER", "--set loss.ppo_clip.two_sided=4"),
+        otherwise="A reward or an advantage that is not finite: see `reward` of the episodes of that step.",
+        needs=("grad_norm|loss",),
+        look=_nan,
+        kinds=frozenset({"training", "sft"}),
+    ),
+    Check(
+        name="gradient_zero",
+        title="The gradient is zero",
+        looks_at="`grad_norm` of the steps that trained on rows with an advantage (`tokens/trained`)",
+        rule="exactly 0 in 3 consecutive such steps: a policy gradient over sampled tokens is never exactly 0",
+        severity="error",
+        cause="Weights that are frozen, or tokens that are all masked or all clipped.",
+        change=("--set model.lora_rank=0", "--set loss.ppo_clip.low=0.2 --set loss.ppo_clip.high=0.28"),
+        otherwise="Steps without a group that has a signal: those are a finding of `no_signal`, not of this check.",
+        needs=("grad_norm",),
+        look=_zero,
+        kinds=frozenset({"training", "sft"}),
+    ),
+    Check(
+        name="gradient_clipped",
+        title="The gradient is clipped at every step",
+        looks_at="`grad_norm` and `optim.max_grad_norm`",
+        rule="more than 10 times the bound in 5 consecutive steps; a norm of a few times the bound is common and "
+        "harmless, since Adam divides by the gradient's scale",
+        severity="warning",
+        cause="A bound that is too low for the size of the model, or a loss that is not averaged.",
+        change=("--set optim.max_grad_norm=HIGHER", "--set aggregation=token_mean"),
+        otherwise="A single outlier of the reward: see whether the rewards of these steps have a common scale.",
+        needs=("grad_norm",),
+        look=_clipped,
+        kinds=frozenset({"training", "sft"}),
+    ),
+)

@@ -1,0 +1,51 @@
+"""The size of a group: too small for its episodes to differ."""
+
+from __future__ import annotations
+
+from rstar2_env.diagnosis.base import Check, Evidence, register
+from rstar2_env.diagnosis.record import Point, RunRecord
+from rstar2_env.diagnosis.spells import rolling, spell
+
+_SMALL = 3
+_WINDOW = 5
+_MISSED = 0.3
+
+
+def _look(run: RunRecord) -> Evidence | None:
+    points: list[Point] = []
+    for step in run.steps:
+        groups = [[bool(one.correct) for one in group] for group in step.groups() if len(group) > 1]
+        if groups and max(map(len, groups)) <= _SMALL:
+            rate = sum(map(sum, groups)) / sum(map(len, groups))
+            # The share of groups of independent episodes that are equal by chance alone.
+            size = max(map(len, groups))
+            points.append((step.number, rate**size + (1 - rate) ** size if 0 < rate < 1 else 0.0))
+    found = spell(rolling(points, _WINDOW), lambda share: share > _MISSED)
+    if found is None:
+        return None
+    size = max((len(group) for step in run.steps for group in step.groups()), default=0)
+    return Evidence(
+        found.since,
+        found.until,
+        f"Groups have {size} episodes. At the pass rate of these steps, {100 * found.mean:.0f} % of such groups are "
+        "equal by chance and do not train.",
+        {"episodes of a group": size, "equal by chance": found.mean},
+        run.examples(found.since, found.until, lambda episode: episode.reason == "equal"),
+    )
+
+
+register(
+    Check(
+        name="group_small",
+        title="Groups are too small",
+        looks_at="the episodes of each group, over 5 steps",
+        rule="at most 3 episodes, and more than 30 % of such groups equal by chance at the pass rate of the steps; "
+        "two episodes at a pass rate of .5 are equal half of the time, eight 1 % of the time",
+        severity="warning",
+        cause="A group size that was chosen for its memory or time.",
+        change=("--set rollout.group_size=8", "--set rollout.problems_per_step=FEWER"),
+        otherwise="Problems that are always solved or never: then larger groups are equal too.",
+        needs=("episodes",),
+        look=_look,
+    ),
+)

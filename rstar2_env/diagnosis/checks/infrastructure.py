@@ -1,0 +1,132 @@
+"""What the run stands on: the sandbox, injected faults, and the verifier."""
+
+from __future__ import annotations
+
+import math
+
+from rstar2_env.core.status import ToolStatus
+from rstar2_env.diagnosis.base import Check, Evidence, register
+from rstar2_env.diagnosis.record import EpisodeFacts, Point, RunRecord
+from rstar2_env.diagnosis.spells import least_of, shares, spell
+
+_AWAY = 0.1
+_CALLS, _BY_CHANCE = 50, 1e-6
+_SLOW = 0.05
+_WRAPPER = "fault_injection"
+
+
+def _is_away(one: EpisodeFacts) -> bool:
+    return one.end == "unavailable" or ToolStatus.UNAVAILABLE in one.statuses
+
+
+def _unavailable(run: RunRecord) -> Evidence | None:
+    found = spell(shares(run, _is_away, lambda one: True), lambda share: share > _AWAY, least_of(run))
+    if found is None:
+        return None
+    return Evidence(
+        found.since,
+        found.until,
+        f"{100 * found.mean:.0f} % of the episodes met a call or an end that was `unavailable`.",
+        {"share unavailable": found.mean},
+        run.examples(found.since, found.until, _is_away),
+    )
+
+
+def fault_rate(run: RunRecord) -> float:
+    """Return the probability with which the options inject a fault into a call; 0 without the wrapper."""
+    for wrapper in run.option("rollout.wrappers", ()) or ():
+        if isinstance(wrapper, dict):
+            name, options = str(wrapper.get("name", "")), wrapper
+        else:
+            name, _, rest = str(wrapper).partition(":")
+            options = dict(one.split("=", 1) for one in rest.split(",") if "=" in one)
+        if name == _WRAPPER:
+            rate = options.get("rate", 0.0)
+            return sum(rate.values()) if isinstance(rate, dict) else float(rate)
+    return 0.0
+
+
+def _unlabelled(run: RunRecord) -> Evidence | None:
+    rate = fault_rate(run)
+    calls, labelled = 0, 0
+    for step in run.steps:
+        for one in step.episodes:
+            calls += len(one.statuses) + one.injected
+            labelled += one.injected
+        if labelled:
+            return None
+        # Faults never change the result of a call that failed by itself, so a part of them does not show.
+        chance = (1 - rate / 2) ** calls
+        if calls >= _CALLS and chance < _BY_CHANCE:
+            return Evidence(
+                step.number,
+                None,
+                f"The options inject a fault into {100 * rate:g} % of the calls, but none of the {calls} calls up to "
+                f"step {step.number} is labelled as injected (probability by chance: {chance:.0e}).",
+                {"calls": calls, "labelled": 0},
+                run.examples(step.number, step.number, lambda one: any(status.is_error for status in one.statuses)),
+            )
+    return None
+
+
+def _verifier(run: RunRecord) -> Evidence | None:
+    points: list[Point] = shares(run, lambda one: one.verdict == "timeout", lambda one: bool(one.verdict))
+    found = spell(points, lambda share: share > _SLOW, least_of(run))
+    if found is None:
+        return None
+    return Evidence(
+        found.since,
+        found.until,
+        f"The verifier ran out of time on {100 * found.mean:.0f} % of the answers, which count as wrong.",
+        {"share of timeouts": found.mean},
+        run.examples(found.since, found.until, lambda one: one.verdict == "timeout"),
+    )
+
+
+_KINDS = frozenset({"training", "evaluation"})
+
+register(
+    Check(
+        name="sandbox_unavailable",
+        title="The sandbox is unavailable",
+        looks_at="the status `unavailable` of calls and the end `unavailable` of episodes",
+        rule="more than 10 % of the episodes in 3 consecutive steps (of an evaluation): such calls are retried, so "
+        "what remains is not an accident",
+        severity="error",
+        cause="Workers that die, servers that do not answer, or a machine without memory: see `error` of the episodes.",
+        change=("rstar2 sandbox check", "rstar2 doctor", "--set rollout.max_in_flight=FEWER"),
+        otherwise="A verifier or a judge that is unavailable: the error of the episodes names it.",
+        needs=("episodes",),
+        look=_unavailable,
+        kinds=_KINDS,
+    ),
+    Check(
+        name="faults_unlabelled",
+        title="Injected faults are not labelled",
+        looks_at="`injected` of the episodes, and the rate of the wrapper `fault_injection` in the options",
+        rule=f"no label although it would have a probability below {_BY_CHANCE:g} by chance, at half of the rate, "
+        "since a fault does not change a call that fails by itself",
+        severity="error",
+        cause="A wrapper around the injected faults that drops their labels: the policy is then punished for them.",
+        change=("--set rollout.wrappers=[]", "rstar2 validate ENV"),
+        otherwise="A tool that is hardly called: the check waits for 50 calls.",
+        needs=("episodes", "option:rollout"),
+        look=_unlabelled,
+        applies=lambda run: fault_rate(run) > 0 and not math.isnan(fault_rate(run)),
+    ),
+    Check(
+        name="verifier_times_out",
+        title="The verifier runs out of time",
+        looks_at="`verdict` of the episodes",
+        rule="the reason `timeout` for more than 5 % of the answers in 3 consecutive steps (of an evaluation); in the "
+        "recorded answers of models it is below .5 %",
+        severity="warning",
+        cause="Answers that are long expressions, or a machine that is busy.",
+        change=("--set env.verify_timeout=MORE", "--set rollout.max_in_flight=FEWER"),
+        otherwise="A policy that has learned to write answers that cannot be compared: open the episodes.",
+        needs=("episodes",),
+        look=_verifier,
+        kinds=_KINDS,
+        applies=lambda run: any(one.verdict for step in run.steps for one in step.episodes),
+    ),
+)

@@ -1,0 +1,46 @@
+"""The KL divergence to the reference model: it runs away."""
+
+from __future__ import annotations
+
+from rstar2_env.diagnosis.base import Check, Evidence, register
+from rstar2_env.diagnosis.record import RunRecord
+from rstar2_env.diagnosis.spells import spell
+
+_FAR, _TIMES, _BACK = 0.5, 2.0, 10
+
+
+def _look(run: RunRecord) -> Evidence | None:
+    points = run.series("kl")
+    # How far the policy has gone since 10 steps before, or since the first step.
+    earlier = [points[max(0, at - _BACK)][1] for at in range(len(points))]
+    away = [
+        (step, value if value > min(_TIMES * before, 10 * _FAR) else 0.0)
+        for (step, value), before in zip(points, earlier, strict=True)
+    ]
+    found = spell(away, lambda value: value > _FAR)
+    if found is None:
+        return None
+    return Evidence(
+        found.since,
+        found.until,
+        f"The KL divergence to the reference model is {found.last:.3g} nats a token and grows.",
+        {"kl": found.last},
+        run.examples(found.since, found.until, lambda episode: episode.kept),
+    )
+
+
+register(
+    Check(
+        name="kl_runs_away",
+        title="The policy runs away from the reference model",
+        looks_at="`kl`, which a KL term of the loss reports",
+        rule="more than .5 nats a token and twice the value of 10 steps before (or more than 5) in 3 consecutive "
+        "steps: runs that keep their abilities stay below .1, and a stable distance does not grow",
+        severity="error",
+        cause="A learning rate that is too high for the KL coefficient, or ratios that are not bounded.",
+        change=("--set loss.kl.coef=0.01", "--set optim.learning_rate=LOWER", "--set hook=reference_reset"),
+        otherwise="A reference model that differs from the policy from the first step on, such as another cold start.",
+        needs=("kl",),
+        look=_look,
+    ),
+)

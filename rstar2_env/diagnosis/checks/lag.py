@@ -1,0 +1,45 @@
+"""The lag of the sampled turns behind the weights: beyond the bound of the run's options."""
+
+from __future__ import annotations
+
+from rstar2_env.diagnosis.base import Check, Evidence, register
+from rstar2_env.diagnosis.record import RunRecord
+from rstar2_env.diagnosis.spells import spell
+
+
+def _bound(run: RunRecord) -> float:
+    """Return the largest lag in optimizer steps that the options allow."""
+    updates = int(run.option("optim.updates_per_rollout", 1)) * int(run.option("optim.minibatches", 1))
+    carried = 1 if run.option("rollout.tail") == "carry" else 0
+    return float((int(run.option("rollout.max_staleness", 0)) + carried + 1) * updates - 1)
+
+
+def _look(run: RunRecord) -> Evidence | None:
+    bound = _bound(run)
+    found = spell(run.series("policy/lag"), lambda lag: lag > bound + 1e-6)
+    if found is None:
+        return None
+    return Evidence(
+        found.since,
+        found.until,
+        f"Turns are {found.mean:.2f} updates old on average when they are trained on; the options allow {bound:g}.",
+        {"policy/lag": found.mean, "bound": bound},
+        run.examples(found.since, found.until, lambda one: one.kept),
+    )
+
+
+register(
+    Check(
+        name="lag_beyond_bound",
+        title="Turns are older than the options allow",
+        looks_at="`policy/lag`, `rollout.max_staleness`, `rollout.tail` and the number of updates per rollout",
+        rule="a mean lag above the bound in 3 consecutive steps: the bound holds for every turn, so a mean above it "
+        "cannot be noise",
+        severity="error",
+        cause="Weights that are not handed over after each update, or a version that is not counted.",
+        change=("--set rollout.max_staleness=1", "--set rollout.handover=drain", "--set rollout.tail=wait"),
+        otherwise="A rollout part that plays with older weights on purpose; its turns are marked as `stale`.",
+        needs=("policy/lag", "option:rollout"),
+        look=_look,
+    ),
+)

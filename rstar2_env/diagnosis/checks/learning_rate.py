@@ -1,0 +1,81 @@
+"""The learning rate: steps that change the weights so much that the policy breaks, or too little to learn."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from rstar2_env.diagnosis.base import Check, Evidence, register
+from rstar2_env.diagnosis.record import RunRecord
+from rstar2_env.diagnosis.spells import spell
+
+_HIGH = 1e-2
+"""Adam changes a weight by about the learning rate at each step. Trained weights have a root mean square of about 0.02
+to 0.1, so 1e-2 of their norm is a learning rate of 2e-4 to 1e-3, one to three orders above published recipes."""
+_LOW = 1e-7
+"""Float32 resolves 6e-8 of a value, so smaller changes are mostly rounded away."""
+_LEAST_LOW = 5
+
+
+def _high(run: RunRecord) -> Evidence | None:
+    # The first steps of Adam, without moments, are as long as its later ones, but a warm-up begins with 0.
+    found = spell(run.series("weights/change"), lambda change: change > _HIGH)
+    if found is None:
+        return None
+    rates = dict(run.series("learning_rate"))
+    rate = rates.get(found.since, float(run.option("optim.learning_rate", 0.0)))
+    return Evidence(
+        found.since,
+        found.until,
+        f"Each of {len(found.values)} consecutive steps changed the weights by {found.mean:.2g} of their norm, at a "
+        f"learning rate of {rate:.2g}.",
+        {"weights/change": found.mean, "learning_rate": rate},
+        run.examples(found.since, found.until, lambda episode: episode.available and not episode.correct),
+    )
+
+
+def _low(run: RunRecord) -> Evidence | None:
+    trained = dict(run.series("tokens/trained"))
+    points = [(step, change) for step, change in run.series("weights/change") if trained.get(step, 1.0) > 0]
+    warm = int(run.option("optim.warmup_steps", 0))
+    found = spell([point for point in points if point[0] > warm], lambda change: change < _LOW, _LEAST_LOW)
+    if found is None:
+        return None
+    rates = [rate for _, rate in run.series("learning_rate")]
+    rate = median(rates) if rates else float(run.option("optim.learning_rate", 0.0))
+    return Evidence(
+        found.since,
+        found.until,
+        f"Each of {len(found.values)} consecutive steps with a signal changed the weights by at most "
+        f"{max(found.values):.2g} of their norm, at a learning rate of {rate:.2g}.",
+        {"weights/change": found.mean, "learning_rate": rate},
+    )
+
+
+register(
+    Check(
+        name="learning_rate_high",
+        title="The learning rate is too high",
+        looks_at="`weights/change`: the relative change of the weights that train, by one step",
+        rule="more than 1e-2 in 3 consecutive steps: 10 to 1000 times what published recipes change",
+        severity="error",
+        cause="A learning rate of pretraining or of LoRA on all weights.",
+        change=("--set optim.learning_rate=1e-6", "--set optim.warmup_steps=10"),
+        otherwise="Adapters (LoRA) begin at zero, so that their relative change is large at first; the check ends when "
+        "their norm has grown.",
+        needs=("weights/change",),
+        look=_high,
+    ),
+    Check(
+        name="learning_rate_low",
+        title="The learning rate is too low",
+        looks_at="`weights/change` in the steps that trained on rows with an advantage, after the warm-up",
+        rule="less than 1e-7 in 5 consecutive steps: the resolution of float32 is 6e-8, so most of it is rounded away",
+        severity="error",
+        cause="A learning rate that is too low, or a schedule that has ended.",
+        change=("--set optim.learning_rate=1e-6", "--set optim.lr_scheduler=constant_with_warmup"),
+        otherwise="Weights in bfloat16, which resolve only 4e-3 of a value and round steps away: `model.dtype` says "
+        "which.",
+        needs=("weights/change",),
+        look=_low,
+    ),
+)

@@ -1,0 +1,71 @@
+"""The length of answers: it explodes or collapses without more of them being right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rstar2_env.diagnosis.base import Check, Evidence, register
+from rstar2_env.diagnosis.record import RunRecord
+from rstar2_env.diagnosis.spells import rolling, spell, start_level
+
+_TIMES, _WINDOW, _BETTER = 3.0, 3, 0.05
+
+
+def _changes(ratio: Callable[[float], bool]) -> Callable[[RunRecord], Evidence | None]:
+    def look(run: RunRecord) -> Evidence | None:
+        start = start_level(run.series("rollout/tokens"))
+        if not start:
+            return None
+        found = spell(rolling(run.series("rollout/tokens"), _WINDOW), lambda tokens: ratio(tokens / start))
+        if found is None:
+            return None
+        rates = rolling(run.series("rollout/pass_rate") or run.series("rollout/reward"), _WINDOW)
+        stop = run.last if found.until is None else found.until
+        now = [rate for step, rate in rates if step <= stop]
+        began = start_level(run.series("rollout/pass_rate") or run.series("rollout/reward"))
+        if now and began is not None and now[-1] > began + _BETTER:
+            return None  # longer or shorter answers that are right more often are learning
+        return Evidence(
+            found.since,
+            found.until,
+            f"Episodes have {found.last:.0f} tokens on average, {found.last / start:.2g} times as many as at the "
+            f"start ({start:.0f}), and are not right more often.",
+            {"rollout/tokens": found.last, "at the start": start},
+            run.examples(found.since, found.until, lambda one: one.available and not one.correct),
+        )
+
+    return look
+
+
+_RULE = (
+    " times the median of the first 5 steps in 3 consecutive means of 3 steps, while the pass rate is at most 5 points "
+    "above its start: lengths vary by a third between steps, and a run that learns may change them for a reason"
+)
+_NEEDS = ("rollout/tokens",)
+
+register(
+    Check(
+        name="lengths_explode",
+        title="Answers become longer and longer",
+        looks_at="`rollout/tokens` and `rollout/pass_rate`",
+        rule="more than 3" + _RULE,
+        severity="warning",
+        cause="A loss averaged over each row, which punishes long wrong answers less, or a policy that forgets to end.",
+        change=("--set aggregation=token_mean", "--set rollout.max_turn_tokens=LESS"),
+        otherwise="Harder problems of a curriculum need longer answers.",
+        needs=_NEEDS,
+        look=_changes(lambda ratio: ratio > _TIMES),
+    ),
+    Check(
+        name="lengths_collapse",
+        title="Answers become shorter and shorter",
+        looks_at="`rollout/tokens` and `rollout/pass_rate`",
+        rule="less than 1/3" + _RULE,
+        severity="warning",
+        cause="A penalty on length or on tool calls that outweighs the answer, or a budget that punishes long answers.",
+        change=("--set reward=return", "--set rollout.max_episode_tokens=MORE"),
+        otherwise="A policy that stops to explain what it does not need: then the pass rate holds or rises.",
+        needs=_NEEDS,
+        look=_changes(lambda ratio: ratio < 1 / _TIMES),
+    ),
+)

@@ -1,0 +1,65 @@
+"""The mask of the loss: tokens of the environment that train, or ends of turns that do not."""
+
+from __future__ import annotations
+
+from rstar2_env.diagnosis.base import Check, Evidence, register
+from rstar2_env.diagnosis.record import RunRecord
+from rstar2_env.diagnosis.spells import spell
+
+_HALF = 0.5
+
+
+def _environment(run: RunRecord) -> Evidence | None:
+    found = spell(run.series("mask/outside"), lambda share: share > 0, 1)
+    if found is None:
+        return None
+    return Evidence(
+        found.since,
+        found.until,
+        f"{100 * found.mean:.3g} % of the tokens that train were not written in a turn of the policy.",
+        {"mask/outside": found.mean},
+        run.examples(found.since, found.until, lambda one: one.kept and bool(one.statuses)),
+    )
+
+
+def _ends(run: RunRecord) -> Evidence | None:
+    found = spell(run.series("mask/turn_ends"), lambda share: share < _HALF)
+    if found is None:
+        return None
+    return Evidence(
+        found.since,
+        found.until,
+        f"Of the turns that the policy ended itself, only {100 * found.mean:.0f} % train the token that ends the turn.",
+        {"mask/turn_ends": found.mean},
+        run.examples(found.since, found.until, lambda one: one.kept),
+    )
+
+
+register(
+    Check(
+        name="environment_trained",
+        title="Tokens of the environment train",
+        looks_at="`mask/outside`: of the tokens with mask 1, the share outside every turn of the policy",
+        rule="any share above 0: a row trains exactly the tokens that the policy sampled",
+        severity="error",
+        cause="A rollout part or a template that masks by text or by position, so that tool results train.",
+        change=("rstar2 validate --tokens RUN", "--set parts.rollout=plain"),
+        otherwise="Rows of demonstrations, whose turns have no token spans, are not counted.",
+        needs=("mask/outside",),
+        look=_environment,
+    ),
+    Check(
+        name="turn_end_untrained",
+        title="The token that ends a turn does not train",
+        looks_at="`mask/turn_ends`: of the turns that ended by themselves, the share whose last token has mask 1 and "
+        "ends a turn",
+        rule="less than 50 % in 3 consecutive steps: a policy that is never rewarded for ending its turn forgets to",
+        severity="error",
+        cause="A stop token that the engine removes, or a mask that ends before it.",
+        change=("rstar2 validate --tokens RUN", "--set model.chat_template=chatml"),
+        otherwise="Turns that end by a stop string of the dialect, such as a closing tag, end without a token of the "
+        "template.",
+        needs=("mask/turn_ends",),
+        look=_ends,
+    ),
+)

@@ -1,0 +1,101 @@
+"""Engine and trainer: they differ from the first update on, or drift apart because new weights do not arrive."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from rstar2_env.diagnosis.base import Check, Evidence, register
+from rstar2_env.diagnosis.record import RunRecord
+from rstar2_env.diagnosis.spells import spell
+
+_FAR = 0.1
+_STALE, _GROWTH, _STEPS = 0.02, 3.0, 5
+_DEEPER = 2.0
+
+
+def _lagging(run: RunRecord) -> bool:
+    lag = [value for _, value in run.series("policy/lag")]
+    return bool(lag) and max(lag) > 0.5
+
+
+def _differs(run: RunRecord) -> Evidence | None:
+    points = run.series("mismatch/logp_difference")
+    found = spell(points, lambda value: value > _FAR)
+    if found is None or (_stale(run) is not None and points[0][1] <= _FAR):
+        return None
+    step = run.last if found.until is None else found.until
+    figures = {"mismatch/logp_difference": found.mean}
+    says = (
+        f"The engine's and the trainer's log-probabilities of the same tokens differ by {found.mean:.3g} nats on "
+        f"average over {len(found.values)} consecutive steps."
+    )
+    depths = [dict(run.series(f"mismatch/logp_difference/depth_{at}")).get(step) for at in (0, 1)]
+    if depths[0] is not None and depths[1] is not None:
+        figures |= {"before any tool call": depths[0], "after one tool call": depths[1]}
+        if depths[1] > _DEEPER * depths[0]:
+            says += " The difference is larger after tool calls, so the texts between turns differ in their tokens."
+        else:
+            says += " It is as large before any tool call, so the sampling or the weights differ."
+    return Evidence(
+        found.since, found.until, says, figures, run.examples(found.since, found.until, lambda one: one.kept)
+    )
+
+
+def _stale(run: RunRecord) -> Evidence | None:
+    points = run.series("mismatch/logp_difference")
+    if len(points) < _STEPS or _lagging(run):
+        return None
+    found = spell(points, lambda value: value > _STALE)
+    if found is None or found.until is not None or len(points) < _STEPS:
+        return None
+    first = points[0][1]
+    recent = [value for _, value in points[-_STEPS:]]
+    rises = sum(later > earlier for earlier, later in pairwise(recent))
+    if found.last < _GROWTH * max(first, 1e-6) or rises < _STEPS - 2:
+        return None
+    return Evidence(
+        found.since,
+        None,
+        f"The difference between the engine's and the trainer's log-probabilities grows from {first:.2g} to "
+        f"{found.last:.2g} nats a token: the engine seems to keep earlier weights.",
+        {"mismatch/logp_difference": found.last, "at the first step": first},
+        run.examples(found.since, None, lambda one: one.kept),
+    )
+
+
+_NEEDS = ("mismatch/logp_difference",)
+
+register(
+    Check(
+        name="engine_differs",
+        title="Engine and trainer compute different probabilities",
+        looks_at="`mismatch/logp_difference` at the first update, by the number of tool calls before a token",
+        rule="more than .1 nats a token in 3 consecutive steps: float32 gives 1e-6 to 1e-4, bfloat16 .01 to .03",
+        severity="error",
+        cause="Another temperature, top-p or precision in the engine, another chat template, or other weights.",
+        change=(
+            "--set rollout.top_p=1 --set rollout.top_k=0",
+            "--set model.dtype=bfloat16",
+            "--set correction=truncate",
+        ),
+        otherwise="Turns of older weights (`policy/lag` above 0) differ for a reason: `lag_beyond_bound` watches them.",
+        needs=_NEEDS,
+        look=_differs,
+        applies=lambda run: not _lagging(run),
+    ),
+    Check(
+        name="weights_stale",
+        title="New weights do not reach the engine",
+        looks_at="`mismatch/logp_difference` over the steps, in a run whose turns are of the newest weights",
+        rule="above .02 nats, 3 times its first value, and rising in most of the last 5 steps: with weights that "
+        "arrive it stays at the level of the precision",
+        severity="error",
+        cause="Weights or adapters (LoRA) that are sent under names that the engine ignores, or a server that was "
+        "restarted with the initial model.",
+        change=("--set rollout.handover_tolerance=0.05", "--set model.lora_rank=0"),
+        otherwise="A policy whose probabilities become more extreme in low precision: then it rises and levels off.",
+        needs=_NEEDS,
+        look=_stale,
+        applies=lambda run: not _lagging(run),
+    ),
+)

@@ -1,0 +1,189 @@
+"""The reward: constant, blind to the answer within groups, paid for the format, or exploited."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import fmean
+
+from rstar2_env.diagnosis.base import Check, Evidence, register
+from rstar2_env.diagnosis.record import EpisodeFacts, Point, RunRecord
+from rstar2_env.diagnosis.spells import rolling, spell
+
+_SAME = 1e-9
+_WINDOW = 5
+_BLIND = 0.05
+_PAYS = 0.5
+_FALL = 0.05
+
+
+def _spread(values: list[float]) -> float:
+    return max(values) - min(values) if values else 0.0
+
+
+def _constant(run: RunRecord) -> Evidence | None:
+    points: list[Point] = []
+    for step in run.steps:
+        counted = [one for one in step.episodes if one.available and one.correct is not None]
+        if len({one.correct for one in counted}) == 2:
+            points.append((step.number, _spread([one.reward for one in counted])))
+    found = spell(points, lambda spread: spread <= _SAME)
+    if found is None:
+        return None
+    shown = next(one for one in run.window(found.since, found.until) if one.available)
+    return Evidence(
+        found.since,
+        found.until,
+        f"Every episode of {len(found.values)} steps has the reward {shown.reward:g}, right or wrong.",
+        {"reward": shown.reward},
+        run.examples(found.since, found.until, lambda episode: bool(episode.correct), 2)
+        + run.examples(found.since, found.until, lambda episode: episode.correct is False, 1),
+    )
+
+
+def _mixed(step_groups: list[list[EpisodeFacts]]) -> list[list[EpisodeFacts]]:
+    return [group for group in step_groups if len({one.correct for one in group}) == 2]
+
+
+def _equal_within(run: RunRecord) -> Evidence | None:
+    points: list[Point] = []
+    for step in run.steps:
+        groups = step.groups()
+        mixed = _mixed(groups)
+        if mixed and _spread([one.reward for group in groups for one in group]) > _SAME:
+            varied = sum(_spread([one.reward for one in group]) > _SAME for group in mixed)
+            points.append((step.number, varied / len(mixed)))
+    found = spell(points, lambda share: share == 0)
+    if found is None:
+        return None
+    return Evidence(
+        found.since,
+        found.until,
+        f"In {len(found.values)} steps, no group with right and wrong episodes has different rewards; only groups "
+        "differ from one another.",
+        {"mixed groups with different rewards": 0.0},
+        run.examples(found.since, found.until, lambda episode: episode.correct is False),
+    )
+
+
+def _gap(one: list[EpisodeFacts], other: list[EpisodeFacts]) -> float:
+    return fmean(e.reward for e in one) - fmean(e.reward for e in other)
+
+
+def _within(groups: list[list[EpisodeFacts]], chosen: Callable[[EpisodeFacts], bool]) -> list[float]:
+    """Mean reward of the chosen episodes minus that of the others, in the groups that have both."""
+    found = []
+    for group in groups:
+        chosen_ones = [one for one in group if chosen(one)]
+        others = [one for one in group if not chosen(one)]
+        if chosen_ones and others:
+            found.append(_gap(chosen_ones, others))
+    return found
+
+
+def _format(run: RunRecord) -> Evidence | None:
+    points: list[Point] = []
+    for at in range(_WINDOW, len(run.steps) + 1):
+        groups = [group for step in run.steps[at - _WINDOW : at] for group in step.groups()]
+        rewards = [one.reward for group in groups for one in group]
+        span = _spread(rewards)
+        # Among episodes with the same format, so that the format cannot explain the difference.
+        formed = [[one for one in group if one.tags == 1] for group in groups]
+        answers = _within(formed, lambda one: bool(one.correct))
+        formats = _within(groups, lambda one: one.tags == 1)
+        if span > _SAME and len(answers) >= _WINDOW and len(formats) >= _WINDOW:
+            blind = abs(fmean(answers)) <= _BLIND * span and fmean(formats) >= _PAYS * span
+            points.append((run.steps[at - 1].number, float(blind)))
+    found = spell(points, bool)
+    if found is None:
+        return None
+    return Evidence(
+        found.since,
+        found.until,
+        "Among episodes of a group with exactly one marked answer, right ones earn no more than wrong ones; episodes "
+        "without it earn less.",
+        {},
+        run.examples(found.since, found.until, lambda one: one.correct is False and one.tags == 1 and one.reward > 0),
+    )
+
+
+def _exploited(run: RunRecord) -> Evidence | None:
+    evaluated = [
+        (one.number, one.figures["pass_rate"], one.figures.get("pass_rate_se", 0.0))
+        for one in run.evaluations
+        if "pass_rate" in one.figures
+    ]
+    rewards = rolling(run.series("rollout/reward"), _WINDOW)
+    if len(evaluated) < 2 or len(rewards) < 2:
+        return None
+    best = max(evaluated[:-1], key=lambda one: one[1])
+    last = evaluated[-1]
+    fall = best[1] - last[1]
+    error = (best[2] ** 2 + last[2] ** 2) ** 0.5
+    before = [value for step, value in rewards if step <= max(best[0], rewards[0][0])][-1]
+    now = [value for step, value in rewards if step <= max(last[0], rewards[0][0])][-1]
+    pays = max(abs(value) for _, value in rewards)
+    if fall < max(_FALL, 2 * error) or now - before < _FALL * max(pays, _SAME):
+        return None
+    return Evidence(
+        next(one[0] for one in evaluated if one[0] > best[0]),
+        None,
+        f"The reward rose from {before:.3f} to {now:.3f} while the held-out pass rate fell from {best[1]:.3f} (step "
+        f"{best[0]}) to {last[1]:.3f} (step {last[0]}), {fall / error if error else fall / _FALL:.1f} "
+        f"{'standard errors' if error else 'times the smallest fall that counts'}.",
+        {"reward": now, "held-out pass rate": last[1], "best held-out pass rate": best[1]},
+        run.examples(last[0] - _WINDOW, last[0], lambda one: one.correct is False and one.reward > before),
+    )
+
+
+register(
+    Check(
+        name="reward_constant",
+        title="The reward is constant",
+        looks_at="`reward` and `correct` of the episodes",
+        rule="right and wrong episodes with one and the same reward in 3 consecutive steps that have both",
+        severity="error",
+        cause="A reward function that fails and returns its default, or that reads a field that is not there.",
+        change=("--set reward=return", "rstar2 validate ENV"),
+        otherwise="Steps in which all episodes are right or all are wrong are not counted.",
+        needs=("episodes",),
+        look=_constant,
+    ),
+    Check(
+        name="reward_equal_within",
+        title="The reward does not differ within groups",
+        looks_at="the rewards of groups with right and wrong episodes",
+        rule="no such group with two different rewards in 3 consecutive steps, although groups differ from one another",
+        severity="error",
+        cause="A reward that depends on the problem alone, or that is computed once for a group.",
+        change=("--set reward=return",),
+        otherwise="Groups whose episodes are all right or all wrong: they are no evidence and are not counted.",
+        needs=("episodes",),
+        look=_equal_within,
+    ),
+    Check(
+        name="reward_pays_format",
+        title="The reward pays the format alone",
+        looks_at="within groups, the rewards of right and wrong episodes with one marked answer, and of those without",
+        rule="over 5 steps, right answers earn at most 5 % of the range of rewards more than wrong ones of the same "
+        "format, and the format at least 50 %",
+        severity="error",
+        cause="A component of the reward for the format whose weight hides that of the answer.",
+        change=("--set reward=return",),
+        otherwise="A model that gives no right answer yet: groups without one are not counted.",
+        needs=("episodes",),
+        look=_format,
+    ),
+    Check(
+        name="reward_exploited",
+        title="The reward rises while held-out problems are solved less often",
+        looks_at="`rollout/reward` (mean of 5 steps) and the held-out `pass_rate` with its standard error",
+        rule="a fall of the last evaluation from the best earlier one by 5 points and 2 standard errors, while the "
+        "reward rose by 5 % of its largest value: less is within the noise of an evaluation",
+        severity="error",
+        cause="The policy has found a way to be paid without solving problems, or memorizes the training problems.",
+        change=("rstar2 audit MODULE:GRADER", "--set reward=return", "rstar2 problems decontaminate"),
+        otherwise="Training problems that became easier, by a curriculum: see `sampler/level`.",
+        needs=("evaluations", "rollout/reward"),
+        look=_exploited,
+    ),
+)

@@ -1,0 +1,84 @@
+"""The sampler: stuck on one part of the data, or a curriculum that does not move."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from rstar2_env.diagnosis.base import Check, Evidence, register
+from rstar2_env.diagnosis.record import RunRecord
+
+_WINDOW, _DRAWS, _TIMES = 10, 40, 8
+_STILL, _READY = 20, 0.9
+
+
+def _stuck(run: RunRecord) -> Evidence | None:
+    draws: list[tuple[int, str]] = []
+    for step in run.steps:
+        draws += [(step.number, group[0].problem or group[0].question) for group in step.groups()]
+    steps = [step.number for step in run.steps]
+    if len(steps) < _WINDOW:
+        return None
+    begin = steps[-_WINDOW]
+    recent = [problem for step, problem in draws if step >= begin and problem]
+    known = int(run.steps[-1].figures.get("sampler/problems", 0)) or len({problem for _, problem in draws})
+    distinct = len(set(recent))
+    if len(recent) < _DRAWS or distinct * _TIMES > len(recent) or known < 2 * distinct:
+        return None
+    most = Counter(recent).most_common(1)[0]
+    return Evidence(
+        begin,
+        None,
+        f"The {len(recent)} groups of the last {_WINDOW} steps are of only {distinct} problems, of at least {known}; "
+        f"{most[0]!r} was drawn {most[1]} times.",
+        {"groups": len(recent), "distinct problems": distinct, "problems": known},
+        run.examples(begin, None, lambda one: one.problem == most[0]),
+    )
+
+
+def _still(run: RunRecord) -> Evidence | None:
+    for name in ("sampler/level", "sampler/stage"):
+        points = run.series(name)
+        rates = dict(run.series("rollout/pass_rate"))
+        recent = points[-_STILL:]
+        if len(recent) < _STILL or len({value for _, value in points}) > 1:
+            continue
+        passed = [rates[step] for step, _ in recent if step in rates]
+        if passed and sum(passed) / len(passed) > _READY:
+            return Evidence(
+                recent[0][0],
+                None,
+                f"`{name}` is still {points[0][1]:g} after {len(points)} steps, although "
+                f"{100 * sum(passed) / len(passed):.0f} % of the episodes of the last {_STILL} steps are right.",
+                {name: points[0][1], "pass rate": sum(passed) / len(passed)},
+            )
+    return None
+
+
+register(
+    Check(
+        name="sampler_stuck",
+        title="The sampler is stuck on a part of the data",
+        looks_at="the problems of the groups of the last 10 steps, and `sampler/problems`",
+        rule="at least 40 groups of which each problem is drawn 8 times on average, although twice as many problems "
+        "are known: a uniform draw from that many repeats a problem less than 4 times",
+        severity="warning",
+        cause="A sampler that follows its own estimates into a corner, or a filter that leaves few problems.",
+        change=("--set sampler=uniform",),
+        otherwise="A curriculum at a level with few problems: see `sampler/level`.",
+        needs=("episodes",),
+        look=_stuck,
+    ),
+    Check(
+        name="curriculum_still",
+        title="The curriculum does not move",
+        looks_at="`sampler/level` or `sampler/stage`, and `rollout/pass_rate`",
+        rule="one value for the whole run of at least 20 steps, while more than 90 % of the episodes of the last 20 "
+        "steps are right: at such a rate few groups train",
+        severity="warning",
+        cause="A threshold of the curriculum that the pass rate does not reach, or results that do not reach it.",
+        change=("--set sampler=curriculum:above=0.5", "--set sampler=difficulty_pool"),
+        otherwise="The last level: then the problems are all learned.",
+        needs=("sampler/level|sampler/stage", "rollout/pass_rate"),
+        look=_still,
+    ),
+)

@@ -1,0 +1,70 @@
+"""Seeds: two groups, or two processes, that play the same random numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rstar2_env.diagnosis.base import Check, Evidence, register
+from rstar2_env.diagnosis.record import EpisodeFacts, Point, RunRecord
+from rstar2_env.diagnosis.spells import spell
+
+_SHARE, _LEAST = 0.25, 3
+
+
+def _signature(group: Sequence[EpisodeFacts]) -> tuple[object, ...]:
+    return (group[0].problem, group[0].question, *sorted(one.text for one in group))
+
+
+def _repeated(groups: Sequence[Sequence[EpisodeFacts]]) -> list[Sequence[EpisodeFacts]]:
+    """Return the groups whose episodes all have the texts of another group of several different episodes."""
+    seen: dict[tuple[object, ...], Sequence[EpisodeFacts]] = {}
+    found = []
+    for group in groups:
+        # Episodes that are all equal are no evidence: a certain policy writes the same text twice.
+        if len({one.text for one in group}) >= min(3, len(group)) and all(one.text for one in group):
+            if _signature(group) in seen:
+                found.append(group)
+            seen.setdefault(_signature(group), group)
+    return found
+
+
+def _look(run: RunRecord) -> Evidence | None:
+    points: list[Point] = []
+    shown: dict[int, str] = {}
+    for step in run.steps:
+        groups = [group for group in step.groups() if len(group) > 1]
+        if len(groups) >= 2:
+            repeated = _repeated(groups)
+            points.append((step.number, 2 * len(repeated) / len(groups)))
+            if repeated:
+                shown[step.number] = repeated[0][0].key
+    found = spell(points, lambda share: share > _SHARE, _LEAST)
+    if found is None:
+        return None
+    several = run.processes > 1
+    where = "on different processes " if several else ""
+    return Evidence(
+        found.since,
+        found.until,
+        f"{100 * min(1.0, found.mean):.0f} % of the groups {where}have the same problem and word for word the same "
+        f"episodes as another group, over {len(found.values)} steps.",
+        {"share of equal groups": found.mean},
+        tuple(key for step, key in sorted(shown.items()) if step >= found.since)[:3],
+    )
+
+
+register(
+    Check(
+        name="same_seeds",
+        title="Groups repeat one another",
+        looks_at="problems and texts of the groups of a step, over all processes",
+        rule="more than 25 % of the groups with the problem and exactly the texts of another group, whose episodes "
+        "differ among themselves, in 3 consecutive steps: sampled texts agree only if their random numbers do",
+        severity="error",
+        cause="The same seed on two processes or servers, so that half of the work is done twice.",
+        change=("--set run.seed=SEED", "rstar2 doctor"),
+        otherwise="Copies of groups that replace missing ones (`rollout.replace`) are not counted.",
+        needs=("episodes",),
+        look=_look,
+    ),
+)

@@ -1,0 +1,158 @@
+"""Groups without a signal: no episode of such a group has an advantage, so nothing of it trains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from rstar2_env.diagnosis.base import Check, Evidence, register
+from rstar2_env.diagnosis.record import EpisodeFacts, Point, RunRecord
+from rstar2_env.diagnosis.spells import spell
+
+REASONS = ("none_correct", "all_correct", "unavailable", "not_selected")
+_ALMOST = 0.95
+_WINDOW = 10
+_FEW, _VERY_FEW = 0.3, 0.2
+
+
+def signal_shares(run: RunRecord) -> list[tuple[int, Mapping[str, float], float]]:
+    """Return, for each step, its number, the number of groups without a signal by reason, and of those with one."""
+    found = []
+    for step in run.steps:
+        figures = step.figures
+        if "groups/signal" in figures:
+            reasons = {reason: figures.get(f"groups/{reason}", 0.0) for reason in REASONS}
+            found.append((step.number, reasons, figures["groups/signal"]))
+        elif "groups/equal_share" in figures:  # of another trainer, which does not name the reasons
+            equal = figures["groups/equal_share"]
+            found.append((step.number, {"equal": equal}, 1.0 - equal))
+    return found
+
+
+def _points(run: RunRecord, reason: str) -> list[Point]:
+    """Return the share of a step's groups that have no signal for a reason."""
+    return [
+        (step, reasons.get(reason, 0.0) / total)
+        for step, reasons, signal in signal_shares(run)
+        if (total := signal + sum(reasons.values())) > 0
+    ]
+
+
+def _all(
+    reason: str, says: str, shows: Callable[[EpisodeFacts], bool] = lambda episode: True
+) -> Callable[[RunRecord], Evidence | None]:
+    def look(run: RunRecord) -> Evidence | None:
+        found = spell(_points(run, reason), lambda share: share >= _ALMOST)
+        if found is None:
+            return None
+        return Evidence(
+            found.since,
+            found.until,
+            f"In {len(found.values)} consecutive steps, {100 * found.mean:.0f} % of the groups {says}.",
+            {f"groups/{reason}": found.mean},
+            run.examples(found.since, found.until, shows),
+        )
+
+    return look
+
+
+def _few(run: RunRecord) -> Evidence | None:
+    shares = [
+        (step, signal, signal + sum(reasons.values()), max(reasons, key=lambda name: reasons[name]))
+        for step, reasons, signal in signal_shares(run)
+    ]
+    pooled = []
+    for stop in range(_WINDOW, len(shares) + 1):
+        window = shares[stop - _WINDOW : stop]
+        total = sum(one[2] for one in window)
+        if total:
+            pooled.append((window[-1][0], sum(one[1] for one in window) / total))
+    found = spell(pooled, lambda share: share < _FEW)
+    if found is None or max(found.values) <= 1 - _ALMOST:
+        return None  # no signal at all is another finding
+    own = [one for one in shares if one[0] >= found.since - _WINDOW and (found.until is None or one[0] <= found.until)]
+    share = sum(one[1] for one in own) / max(1.0, sum(one[2] for one in own))
+    most = [one[3] for one in own]
+    main = max(set(most), key=most.count)
+    words = {"none_correct": "no correct episode", "all_correct": "only correct episodes"}.get(main, main)
+    return Evidence(
+        found.since,
+        found.until,
+        f"{100 * (1 - share):.0f} % of the groups have no signal to learn from (over {len(own)} steps); the most "
+        f"frequent reason: {words}.",
+        {"share without a signal": 1 - share, "lowest share with a signal": min(found.values)},
+        run.examples(found.since, found.until, lambda episode: episode.reason == "equal"),
+        "warning" if found.last < _VERY_FEW else "note",
+    )
+
+
+_NEEDS = ("groups/signal",)
+_RULE = "at least 95 % of the groups in 3 consecutive steps: almost nothing of what is played trains"
+
+register(
+    Check(
+        name="all_wrong",
+        title="No episode is right, so nothing trains",
+        looks_at="`groups/none_correct`",
+        rule=_RULE,
+        severity="error",
+        cause="The problems are too hard for the model, or it does not know the format of answers.",
+        change=(
+            "rstar2 traces --out traces.jsonl",
+            "rstar2 sft --traces traces.jsonl --model MODEL",
+            "--problems EASIER",
+        ),
+        otherwise="A grader that rejects right answers: compare `answer` and `gold` of the episodes, and run "
+        "`rstar2 verify --run RUN`.",
+        needs=_NEEDS,
+        look=_all("none_correct", "have no correct episode", lambda episode: not episode.correct),
+    ),
+    Check(
+        name="all_right",
+        title="Every episode is right, so nothing trains",
+        looks_at="`groups/all_correct`",
+        rule=_RULE,
+        severity="error",
+        cause="The problems are too easy for the model.",
+        change=("--problems HARDER", "--set sampler=curriculum"),
+        otherwise="A grader that accepts everything: `rstar2 audit` looks for this.",
+        needs=_NEEDS,
+        look=_all("all_correct", "have only correct episodes"),
+    ),
+    Check(
+        name="all_rejected",
+        title="The selector rejects every group",
+        looks_at="`groups/not_selected`",
+        rule=_RULE,
+        severity="error",
+        cause="A selector whose conditions no group meets, or whose penalty removes every difference.",
+        change=("--set selector=all",),
+        otherwise="Groups that are equal in their rewards: they are counted by their own reason.",
+        needs=_NEEDS,
+        look=_all("not_selected", "have correct and wrong episodes, but the selector rejected them"),
+    ),
+    Check(
+        name="all_unavailable",
+        title="No episode can be played",
+        looks_at="`groups/unavailable`",
+        rule=_RULE,
+        severity="error",
+        cause="The sandbox, the verifier or a server fails: `error` of the episodes has the cause.",
+        change=("rstar2 doctor", "rstar2 sandbox check"),
+        otherwise="A limit on memory or processes of the machine that ends the workers.",
+        needs=_NEEDS,
+        look=_all("unavailable", "could not be played", lambda episode: not episode.available),
+    ),
+    Check(
+        name="few_signals",
+        title="Few groups have a signal",
+        looks_at="`groups/signal` and the reasons of the other groups, pooled over 10 steps",
+        rule="fewer than 30 % of the groups (a note), fewer than 20 % (a warning) over 10 steps: a run with at least "
+        "20 % counts as clean, but most of the time of its rollouts is spent on groups that do not train",
+        severity="note",
+        cause="Problems that are too easy or too hard for the model at this stage.",
+        change=("--set sampler=difficulty_pool", "--set rollout.refill=2", "--set rollout.group_size=16"),
+        otherwise="The end of a run that has learned its problems: then the reason is `all_correct`.",
+        needs=("groups/signal|groups/equal_share",),
+        look=_few,
+    ),
+)

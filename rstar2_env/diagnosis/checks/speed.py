@@ -1,0 +1,142 @@
+"""Speed and memory: throughput that falls, a process that waits, memory that grows."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from statistics import median
+
+from rstar2_env.diagnosis.base import Check, Evidence, register
+from rstar2_env.diagnosis.record import Point, RunRecord
+from rstar2_env.diagnosis.spells import rolling, spell, start_level
+
+_HALF, _WINDOW, _AFTER = 0.5, 5, 10
+_WAITS = 0.3
+_GROWTH, _STEPS, _RISES = 0.05, 20, 0.8
+
+
+def _speed(run: RunRecord) -> list[Point]:
+    """Return the generated tokens per second of the rollout of each step."""
+    generated = run.series("speed/generated_tokens_per_second")
+    if generated:
+        return generated
+    tokens, episodes = dict(run.series("rollout/tokens")), dict(run.series("rollout/episodes"))
+    return [
+        (step, tokens[step] * episodes[step] / seconds)
+        for step, seconds in run.series("seconds/rollout")
+        if seconds > 0 and step in tokens and step in episodes
+    ]
+
+
+def _at(run: RunRecord, name: str, since: int) -> tuple[float, float]:
+    """Return the median of a figure before a step and from it on; 0 if it is unknown."""
+    points = run.series(name)
+    before = [value for step, value in points if step < since]
+    after = [value for step, value in points if step >= since]
+    return (median(before) if before else 0.0), (median(after) if after else 0.0)
+
+
+def _falls(run: RunRecord) -> Evidence | None:
+    points = _speed(run)
+    if len(points) < _AFTER + _WINDOW:
+        return None
+    # The first steps build caches and compile, so that they are no measure.
+    level = start_level(points[2:], _AFTER)
+    if not level:
+        return None
+    found = spell(rolling(points, _WINDOW), lambda speed: speed < _HALF * level)
+    if found is None:
+        return None
+    figures = {"tokens per second": found.last, "before": level}
+    reasons = []
+    for name, words in (
+        ("seconds/tool", "episodes wait longer for the environment: the queue of the sandbox"),
+        ("seconds/engine_wait", "episodes wait longer for the engine: a server that is slow, or fewer of them"),
+        ("engine/preemptions", "the engine stops sequences for lack of cache: cache pressure"),
+    ):
+        before, after = _at(run, name, found.since)
+        if after > 2 * before and after > 0.01:
+            figures |= {name: after, f"{name} before": before}
+            reasons.append(words)
+    return Evidence(
+        found.since,
+        found.until,
+        f"Rollouts generate {found.last:.0f} tokens a second, {100 * found.last / level:.0f} % of the level before "
+        f"({level:.0f})" + (f"; {'; '.join(reasons)}." if reasons else "; the figures of the run name no reason."),
+        figures,
+    )
+
+
+def _waits(run: RunRecord) -> Evidence | None:
+    found = spell(run.series("seconds/share_waiting"), lambda share: share > _WAITS, _WINDOW)
+    if found is None:
+        return None
+    return Evidence(
+        found.since,
+        found.until,
+        f"Processes wait {100 * found.mean:.0f} % of the rollout's time for the slowest one.",
+        {"seconds/share_waiting": found.mean},
+    )
+
+
+def _grows(run: RunRecord) -> Evidence | None:
+    points = run.series("memory/process_gib")[5:]
+    if len(points) < _STEPS:
+        return None
+    recent = points[-_STEPS:]
+    rises = sum(later[1] > earlier[1] for earlier, later in pairwise(recent))
+    half = _STEPS // 2
+    early, late = (sum(value for _, value in part) / half for part in (recent[:half], recent[half:]))
+    if rises < _RISES * (_STEPS - 1) or late - early < _GROWTH * early:
+        return None
+    each = (recent[-1][1] - recent[0][1]) / (_STEPS - 1)
+    return Evidence(
+        recent[0][0],
+        None,
+        f"The memory of the process grew at {rises} of the last {_STEPS - 1} steps, from {recent[0][1]:.2f} to "
+        f"{recent[-1][1]:.2f} GiB: {1024 * each:.1f} MiB a step.",
+        {"memory/process_gib": recent[-1][1], "GiB a step": each},
+    )
+
+
+register(
+    Check(
+        name="throughput_falls",
+        title="Throughput falls",
+        looks_at="tokens of the rollout per second, and the times that episodes spend in the environment and waiting",
+        rule="the mean of 5 steps below half of the median of steps 3 to 12, in 3 consecutive means: lengths and "
+        "machines vary by less",
+        severity="warning",
+        cause="Longer prompts that press on the cache, one slow server, or a queue in front of the sandbox: the "
+        "finding says which figures rose.",
+        change=("--set rollout.adaptive_in_flight=true", "--set rollout.max_in_flight=FEWER", "rstar2 doctor"),
+        otherwise="Another program on the machine, or episodes with other proportions of tool time.",
+        needs=("seconds/rollout|speed/generated_tokens_per_second",),
+        look=_falls,
+    ),
+    Check(
+        name="process_waits",
+        title="Processes wait for one another",
+        looks_at="`seconds/share_waiting`: the mean wait for the slowest process, of the rollout's time",
+        rule="more than 30 % in 5 consecutive steps: uneven episodes alone cost 5 to 20 % on average",
+        severity="warning",
+        cause="One process with longer episodes or a slower machine.",
+        change=("--set rollout.one_queue=true", "--set rollout.tail=carry"),
+        otherwise="Few episodes for each process: with one or two, their lengths decide.",
+        needs=("seconds/share_waiting",),
+        look=_waits,
+        applies=lambda run: run.processes != 1,
+    ),
+    Check(
+        name="memory_grows",
+        title="Memory grows from step to step",
+        looks_at="`memory/process_gib`, without the first 5 steps",
+        rule="higher than the step before in 80 % of the last 20 steps, and 5 % higher in their second half: caches "
+        "fill and level off, a leak does not",
+        severity="warning",
+        cause="A part of your own that keeps episodes, or an environment that is not closed.",
+        change=("--set rollout.max_in_flight=FEWER", "--resume"),
+        otherwise="Episodes that become longer: see `rollout/tokens`.",
+        needs=("memory/process_gib",),
+        look=_grows,
+    ),
+)

@@ -1,0 +1,72 @@
+"""The chat template: markup of turns as text, and prompts that were cut."""
+
+from __future__ import annotations
+
+from rstar2_env.diagnosis.base import Check, Evidence, register
+from rstar2_env.diagnosis.record import EpisodeFacts, RunRecord
+from rstar2_env.diagnosis.spells import least_of, shares, spell
+
+_MARKUP, _CUT = 0.2, 0.05
+
+
+def _markup(run: RunRecord) -> Evidence | None:
+    found = spell(shares(run, lambda one: one.markup), lambda share: share > _MARKUP, least_of(run))
+    if found is None:
+        return None
+    return Evidence(
+        found.since,
+        found.until,
+        f"{100 * found.mean:.0f} % of the episodes contain markup of a chat template that the policy wrote as text.",
+        {"share with markup": found.mean},
+        run.examples(found.since, found.until, lambda one: one.markup),
+    )
+
+
+def _is_cut(one: EpisodeFacts) -> bool:
+    return bool(one.cut_prompt)
+
+
+def _cut(run: RunRecord) -> Evidence | None:
+    points = shares(run, _is_cut, lambda one: one.cut_prompt is not None) or run.series("prompt/cut")
+    found = spell(points, lambda share: share > _CUT)
+    if found is None:
+        return None
+    return Evidence(
+        found.since,
+        found.until,
+        f"{100 * found.mean:.0f} % of the prompts were cut.",
+        {"share cut": found.mean},
+        run.examples(found.since, found.until, _is_cut),
+    )
+
+
+register(
+    Check(
+        name="template_wrong",
+        title="The chat template does not fit the model",
+        looks_at="what the policy wrote: markup such as `<|im_start|>` or `[INST]` as text",
+        rule="in more than 20 % of the episodes of 3 consecutive steps (of an evaluation): a model whose template fits "
+        "ends its turn with a token, which is not part of the text",
+        severity="error",
+        cause="A base model, or a template of another family of models.",
+        change=("--set model.chat_template=chatml", "rstar2 validate --tokens MODEL"),
+        otherwise="Problems about chat templates, whose answers quote such markup.",
+        needs=("episodes",),
+        look=_markup,
+        kinds=frozenset({"training", "evaluation"}),
+    ),
+    Check(
+        name="prompts_cut",
+        title="Prompts are cut",
+        looks_at="`cut_prompt` of the episodes, or `prompt/cut` of the step",
+        rule="more than 5 % in 3 consecutive steps: a cut prompt loses the problem or the instructions, and its "
+        "episodes teach to guess",
+        severity="error",
+        cause="A limit on the prompt that is shorter than the longest problem; runs of this package refuse such "
+        "prompts, other trainers cut them.",
+        change=("max_prompt_length=HIGHER (TRL)", "data.max_prompt_length=HIGHER (verl)"),
+        otherwise="Prompts that are padded to the limit: then the length is equal for all.",
+        needs=("prompt/cut",),
+        look=_cut,
+    ),
+)

@@ -1,0 +1,135 @@
+"""Tool calls: no longer made, always failing, or ending with one and the same error."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from rstar2_env.core.status import ToolStatus, error_share
+from rstar2_env.diagnosis.base import Check, Evidence, register
+from rstar2_env.diagnosis.record import Point, RunRecord
+from rstar2_env.diagnosis.spells import least_of, rolling, spell, start_level
+
+_USED, _UNUSED, _WINDOW = 0.3, 0.05, 3
+_FAILS, _CALLS = 0.9, 5
+_DOMINATES = 0.5
+
+
+def _unused(run: RunRecord) -> Evidence | None:
+    calls = run.series("rollout/tool_calls")
+    start = start_level(calls)
+    if start is None or start < _USED:
+        return None
+    found = spell(rolling(calls, _WINDOW), lambda number: number < _UNUSED)
+    if found is None:
+        return None
+    return Evidence(
+        found.since,
+        found.until,
+        f"The policy makes {found.last:.2g} tool calls an episode; at the start it made {start:.2g}.",
+        {"rollout/tool_calls": found.last, "at the start": start},
+        run.examples(found.since, found.until, lambda one: one.available and not one.statuses),
+    )
+
+
+def _error_points(run: RunRecord) -> list[Point]:
+    found: list[Point] = []
+    for step in run.steps:
+        statuses = [status for one in step.episodes if one.available for status in one.statuses]
+        share = error_share(statuses)
+        if share is not None and len(statuses) >= _CALLS:
+            found.append((step.number, share))
+    return found
+
+
+def _fails(run: RunRecord) -> Evidence | None:
+    points = _error_points(run) or run.series("rollout/tool_error_share")
+    found = spell(points, lambda share: share > _FAILS, least_of(run))
+    if found is None:
+        return None
+    return Evidence(
+        found.since,
+        found.until,
+        f"{100 * found.mean:.0f} % of the policy's tool calls are errors.",
+        {"rollout/tool_error_share": found.mean},
+        run.examples(found.since, found.until, lambda one: any(status.is_error for status in one.statuses)),
+    )
+
+
+def _dominating(run: RunRecord) -> tuple[str, list[Point]] | None:
+    """Return the most frequent status other than ``ok``, and its share of the calls of each step."""
+    total: Counter[ToolStatus] = Counter()
+    steps: list[tuple[int, Counter[ToolStatus]]] = []
+    for step in run.steps:
+        own = Counter(status for one in step.episodes if one.available for status in one.statuses)
+        if sum(own.values()) >= _CALLS:
+            steps.append((step.number, own))
+            total += own
+    others = {status: count for status, count in total.items() if status is not ToolStatus.OK}
+    if not others:
+        return None
+    most = max(others, key=lambda status: others[status])
+    return str(most), [(number, own[most] / sum(own.values())) for number, own in steps]
+
+
+def _status(run: RunRecord) -> Evidence | None:
+    dominating = _dominating(run)
+    if dominating is None:
+        return None
+    status, points = dominating
+    found = spell(points, lambda share: share > _DOMINATES, least_of(run))
+    if found is None:
+        return None
+    return Evidence(
+        found.since,
+        found.until,
+        f"{100 * found.mean:.0f} % of the tool calls end with the status `{status}`.",
+        {f"rollout/status/{status}": found.mean},
+        run.examples(found.since, found.until, lambda one: status in one.statuses),
+    )
+
+
+_KINDS = frozenset({"training", "evaluation"})
+
+register(
+    Check(
+        name="tool_unused",
+        title="The policy no longer calls the tool",
+        looks_at="`rollout/tool_calls`, mean of 3 steps, against the median of the first 5 steps",
+        rule="less than .05 calls an episode in 3 consecutive means, from at least .3 at the start",
+        severity="warning",
+        cause="Calls that fail or are penalized, or problems that the policy solves better without the tool.",
+        change=("--set selector=roc", "--set reward=return", "rstar2 sft --traces traces.jsonl --model MODEL"),
+        otherwise="A policy that has learned to solve these problems without the tool: then the pass rate has risen.",
+        needs=("rollout/tool_calls",),
+        look=_unused,
+    ),
+    Check(
+        name="tool_fails",
+        title="Tool calls fail",
+        looks_at="statuses of the policy's calls, without injected faults and `unavailable`",
+        rule="more than 90 % errors in 3 consecutive steps (of an evaluation) with at least 5 calls: a model that "
+        "has not learned the tool yet reaches 30 to 70 %",
+        severity="error",
+        cause="A dialect, a name of the tool or its arguments that the model does not know, or a tool that is broken.",
+        change=("rstar2 sandbox run -c 'print(6 * 7)'", "--set env.dialect=fenced", "rstar2 sft --model MODEL"),
+        otherwise="A base model that has never seen the tool: a cold start teaches it.",
+        needs=("episodes|rollout/tool_error_share",),
+        look=_fails,
+        kinds=_KINDS,
+    ),
+    Check(
+        name="status_dominates",
+        title="One status dominates the tool calls",
+        looks_at="the share of each status but `ok` in the calls of a step",
+        rule="more than 50 % in 3 consecutive steps (of an evaluation) with at least 5 calls: mistakes of a policy "
+        "spread over several statuses, and one cause gives one status",
+        severity="warning",
+        cause="`timeout`, `memory` and `output_limit`: limits of the sandbox; `blocked`: its isolation; `malformed`, "
+        "`unknown_tool` and `invalid_arguments`: the dialect; `empty`: programs that do not print.",
+        change=("--set env.limits.wall_s=MORE", "rstar2 sandbox check", "--set env.dialect=fenced"),
+        otherwise="Problems that all need the same unavailable module: see the error of the calls.",
+        needs=("episodes",),
+        look=_status,
+        kinds=_KINDS,
+    ),
+)

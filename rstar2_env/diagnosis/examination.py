@@ -1,0 +1,97 @@
+"""``diagnose``: name what is wrong with a run, from its folder or from the log of another trainer."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.run_folder.layout import RUN_FILE
+from rstar2_env.diagnosis.base import CHECKS, SEVERITIES, Check
+from rstar2_env.diagnosis.folder import read_folder, stages_of
+from rstar2_env.diagnosis.foreign import is_foreign, read_foreign
+from rstar2_env.diagnosis.record import RunRecord
+from rstar2_env.diagnosis.result import Diagnosis, Finding
+
+
+def diagnose(path: str | os.PathLike[str], *, step: int | None = None) -> Diagnosis:
+    """Name what is wrong with a run.
+
+    Args:
+        path: The folder of a run (training, cold start, evaluation, pipeline), the file of an evaluation, or the log
+            of another trainer; see docs/diagnosis.md for its form.
+        step: Look at the run as it was after this step; ``None`` for all of it.
+
+    Returns:
+        The findings, with the checks that found nothing, and those for which the run lacks data.
+
+    Raises:
+        ConfigurationError: The path is not a run, or the run has no step up to ``step``.
+        RecordFormatError: A line of a file has another form than documented.
+    """
+    place = Path(path)
+    if stages := _stages(place):
+        if step is not None:
+            raise ConfigurationError(f"{place} is a pipeline: name the folder of a stage to look at one of its steps.")
+        found = {name: diagnose(folder) for name, folder in stages.items()}
+        return Diagnosis(
+            str(place), "pipeline", len(found), [one for each in found.values() for one in each], stages=found
+        )
+    return examine(read(place), step=step)
+
+
+def read(path: Path) -> RunRecord:
+    """Read a run of this package, or the log of another trainer.
+
+    Raises:
+        ConfigurationError: The path is neither.
+        RecordFormatError: A line of a file has another form than documented.
+    """
+    return read_foreign(path) if is_foreign(path) else read_folder(path)
+
+
+def _stages(place: Path) -> Mapping[str, Path]:
+    if not (place / RUN_FILE).is_file():
+        return {}
+    return stages_of(place)
+
+
+def examine(run: RunRecord, *, step: int | None = None, checks: Sequence[Check] | None = None) -> Diagnosis:
+    """Look at a record with every check of its kind.
+
+    Args:
+        run: The record.
+        step: Look at the run as it was after this step.
+        checks: The checks; ``None`` for all.
+
+    Raises:
+        ConfigurationError: The run has no step up to ``step``.
+    """
+    if step is not None:
+        if not any(one.number <= step for one in run.steps):
+            first = f"its first is {run.steps[0].number}" if run.steps else "it has none"
+            raise ConfigurationError(f"{run.name} has no step up to {step}: {first}.", option="step")
+        run = run.until(step)
+    findings: list[Finding] = []
+    silent: list[str] = []
+    lacking: dict[str, list[str]] = {}
+    for check in every_check() if checks is None else checks:
+        if run.kind not in check.kinds:
+            continue
+        lacks = check.lacks(run)
+        if lacks:
+            lacking[check.name] = lacks
+        elif not check.applies(run):
+            continue
+        elif (evidence := check.look(run)) is not None:
+            findings.append(Finding.of(check, evidence))
+        else:
+            silent.append(check.name)
+    findings.sort(key=lambda one: (one.until is not None, SEVERITIES.index(one.severity), one.since))
+    return Diagnosis(run.name, run.kind, run.last, findings, silent, lacking)
+
+
+def every_check() -> list[Check]:
+    """Return all checks, by name."""
+    return [CHECKS.get(name) for name in CHECKS.names()]

@@ -1,0 +1,69 @@
+"""``facts_of``: reduce an episode of a run's folder to what the checks read."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from rstar2_env.core.figures import repetition
+from rstar2_env.core.run_folder import EpisodeEntry
+from rstar2_env.diagnosis.record import EpisodeFacts
+
+_MARKUP = re.compile(
+    r"<\|im_(?:start|end)\|>|<\|(?:eot_id|start_header_id|end_header_id|endoftext|user|assistant|end)\|>"
+    r"|<(?:start|end)_of_turn>|\[/?INST\]|<｜(?:User|Assistant)｜>"
+)
+"""Markup of the turns of common chat templates. A policy whose template fits never writes it as text: its tokens end
+the turn and are not part of the text."""
+_SPACE = re.compile(r"\s+")
+
+
+def facts_of(entry: EpisodeEntry, key: str, rank: int = 0) -> EpisodeFacts:
+    """Return the facts of an episode.
+
+    Args:
+        entry: The episode.
+        key: Its key in the viewer.
+        rank: The process that wrote it.
+    """
+    episode = entry.episode
+    written = [message.content for message in episode.messages if message.role == "assistant"]
+    asked = next((message.content for message in episode.messages if message.role == "user"), "")
+    last = episode.steps[-1].info if episode.steps else {}
+    verdict = last.get("verdict")
+    decision = entry.decision
+    return EpisodeFacts(
+        key=key,
+        step=entry.step,
+        rank=rank,
+        group=episode.group,
+        round=decision.round if decision else 0,
+        problem=episode.problem_id,
+        question=digest(_SPACE.sub("", asked).lower()) if asked else "",
+        task=episode.task,
+        seed=episode.seed,
+        kept=entry.kept,
+        reason=decision.reason if decision else "",
+        advantage=decision.advantage if decision else None,
+        reward=episode.reward,
+        rewards=episode.rewards,
+        correct=episode.correct,
+        end=episode.end,
+        turns=episode.turns,
+        statuses=tuple(episode.statuses),
+        injected=len(episode.injected),
+        tokens=episode.policy_tokens,
+        tags=episode.answer_tags,
+        repetition=repetition(episode),
+        text=digest("\0".join(written)) if any(written) else "",
+        markup=any(_MARKUP.search(text) for text in written),
+        verdict=str(verdict.get("reason", "")) if isinstance(verdict, dict) else "",
+        prompt_tokens=int(entry.more.get("prompt_tokens") or 0),
+        cut_prompt=entry.more.get("cut_prompt"),
+        available=episode.available,
+    )
+
+
+def digest(text: str) -> str:
+    """Return a short digest of a text; equal texts have equal digests."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

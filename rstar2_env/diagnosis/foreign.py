@@ -1,0 +1,172 @@
+"""Read the log of another trainer into a ``RunRecord``: JSON lines of episodes and metrics, TRL's and verl's logs.
+
+docs/diagnosis.md documents the minimal form. Not covered: options of the other trainer; without them, checks that need
+an option are not recorded.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rstar2_env.core.episode import Episode, Message
+from rstar2_env.core.errors import RecordFormatError
+from rstar2_env.core.figures import figure_sums
+from rstar2_env.core.files.append_only import whole_lines
+from rstar2_env.core.run_folder.entries import EpisodeEntry, entry_of
+from rstar2_env.core.run_folder.layout import RUN_FILE
+from rstar2_env.diagnosis.facts import facts_of
+from rstar2_env.diagnosis.record import EpisodeFacts, RunRecord, StepRecord
+
+NAMES: Mapping[str, str] = {
+    # TRL's GRPOTrainer, as in log_history of trainer_state.json
+    "reward": "rollout/reward",
+    "frac_reward_zero_std": "groups/equal_share",
+    "entropy": "policy/entropy",
+    "completions/mean_length": "rollout/tokens",
+    "completions/clipped_ratio": "rollout/end/tokens",
+    "clip_ratio/low_mean": "clip/low",
+    "clip_ratio/high_mean": "clip/high",
+    "sampling/sampling_logp_difference/mean": "mismatch/logp_difference",
+    "tools/call_frequency": "rollout/tool_calls",
+    "tools/failure_frequency": "rollout/tool_error_share",
+    "step_time": "seconds/step",
+    # verl, as its logger "file" writes them
+    "critic/score/mean": "rollout/reward",
+    "actor/entropy": "policy/entropy",
+    "actor/grad_norm": "grad_norm",
+    "actor/pg_loss": "loss",
+    "actor/kl_loss": "kl",
+    "actor/pg_clipfrac": "clip/high",
+    "actor/pg_clipfrac_lower": "clip/low",
+    "actor/lr": "learning_rate",
+    "response_length/mean": "rollout/tokens",
+    "response_length/clip_ratio": "rollout/end/tokens",
+    "prompt_length/clip_ratio": "prompt/cut",
+    "num_turns/mean": "rollout/turns",
+    "timing_s/gen": "seconds/rollout",
+    "perf/throughput": "speed/generated_tokens_per_second",
+}
+"""Names of figures in the logs of other trainers, and the names of this package."""
+_EVALUATED = ("eval_reward", "val-core/")
+_OF_EPISODE = ("messages", "prompt", "completion", "input", "output")
+_MOST_HEAD = 1 << 16
+
+
+def is_foreign(path: Path) -> bool:
+    """Whether a path is the log of another trainer: ``trainer_state.json``, or JSON lines with steps."""
+    if path.is_dir():
+        return not (path / RUN_FILE).is_file() and (path / "trainer_state.json").is_file()
+    if not path.is_file():
+        return False
+    if path.suffix == ".json":
+        return True
+    with path.open("rb") as file:
+        head = file.read(_MOST_HEAD).split(b"\n", 1)[0]
+    try:
+        first = json.loads(head)
+    except ValueError:
+        return False
+    return isinstance(first, dict) and "step" in first and "index" not in first and "kept" not in first
+
+
+def read_foreign(path: Path) -> RunRecord:
+    """Read a log.
+
+    Raises:
+        RecordFormatError: A line is not an object with a whole number ``step``, or an episode lacks a text or a reward.
+    """
+    file = path / "trainer_state.json" if path.is_dir() else path
+    run = RunRecord(str(path))
+    figures: dict[int, dict[str, float]] = {}
+    episodes: dict[int, list[EpisodeEntry]] = {}
+    held_out: dict[int, dict[str, float]] = {}
+    for place, line in _lines(file):
+        step = line.get("step")
+        if not isinstance(step, int) or isinstance(step, bool):
+            raise RecordFormatError(f"{place}: expected an object with a whole number 'step', got {str(line)[:100]}.")
+        if any(name in line for name in _OF_EPISODE):
+            episodes.setdefault(step, []).append(_episode(place, step, line))
+            continue
+        given = line.get("metrics", line.get("data", line))
+        if not isinstance(given, Mapping):
+            raise RecordFormatError(f"{place}: expected figures by name in 'metrics', got {str(given)[:100]}.")
+        for name, value in given.items():
+            if name == "step" or isinstance(value, bool) or not isinstance(value, (int, float, type(None))):
+                continue
+            number = math.nan if value is None else float(value)
+            if name.startswith(_EVALUATED):
+                held_out.setdefault(step, {})["pass_rate"] = number
+            else:
+                figures.setdefault(step, {})[NAMES.get(name, name)] = number
+    for step in sorted({*figures, *episodes}):
+        played = episodes.get(step, [])
+        run.add(StepRecord(step, {**_figures(played), **figures.get(step, {})}, _facts(step, played)))
+    run.evaluations = [StepRecord(step, held_out[step]) for step in sorted(held_out)]
+    return run
+
+
+def _facts(step: int, played: list[EpisodeEntry]) -> list[EpisodeFacts]:
+    return [facts_of(entry, f"step {step}, episode {at}") for at, entry in enumerate(played)]
+
+
+def _lines(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the place and the object of each line."""
+    if file.suffix == ".json":
+        state = _parsed(str(file), file.read_text("utf-8"))
+        history = state.get("log_history")
+        if not isinstance(history, list):
+            raise RecordFormatError(f"{file}: expected the key 'log_history', a list, as in TRL's trainer_state.json.")
+        for at, line in enumerate(history):
+            # The last entry has the totals of the run.
+            if isinstance(line, dict) and "train_runtime" not in line:
+                yield f"{file}, log_history[{at}]", line
+        return
+    for number, text in enumerate(whole_lines(file), 1):
+        if text.strip():
+            yield f"{file}, line {number}", _parsed(f"{file}, line {number}", text)
+
+
+def _parsed(place: str, text: str | bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise RecordFormatError(f"{place} is not JSON: {error}.") from error
+    if not isinstance(value, dict):
+        raise RecordFormatError(f"{place}: expected a JSON object, got {str(value)[:100]!r}.")
+    return value
+
+
+def _episode(place: str, step: int, line: Mapping[str, Any]) -> EpisodeEntry:
+    """Return the episode of a line: of this package's form, or a prompt and a completion with a reward."""
+    if "messages" in line and "answer_tags" in line:
+        return entry_of(line, step)
+    reward = line.get("reward", line.get("score"))
+    if not isinstance(reward, (int, float)):
+        raise RecordFormatError(f"{place}: an episode needs a number 'reward' (or 'score'), got {reward!r}.")
+    prompt, written = str(line.get("prompt", line.get("input", ""))), line.get("completion", line.get("output"))
+    if isinstance(line.get("messages"), list):
+        messages = [Message(str(one["role"]), str(one["content"])) for one in line["messages"]]
+    elif isinstance(written, str):
+        messages = [Message("user", prompt), Message("assistant", written)]
+    else:
+        raise RecordFormatError(f"{place}: an episode needs 'messages', or 'prompt' and 'completion' as texts.")
+    episode = Episode(messages=messages, reward=float(reward))
+    episode.group = int(line.get("group", 0))
+    episode.problem_id = str(line.get("problem_id", ""))
+    episode.rewards = {name: float(value) for name, value in dict(line.get("rewards", {})).items()}
+    episode.correct = bool(line.get("correct", reward > 0))
+    episode.end = str(line.get("end", "cut" if line.get("truncated") else "answered"))
+    episode.turns = sum(message.role == "assistant" for message in messages)
+    episode.recorded_tokens = int(line.get("tokens", 0))
+    more = {name: line[name] for name in ("prompt_tokens", "cut_prompt") if name in line}
+    return EpisodeEntry(episode, step, more=more)
+
+
+def _figures(played: list[EpisodeEntry]) -> dict[str, float]:
+    """Return the figures that the episodes of a step give."""
+    sums = figure_sums([entry.episode for entry in played])
+    return {f"rollout/{name}": total / count for name, (total, count) in sums.items() if count}

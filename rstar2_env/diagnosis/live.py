@@ -1,0 +1,77 @@
+"""``LiveDiagnosis``: look at a run step by step while it is in progress, and report what appears and what ends."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rstar2_env.core.run_folder import read_run
+from rstar2_env.diagnosis.examination import every_check, examine
+from rstar2_env.diagnosis.folder import held_out_of, played_in, read_folder
+from rstar2_env.diagnosis.record import StepRecord
+from rstar2_env.diagnosis.result import Finding
+
+_QUIET = 10
+"""Steps after its end in which a finding that appears again is not reported again."""
+_REMEMBERED = 200
+"""Number of latest steps whose episodes are kept; older steps keep their figures."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A finding that appeared or ended."""
+
+    finding: Finding
+    ended: bool
+
+    @property
+    def line(self) -> str:
+        """The change in one line."""
+        found = self.finding
+        if self.ended:
+            return f"Finding ended: {found.title} ({found.check}, {found.when})."
+        change = f" Change: {found.change[0]}" if found.change else ""
+        return f"Finding ({found.severity}): {found.title} ({found.check}, {found.when}). {found.says}{change}"
+
+
+class LiveDiagnosis:
+    """Looks at a run in progress; it reads the files of each new step once.
+
+    Args:
+        folder: The run's folder. Findings of steps that it already holds are not reported as new.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self._run = read_run(folder)
+        self._record = read_folder(folder)
+        self._checks = every_check()
+        self._open = {one.check: one for one in examine(self._record, checks=self._checks) if one.until is None}
+        self._ended: dict[str, int] = {}
+
+    def evaluated(self, step: int, figures: Mapping[str, float]) -> None:
+        """Add the figures of an evaluation, named ``eval/...``, and its episodes."""
+        own = {name.removeprefix("eval/"): value for name, value in figures.items()}
+        later = [one for one in self._record.evaluations if one.number != step]
+        self._record.evaluations = [*later, StepRecord(step, own, held_out_of(self._run, step))]
+
+    def add(self, step: int, figures: Mapping[str, float]) -> Sequence[Change]:
+        """Add the figures of a step and the episodes played since the step before it; return what changed."""
+        if step <= self._record.last:
+            return ()
+        played = [one for number in range(self._record.last + 1, step + 1) for one in played_in(self._run, number)]
+        own = {name: float(value) for name, value in figures.items() if isinstance(value, (int, float))}
+        self._record.add(StepRecord(step, own, played))
+        if len(self._record.steps) > _REMEMBERED:
+            self._record.steps[-_REMEMBERED - 1].episodes = ()
+        found = {one.check: one for one in examine(self._record, checks=self._checks) if one.until is None}
+        changes = []
+        for name, finding in found.items():
+            if name not in self._open and step - self._ended.get(name, -_QUIET - 1) > _QUIET:
+                changes.append(Change(finding, ended=False))
+        for name, finding in self._open.items():
+            if name not in found:
+                self._ended[name] = step
+                changes.append(Change(finding, ended=True))
+        self._open = found
+        return changes

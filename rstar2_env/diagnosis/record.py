@@ -1,0 +1,204 @@
+"""``RunRecord``: one typed record of a run's steps, episodes and evaluations, whatever wrote the run.
+
+Texts are reduced to digests and counts, so that a long run fits in memory. Not covered: reading (``folder``,
+``foreign``) and judging (``checks``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rstar2_env.core.run_folder.layout import Kind
+from rstar2_env.core.status import ToolStatus
+
+Point = tuple[int, float]
+"""A step and the value of a figure in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeFacts:
+    """An episode without its texts.
+
+    Attributes:
+        key: Its key in the viewer, such as ``train-3-17``.
+        step: The step that it was played for, or after which it was evaluated.
+        rank: The process that wrote it.
+        group: Number of its group; in an evaluation, the number of the episode.
+        round: Round of refill in which its group was played.
+        problem: Id of the problem; empty if unknown.
+        question: Digest of the user's first message, with white space and case removed; empty if unknown.
+        task: Family or kind of the problem.
+        seed: Seed of the ``reset``; ``None`` if unknown.
+        kept: Whether it was trained on.
+        reason: Why it was not selected.
+        advantage: Its advantage; ``None`` without one.
+        reward: The reward.
+        rewards: The components of the reward.
+        correct: Whether its answer is right; ``None`` if unknown.
+        end: How it ended.
+        turns: Number of the policy's turns.
+        statuses: Statuses of its tool calls, without injected faults.
+        injected: Number of injected faults.
+        tokens: Tokens that the policy wrote; 0 if unknown.
+        tags: Number of marked answers; -1 if unknown.
+        repetition: Share of repeated four-word sequences.
+        text: Digest of what the policy wrote; empty if it wrote nothing.
+        markup: Whether the policy wrote markup of a chat template as text.
+        verdict: Reason of the verifier's verdict; empty if unknown.
+        prompt_tokens: Tokens of the prompt; 0 if unknown.
+        cut_prompt: Whether the prompt was cut; ``None`` if unknown.
+        available: Whether the episode counts.
+    """
+
+    key: str
+    step: int
+    rank: int = 0
+    group: int = 0
+    round: int = 0
+    problem: str = ""
+    question: str = ""
+    task: str = ""
+    seed: int | None = None
+    kept: bool = False
+    reason: str = ""
+    advantage: float | None = None
+    reward: float = 0.0
+    rewards: Mapping[str, float] = field(default_factory=dict)
+    correct: bool | None = None
+    end: str = ""
+    turns: int = 0
+    statuses: tuple[ToolStatus, ...] = ()
+    injected: int = 0
+    tokens: int = 0
+    tags: int = -1
+    repetition: float = 0.0
+    text: str = ""
+    markup: bool = False
+    verdict: str = ""
+    prompt_tokens: int = 0
+    cut_prompt: bool | None = None
+    available: bool = True
+
+
+@dataclass(slots=True)
+class StepRecord:
+    """A step: its figures, and the episodes that were played for it."""
+
+    number: int
+    figures: dict[str, float] = field(default_factory=dict)
+    episodes: Sequence[EpisodeFacts] = ()
+
+    def groups(self) -> list[list[EpisodeFacts]]:
+        """Return the episodes that count, by group."""
+        found: dict[tuple[int, int], list[EpisodeFacts]] = {}
+        for episode in self.episodes:
+            if episode.available:
+                found.setdefault((episode.round, episode.group), []).append(episode)
+        return list(found.values())
+
+
+@dataclass(slots=True)
+class RunRecord:
+    """A run, as the checks see it.
+
+    Attributes:
+        name: Name of the run, for messages.
+        kind: Kind of the run.
+        config: Its options, in groups; empty if unknown.
+        steps: Its steps, ascending.
+        evaluations: Its evaluations, in the same form; the number of one is the number of steps before it.
+        resumed: Steps from which the run was resumed.
+        processes: Number of processes; 0 if unknown.
+    """
+
+    name: str
+    kind: Kind = "training"
+    config: Mapping[str, Any] = field(default_factory=dict)
+    steps: list[StepRecord] = field(default_factory=list)
+    evaluations: list[StepRecord] = field(default_factory=list)
+    resumed: list[int] = field(default_factory=list)
+    processes: int = 0
+    _series: dict[str, list[Point]] = field(default_factory=dict, repr=False)
+    _seen: int = field(default=0, repr=False)
+
+    def add(self, step: StepRecord) -> None:
+        """Add the next step."""
+        self.steps.append(step)
+
+    @property
+    def last(self) -> int:
+        """Number of the last step; 0 without steps."""
+        return self.steps[-1].number if self.steps else 0
+
+    def points(self, name: str) -> list[Point]:
+        """Return every recorded value of a figure, with its step; a figure without data is NaN."""
+        for step in self.steps[self._seen :]:
+            for figure, value in step.figures.items():
+                self._series.setdefault(figure, []).append((step.number, value))
+        self._seen = len(self.steps)
+        return self._series.get(name, [])
+
+    def series(self, name: str) -> list[Point]:
+        """Return every finite value of a figure, with its step."""
+        return [point for point in self.points(name) if math.isfinite(point[1])]
+
+    def counted(self, name: str) -> list[Point]:
+        """Return the value of a figure at each step, 0 at a step that did not report it; empty if it is unknown."""
+        known = dict(self.series(name))
+        return [(step.number, known.get(step.number, 0.0)) for step in self.steps] if known else []
+
+    def option(self, name: str, default: Any = None) -> Any:
+        """Return an option of the run, such as ``optim.max_grad_norm``."""
+        value: Any = self.config
+        for part in name.split("."):
+            if not isinstance(value, Mapping) or part not in value:
+                return default
+            value = value[part]
+        return value
+
+    def has(self, need: str) -> bool:
+        """Whether the run recorded some data; see ``Check.needs``."""
+        if need == "episodes":
+            return any(step.episodes for step in self.steps)
+        if need == "evaluations":
+            return bool(self.evaluations)
+        if need == "held_out":
+            return any(one.episodes for one in self.evaluations)
+        if need == "resumed":
+            return bool(self.resumed)
+        if need.startswith("option:"):
+            return self.option(need.removeprefix("option:")) is not None
+        return bool(self.points(need))
+
+    def window(self, since: int, until: int | None = None) -> Iterator[EpisodeFacts]:
+        """Yield the training episodes of steps ``since`` to ``until``, both included."""
+        for step in self.steps:
+            if since <= step.number and (until is None or step.number <= until):
+                yield from step.episodes
+
+    def examples(
+        self, since: int, until: int | None, chosen: Callable[[EpisodeFacts], bool], most: int = 3
+    ) -> tuple[str, ...]:
+        """Return the keys of the latest chosen episodes of steps ``since`` to ``until``."""
+        found: list[str] = []
+        for step in reversed(self.steps):
+            if step.number < since or len(found) >= most:
+                break
+            if until is None or step.number <= until:
+                found += [episode.key for episode in step.episodes if chosen(episode)][: most - len(found)]
+        return tuple(found)
+
+    def until(self, step: int) -> RunRecord:
+        """Return the record as it was after a step."""
+        return RunRecord(
+            self.name,
+            self.kind,
+            self.config,
+            [one for one in self.steps if one.number <= step],
+            [one for one in self.evaluations if one.number <= step],
+            [one for one in self.resumed if one <= step],
+            self.processes,
+        )

@@ -1,0 +1,158 @@
+"""``Diagnosis``: the findings of a run, as text, JSON or a table of a notebook."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from rstar2_env.core.files.json_values import jsonable
+from rstar2_env.diagnosis.base import SEVERITIES, Check, Evidence, Severity
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a check says of a run.
+
+    Attributes:
+        check: Name of the check.
+        title: The fault.
+        severity: ``error``, ``warning`` or ``note``.
+        since: First step at which the rule of the check held.
+        until: Last step at which it held; ``None`` if it still holds.
+        says: The observation, with its figures.
+        figures: The figures behind it, by name.
+        episodes: Keys of up to three episodes that show it.
+        cause: Its usual cause.
+        change: What to change, as options and commands that can be typed.
+        otherwise: What else could explain it.
+    """
+
+    check: str
+    title: str
+    severity: Severity
+    since: int
+    until: int | None
+    says: str
+    figures: Mapping[str, float]
+    episodes: Sequence[str]
+    cause: str
+    change: Sequence[str]
+    otherwise: str
+
+    @classmethod
+    def of(cls, check: Check, evidence: Evidence) -> Finding:
+        """Return the finding of a check."""
+        return cls(
+            check=check.name,
+            title=check.title,
+            severity=evidence.severity or check.severity,
+            since=evidence.since,
+            until=evidence.until,
+            says=evidence.says,
+            figures=dict(evidence.figures),
+            episodes=evidence.episodes,
+            cause=check.cause,
+            change=check.change,
+            otherwise=check.otherwise,
+        )
+
+    @property
+    def when(self) -> str:
+        """The steps at which it held, in words."""
+        return f"since step {self.since}" if self.until is None else f"step {self.since} to {self.until}"
+
+    @property
+    def lines(self) -> list[str]:
+        """The finding as lines of text."""
+        lines = [f"{self.severity}: {self.title} ({self.check}, {self.when})", f"  {self.says}"]
+        lines.append(f"  Usual cause: {self.cause}")
+        lines += [f"  Change: {change}" for change in self.change]
+        lines.append(f"  Other explanations: {self.otherwise}")
+        if self.episodes:
+            lines.append(f"  Episodes: {', '.join(self.episodes)}")
+        return lines
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What the checks found in a run.
+
+    Attributes:
+        run: The run.
+        kind: Its kind.
+        step: Its last step that was looked at.
+        findings: The findings, those that still hold first, then by severity and step.
+        silent: Names of the checks that found nothing.
+        not_recorded: For each check that could not decide, the data that the run lacks.
+        stages: The diagnosis of each stage of a pipeline, by name.
+    """
+
+    run: str
+    kind: str
+    step: int
+    findings: Sequence[Finding] = ()
+    silent: Sequence[str] = ()
+    not_recorded: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    stages: Mapping[str, Diagnosis] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[Finding]:
+        """Iterate over the findings."""
+        return iter(self.findings)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the checks that found something."""
+        return [finding.check for finding in self.findings]
+
+    def record(self) -> dict[str, Any]:
+        """Return the diagnosis as JSON values."""
+        record: dict[str, Any] = jsonable(
+            {
+                "run": self.run,
+                "kind": self.kind,
+                "step": self.step,
+                "findings": [asdict(finding) for finding in self.findings],
+                "silent": list(self.silent),
+                "not_recorded": {name: list(lacks) for name, lacks in self.not_recorded.items()},
+            }
+        )
+        if self.stages:
+            record["stages"] = {name: stage.record() for name, stage in self.stages.items()}
+        return record
+
+    @property
+    def summary(self) -> str:
+        """The diagnosis in one sentence."""
+        counts = {severity: sum(one.severity == severity for one in self.findings) for severity in SEVERITIES}
+        found = ", ".join(f"{count} {name}{'s' * (count > 1)}" for name, count in counts.items() if count)
+        looked = (
+            f"{len(self.findings) + len(self.silent)} checks looked at {self.run} ({self.kind}, up to step {self.step})"
+        )
+        return f"{looked}: {found or 'no findings'}."
+
+    def __str__(self) -> str:
+        """The findings as text, and what was looked at."""
+        if self.stages:
+            return "\n\n".join(f"Stage {name}\n{stage}" for name, stage in self.stages.items())
+        parts = ["\n".join(finding.lines) for finding in self.findings]
+        tail = [self.summary]
+        if self.silent:
+            tail.append(f"Nothing found by: {', '.join(self.silent)}.")
+        if self.not_recorded:
+            lacking = "; ".join(f"{name} needs {', '.join(lacks)}" for name, lacks in self.not_recorded.items())
+            tail.append(f"Not recorded: {lacking}.")
+        return "\n\n".join([*parts, "\n".join(tail)])
+
+    def _repr_html_(self) -> str:
+        if self.stages:
+            return "".join(f"<h4>{html.escape(name)}</h4>{stage._repr_html_()}" for name, stage in self.stages.items())
+        rows = "".join(
+            f"<tr><td>{finding.severity}</td><td>{html.escape(finding.title)}</td><td>{finding.when}</td>"
+            f"<td>{html.escape(finding.says)}</td><td>{'<br>'.join(map(html.escape, finding.change))}</td></tr>"
+            for finding in self.findings
+        )
+        head = "<tr><th>severity</th><th>finding</th><th>when</th><th>evidence</th><th>change</th></tr>"
+        table = f"<table>{head}{rows}</table>" if self.findings else ""
+        return f"<p>{html.escape(self.summary)}</p>{table}"

@@ -1,0 +1,98 @@
+"""Spells: consecutive steps at which a condition holds. Checks that watch a figure share these functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+
+from rstar2_env.diagnosis.record import EpisodeFacts, Point, RunRecord
+
+LEAST = 3
+"""Number of consecutive steps after which a condition counts: one step is a few groups and noisy, and a fault should be
+named within three steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spell:
+    """Consecutive points at which a condition held.
+
+    Attributes:
+        since: Its first step.
+        until: Its last step; ``None`` if it lasts to the last point.
+        values: The values in it.
+    """
+
+    since: int
+    until: int | None
+    values: Sequence[float]
+
+    @property
+    def mean(self) -> float:
+        """The mean value."""
+        return fmean(self.values)
+
+    @property
+    def last(self) -> float:
+        """The last value."""
+        return self.values[-1]
+
+
+def spell(points: Sequence[Point], holds: Callable[[float], bool], least: int = LEAST) -> Spell | None:
+    """Return the latest spell of at least ``least`` points.
+
+    Args:
+        points: Steps with their values, ascending.
+        holds: The condition on a value.
+        least: Smallest number of points.
+    """
+    stop = len(points)
+    while stop >= least:
+        while stop and not holds(points[stop - 1][1]):
+            stop -= 1
+        start = stop
+        while start and holds(points[start - 1][1]):
+            start -= 1
+        if stop - start >= least:
+            until = None if stop == len(points) else points[stop - 1][0]
+            return Spell(points[start][0], until, [value for _, value in points[start:stop]])
+        stop = start
+    return None
+
+
+def rolling(points: Sequence[Point], window: int) -> list[Point]:
+    """Return the mean of each ``window`` consecutive values, at the step of the last of them."""
+    return [
+        (points[stop - 1][0], fmean(value for _, value in points[stop - window : stop]))
+        for stop in range(window, len(points) + 1)
+    ]
+
+
+def start_level(points: Sequence[Point], first: int = 5) -> float | None:
+    """Return the median of the first values, the level at which a figure started; ``None`` with fewer values."""
+    return median(value for _, value in points[:first]) if len(points) >= first else None
+
+
+def shares(
+    run: RunRecord,
+    chosen: Callable[[EpisodeFacts], bool],
+    of: Callable[[EpisodeFacts], bool] = lambda episode: episode.available,
+) -> list[Point]:
+    """Return the share of the episodes of each step for which a condition holds.
+
+    Args:
+        run: The run.
+        chosen: The condition.
+        of: Which episodes are counted; by default, those that count.
+    """
+    found: list[Point] = []
+    for step in run.steps:
+        counted = [episode for episode in step.episodes if of(episode)]
+        if counted:
+            found.append((step.number, sum(map(chosen, counted)) / len(counted)))
+    return found
+
+
+def least_of(run: RunRecord) -> int:
+    """Return the number of consecutive steps that counts: an evaluation has only one."""
+    return 1 if run.kind == "evaluation" else LEAST

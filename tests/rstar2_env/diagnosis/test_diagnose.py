@@ -1,0 +1,122 @@
+"""``diagnose`` of folders in their true format: what it reads of them, and how it reports."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from cli_runner import run
+from made_runs import MadeRun, write_training
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.run_folder import read_run
+from rstar2_env.diagnosis import diagnose
+from rstar2_env.diagnosis.folder import read_folder
+from rstar2_env.diagnosis.live import LiveDiagnosis
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of training of 24 steps."""
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    write_training(folder, MadeRun(steps=24, eval_every=12))
+    return folder
+
+
+@pytest.fixture
+def broken(made: Path, tmp_path: Path) -> Path:
+    """The run with a gradient of 0 from step 15 on."""
+    folder = tmp_path / "broken"
+    shutil.copytree(made, folder)
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    for line in lines:
+        if line["step"] >= 15 and "grad_norm" in line:
+            line["grad_norm"] = 0.0
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return folder
+
+
+def test_a_run_of_training_is_read_whole(made: Path) -> None:
+    record, known = read_folder(made), read_run(made)
+    assert [step.number for step in record.steps] == list(range(1, 25))
+    assert [len(step.episodes) for step in record.steps] == [len(known.episodes(step)) for step in range(1, 25)]
+    assert [one.number for one in record.evaluations] == [0, 12, 24]
+    assert all(one.episodes and "pass_rate" in one.figures for one in record.evaluations)
+    assert record.option("rollout.group_size") == 4
+
+
+def test_the_keys_of_episodes_are_those_of_the_viewer(made: Path) -> None:
+    key = read_folder(made).steps[2].episodes[5].key
+    shown = run("view", made, "--text", "--episode", key, "--no-pager")
+    assert shown.exit_code == 0
+    assert read_folder(made).steps[2].episodes[5].problem in shown.output
+
+
+def test_a_finding_has_its_first_step_and_ends_with_the_fault(broken: Path) -> None:
+    (found,) = [one for one in diagnose(broken) if one.check == "gradient_zero"]
+    assert (found.since, found.until, found.severity) == (15, None, "error")
+    assert diagnose(broken, step=14).names.count("gradient_zero") == 0
+
+
+def test_a_run_without_findings_says_what_was_looked_at_and_what_is_missing(made: Path) -> None:
+    found = diagnose(made)
+    assert "no findings" in found.summary
+    assert {"all_wrong", "gradient_nan", "repetition"} <= set(found.silent)
+    assert found.not_recorded["learning_rate_high"] == ["weights/change"]
+    assert "Not recorded:" in str(found)
+
+
+def test_the_command_prints_findings_and_json_holds_the_same(broken: Path) -> None:
+    shown = run("diagnose", broken)
+    assert shown.exit_code == 0
+    assert "error: The gradient is zero (gradient_zero, since step 15)" in shown.output
+    record = json.loads(run("diagnose", broken, "--json").output)
+    assert record == json.loads(json.dumps(diagnose(broken).record()))
+    assert [one["check"] for one in record["findings"]] == diagnose(broken).names
+
+
+def test_a_notebook_shows_texts_of_a_run_as_texts(made: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "<b>run"
+    shutil.copytree(made, folder)
+    assert "<b>run" not in diagnose(folder)._repr_html_()
+    assert "&lt;b&gt;run" in diagnose(folder)._repr_html_()
+
+
+def test_a_step_before_the_first_is_refused(made: Path) -> None:
+    with pytest.raises(ConfigurationError, match="has no step up to 0: its first is 1"):
+        diagnose(made, step=0)
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="is not the folder of a run"):
+        diagnose(tmp_path)
+
+
+def test_a_live_diagnosis_says_once_when_a_finding_appears_and_once_when_it_ends(broken: Path) -> None:
+    figures = {int(line["step"]): line for line in read_run(broken).metrics()}
+    lines = (broken / "metrics.jsonl").read_text().splitlines(keepends=True)
+    (broken / "metrics.jsonl").write_text("".join(line for line in lines if json.loads(line)["step"] <= 10))
+    for file in sorted((broken / "episodes").glob("train-*")):
+        if int(file.name[6:12]) > 10:
+            file.rename(broken / file.name)
+    live = LiveDiagnosis(broken)
+    said = []
+    for step in range(11, 25):
+        (broken / f"train-{step:06d}.jsonl.gz").rename(broken / "episodes" / f"train-{step:06d}.jsonl.gz")
+        own = figures[step] | ({"grad_norm": 0.4} if step >= 20 else {})
+        said += [(step, one.finding.check, one.ended) for one in live.add(step, own)]
+    assert [one for one in said if one[1] == "gradient_zero"] == [
+        (17, "gradient_zero", False),
+        (20, "gradient_zero", True),
+    ]
+
+
+def test_an_evaluation_is_diagnosed_from_its_folder(tmp_path: Path) -> None:
+    out = tmp_path / "eval"
+    done = run("eval", "rstar2/MathTool-v0", "--agent", "oracle", "--problems", "arithmetic", "-n", "8", "-o", out)
+    assert done.exit_code == 0
+    found = diagnose(out)
+    assert found.kind == "evaluation"
+    assert {"cut_by_tokens", "tool_fails", "sandbox_unavailable"} <= {*found.silent, *found.names}

@@ -1,0 +1,83 @@
+"""Logs of other trainers: what is read of them, and which lines are refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rstar2_env.core.errors import RecordFormatError
+from rstar2_env.diagnosis import diagnose
+from rstar2_env.diagnosis.foreign import read_foreign
+
+
+def lines(path: Path, *records: Any) -> Path:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+def test_the_history_of_trl_is_diagnosed(tmp_path: Path) -> None:
+    history = [
+        {"step": step, "loss": 0.0, "grad_norm": 0.0 if step > 5 else 0.3, "entropy": 0.4, "reward": 0.5, "kl": 0.01}
+        for step in range(1, 12)
+    ]
+    state = {"log_history": [*history, {"step": 11, "train_runtime": 12.0, "train_loss": 0.0}]}
+    (tmp_path / "trainer_state.json").write_text(json.dumps(state))
+    for path in (tmp_path, tmp_path / "trainer_state.json"):
+        found = diagnose(path)
+        assert found.names == ["gradient_zero"]
+        assert found.findings[0].since == 6
+        assert "entropy_collapsed" in found.silent
+        assert "episodes" in found.not_recorded["repetition"]
+
+
+def test_the_figures_of_verl_have_the_names_of_this_package(tmp_path: Path) -> None:
+    path = lines(
+        tmp_path / "metrics.jsonl",
+        *(
+            {"step": step, "data": {"actor/entropy": 0.01, "response_length/clip_ratio": 0.6, "val-core/x/acc": 0.3}}
+            for step in range(1, 9)
+        ),
+    )
+    assert set(diagnose(path).names) == {"entropy_collapsed", "cut_by_tokens"}
+    assert read_foreign(path).evaluations[0].figures == {"pass_rate": 0.3}
+
+
+def test_episodes_of_a_prompt_and_a_completion_are_read_with_their_groups(tmp_path: Path) -> None:
+    path = lines(
+        tmp_path / "rollouts.jsonl",
+        *(
+            {
+                "step": step,
+                "input": f"question {group}",
+                "output": f"[INST] {step} {member}",
+                "score": 1.0,
+                "group": group,
+            }
+            for step in range(1, 5)
+            for group in range(3)
+            for member in range(4)
+        ),
+    )
+    record = read_foreign(path)
+    assert [len(group) for group in record.steps[0].groups()] == [4, 4, 4]
+    assert record.series("rollout/reward") == [(step, 1.0) for step in range(1, 5)]
+    assert "template_wrong" in diagnose(path).names
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ({"loss": 1.0}, "expected an object with a whole number 'step'"),
+        ({"step": 1, "prompt": "a", "completion": "b"}, "an episode needs a number 'reward'"),
+        ({"step": 1, "prompt": "a", "reward": 1.0}, "needs 'messages', or 'prompt' and 'completion'"),
+        ({"step": 1, "metrics": [1]}, "expected figures by name in 'metrics'"),
+        ([1], "expected a JSON object"),
+    ],
+)
+def test_a_line_of_another_form_is_refused_with_its_number(tmp_path: Path, line: Any, says: str) -> None:
+    path = lines(tmp_path / "log.jsonl", {"step": 1, "loss": 0.1}, line)
+    with pytest.raises(RecordFormatError, match=f"line 2.*{says}"):
+        read_foreign(path)

@@ -1,0 +1,62 @@
+"""Figures of masks: tokens that train outside the policy's turns, and ends of turns that do not train."""
+
+from __future__ import annotations
+
+import pytest
+from training_rows import row
+
+from rstar2_env.core.row import Row
+from rstar2_env.trainers.step.mask_figures import mask_figures
+
+END = 7
+
+
+def ended(**changes: object) -> Row:
+    """A row of two turns, whose last one ends with the token that ends a turn."""
+    made = row(0, 4, 12, 1.0)
+    made.episode.end = "answered"
+    made.completion_ids[-1] = END
+    for name, value in changes.items():
+        setattr(made, name, value)
+    return made
+
+
+def test_the_tokens_of_the_policys_turns_are_not_outside() -> None:
+    figures = mask_figures([ended(), ended()], (END,))
+    assert figures["mask/outside"] == (0.0, 2.0 * sum(ended().mask))
+    assert figures["mask/turn_ends"] == (2.0, 2.0)
+
+
+def test_a_token_of_the_environment_that_trains_is_outside() -> None:
+    outside, trained = mask_figures([ended(mask=[1] * 12)], (END,))["mask/outside"]
+    assert (outside, trained) == (12.0 - sum(ended().mask), 12.0)
+
+
+@pytest.mark.parametrize("broken", ["mask", "token"])
+def test_an_end_of_a_turn_counts_if_it_trains_and_ends_the_turn(broken: str) -> None:
+    made = ended()
+    if broken == "mask":
+        made.mask[-1] = 0
+    else:
+        made.completion_ids[-1] = END + 1
+    assert mask_figures([made], (END,))["mask/turn_ends"] == (0.0, 1.0)
+
+
+def test_a_turn_that_a_budget_cut_has_no_end_to_train() -> None:
+    made = ended()
+    made.episode.end = "tokens"
+    assert mask_figures([made], (END,))["mask/turn_ends"] == (0.0, 0.0)
+
+
+def test_a_row_that_begins_later_in_its_episode_counts_its_own_tokens() -> None:
+    whole = ended()
+    start = whole.episode.steps[1].start
+    part = Row(whole.episode, [1], whole.completion_ids[start:], [1] * (12 - start), [0.0] * (12 - start), start=start)
+    assert mask_figures([part], (END,)) == {"mask/outside": (0.0, 12.0 - start), "mask/turn_ends": (1.0, 1.0)}
+
+
+def test_rows_of_experts_and_rows_without_spans_are_left_out() -> None:
+    expert, plain = ended(), ended()
+    expert.episode.source = "expert"
+    plain.episode.steps = []
+    assert mask_figures([expert, plain], (END,)) == {"mask/outside": (0.0, 0.0), "mask/turn_ends": (0.0, 0.0)}

@@ -1,0 +1,85 @@
+"""``TrainingState``: records, at each optimizer step, how much the weights changed, and what the process holds.
+
+The change is measured on a sample of the weights that train, so that it needs neither a copy of the model nor time.
+Covered: weights that each process holds whole or in part (DDP, FSDP). Not covered: weights that DeepSpeed partitions,
+of which no process holds a readable part.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import TrainerCallback
+
+from ....step.sums import Sums
+
+_SAMPLED = 1 << 16
+"""Number of weights that are compared, over all tensors: 256 KiB."""
+_STATM = Path("/proc/self/statm")
+
+
+class TrainingState(TrainerCallback):
+    """Adds ``weights/change``, ``optimizer/updates`` and ``memory/process_gib`` to the metrics of each step.
+
+    Args:
+        sums: The sums of the metrics.
+    """
+
+    def __init__(self, sums: Sums) -> None:
+        self._sums = sums
+        self._before: Tensor | None = None
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Store the sample before the first step."""
+        self._before = _sample(kwargs["model"])
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Compare the sample with that of the step before."""
+        after = _sample(kwargs["model"])
+        before, self._before = self._before, after
+        if before is not None and after is not None and before.shape == after.shape:
+            size = float(after.norm())
+            self._sums.add("weights/change", float((after - before).norm()) / size if size else 0.0)
+        updates = _updates(kwargs.get("optimizer"))
+        if updates is not None:
+            self._sums.add("optimizer/updates", updates)
+        self._sums.add("memory/process_gib", process_gib())
+
+
+@torch.no_grad()
+def _sample(model: Any) -> Tensor | None:
+    """Return evenly spaced weights of every tensor that trains, in float32; ``None`` if there are none."""
+    parts = [part.reshape(-1) for part in _local(model) if part.numel()]
+    if not parts:
+        return None
+    each = max(1, _SAMPLED // len(parts))
+    return torch.cat([part[:: -(-part.numel() // each)].float() for part in parts])
+
+
+def _local(model: Any) -> Iterator[Tensor]:
+    for weight in model.parameters():
+        if weight.requires_grad:
+            held = weight.detach()
+            yield held.to_local() if hasattr(held, "to_local") else held
+
+
+def _updates(optimizer: Any) -> float | None:
+    """Return the number of updates in the optimizer's state; ``None`` if its state does not count them."""
+    states = getattr(optimizer, "state", None) or {}
+    # Every weight counts its own updates; the first one with a gradient at every step stands for all.
+    counts = [float(own["step"]) for own in list(states.values())[:8] if isinstance(own, dict) and "step" in own]
+    return max(counts) if counts else None
+
+
+def process_gib() -> float:
+    """Return the resident memory of this process in GiB."""
+    if _STATM.exists():
+        return int(_STATM.read_text("ascii").split()[1]) * resource.getpagesize() / 2**30
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 2 ** (30 if sys.platform == "darwin" else 20)

@@ -1,0 +1,49 @@
+"""``diagnosis``: notes what is wrong with the run, in words, while it is in progress (``rstar2 diagnose``).
+
+The hook reads the figures that are logged and the episodes that are already in the run's folder; it changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rstar2_env.diagnosis.live import LiveDiagnosis
+
+from .base import HOOKS, RunHook
+
+
+@dataclass
+class DiagnosisHook(RunHook):
+    """Note each finding of ``rstar2 diagnose`` when it appears and when it ends.
+
+    A finding is one line in the log and an event ``note`` in the run's folder, with its severity, its evidence and the
+    first option to change. Only the first process looks.
+    """
+
+    def __post_init__(self) -> None:
+        """Set the initial state."""
+        super().__post_init__()
+        self._live: LiveDiagnosis | None = None
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Read the steps before a resume."""
+        if state.is_world_process_zero:
+            self._live = LiveDiagnosis(args.output_dir)
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Add the figures of an evaluation."""
+        if self._live is not None:
+            self._live.evaluated(self._run.step, kwargs["metrics"])
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
+        """Look at the step that was logged, and note what changed."""
+        logged = logs or {}
+        if self._live is None or "loss" not in logged:
+            return
+        for change in self._live.add(self._run.step, logged):
+            self._run.note(change.line)
+
+
+HOOKS.register("diagnosis", DiagnosisHook)

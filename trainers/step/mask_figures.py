@@ -1,0 +1,41 @@
+"""Figures of the masks of a step's rows: what trains outside the policy's turns, and whether ends of turns train."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from rstar2_env.core.row import Row
+
+_ENDED = ("answered", "no_answer")
+"""Ends of an episode whose last turn the policy ended itself, so that it has a token that ends a turn."""
+
+
+def mask_figures(rows: Sequence[Row], stop_ids: Collection[int]) -> dict[str, tuple[float, float]]:
+    """Sum and count of the figures of masks; rows without token spans of turns are left out.
+
+    Args:
+        rows: The rows of this process.
+        stop_ids: The tokens that end a turn; empty if unknown.
+
+    Returns:
+        ``mask/outside``: of the tokens with mask 1, those outside every turn of the policy. ``mask/turn_ends``: of the
+        last turns that the policy ended itself, those whose last token ends a turn and has mask 1.
+    """
+    outside = trained = ends = ended = 0
+    for row in rows:
+        turns = [turn for turn in row.episode.steps if turn.stop > turn.start]
+        if not turns or row.episode.off_policy:
+            continue
+        mask = np.asarray(row.mask, dtype=bool)
+        inside = np.zeros(len(mask), dtype=bool)
+        for turn in turns:
+            inside[max(0, turn.start - row.start) : max(0, turn.stop - row.start)] = True
+        outside += int((mask & ~inside).sum())
+        trained += int(mask.sum())
+        last = turns[-1].stop - 1 - row.start
+        if stop_ids and row.episode.end in _ENDED and 0 <= last < len(mask):
+            ended += 1
+            ends += bool(mask[last]) and row.completion_ids[last] in stop_ids
+    return {"mask/outside": (float(outside), float(trained)), "mask/turn_ends": (float(ends), float(ended))}
