@@ -1,4 +1,4 @@
-"""``Check``: one thing that may be wrong with a run, and ``Evidence``: what a check found."""
+"""``RunCheck``: one thing that may be wrong with a run, and ``Evidence``: what a check found."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from rstar2_env.core.options.registry import Registry
 from rstar2_env.core.run_folder.layout import Kind
 from rstar2_env.diagnosis.record import RunRecord
 
-Severity: TypeAlias = Literal["error", "warning", "note"]
+FindingSeverity: TypeAlias = Literal["error", "warning", "note"]
 """``error``: the run learns nothing, or something false; ``warning``: it learns less than it could; ``note``: worth
 knowing."""
-SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
+SEVERITIES: tuple[FindingSeverity, ...] = ("error", "warning", "note")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Evidence:
         says: The observation, a sentence with its figures.
         figures: The figures behind it, by name.
         episodes: Keys of up to three episodes that show it, as ``rstar2 view RUN --text --episode KEY`` takes them.
-        severity: Severity of this observation; ``None`` for the check's own.
+        severity: FindingSeverity of this observation; ``None`` for the check's own.
     """
 
     since: int
@@ -34,11 +34,11 @@ class Evidence:
     says: str
     figures: Mapping[str, float] = field(default_factory=dict)
     episodes: tuple[str, ...] = ()
-    severity: Severity | None = None
+    severity: FindingSeverity | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class RunCheck:
     """One thing that may be wrong with a run.
 
     Attributes:
@@ -62,7 +62,7 @@ class Check:
     title: str
     looks_at: str
     rule: str
-    severity: Severity
+    severity: FindingSeverity
     cause: str
     change: tuple[str, ...]
     otherwise: str
@@ -76,11 +76,11 @@ class Check:
         return [need for need in self.needs if not any(run.has(one) for one in need.split("|"))]
 
 
-CHECKS: Registry[Check] = Registry("check", "rstar2_env.diagnosis.checks")
+CHECKS: Registry[RunCheck] = Registry("check", "rstar2_env.diagnosis.checks")
 """All checks by name."""
 
 
-def register(*checks: Check) -> None:
+def register(*checks: RunCheck) -> None:
     """Register checks under their names."""
     for check in checks:
         CHECKS.register(check.name, check)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.run_folder.layout import RUN_FILE
-from rstar2_env.diagnosis.base import CHECKS, SEVERITIES, Check
+from rstar2_env.diagnosis.base import CHECKS, SEVERITIES, RunCheck
 from rstar2_env.diagnosis.folder import read_folder, stages_of
 from rstar2_env.diagnosis.foreign import is_foreign, read_foreign
 from rstar2_env.diagnosis.record import RunRecord
@@ -57,7 +57,7 @@ def _stages(place: Path) -> Mapping[str, Path]:
     return stages_of(place)
 
 
-def examine(run: RunRecord, *, step: int | None = None, checks: Sequence[Check] | None = None) -> Diagnosis:
+def examine(run: RunRecord, *, step: int | None = None, checks: Sequence[RunCheck] | None = None) -> Diagnosis:
     """Look at a record with every check of its kind.
 
     Args:
@@ -92,6 +92,6 @@ def examine(run: RunRecord, *, step: int | None = None, checks: Sequence[Check] 
     return Diagnosis(run.name, run.kind, run.last, findings, silent, lacking)
 
 
-def every_check() -> list[Check]:
+def every_check() -> list[RunCheck]:
     """Return all checks, by name."""
     return [CHECKS.get(name) for name in CHECKS.names()]

@@ -7,7 +7,7 @@ import re
 
 from rstar2_env.core.figures import repetition
 from rstar2_env.core.run_folder import EpisodeEntry
-from rstar2_env.diagnosis.record import EpisodeFacts
+from rstar2_env.diagnosis.record import EpisodeDigest
 
 _MARKUP = re.compile(
     r"<\|im_(?:start|end)\|>|<\|(?:eot_id|start_header_id|end_header_id|endoftext|user|assistant|end)\|>"
@@ -18,7 +18,7 @@ the turn and are not part of the text."""
 _SPACE = re.compile(r"\s+")
 
 
-def facts_of(entry: EpisodeEntry, key: str, rank: int = 0) -> EpisodeFacts:
+def facts_of(entry: EpisodeEntry, key: str, rank: int = 0) -> EpisodeDigest:
     """Return the facts of an episode.
 
     Args:
@@ -32,7 +32,7 @@ def facts_of(entry: EpisodeEntry, key: str, rank: int = 0) -> EpisodeFacts:
     last = episode.steps[-1].info if episode.steps else {}
     verdict = last.get("verdict")
     decision = entry.decision
-    return EpisodeFacts(
+    return EpisodeDigest(
         key=key,
         step=entry.step,
         rank=rank,

@@ -8,7 +8,7 @@ from pathlib import Path
 from rstar2_env.core.run_folder import Run, read_run
 from rstar2_env.core.run_folder.layout import Split, episode_key
 from rstar2_env.diagnosis.facts import facts_of
-from rstar2_env.diagnosis.record import EpisodeFacts, RunRecord, StepRecord
+from rstar2_env.diagnosis.record import EpisodeDigest, RunRecord, StepData
 
 STAGES = "stages"
 
@@ -27,15 +27,15 @@ def read_folder(path: str | os.PathLike[str]) -> RunRecord:
     record = record_of(run)
     if run.kind == "evaluation":
         # The episodes of an evaluation are its only step.
-        record.add(StepRecord(0, {}, held_out_of(run, 0)))
+        record.add(StepData(0, {}, held_out_of(run, 0)))
         return record
     figures = {int(line["step"]): line for line in run.metrics()}
     for step in run.steps:
         if step:
-            record.add(StepRecord(step, dict(figures.get(step, {})), played_in(run, step)))
+            record.add(StepData(step, dict(figures.get(step, {})), played_in(run, step)))
     known = {one.step: dict(one.figures) for one in run.evaluations}
     for step in sorted({*known, *run.evaluated_steps}):
-        record.evaluations.append(StepRecord(step, known.get(step, {}), held_out_of(run, step)))
+        record.evaluations.append(StepData(step, known.get(step, {}), held_out_of(run, step)))
     return record
 
 
@@ -51,12 +51,12 @@ def record_of(run: Run) -> RunRecord:
     )
 
 
-def played_in(run: Run, step: int) -> list[EpisodeFacts]:
+def played_in(run: Run, step: int) -> list[EpisodeDigest]:
     """Return the training episodes of a step, from all processes."""
     return [facts_of(entry, episode_key("train", step, line, rank), rank) for rank, line, entry in run.placed(step)]
 
 
-def held_out_of(run: Run, step: int) -> list[EpisodeFacts]:
+def held_out_of(run: Run, step: int) -> list[EpisodeDigest]:
     """Return the episodes of the evaluation after a step."""
     split: Split = "eval"
     return [

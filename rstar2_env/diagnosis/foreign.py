@@ -19,7 +19,7 @@ from rstar2_env.core.files.append_only import whole_lines
 from rstar2_env.core.run_folder.entries import EpisodeEntry, entry_of
 from rstar2_env.core.run_folder.layout import RUN_FILE
 from rstar2_env.diagnosis.facts import facts_of
-from rstar2_env.diagnosis.record import EpisodeFacts, RunRecord, StepRecord
+from rstar2_env.diagnosis.record import EpisodeDigest, RunRecord, StepData
 
 NAMES: Mapping[str, str] = {
     # TRL's GRPOTrainer, as in log_history of trainer_state.json
@@ -104,12 +104,12 @@ def read_foreign(path: Path) -> RunRecord:
                 figures.setdefault(step, {})[NAMES.get(name, name)] = number
     for step in sorted({*figures, *episodes}):
         played = episodes.get(step, [])
-        run.add(StepRecord(step, {**_figures(played), **figures.get(step, {})}, _facts(step, played)))
-    run.evaluations = [StepRecord(step, held_out[step]) for step in sorted(held_out)]
+        run.add(StepData(step, {**_figures(played), **figures.get(step, {})}, _facts(step, played)))
+    run.evaluations = [StepData(step, held_out[step]) for step in sorted(held_out)]
     return run
 
 
-def _facts(step: int, played: list[EpisodeEntry]) -> list[EpisodeFacts]:
+def _facts(step: int, played: list[EpisodeEntry]) -> list[EpisodeDigest]:
     return [facts_of(entry, f"step {step}, episode {at}") for at, entry in enumerate(played)]
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rstar2_env.core.run_folder import read_run
 from rstar2_env.diagnosis.examination import every_check, examine
 from rstar2_env.diagnosis.folder import held_out_of, played_in, read_folder
-from rstar2_env.diagnosis.record import StepRecord
+from rstar2_env.diagnosis.record import StepData
 from rstar2_env.diagnosis.result import Finding
 
 _QUIET = 10
@@ -53,7 +53,7 @@ class LiveDiagnosis:
         """Add the figures of an evaluation, named ``eval/...``, and its episodes."""
         own = {name.removeprefix("eval/"): value for name, value in figures.items()}
         later = [one for one in self._record.evaluations if one.number != step]
-        self._record.evaluations = [*later, StepRecord(step, own, held_out_of(self._run, step))]
+        self._record.evaluations = [*later, StepData(step, own, held_out_of(self._run, step))]
 
     def add(self, step: int, figures: Mapping[str, float]) -> Sequence[Change]:
         """Add the figures of a step and the episodes played since the step before it; return what changed."""
@@ -61,7 +61,7 @@ class LiveDiagnosis:
             return ()
         played = [one for number in range(self._record.last + 1, step + 1) for one in played_in(self._run, number)]
         own = {name: float(value) for name, value in figures.items() if isinstance(value, (int, float))}
-        self._record.add(StepRecord(step, own, played))
+        self._record.add(StepData(step, own, played))
         if len(self._record.steps) > _REMEMBERED:
             self._record.steps[-_REMEMBERED - 1].episodes = ()
         found = {one.check: one for one in examine(self._record, checks=self._checks) if one.until is None}

@@ -14,12 +14,12 @@ from typing import Any
 from rstar2_env.core.run_folder.layout import Kind
 from rstar2_env.core.status import ToolStatus
 
-Point = tuple[int, float]
+FigurePoint = tuple[int, float]
 """A step and the value of a figure in it."""
 
 
 @dataclass(frozen=True, slots=True)
-class EpisodeFacts:
+class EpisodeDigest:
     """An episode without its texts.
 
     Attributes:
@@ -84,16 +84,16 @@ class EpisodeFacts:
 
 
 @dataclass(slots=True)
-class StepRecord:
+class StepData:
     """A step: its figures, and the episodes that were played for it."""
 
     number: int
     figures: dict[str, float] = field(default_factory=dict)
-    episodes: Sequence[EpisodeFacts] = ()
+    episodes: Sequence[EpisodeDigest] = ()
 
-    def groups(self) -> list[list[EpisodeFacts]]:
+    def groups(self) -> list[list[EpisodeDigest]]:
         """Return the episodes that count, by group."""
-        found: dict[tuple[int, int], list[EpisodeFacts]] = {}
+        found: dict[tuple[int, int], list[EpisodeDigest]] = {}
         for episode in self.episodes:
             if episode.available:
                 found.setdefault((episode.round, episode.group), []).append(episode)
@@ -117,14 +117,14 @@ class RunRecord:
     name: str
     kind: Kind = "training"
     config: Mapping[str, Any] = field(default_factory=dict)
-    steps: list[StepRecord] = field(default_factory=list)
-    evaluations: list[StepRecord] = field(default_factory=list)
+    steps: list[StepData] = field(default_factory=list)
+    evaluations: list[StepData] = field(default_factory=list)
     resumed: list[int] = field(default_factory=list)
     processes: int = 0
-    _series: dict[str, list[Point]] = field(default_factory=dict, repr=False)
+    _series: dict[str, list[FigurePoint]] = field(default_factory=dict, repr=False)
     _seen: int = field(default=0, repr=False)
 
-    def add(self, step: StepRecord) -> None:
+    def add(self, step: StepData) -> None:
         """Add the next step."""
         self.steps.append(step)
 
@@ -133,7 +133,7 @@ class RunRecord:
         """Number of the last step; 0 without steps."""
         return self.steps[-1].number if self.steps else 0
 
-    def points(self, name: str) -> list[Point]:
+    def points(self, name: str) -> list[FigurePoint]:
         """Return every recorded value of a figure, with its step; a figure without data is NaN."""
         for step in self.steps[self._seen :]:
             for figure, value in step.figures.items():
@@ -141,11 +141,11 @@ class RunRecord:
         self._seen = len(self.steps)
         return self._series.get(name, [])
 
-    def series(self, name: str) -> list[Point]:
+    def series(self, name: str) -> list[FigurePoint]:
         """Return every finite value of a figure, with its step."""
         return [point for point in self.points(name) if math.isfinite(point[1])]
 
-    def counted(self, name: str) -> list[Point]:
+    def counted(self, name: str) -> list[FigurePoint]:
         """Return the value of a figure at each step, 0 at a step that did not report it; empty if it is unknown."""
         known = dict(self.series(name))
         return [(step.number, known.get(step.number, 0.0)) for step in self.steps] if known else []
@@ -160,7 +160,7 @@ class RunRecord:
         return value
 
     def has(self, need: str) -> bool:
-        """Whether the run recorded some data; see ``Check.needs``."""
+        """Whether the run recorded some data; see ``RunCheck.needs``."""
         if need == "episodes":
             return any(step.episodes for step in self.steps)
         if need == "evaluations":
@@ -173,14 +173,14 @@ class RunRecord:
             return self.option(need.removeprefix("option:")) is not None
         return bool(self.points(need))
 
-    def window(self, since: int, until: int | None = None) -> Iterator[EpisodeFacts]:
+    def window(self, since: int, until: int | None = None) -> Iterator[EpisodeDigest]:
         """Yield the training episodes of steps ``since`` to ``until``, both included."""
         for step in self.steps:
             if since <= step.number and (until is None or step.number <= until):
                 yield from step.episodes
 
     def examples(
-        self, since: int, until: int | None, chosen: Callable[[EpisodeFacts], bool], most: int = 3
+        self, since: int, until: int | None, chosen: Callable[[EpisodeDigest], bool], most: int = 3
     ) -> tuple[str, ...]:
         """Return the keys of the latest chosen episodes of steps ``since`` to ``until``."""
         found: list[str] = []

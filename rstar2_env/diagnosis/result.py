@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rstar2_env.core.files.json_values import jsonable
-from rstar2_env.diagnosis.base import SEVERITIES, Check, Evidence, Severity
+from rstar2_env.diagnosis.base import SEVERITIES, Evidence, FindingSeverity, RunCheck
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Finding:
 
     check: str
     title: str
-    severity: Severity
+    severity: FindingSeverity
     since: int
     until: int | None
     says: str
@@ -42,7 +42,7 @@ class Finding:
     otherwise: str
 
     @classmethod
-    def of(cls, check: Check, evidence: Evidence) -> Finding:
+    def of(cls, check: RunCheck, evidence: Evidence) -> Finding:
         """Return the finding of a check."""
         return cls(
             check=check.name,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from rstar2_env.diagnosis.record import EpisodeFacts, Point, RunRecord
+from rstar2_env.diagnosis.record import EpisodeDigest, FigurePoint, RunRecord
 
 LEAST = 3
 """Number of consecutive steps after which a condition counts: one step is a few groups and noisy, and a fault should be
@@ -38,7 +38,7 @@ class Spell:
         return self.values[-1]
 
 
-def spell(points: Sequence[Point], holds: Callable[[float], bool], least: int = LEAST) -> Spell | None:
+def spell(points: Sequence[FigurePoint], holds: Callable[[float], bool], least: int = LEAST) -> Spell | None:
     """Return the latest spell of at least ``least`` points.
 
     Args:
@@ -60,7 +60,7 @@ def spell(points: Sequence[Point], holds: Callable[[float], bool], least: int = 
     return None
 
 
-def rolling(points: Sequence[Point], window: int) -> list[Point]:
+def rolling(points: Sequence[FigurePoint], window: int) -> list[FigurePoint]:
     """Return the mean of each ``window`` consecutive values, at the step of the last of them."""
     return [
         (points[stop - 1][0], fmean(value for _, value in points[stop - window : stop]))
@@ -68,16 +68,16 @@ def rolling(points: Sequence[Point], window: int) -> list[Point]:
     ]
 
 
-def start_level(points: Sequence[Point], first: int = 5) -> float | None:
+def start_level(points: Sequence[FigurePoint], first: int = 5) -> float | None:
     """Return the median of the first values, the level at which a figure started; ``None`` with fewer values."""
     return median(value for _, value in points[:first]) if len(points) >= first else None
 
 
 def shares(
     run: RunRecord,
-    chosen: Callable[[EpisodeFacts], bool],
-    of: Callable[[EpisodeFacts], bool] = lambda episode: episode.available,
-) -> list[Point]:
+    chosen: Callable[[EpisodeDigest], bool],
+    of: Callable[[EpisodeDigest], bool] = lambda episode: episode.available,
+) -> list[FigurePoint]:
     """Return the share of the episodes of each step for which a condition holds.
 
     Args:
@@ -85,7 +85,7 @@ def shares(
         chosen: The condition.
         of: Which episodes are counted; by default, those that count.
     """
-    found: list[Point] = []
+    found: list[FigurePoint] = []
     for step in run.steps:
         counted = [episode for episode in step.episodes if of(episode)]
         if counted:

@@ -9,7 +9,7 @@ from typing import Any
 
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.diagnosis.facts import digest
-from rstar2_env.diagnosis.record import EpisodeFacts, RunRecord, StepRecord
+from rstar2_env.diagnosis.record import EpisodeDigest, RunRecord, StepData
 
 CONFIG: dict[str, dict[str, Any]] = {
     "run": {"steps": 40},
@@ -26,7 +26,7 @@ CONFIG: dict[str, dict[str, Any]] = {
 SINCE = 15
 """First step of a fault."""
 
-Change = Callable[[EpisodeFacts, Random], EpisodeFacts]
+Change = Callable[[EpisodeDigest, Random], EpisodeDigest]
 
 
 def clean(
@@ -65,10 +65,10 @@ def clean(
                 name.replace("__", "/"): float(value(step) if callable(value) else value)
                 for name, value in figures.items()
             }
-        run.add(StepRecord(step, own, played))
+        run.add(StepData(step, own, played))
     for step in range(0, steps + 1, 10):
         held_out = [_episode(step, 1000 + number, 0, rate, draw) for number in range(40)]
-        run.evaluations.append(StepRecord(step, {"pass_rate": 0.5 + step / 400, "pass_rate_se": 0.03}, held_out))
+        run.evaluations.append(StepData(step, {"pass_rate": 0.5 + step / 400, "pass_rate_se": 0.03}, held_out))
     return run
 
 
@@ -79,14 +79,14 @@ def without(run: RunRecord, *names: str) -> RunRecord:
     return run
 
 
-def _episode(step: int, group: int, member: int, rate: float, draw: Random) -> EpisodeFacts:
+def _episode(step: int, group: int, member: int, rate: float, draw: Random) -> EpisodeDigest:
     problem = f"p{draw.randrange(400)}" if member == 0 else _episode.problem  # type: ignore[attr-defined]
     _episode.problem = problem  # type: ignore[attr-defined]
     if group >= 1000:
         problem = f"held-{group}"
     correct = draw.random() < rate
     status = ToolStatus.OK if draw.random() < 0.85 else draw.choice([ToolStatus.EXCEPTION, ToolStatus.SYNTAX_ERROR])
-    return EpisodeFacts(
+    return EpisodeDigest(
         key=f"train-{step}-{group * 100 + member}",
         step=step,
         group=group,
@@ -110,9 +110,9 @@ def _episode(step: int, group: int, member: int, rate: float, draw: Random) -> E
     )
 
 
-def _figures(step: int, played: list[EpisodeFacts]) -> dict[str, float]:
+def _figures(step: int, played: list[EpisodeDigest]) -> dict[str, float]:
     counted = [one for one in played if one.available] or played
-    by_group: dict[int, list[EpisodeFacts]] = {}
+    by_group: dict[int, list[EpisodeDigest]] = {}
     for one in played:
         by_group.setdefault(one.group, []).append(one)
     groups = {"signal": 0, "none_correct": 0, "all_correct": 0, "unavailable": 0, "not_selected": 0}
@@ -158,7 +158,7 @@ def _figures(step: int, played: list[EpisodeFacts]) -> dict[str, float]:
 def change(**values: Any) -> Change:
     """A change that sets fields; functions get the episode."""
 
-    def changed(one: EpisodeFacts, draw: Random) -> EpisodeFacts:
+    def changed(one: EpisodeDigest, draw: Random) -> EpisodeDigest:
         return replace(one, **{name: value(one, draw) if callable(value) else value for name, value in values.items()})
 
     return changed

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.diagnosis.base import SEVERITIES, Check
+from rstar2_env.diagnosis.base import SEVERITIES, RunCheck
 from rstar2_env.diagnosis.examination import every_check
 
 BEGIN = "<!-- checks: made by `python tools/docs_site/checks_table.py docs/diagnosis.md` -->"
@@ -27,7 +27,7 @@ def checks_table() -> str:
     return "\n".join(rows) + "\n\n" + "\n".join(map(_section, checks))
 
 
-def _section(check: Check) -> str:
+def _section(check: RunCheck) -> str:
     change = "; ".join(f"`{one}`" for one in check.change)
     return (
         f"### `{check.name}`\n"

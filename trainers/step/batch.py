@@ -114,6 +114,7 @@ class Batch:
         missing: Number of groups that are missing from ``problems_per_step`` after all rounds of refill and all copies,
             over all processes.
         seconds: Wall-clock seconds of ``rollout``, ``reward``, ``select`` and ``advantage``.
+        slowest: Seconds of ``rollout`` in the process in which it took longest.
         figures: Sum and count of each metric, over the episodes of this process.
         results: Results of the groups of all processes, in the order of their numbers.
     """
@@ -125,5 +126,6 @@ class Batch:
     refilled: int = 0
     missing: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
+    slowest: float = 0.0
     figures: dict[str, tuple[float, float]] = field(default_factory=dict)
     results: list[GroupResult] = field(default_factory=list)

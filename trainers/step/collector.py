@@ -133,8 +133,6 @@ class Collector:
             once = float(ranks.rank == 0)
             figures |= {name: (value * once, once) for name, value in sampled.items()}
             figures |= mask_figures(rows, getattr(getattr(self.player, "chat", None), "stop_ids", ()))
-            slowest = max(seconds for *_, seconds, _ in shared)
-            figures["seconds/share_waiting"] = (slowest - spent, slowest if ranks.size > 1 else 0.0)
             return Batch(
                 rows=rows,
                 groups=[group.episodes for group in groups],
@@ -143,6 +141,7 @@ class Collector:
                 refilled=refilled,
                 missing=missing,
                 seconds=clock.seconds,
+                slowest=max(seconds for *_, seconds, _ in shared),
                 figures=figures,
                 results=results,
             )

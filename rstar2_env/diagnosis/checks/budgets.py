@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rstar2_env.diagnosis.base import Check, Evidence, register
+from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import RunRecord
 from rstar2_env.diagnosis.spells import least_of, shares, spell
 
@@ -28,8 +28,8 @@ def _cut(end: str) -> Callable[[RunRecord], Evidence | None]:
     return look
 
 
-def _check(end: str, change: tuple[str, ...], cause: str, otherwise: str) -> Check:
-    return Check(
+def _check(end: str, change: tuple[str, ...], cause: str, otherwise: str) -> RunCheck:
+    return RunCheck(
         name=f"cut_by_{end}",
         title=f"Answers are cut by the budget of {end}",
         looks_at=f"the episodes whose `end` is `{end}`",

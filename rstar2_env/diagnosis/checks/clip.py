@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rstar2_env.diagnosis.base import Check, Evidence, register
-from rstar2_env.diagnosis.record import Point, RunRecord
+from rstar2_env.diagnosis.base import Evidence, RunCheck, register
+from rstar2_env.diagnosis.record import FigurePoint, RunRecord
 from rstar2_env.diagnosis.spells import spell
 
 _NEVER, _MOST = 20, 0.5
@@ -13,7 +13,7 @@ def _updates(run: RunRecord) -> int:
     return int(run.option("optim.updates_per_rollout", 1)) * int(run.option("optim.minibatches", 1))
 
 
-def _points(run: RunRecord) -> list[Point]:
+def _points(run: RunRecord) -> list[FigurePoint]:
     low, high = dict(run.series("clip/low")), dict(run.series("clip/high"))
     return [(step, low.get(step, 0.0) + high.get(step, 0.0)) for step in sorted({*low, *high})]
 
@@ -47,7 +47,7 @@ def _always(run: RunRecord) -> Evidence | None:
 _NEEDS = ("clip/low|clip/high",)
 
 register(
-    Check(
+    RunCheck(
         name="clip_never",
         title="No token is ever clipped",
         looks_at="`clip/low` and `clip/high` of a run with several updates for each rollout",
@@ -61,7 +61,7 @@ register(
         look=_never,
         applies=lambda run: _updates(run) > 1,
     ),
-    Check(
+    RunCheck(
         name="clip_always",
         title="Most tokens are clipped",
         looks_at="`clip/low` and `clip/high`",

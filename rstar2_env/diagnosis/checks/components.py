@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rstar2_env.diagnosis.base import Check, Evidence, register
-from rstar2_env.diagnosis.record import EpisodeFacts, RunRecord
+from rstar2_env.diagnosis.base import Evidence, RunCheck, register
+from rstar2_env.diagnosis.record import EpisodeDigest, RunRecord
 
 _LEAST, _STEPS, _SAME = 64, 3, 1e-9
 
@@ -14,7 +14,7 @@ def _parts(run: RunRecord) -> set[str]:
 
 def _look(run: RunRecord) -> Evidence | None:
     for name in sorted(_parts(run)):
-        recent: list[EpisodeFacts] = []
+        recent: list[EpisodeDigest] = []
         steps: list[int] = []
         for step in reversed(run.steps):
             own = [one for one in step.episodes if one.available and name in one.rewards]
@@ -40,7 +40,7 @@ def _look(run: RunRecord) -> Evidence | None:
 
 
 register(
-    Check(
+    RunCheck(
         name="judge_constant",
         title="A component of the reward is constant",
         looks_at="`rewards` of the episodes, by component, in runs with several components",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rstar2_env.diagnosis.base import Check, Evidence, register
+from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import RunRecord
 
 _SHARE, _LEAST = 0.05, 20
@@ -46,7 +46,7 @@ def _contaminated(run: RunRecord) -> Evidence | None:
 
 
 register(
-    Check(
+    RunCheck(
         name="duplicates",
         title="The training problems contain duplicates",
         looks_at="the text of the problems of different ids, without white space and case",
@@ -60,7 +60,7 @@ register(
         look=_duplicates,
         applies=lambda run: len({one.question for step in run.steps for one in step.episodes}) > 1,
     ),
-    Check(
+    RunCheck(
         name="held_out_in_training",
         title="Held-out problems are trained on",
         looks_at="the text of the problems of training and of evaluations, without white space and case",

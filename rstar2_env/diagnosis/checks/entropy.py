@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rstar2_env.diagnosis.base import Check, Evidence, register
+from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import RunRecord
 from rstar2_env.diagnosis.spells import rolling, spell, start_level
 
@@ -48,7 +48,7 @@ def _exploded(run: RunRecord) -> Evidence | None:
 
 
 register(
-    Check(
+    RunCheck(
         name="entropy_collapsed",
         title="The entropy has collapsed",
         looks_at="`policy/entropy`, mean of 3 steps",
@@ -66,7 +66,7 @@ register(
         needs=("policy/entropy",),
         look=_collapsed,
     ),
-    Check(
+    RunCheck(
         name="entropy_exploded",
         title="The entropy explodes",
         looks_at="`policy/entropy`, mean of 3 steps, against the median of the first 5 steps",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rstar2_env.diagnosis.base import Check, Evidence, register
+from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import RunRecord
 
 _APART = 0.01
@@ -44,7 +44,7 @@ def _falls(run: RunRecord) -> Evidence | None:
 
 
 register(
-    Check(
+    RunCheck(
         name="evaluation_temperature",
         title="Evaluation and training have different temperatures",
         looks_at="`rollout.temperature` and `eval.temperature`",
@@ -56,7 +56,7 @@ register(
         needs=("evaluations", "option:rollout"),
         look=_temperature,
     ),
-    Check(
+    RunCheck(
         name="held_out_falls",
         title="The held-out pass rate falls",
         looks_at="the evaluations with their standard errors",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from rstar2_env.diagnosis.base import Check, Evidence, register
+from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import RunRecord
 from rstar2_env.diagnosis.spells import spell
 
@@ -62,7 +62,7 @@ def _clipped(run: RunRecord) -> Evidence | None:
 
 
 register(
-    Check(
+    RunCheck(
         name="gradient_nan",
         title="The loss or the gradient is not a number",
         looks_at="`loss` and `grad_norm` of every step",
@@ -75,7 +75,7 @@ register(
         look=_nan,
         kinds=frozenset({"training", "sft"}),
     ),
-    Check(
+    RunCheck(
         name="gradient_zero",
         title="The gradient is zero",
         looks_at="`grad_norm` of the steps that trained on rows with an advantage (`tokens/trained`)",
@@ -88,7 +88,7 @@ register(
         look=_zero,
         kinds=frozenset({"training", "sft"}),
     ),
-    Check(
+    RunCheck(
         name="gradient_clipped",
         title="The gradient is clipped at every step",
         looks_at="`grad_norm` and `optim.max_grad_norm`",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rstar2_env.diagnosis.base import Check, Evidence, register
-from rstar2_env.diagnosis.record import Point, RunRecord
+from rstar2_env.diagnosis.base import Evidence, RunCheck, register
+from rstar2_env.diagnosis.record import FigurePoint, RunRecord
 from rstar2_env.diagnosis.spells import rolling, spell
 
 _SMALL = 3
@@ -12,7 +12,7 @@ _MISSED = 0.3
 
 
 def _look(run: RunRecord) -> Evidence | None:
-    points: list[Point] = []
+    points: list[FigurePoint] = []
     for step in run.steps:
         groups = [[bool(one.correct) for one in group] for group in step.groups() if len(group) > 1]
         if groups and max(map(len, groups)) <= _SMALL:
@@ -35,7 +35,7 @@ def _look(run: RunRecord) -> Evidence | None:
 
 
 register(
-    Check(
+    RunCheck(
         name="group_small",
         title="Groups are too small",
         looks_at="the episodes of each group, over 5 steps",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.diagnosis.base import Check, Evidence, register
-from rstar2_env.diagnosis.record import EpisodeFacts, Point, RunRecord
+from rstar2_env.diagnosis.base import Evidence, RunCheck, register
+from rstar2_env.diagnosis.record import EpisodeDigest, FigurePoint, RunRecord
 from rstar2_env.diagnosis.spells import least_of, shares, spell
 
 _AWAY = 0.1
@@ -15,7 +15,7 @@ _SLOW = 0.05
 _WRAPPER = "fault_injection"
 
 
-def _is_away(one: EpisodeFacts) -> bool:
+def _is_away(one: EpisodeDigest) -> bool:
     return one.end == "unavailable" or ToolStatus.UNAVAILABLE in one.statuses
 
 
@@ -70,7 +70,7 @@ def _unlabelled(run: RunRecord) -> Evidence | None:
 
 
 def _verifier(run: RunRecord) -> Evidence | None:
-    points: list[Point] = shares(run, lambda one: one.verdict == "timeout", lambda one: bool(one.verdict))
+    points: list[FigurePoint] = shares(run, lambda one: one.verdict == "timeout", lambda one: bool(one.verdict))
     found = spell(points, lambda share: share > _SLOW, least_of(run))
     if found is None:
         return None
@@ -86,7 +86,7 @@ def _verifier(run: RunRecord) -> Evidence | None:
 _KINDS = frozenset({"training", "evaluation"})
 
 register(
-    Check(
+    RunCheck(
         name="sandbox_unavailable",
         title="The sandbox is unavailable",
         looks_at="the status `unavailable` of calls and the end `unavailable` of episodes",
@@ -100,7 +100,7 @@ register(
         look=_unavailable,
         kinds=_KINDS,
     ),
-    Check(
+    RunCheck(
         name="faults_unlabelled",
         title="Injected faults are not labelled",
         looks_at="`injected` of the episodes, and the rate of the wrapper `fault_injection` in the options",
@@ -114,7 +114,7 @@ register(
         look=_unlabelled,
         applies=lambda run: fault_rate(run) > 0 and not math.isnan(fault_rate(run)),
     ),
-    Check(
+    RunCheck(
         name="verifier_times_out",
         title="The verifier runs out of time",
         looks_at="`verdict` of the episodes",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rstar2_env.diagnosis.base import Check, Evidence, register
+from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import RunRecord
 from rstar2_env.diagnosis.spells import spell
 
@@ -30,7 +30,7 @@ def _look(run: RunRecord) -> Evidence | None:
 
 
 register(
-    Check(
+    RunCheck(
         name="kl_runs_away",
         title="The policy runs away from the reference model",
         looks_at="`kl`, which a KL term of the loss reports",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rstar2_env.diagnosis.base import Check, Evidence, register
+from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import RunRecord
 from rstar2_env.diagnosis.spells import spell
 
@@ -29,7 +29,7 @@ def _look(run: RunRecord) -> Evidence | None:
 
 
 register(
-    Check(
+    RunCheck(
         name="lag_beyond_bound",
         title="Turns are older than the options allow",
         looks_at="`policy/lag`, `rollout.max_staleness`, `rollout.tail` and the number of updates per rollout",

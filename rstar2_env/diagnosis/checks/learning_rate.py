@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statistics import median
 
-from rstar2_env.diagnosis.base import Check, Evidence, register
+from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import RunRecord
 from rstar2_env.diagnosis.spells import spell
 
@@ -52,7 +52,7 @@ def _low(run: RunRecord) -> Evidence | None:
 
 
 register(
-    Check(
+    RunCheck(
         name="learning_rate_high",
         title="The learning rate is too high",
         looks_at="`weights/change`: the relative change of the weights that train, by one step",
@@ -65,7 +65,7 @@ register(
         needs=("weights/change",),
         look=_high,
     ),
-    Check(
+    RunCheck(
         name="learning_rate_low",
         title="The learning rate is too low",
         looks_at="`weights/change` in the steps that trained on rows with an advantage, after the warm-up",

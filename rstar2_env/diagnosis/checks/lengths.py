@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rstar2_env.diagnosis.base import Check, Evidence, register
+from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import RunRecord
 from rstar2_env.diagnosis.spells import rolling, spell, start_level
 
@@ -44,7 +44,7 @@ _RULE = (
 _NEEDS = ("rollout/tokens",)
 
 register(
-    Check(
+    RunCheck(
         name="lengths_explode",
         title="Answers become longer and longer",
         looks_at="`rollout/tokens` and `rollout/pass_rate`",
@@ -56,7 +56,7 @@ register(
         needs=_NEEDS,
         look=_changes(lambda ratio: ratio > _TIMES),
     ),
-    Check(
+    RunCheck(
         name="lengths_collapse",
         title="Answers become shorter and shorter",
         looks_at="`rollout/tokens` and `rollout/pass_rate`",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rstar2_env.diagnosis.base import Check, Evidence, register
+from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import RunRecord
 from rstar2_env.diagnosis.spells import spell
 
@@ -36,7 +36,7 @@ def _ends(run: RunRecord) -> Evidence | None:
 
 
 register(
-    Check(
+    RunCheck(
         name="environment_trained",
         title="Tokens of the environment train",
         looks_at="`mask/outside`: of the tokens with mask 1, the share outside every turn of the policy",
@@ -48,7 +48,7 @@ register(
         needs=("mask/outside",),
         look=_environment,
     ),
-    Check(
+    RunCheck(
         name="turn_end_untrained",
         title="The token that ends a turn does not train",
         looks_at="`mask/turn_ends`: of the turns that ended by themselves, the share whose last token has mask 1 and "

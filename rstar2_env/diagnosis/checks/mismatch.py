@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from rstar2_env.diagnosis.base import Check, Evidence, register
+from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import RunRecord
 from rstar2_env.diagnosis.spells import spell
 
@@ -66,7 +66,7 @@ def _stale(run: RunRecord) -> Evidence | None:
 _NEEDS = ("mismatch/logp_difference",)
 
 register(
-    Check(
+    RunCheck(
         name="engine_differs",
         title="Engine and trainer compute different probabilities",
         looks_at="`mismatch/logp_difference` at the first update, by the number of tool calls before a token",
@@ -83,7 +83,7 @@ register(
         look=_differs,
         applies=lambda run: not _lagging(run),
     ),
-    Check(
+    RunCheck(
         name="weights_stale",
         title="New weights do not reach the engine",
         looks_at="`mismatch/logp_difference` over the steps, in a run whose turns are of the newest weights",

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from statistics import fmean
 
-from rstar2_env.diagnosis.base import Check, Evidence, register
-from rstar2_env.diagnosis.record import Point, RunRecord
+from rstar2_env.diagnosis.base import Evidence, RunCheck, register
+from rstar2_env.diagnosis.record import FigurePoint, RunRecord
 from rstar2_env.diagnosis.spells import least_of, spell, start_level
 
 _SHARE, _MORE = 0.4, 0.2
 
 
 def _look(run: RunRecord) -> Evidence | None:
-    points: list[Point] = []
+    points: list[FigurePoint] = []
     for step in run.steps:
         counted = [one.repetition for one in step.episodes if one.available and one.text]
         if counted:
@@ -33,7 +33,7 @@ def _look(run: RunRecord) -> Evidence | None:
 
 
 register(
-    Check(
+    RunCheck(
         name="repetition",
         title="The policy repeats itself",
         looks_at="the share of four-word sequences of the policy's turns that already occurred in the episode",

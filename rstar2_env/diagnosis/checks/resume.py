@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rstar2_env.diagnosis.base import Check, Evidence, register
+from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import RunRecord
 
 
@@ -23,7 +23,7 @@ def _look(run: RunRecord) -> Evidence | None:
 
 
 register(
-    Check(
+    RunCheck(
         name="optimizer_lost",
         title="The optimizer lost its state when the run resumed",
         looks_at="`optimizer/updates`: the number of updates in the optimizer's state",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from statistics import fmean
 
-from rstar2_env.diagnosis.base import Check, Evidence, register
-from rstar2_env.diagnosis.record import EpisodeFacts, Point, RunRecord
+from rstar2_env.diagnosis.base import Evidence, RunCheck, register
+from rstar2_env.diagnosis.record import EpisodeDigest, FigurePoint, RunRecord
 from rstar2_env.diagnosis.spells import rolling, spell
 
 _SAME = 1e-9
@@ -21,7 +21,7 @@ def _spread(values: list[float]) -> float:
 
 
 def _constant(run: RunRecord) -> Evidence | None:
-    points: list[Point] = []
+    points: list[FigurePoint] = []
     for step in run.steps:
         counted = [one for one in step.episodes if one.available and one.correct is not None]
         if len({one.correct for one in counted}) == 2:
@@ -40,12 +40,12 @@ def _constant(run: RunRecord) -> Evidence | None:
     )
 
 
-def _mixed(step_groups: list[list[EpisodeFacts]]) -> list[list[EpisodeFacts]]:
+def _mixed(step_groups: list[list[EpisodeDigest]]) -> list[list[EpisodeDigest]]:
     return [group for group in step_groups if len({one.correct for one in group}) == 2]
 
 
 def _equal_within(run: RunRecord) -> Evidence | None:
-    points: list[Point] = []
+    points: list[FigurePoint] = []
     for step in run.steps:
         groups = step.groups()
         mixed = _mixed(groups)
@@ -65,11 +65,11 @@ def _equal_within(run: RunRecord) -> Evidence | None:
     )
 
 
-def _gap(one: list[EpisodeFacts], other: list[EpisodeFacts]) -> float:
+def _gap(one: list[EpisodeDigest], other: list[EpisodeDigest]) -> float:
     return fmean(e.reward for e in one) - fmean(e.reward for e in other)
 
 
-def _within(groups: list[list[EpisodeFacts]], chosen: Callable[[EpisodeFacts], bool]) -> list[float]:
+def _within(groups: list[list[EpisodeDigest]], chosen: Callable[[EpisodeDigest], bool]) -> list[float]:
     """Mean reward of the chosen episodes minus that of the others, in the groups that have both."""
     found = []
     for group in groups:
@@ -81,7 +81,7 @@ def _within(groups: list[list[EpisodeFacts]], chosen: Callable[[EpisodeFacts], b
 
 
 def _format(run: RunRecord) -> Evidence | None:
-    points: list[Point] = []
+    points: list[FigurePoint] = []
     for at in range(_WINDOW, len(run.steps) + 1):
         groups = [group for step in run.steps[at - _WINDOW : at] for group in step.groups()]
         rewards = [one.reward for group in groups for one in group]
@@ -136,7 +136,7 @@ def _exploited(run: RunRecord) -> Evidence | None:
 
 
 register(
-    Check(
+    RunCheck(
         name="reward_constant",
         title="The reward is constant",
         looks_at="`reward` and `correct` of the episodes",
@@ -148,7 +148,7 @@ register(
         needs=("episodes",),
         look=_constant,
     ),
-    Check(
+    RunCheck(
         name="reward_equal_within",
         title="The reward does not differ within groups",
         looks_at="the rewards of groups with right and wrong episodes",
@@ -160,7 +160,7 @@ register(
         needs=("episodes",),
         look=_equal_within,
     ),
-    Check(
+    RunCheck(
         name="reward_pays_format",
         title="The reward pays the format alone",
         looks_at="within groups, the rewards of right and wrong episodes with one marked answer, and of those without",
@@ -173,7 +173,7 @@ register(
         needs=("episodes",),
         look=_format,
     ),
-    Check(
+    RunCheck(
         name="reward_exploited",
         title="The reward rises while held-out problems are solved less often",
         looks_at="`rollout/reward` (mean of 5 steps) and the held-out `pass_rate` with its standard error",

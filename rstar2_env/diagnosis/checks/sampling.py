@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from rstar2_env.diagnosis.base import Check, Evidence, register
+from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import RunRecord
 
 _WINDOW, _DRAWS, _TIMES = 10, 40, 8
@@ -55,7 +55,7 @@ def _still(run: RunRecord) -> Evidence | None:
 
 
 register(
-    Check(
+    RunCheck(
         name="sampler_stuck",
         title="The sampler is stuck on a part of the data",
         looks_at="the problems of the groups of the last 10 steps, and `sampler/problems`",
@@ -68,7 +68,7 @@ register(
         needs=("episodes",),
         look=_stuck,
     ),
-    Check(
+    RunCheck(
         name="curriculum_still",
         title="The curriculum does not move",
         looks_at="`sampler/level` or `sampler/stage`, and `rollout/pass_rate`",

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rstar2_env.diagnosis.base import Check, Evidence, register
-from rstar2_env.diagnosis.record import EpisodeFacts, Point, RunRecord
+from rstar2_env.diagnosis.base import Evidence, RunCheck, register
+from rstar2_env.diagnosis.record import EpisodeDigest, FigurePoint, RunRecord
 from rstar2_env.diagnosis.spells import spell
 
 _SHARE, _LEAST = 0.25, 3
 
 
-def _signature(group: Sequence[EpisodeFacts]) -> tuple[object, ...]:
+def _signature(group: Sequence[EpisodeDigest]) -> tuple[object, ...]:
     return (group[0].problem, group[0].question, *sorted(one.text for one in group))
 
 
-def _repeated(groups: Sequence[Sequence[EpisodeFacts]]) -> list[Sequence[EpisodeFacts]]:
+def _repeated(groups: Sequence[Sequence[EpisodeDigest]]) -> list[Sequence[EpisodeDigest]]:
     """Return the groups whose episodes all have the texts of another group of several different episodes."""
-    seen: dict[tuple[object, ...], Sequence[EpisodeFacts]] = {}
+    seen: dict[tuple[object, ...], Sequence[EpisodeDigest]] = {}
     found = []
     for group in groups:
         # Episodes that are all equal are no evidence: a certain policy writes the same text twice.
@@ -29,7 +29,7 @@ def _repeated(groups: Sequence[Sequence[EpisodeFacts]]) -> list[Sequence[Episode
 
 
 def _look(run: RunRecord) -> Evidence | None:
-    points: list[Point] = []
+    points: list[FigurePoint] = []
     shown: dict[int, str] = {}
     for step in run.steps:
         groups = [group for group in step.groups() if len(group) > 1]
@@ -54,7 +54,7 @@ def _look(run: RunRecord) -> Evidence | None:
 
 
 register(
-    Check(
+    RunCheck(
         name="same_seeds",
         title="Groups repeat one another",
         looks_at="problems and texts of the groups of a step, over all processes",

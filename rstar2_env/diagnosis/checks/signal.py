@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from rstar2_env.diagnosis.base import Check, Evidence, register
-from rstar2_env.diagnosis.record import EpisodeFacts, Point, RunRecord
+from rstar2_env.diagnosis.base import Evidence, RunCheck, register
+from rstar2_env.diagnosis.record import EpisodeDigest, FigurePoint, RunRecord
 from rstar2_env.diagnosis.spells import spell
 
 REASONS = ("none_correct", "all_correct", "unavailable", "not_selected")
@@ -28,7 +28,7 @@ def signal_shares(run: RunRecord) -> list[tuple[int, Mapping[str, float], float]
     return found
 
 
-def _points(run: RunRecord, reason: str) -> list[Point]:
+def _points(run: RunRecord, reason: str) -> list[FigurePoint]:
     """Return the share of a step's groups that have no signal for a reason."""
     return [
         (step, reasons.get(reason, 0.0) / total)
@@ -38,7 +38,7 @@ def _points(run: RunRecord, reason: str) -> list[Point]:
 
 
 def _all(
-    reason: str, says: str, shows: Callable[[EpisodeFacts], bool] = lambda episode: True
+    reason: str, says: str, shows: Callable[[EpisodeDigest], bool] = lambda episode: True
 ) -> Callable[[RunRecord], Evidence | None]:
     def look(run: RunRecord) -> Evidence | None:
         found = spell(_points(run, reason), lambda share: share >= _ALMOST)
@@ -89,7 +89,7 @@ _NEEDS = ("groups/signal",)
 _RULE = "at least 95 % of the groups in 3 consecutive steps: almost nothing of what is played trains"
 
 register(
-    Check(
+    RunCheck(
         name="all_wrong",
         title="No episode is right, so nothing trains",
         looks_at="`groups/none_correct`",
@@ -106,7 +106,7 @@ register(
         needs=_NEEDS,
         look=_all("none_correct", "have no correct episode", lambda episode: not episode.correct),
     ),
-    Check(
+    RunCheck(
         name="all_right",
         title="Every episode is right, so nothing trains",
         looks_at="`groups/all_correct`",
@@ -118,7 +118,7 @@ register(
         needs=_NEEDS,
         look=_all("all_correct", "have only correct episodes"),
     ),
-    Check(
+    RunCheck(
         name="all_rejected",
         title="The selector rejects every group",
         looks_at="`groups/not_selected`",
@@ -130,7 +130,7 @@ register(
         needs=_NEEDS,
         look=_all("not_selected", "have correct and wrong episodes, but the selector rejected them"),
     ),
-    Check(
+    RunCheck(
         name="all_unavailable",
         title="No episode can be played",
         looks_at="`groups/unavailable`",
@@ -142,7 +142,7 @@ register(
         needs=_NEEDS,
         look=_all("unavailable", "could not be played", lambda episode: not episode.available),
     ),
-    Check(
+    RunCheck(
         name="few_signals",
         title="Few groups have a signal",
         looks_at="`groups/signal` and the reasons of the other groups, pooled over 10 steps",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 from statistics import median
 
-from rstar2_env.diagnosis.base import Check, Evidence, register
-from rstar2_env.diagnosis.record import Point, RunRecord
+from rstar2_env.diagnosis.base import Evidence, RunCheck, register
+from rstar2_env.diagnosis.record import FigurePoint, RunRecord
 from rstar2_env.diagnosis.spells import rolling, spell, start_level
 
 _HALF, _WINDOW, _AFTER = 0.5, 5, 10
@@ -14,7 +14,7 @@ _WAITS = 0.3
 _GROWTH, _STEPS, _RISES = 0.05, 20, 0.8
 
 
-def _speed(run: RunRecord) -> list[Point]:
+def _speed(run: RunRecord) -> list[FigurePoint]:
     """Return the generated tokens per second of the rollout of each step."""
     generated = run.series("speed/generated_tokens_per_second")
     if generated:
@@ -99,7 +99,7 @@ def _grows(run: RunRecord) -> Evidence | None:
 
 
 register(
-    Check(
+    RunCheck(
         name="throughput_falls",
         title="Throughput falls",
         looks_at="tokens of the rollout per second, and the times that episodes spend in the environment and waiting",
@@ -113,7 +113,7 @@ register(
         needs=("seconds/rollout|speed/generated_tokens_per_second",),
         look=_falls,
     ),
-    Check(
+    RunCheck(
         name="process_waits",
         title="Processes wait for one another",
         looks_at="`seconds/share_waiting`: the mean wait for the slowest process, of the rollout's time",
@@ -126,7 +126,7 @@ register(
         look=_waits,
         applies=lambda run: run.processes != 1,
     ),
-    Check(
+    RunCheck(
         name="memory_grows",
         title="Memory grows from step to step",
         looks_at="`memory/process_gib`, without the first 5 steps",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rstar2_env.diagnosis.base import Check, Evidence, register
-from rstar2_env.diagnosis.record import EpisodeFacts, RunRecord
+from rstar2_env.diagnosis.base import Evidence, RunCheck, register
+from rstar2_env.diagnosis.record import EpisodeDigest, RunRecord
 from rstar2_env.diagnosis.spells import least_of, shares, spell
 
 _MARKUP, _CUT = 0.2, 0.05
@@ -22,7 +22,7 @@ def _markup(run: RunRecord) -> Evidence | None:
     )
 
 
-def _is_cut(one: EpisodeFacts) -> bool:
+def _is_cut(one: EpisodeDigest) -> bool:
     return bool(one.cut_prompt)
 
 
@@ -41,7 +41,7 @@ def _cut(run: RunRecord) -> Evidence | None:
 
 
 register(
-    Check(
+    RunCheck(
         name="template_wrong",
         title="The chat template does not fit the model",
         looks_at="what the policy wrote: markup such as `<|im_start|>` or `[INST]` as text",
@@ -55,7 +55,7 @@ register(
         look=_markup,
         kinds=frozenset({"training", "evaluation"}),
     ),
-    Check(
+    RunCheck(
         name="prompts_cut",
         title="Prompts are cut",
         looks_at="`cut_prompt` of the episodes, or `prompt/cut` of the step",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from rstar2_env.core.status import ToolStatus, error_share
-from rstar2_env.diagnosis.base import Check, Evidence, register
-from rstar2_env.diagnosis.record import Point, RunRecord
+from rstar2_env.diagnosis.base import Evidence, RunCheck, register
+from rstar2_env.diagnosis.record import FigurePoint, RunRecord
 from rstar2_env.diagnosis.spells import least_of, rolling, spell, start_level
 
 _USED, _UNUSED, _WINDOW = 0.3, 0.05, 3
@@ -31,8 +31,8 @@ def _unused(run: RunRecord) -> Evidence | None:
     )
 
 
-def _error_points(run: RunRecord) -> list[Point]:
-    found: list[Point] = []
+def _error_points(run: RunRecord) -> list[FigurePoint]:
+    found: list[FigurePoint] = []
     for step in run.steps:
         statuses = [status for one in step.episodes if one.available for status in one.statuses]
         share = error_share(statuses)
@@ -55,7 +55,7 @@ def _fails(run: RunRecord) -> Evidence | None:
     )
 
 
-def _dominating(run: RunRecord) -> tuple[str, list[Point]] | None:
+def _dominating(run: RunRecord) -> tuple[str, list[FigurePoint]] | None:
     """Return the most frequent status other than ``ok``, and its share of the calls of each step."""
     total: Counter[ToolStatus] = Counter()
     steps: list[tuple[int, Counter[ToolStatus]]] = []
@@ -91,7 +91,7 @@ def _status(run: RunRecord) -> Evidence | None:
 _KINDS = frozenset({"training", "evaluation"})
 
 register(
-    Check(
+    RunCheck(
         name="tool_unused",
         title="The policy no longer calls the tool",
         looks_at="`rollout/tool_calls`, mean of 3 steps, against the median of the first 5 steps",
@@ -103,7 +103,7 @@ register(
         needs=("rollout/tool_calls",),
         look=_unused,
     ),
-    Check(
+    RunCheck(
         name="tool_fails",
         title="Tool calls fail",
         looks_at="statuses of the policy's calls, without injected faults and `unavailable`",
@@ -117,7 +117,7 @@ register(
         look=_fails,
         kinds=_KINDS,
     ),
-    Check(
+    RunCheck(
         name="status_dominates",
         title="One status dominates the tool calls",
         looks_at="the share of each status but `ok` in the calls of a step",

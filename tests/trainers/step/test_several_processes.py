@@ -23,6 +23,11 @@ def test_two_collect_what_one_does():
         assert together == pytest.approx(np.array(figure)), name
 
 
+def test_every_process_knows_how_long_the_slowest_one_played():
+    first, second = in_processes(2, lambda ranks: collector(ranks=ranks).collect(0))
+    assert first.slowest == second.slowest == max(first.seconds["rollout"], second.seconds["rollout"]) > 0
+
+
 @pytest.mark.parametrize("selector", [ResampleOnCorrect(), ResampleOnCorrect(mode="rank")])
 def test_the_selection_of_a_group_does_not_depend_on_who_plays_it(selector):
     options = {"selector": selector, "oversample": 2}

@@ -13,7 +13,7 @@ from rstar2_env.core.status import ToolStatus
 from rstar2_env.diagnosis.base import CHECKS
 from rstar2_env.diagnosis.examination import every_check, examine
 from rstar2_env.diagnosis.facts import digest
-from rstar2_env.diagnosis.record import RunRecord, StepRecord
+from rstar2_env.diagnosis.record import RunRecord, StepData
 
 Made = Callable[[], RunRecord]
 ERRORS = (ToolStatus.EXCEPTION, ToolStatus.SYNTAX_ERROR, ToolStatus.MALFORMED, ToolStatus.TIMEOUT)
@@ -45,7 +45,7 @@ def with_evaluations(*rates: float, **figures) -> Made:
     def made() -> RunRecord:
         run = clean(**figures)
         run.evaluations = [
-            StepRecord(10 * at, {"pass_rate": rate, "pass_rate_se": 0.02}) for at, rate in enumerate(rates)
+            StepData(10 * at, {"pass_rate": rate, "pass_rate_se": 0.02}) for at, rate in enumerate(rates)
         ]
         return run
 

@@ -164,6 +164,8 @@ class Rollouts:
         figures.merge(batch.figures)
         for name, seconds in batch.seconds.items():
             figures.add(f"seconds/{name}", seconds)
+        several = self._ranks.size > 1
+        figures.add("seconds/share_waiting", batch.slowest - batch.seconds["rollout"], batch.slowest * several)
         timing = self._play.train.take_timing()
         figures.add("seconds/tool", timing.environment, timing.episodes)
         figures.add("seconds/engine_wait", timing.engine, timing.episodes)
