@@ -12,14 +12,21 @@ from rstar2_env.cli._printing import say
 
 
 def diagnose_command(
-    run: Annotated[
-        Path,
+    runs: Annotated[
+        list[Path],
         typer.Argument(
             metavar="RUN",
             help="Folder of a run (training, cold start, evaluation, pipeline), file of an evaluation, or log of "
             "another trainer (.jsonl, or TRL's trainer_state.json).",
         ),
     ],
+    compare: Annotated[
+        bool,
+        typer.Option(
+            "--compare",
+            help="Take two runs, and name the differences that can explain that their curves differ.",
+        ),
+    ] = False,
     step: Annotated[
         int | None, typer.Option(min=0, help="Look at the run as it was after this step [default: the last].")
     ] = None,
@@ -33,15 +40,31 @@ def diagnose_command(
     """
     import json
 
-    from rstar2_env.diagnosis.examination import diagnose
+    from rstar2_env.core.errors import ConfigurationError
 
-    found = diagnose(run, step=step)
-    if as_json:
-        say(json.dumps(found.record()))
-        return
+    if len(runs) != 1 + compare or (compare and step is not None):
+        raise ConfigurationError(
+            f"Expected two runs and no --step with --compare, and else one run; got {len(runs)} runs.",
+        )
+    if compare:
+        from rstar2_env.diagnosis.compare import compare_runs
+
+        compared = compare_runs(*runs)
+        _show(json.dumps(compared.record()) if as_json else str(compared), wrapped=not as_json)
+    else:
+        from rstar2_env.diagnosis.examination import diagnose
+
+        found = diagnose(runs[0], step=step)
+        _show(json.dumps(found.record()) if as_json else str(found), wrapped=not as_json)
+
+
+def _show(text: str, *, wrapped: bool) -> None:
     from rstar2_env.cli._tables import print_text
 
-    for line in str(found).splitlines():
+    if not wrapped:
+        say(text)
+        return
+    for line in text.splitlines():
         if line.startswith("  "):
             print_text(line, indent="    ")
         elif line:

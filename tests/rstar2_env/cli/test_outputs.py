@@ -31,7 +31,7 @@ READ = {
         "export run",
         "eval baseline",
         "view runs",
-        "diagnose run",
+        "diagnose runs",
         "model get wheel",
     ),
     *("verify jsonl", "doctor folder", "doctor machine", "doctor model", "sandbox run files", "sandbox run stdin"),

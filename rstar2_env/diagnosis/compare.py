@@ -1,0 +1,295 @@
+"""``compare_runs``: which difference of options, data, versions or seeds can explain that two runs' curves differ.
+
+A difference explains curves only if it acts when they part: before the first update only the model, the data and the
+sampling act; the optimizer, the loss and the selection act from the first update on. Not covered: causes that neither
+folder records, and interactions of several differences.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Literal, TypeAlias
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.files.json_values import jsonable
+from rstar2_env.core.run_folder import read_run
+from rstar2_env.core.run_folder.layout import RUN_FILE
+from rstar2_env.diagnosis.examination import examine, read
+from rstar2_env.diagnosis.record import FigurePoint, RunRecord
+from rstar2_env.diagnosis.spells import rolling, spell
+
+Acts: TypeAlias = Literal["start", "updates", "chance", "never"]
+"""When a difference acts: before the first update, from the first update on, by chance alone, or not at all."""
+
+CURVES = (
+    "rollout/reward",
+    "rollout/pass_rate",
+    "rollout/tokens",
+    "rollout/tool_calls",
+    "policy/entropy",
+    "grad_norm",
+    "kl",
+)
+_WINDOW, _ERRORS, _LEAST = 5, 3.0, 3
+_START = ("model", "rollout", "eval", "parts.rollout", "parts.sampler")
+"""Options that act from the first episode on."""
+_NEVER = (
+    "run.output_dir",
+    "run.resume",
+    "run.overwrite",
+    "run.progress",
+    "run.report_to",
+    "run.save_every",
+    "run.keep_checkpoints",
+    "run.keep_episodes",
+    "run.keep_tokens",
+    "run.log_every",
+    "run.process_timeout_s",
+    "parts.hook.diagnosis",
+)
+"""Options that change what is recorded, and no curve."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunDifference:
+    """A difference of two runs.
+
+    Attributes:
+        kind: ``option``, ``seed``, ``data``, ``version`` or ``processes``.
+        name: What differs, such as ``optim.learning_rate``.
+        first: Its value in the first run.
+        second: Its value in the second run.
+        acts: When it acts; see ``Acts``.
+    """
+
+    kind: str
+    name: str
+    first: Any
+    second: Any
+    acts: Acts
+
+
+@dataclass(frozen=True, slots=True)
+class PartedCurve:
+    """A figure whose curves differ by more than their noise.
+
+    Attributes:
+        figure: Its name.
+        since: First step from which the means of 5 steps differ by more than 3 standard errors.
+        first: Mean of the first run from that step on.
+        second: Mean of the second run from that step on.
+    """
+
+    figure: str
+    since: int
+    first: float
+    second: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunsCompared:
+    """The comparison of two runs.
+
+    Attributes:
+        first: The first run.
+        second: The second run.
+        curves: Figures whose curves differ, those that part first in front.
+        differences: Differences of the runs, those that can explain the curves in front.
+        only_first: Checks that find something in the first run alone.
+        only_second: Checks that find something in the second run alone.
+        sentences: The comparison in words.
+    """
+
+    first: str
+    second: str
+    curves: Sequence[PartedCurve]
+    differences: Sequence[RunDifference]
+    only_first: Sequence[str]
+    only_second: Sequence[str]
+    sentences: Sequence[str]
+
+    def record(self) -> dict[str, Any]:
+        """Return all fields as JSON values."""
+        record: dict[str, Any] = jsonable(asdict(self))
+        return record
+
+    def __str__(self) -> str:
+        """The comparison as text."""
+        lines = [*self.sentences]
+        for one in self.curves:
+            lines.append(f"  {one.figure}: {one.first:.4g} and {one.second:.4g} on average since step {one.since}")
+        lines += [f"  {one.name}: {one.first!r} and {one.second!r} ({_WHEN[one.acts]})" for one in self.differences]
+        for run, names in ((self.first, self.only_first), (self.second, self.only_second)):
+            if names:
+                lines.append(f"Findings of {run} alone: {', '.join(names)}.")
+        return "\n".join(lines)
+
+
+_WHEN: Mapping[Acts, str] = {
+    "start": "acts from the first episode on",
+    "updates": "acts from the first update on",
+    "chance": "acts by chance",
+    "never": "changes no curve",
+}
+
+
+def compare_runs(first: str | os.PathLike[str], second: str | os.PathLike[str]) -> RunsCompared:
+    """Name the differences of two runs that can explain that their curves differ.
+
+    Args:
+        first: Folder of a run, or the log of another trainer.
+        second: Another one.
+
+    Raises:
+        ConfigurationError: A path is not a run, or the runs have no step in common.
+    """
+    one, other = read(Path(first)), read(Path(second))
+    if not {step.number for step in one.steps} & {step.number for step in other.steps}:
+        raise ConfigurationError(f"{one.name} and {other.name} have no step in common.")
+    curves = sorted(filter(None, (_parted(name, one, other) for name in CURVES)), key=lambda curve: curve.since)
+    differences = [*_options(one, other), *_data(one, other), *_versions(Path(first), Path(second))]
+    at_start = _apart_at_start(one, other)
+    candidates = [each for each in differences if _explains(each, at_start=at_start)]
+    ordered = [*candidates, *(each for each in differences if each not in candidates)]
+    found, also = (set(examine(each).names) for each in (one, other))
+    sentences = _sentences(one, other, curves, differences, candidates, at_start=at_start)
+    return RunsCompared(one.name, other.name, curves, ordered, sorted(found - also), sorted(also - found), sentences)
+
+
+def _parted(name: str, one: RunRecord, other: RunRecord) -> PartedCurve | None:
+    left, right = dict(one.series(name)), dict(other.series(name))
+    shared = sorted(left.keys() & right.keys())
+    if len(shared) < _WINDOW + _LEAST:
+        return None
+    differences: list[FigurePoint] = [(step, left[step] - right[step]) for step in shared]
+    # The noise of single steps, from changes between neighbours, which a slow drift hardly enters.
+    steps = [later[1] - earlier[1] for earlier, later in pairwise(differences)]
+    noise = math.sqrt(fmean(step * step for step in steps) / 2)
+    error = max(noise / math.sqrt(_WINDOW), 1e-9 * max(map(abs, left.values())))
+    apart = spell(rolling(differences, _WINDOW), lambda value: abs(value) > _ERRORS * error, _LEAST)
+    if apart is None or apart.until is not None:
+        return None
+    later = [step for step in shared if step >= apart.since]
+    return PartedCurve(name, apart.since, fmean(left[step] for step in later), fmean(right[step] for step in later))
+
+
+def _apart_at_start(one: RunRecord, other: RunRecord) -> bool | None:
+    """Whether the runs differ before the first update; ``None`` if they do not tell."""
+    begun = []
+    for run in (one, other):
+        first = next((each for each in run.evaluations if each.number == 0), None) or (
+            run.steps[0] if run.steps else None
+        )
+        counted = [each.correct for each in first.episodes if each.available] if first is not None else []
+        if not counted:
+            return None
+        begun.append((sum(map(bool, counted)) / len(counted), len(counted)))
+    (left, many), (right, also) = begun
+    pooled = (left * many + right * also) / (many + also)
+    error = math.sqrt(pooled * (1 - pooled) * (1 / many + 1 / also))
+    return abs(left - right) > _ERRORS * error
+
+
+def _explains(difference: RunDifference, *, at_start: bool | None) -> bool:
+    if difference.acts == "never":
+        return False
+    return difference.acts == "start" if at_start else True
+
+
+def _options(one: RunRecord, other: RunRecord) -> list[RunDifference]:
+    left, right = flat(one.config), flat(other.config)
+    found = []
+    for name in sorted(left.keys() | right.keys()):
+        first, second = left.get(name), right.get(name)
+        if first == second:
+            continue
+        if name.endswith("seed"):
+            found.append(RunDifference("seed", name, first, second, "chance"))
+            continue
+        acts: Acts = "updates"
+        if name.startswith(_NEVER):
+            acts = "never"
+        elif name == "trainer" or name.startswith(tuple(f"{each}." for each in _START)):
+            acts = "updates" if name == "trainer" else "start"
+        found.append(RunDifference("option", name, first, second, acts))
+    return found
+
+
+def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested options by their full names; parts of a list by the name of the part."""
+    found: dict[str, Any] = {}
+    for name, value in config.items():
+        full = f"{prefix}{name}"
+        if isinstance(value, list) and value and all(isinstance(part, Mapping) and "name" in part for part in value):
+            value = {str(part["name"]): {k: v for k, v in part.items() if k != "name"} or True for part in value}
+        if isinstance(value, Mapping) and value:
+            found |= flat(value, f"{full}.")
+        else:
+            found[full] = value
+    return found
+
+
+def _data(one: RunRecord, other: RunRecord) -> list[RunDifference]:
+    left, right = (
+        {each.question for step in run.steps for each in step.episodes if each.question} for run in (one, other)
+    )
+    if not left or not right:
+        return []
+    shared = len(left & right) / min(len(left), len(right))
+    if shared > 0:
+        # Draws from the same problems share most of them after enough steps, and never none.
+        return []
+    return [RunDifference("data", "problems", f"{len(left)} problems", f"{len(right)} others", "start")]
+
+
+def _versions(first: Path, second: Path) -> list[RunDifference]:
+    known = []
+    for path in (first, second):
+        events = read_run(path).events if (path / RUN_FILE).is_file() else []
+        known.append(next((event for event in reversed(events) if event["event"] in ("started", "resumed")), {}))
+    left, right = (dict(event.get("versions", {})) for event in known)
+    found = [
+        RunDifference("version", name, left.get(name), right.get(name), "start")
+        for name in sorted(left.keys() | right.keys())
+        if left.get(name) != right.get(name)
+    ]
+    counts = [event.get("processes") for event in known]
+    if counts[0] != counts[1]:
+        found.append(RunDifference("processes", "processes", *counts, "chance"))
+    return found
+
+
+def _sentences(
+    one: RunRecord,
+    other: RunRecord,
+    curves: Sequence[PartedCurve],
+    differences: Sequence[RunDifference],
+    candidates: Sequence[RunDifference],
+    *,
+    at_start: bool | None,
+) -> list[str]:
+    if not curves:
+        return [f"The curves of {one.name} and {other.name} do not differ by more than their noise."]
+    words = [f"The curves part first in {curves[0].figure}, since step {curves[0].since}."]
+    if at_start:
+        words.append("The runs differ before the first update, so that the optimizer and the loss are no explanation.")
+    elif at_start is False:
+        words.append("Before the first update the runs do not differ by more than chance.")
+    real = [each for each in candidates if each.acts != "chance"]
+    if len(real) == 1:
+        words.append(f"The only recorded difference that can explain this is {real[0].name}.")
+    elif real:
+        words.append(
+            f"{len(real)} differences can explain this: {', '.join(each.name for each in real)}. Change one at a time."
+        )
+    elif any(each.acts == "chance" for each in differences):
+        words.append("Only seeds or the number of processes differ: this is chance. Repeat both runs with more seeds.")
+    else:
+        words.append("The folders record no difference that can explain this.")
+    return words
