@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rstar2_env.core.run_folder import read_run
 from rstar2_env.diagnosis.examination import every_check, examine
@@ -12,10 +12,11 @@ from rstar2_env.diagnosis.folder import held_out_of, played_in, read_folder
 from rstar2_env.diagnosis.record import StepData
 from rstar2_env.diagnosis.result import Finding
 
-_QUIET = 10
-"""Steps after its end in which a finding that appears again is not reported again."""
-_REMEMBERED = 200
-"""Number of latest steps whose episodes are kept; older steps keep their figures."""
+_QUIET = 5
+"""Steps without a finding after which it has ended: a figure near its threshold crosses it again and again."""
+_REMEMBERED = 20
+"""Number of latest steps whose episodes are looked at; older steps keep their figures. The checks of episodes need at
+most 10 steps, and a look costs as much at every step of a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,9 @@ class LiveDiagnosis:
         self._record = read_folder(folder)
         self._checks = every_check()
         self._open = {one.check: one for one in examine(self._record, checks=self._checks) if one.until is None}
-        self._ended: dict[str, int] = {}
+        self._seen = dict.fromkeys(self._open, self._record.last)
+        for step in self._record.steps[:-_REMEMBERED]:
+            step.episodes = ()
 
     def evaluated(self, step: int, figures: Mapping[str, float]) -> None:
         """Add the figures of an evaluation, named ``eval/...``, and its episodes."""
@@ -65,13 +68,9 @@ class LiveDiagnosis:
         if len(self._record.steps) > _REMEMBERED:
             self._record.steps[-_REMEMBERED - 1].episodes = ()
         found = {one.check: one for one in examine(self._record, checks=self._checks) if one.until is None}
-        changes = []
-        for name, finding in found.items():
-            if name not in self._open and step - self._ended.get(name, -_QUIET - 1) > _QUIET:
-                changes.append(Change(finding, ended=False))
-        for name, finding in self._open.items():
-            if name not in found:
-                self._ended[name] = step
-                changes.append(Change(finding, ended=True))
-        self._open = found
+        self._seen |= dict.fromkeys(found, step)
+        changes = [Change(one, ended=False) for name, one in found.items() if name not in self._open]
+        self._open |= {name: one for name, one in found.items() if name not in self._open}
+        for name in [name for name in self._open if step - self._seen[name] >= _QUIET]:
+            changes.append(Change(replace(self._open.pop(name), until=self._seen[name]), ended=True))
         return changes

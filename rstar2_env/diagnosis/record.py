@@ -90,9 +90,15 @@ class StepData:
     number: int
     figures: dict[str, float] = field(default_factory=dict)
     episodes: Sequence[EpisodeDigest] = ()
+    _grouped: tuple[Sequence[EpisodeDigest], list[list[EpisodeDigest]]] | None = field(default=None, repr=False)
 
     def groups(self) -> list[list[EpisodeDigest]]:
         """Return the episodes that count, by group."""
+        if self._grouped is None or self._grouped[0] is not self.episodes:
+            self._grouped = (self.episodes, self._by_group())
+        return self._grouped[1]
+
+    def _by_group(self) -> list[list[EpisodeDigest]]:
         found: dict[tuple[int, int], list[EpisodeDigest]] = {}
         for episode in self.episodes:
             if episode.available:

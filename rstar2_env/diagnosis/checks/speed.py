@@ -11,7 +11,7 @@ from rstar2_env.diagnosis.spells import rolling, spell, start_level
 
 _HALF, _WINDOW, _AFTER = 0.5, 5, 10
 _WAITS = 0.3
-_GROWTH, _STEPS, _RISES = 0.05, 20, 0.8
+_GROWTH, _STEPS, _RISES = 0.1, 30, 0.9
 
 
 def _speed(run: RunRecord) -> list[FigurePoint]:
@@ -130,8 +130,8 @@ register(
         name="memory_grows",
         title="Memory grows from step to step",
         looks_at="`memory/process_gib`, without the first 5 steps",
-        rule="higher than the step before in 80 % of the last 20 steps, and 5 % higher in their second half: caches "
-        "fill and level off, a leak does not",
+        rule="higher than the step before in 90 % of the last 30 steps, and 10 % higher in their second half: "
+        "allocators and caches rise and fall, a leak does not",
         severity="warning",
         cause="A part of your own that keeps episodes, or an environment that is not closed.",
         change=("--set rollout.max_in_flight=FEWER", "--resume"),

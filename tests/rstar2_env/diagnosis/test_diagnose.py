@@ -109,7 +109,7 @@ def test_a_live_diagnosis_says_once_when_a_finding_appears_and_once_when_it_ends
         said += [(step, one.finding.check, one.ended) for one in live.add(step, own)]
     assert [one for one in said if one[1] == "gradient_zero"] == [
         (17, "gradient_zero", False),
-        (20, "gradient_zero", True),
+        (24, "gradient_zero", True),
     ]
 
 

@@ -22,14 +22,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def notes(folder: Path, *, first: bool = True, **figures: float) -> list[tuple[int, str]]:
-    """The notes of steps 13 to 20, whose figures are those of step 12 with changes."""
-    run, hook = PlainRun(20), DiagnosisHook()
+    """The notes of steps 13 to 24, whose figures are those of step 12 with changes."""
+    run, hook = PlainRun(24), DiagnosisHook()
     run.step = 12
     hook.bind(run)
     state = SimpleNamespace(is_world_process_zero=first, global_step=12)
     hook.on_train_begin(SimpleNamespace(output_dir=str(folder)), state, SimpleNamespace())
     last = read_run(folder).metrics()[-1]
-    for step in range(13, 21):
+    for step in range(13, 25):
         run.step = step
         own = {**last, **(figures if step < 18 else {})}
         hook.on_log(None, state, SimpleNamespace(), logs={name: own[name] for name in own if name != "step"})
@@ -39,10 +39,10 @@ def notes(folder: Path, *, first: bool = True, **figures: float) -> list[tuple[i
 
 def test_a_finding_is_noted_once_when_it_appears_and_once_when_it_ends(made: Path) -> None:
     (begun, said), (ended, end) = notes(made, grad_norm=0.0)
-    assert (begun, ended) == (15, 18)
+    assert (begun, ended) == (15, 22)
     assert said.startswith("Finding (error): The gradient is zero (gradient_zero, since step 13).")
     assert "Change: --set" in said
-    assert end == "Finding ended: The gradient is zero (gradient_zero, since step 13)."
+    assert end == "Finding ended: The gradient is zero (gradient_zero, step 13 to 17)."
 
 
 def test_a_run_without_findings_has_no_note(made: Path) -> None:

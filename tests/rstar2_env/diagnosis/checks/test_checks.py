@@ -29,7 +29,7 @@ def wrong(**more):
 
 
 def growing(step: int) -> float:
-    return 2.0 + 0.02 * step
+    return 2.0 + 0.03 * step
 
 
 def resumed(updates: Callable[[int], float]) -> Made:
