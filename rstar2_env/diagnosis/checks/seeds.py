@@ -20,7 +20,7 @@ def _repeated(groups: Sequence[Sequence[EpisodeDigest]]) -> list[Sequence[Episod
     seen: dict[tuple[object, ...], Sequence[EpisodeDigest]] = {}
     found = []
     for group in groups:
-        # Episodes that are all equal are no evidence: a certain policy writes the same text twice.
+        # Episodes that are all equal prove nothing: a certain policy writes the same text twice.
         if len({one.text for one in group}) >= min(3, len(group)) and all(one.text for one in group):
             if _signature(group) in seen:
                 found.append(group)
