@@ -8,6 +8,7 @@ and of its training fails on them. No computation is in two splits either, not e
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,144 +19,16 @@ import numpy as np
 from rstar2_env.core.options.declare import Rule, checked
 from rstar2_env.problems.families import FAMILIES
 from rstar2_env.problems.procedural import Draft, ProceduralSource, source_name
+from rstar2_env.problems.word_sentences import ITEMS, NAMES, SENTENCES
 
 T = TypeVar("T")
 
-NAMES = ("Ava", "Omar", "Lena", "Raj", "Ines", "Paul", "Yuki", "Nora", "Hugo", "Zoe", "Ivan", "Maya")
-ITEMS = (
-    *("apples", "books", "bricks", "buttons", "cards", "coins", "eggs", "letters", "marbles", "pencils", "plates"),
-    *("seeds", "shells", "stamps", "stickers", "tickets", "tiles", "toys"),
-)
-
+_CHOICE = re.compile(r"\[(.*?)\]")
+"""The alternatives of a sentence."""
 _LARGEST_VALUE = 999_999
 _SHARES = range(2, 26)
 _PERCENT = (10, 20, 25, 30, 40, 50, 60, 75, 80)
 
-SENTENCES: Mapping[str, Mapping[str, Sequence[str]]] = {
-    "train": {
-        "open": (
-            "{name} has {a} {items}.",
-            "{name} starts with {a} {items}.",
-            "There are {a} {items} in {name}'s box.",
-            "At first {name} owns {a} {items}.",
-            "{name} counts {a} {items}.",
-            "A shelf holds {a} {items} that belong to {name}.",
-            "{name} collected {a} {items}.",
-            "In the morning {name} has {a} {items}.",
-        ),
-        "open_packs": (
-            "{name} has {a} boxes with {b} {items} each.",
-            "{name} fills {a} bags, and each bag holds {b} {items}.",
-            "There are {a} rows of {b} {items} in {name}'s room.",
-            "{name} owns {a} packs of {b} {items}.",
-            "{name} bought {a} crates with {b} {items} in every crate.",
-        ),
-        "gain": (
-            "{name} gets {a} more.",
-            "Then {name} buys {a} more {items}.",
-            "A friend gives {name} {a} {items}.",
-            "{name} finds {a} other {items}.",
-            "After that, {a} {items} are added.",
-            "{name} wins {a} {items} in a game.",
-            "Another {a} {items} arrive.",
-            "{name} picks up {a} more {items} on the way.",
-        ),
-        "loss": (
-            "{name} gives away {a} of them.",
-            "Then {name} sells {a} {items}.",
-            "{a} {items} get lost.",
-            "{name} uses {a} of the {items}.",
-            "{name} throws away {a} broken {items}.",
-            "A visitor takes {a} {items}.",
-            "{name} puts {a} {items} aside for later and no longer counts them.",
-            "{a} of the {items} are stolen.",
-        ),
-        "packs": (
-            "{name} buys {a} packs of {b} {items}.",
-            "Then {a} boxes arrive, each with {b} {items}.",
-            "{a} friends bring {b} {items} each.",
-            "{name} adds {a} bags of {b} {items}.",
-            "On each of {a} days {name} gets {b} more {items}.",
-        ),
-        "gifts": (
-            "{name} gives {b} {items} to each of {a} friends.",
-            "{name} sells {a} bags of {b} {items}.",
-            "For {a} days {name} uses {b} {items} a day.",
-            "{a} children take {b} {items} each.",
-            "{name} hands out {a} packs of {b} {items}.",
-        ),
-        "times": (
-            "Then the number of {items} becomes {a} times as large.",
-            "{name} now has {a} times as many as before.",
-            "By trading, {name} multiplies the {items} by {a}.",
-            "The pile grows to {a} times its size.",
-        ),
-        "percent": (
-            "{name} sells {a}% of the {items}.",
-            "{a}% of them get lost.",
-            "{name} gives {a}% of the {items} to a school.",
-            "{name} uses {a} percent of the {items}.",
-        ),
-        "share": (
-            "{name} shares all of them equally among {a} people and looks at one share.",
-            "All {items} are divided into {a} equal piles, and {name} keeps one pile.",
-            "{name} splits the {items} evenly between {a} boxes and takes one box.",
-            "The {items} are dealt out to {a} players in equal parts, and {name} is one of them.",
-        ),
-        "ask": (
-            "How many {items} does {name} have now?",
-            "How many {items} are there in the end?",
-            "How many {items} is that?",
-            "What is the number of {items} at the end?",
-        ),
-    },
-    "test": {
-        "open": (
-            "{name}'s collection consists of {a} {items}.",
-            "On Monday {a} {items} belonged to {name}.",
-            "{name} keeps {a} {items} at home.",
-        ),
-        "open_packs": (
-            "{name} stores {b} {items} in each of {a} drawers.",
-            "{a} trays lie on {name}'s table, each with {b} {items} on it.",
-        ),
-        "gain": (
-            "Later, {name} receives {a} additional {items}.",
-            "An uncle sends {a} {items} to {name}.",
-            "The collection increases by {a} {items}.",
-        ),
-        "loss": (
-            "Unfortunately, {name} drops {a} of the {items} into a river.",
-            "{name} returns {a} {items} to their owner.",
-            "The collection decreases by {a} {items}.",
-        ),
-        "packs": (
-            "A truck delivers {a} cartons, and every carton contains {b} {items}.",
-            "{name} earns {b} {items} in each of {a} weeks.",
-        ),
-        "gifts": (
-            "Each of {a} neighbours borrows {b} {items} and does not bring them back.",
-            "{name} mails {a} parcels with {b} {items} inside each.",
-        ),
-        "times": (
-            "Over the year the collection grows by a factor of {a}.",
-            "Soon there are {a} times as many {items}.",
-        ),
-        "percent": (
-            "A flood ruins {a}% of the {items}.",
-            "{name} donates {a} percent of the collection.",
-        ),
-        "share": (
-            "{name} and the others, {a} persons in total, each receive the same number, and only {name}'s part counts.",
-            "A machine sorts the {items} into {a} equally full bins, of which {name} gets one.",
-        ),
-        "ask": (
-            "What is the final count of {items}?",
-            "With how many {items} does {name} end up?",
-        ),
-    },
-}
-"""Sentences by split and kind; ``validation`` has those of ``train``."""
 _EVENTS = {"gain": 1, "loss": 1, "packs": 2, "gifts": 2, "times": 1, "percent": 2, "share": 1}
 """Operations of each kind of event; a share is the last."""
 
@@ -275,10 +148,11 @@ class _Story:
 
     def say(self, rng: np.random.Generator, kind: str, numbers: Sequence[int] = ()) -> None:
         """Write a sentence of a kind."""
-        number = int(rng.integers(len(self.known[kind])))
+        form = _pick(rng, self.known[kind])
         words = dict(zip("ab", numbers, strict=False))
-        self.sentences.append(self.known[kind][number].format(name=self.name, items=self.items, **words))
-        self.used.append(self.known[kind][number])
+        drawn = _CHOICE.sub(lambda found: _pick(rng, found[1].split("|")), form)
+        self.sentences.append(drawn.format(name=self.name, items=self.items, **words))
+        self.used.append(form)
 
     def key(self) -> str:
         """The operations and the numbers, each sorted: the same for every story of the same computation."""

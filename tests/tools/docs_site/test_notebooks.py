@@ -55,9 +55,10 @@ def test_a_copy_of_other_cells_is_not_shown(page, other):
 
 
 def test_tutorials_are_in_the_order_in_which_they_are_read():
-    assert [page.removeprefix("tutorials/").removesuffix(".md") for page in notebooks.pages()][:3] == [
+    assert [page.removeprefix("tutorials/").removesuffix(".md") for page in notebooks.pages()][:4] == [
         "own_environment",
         "own_part",
+        "pretrained",
         "gsm8k",
     ]
 
