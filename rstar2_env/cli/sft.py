@@ -24,7 +24,8 @@ def sft_command(
     batch_size: Annotated[int | None, typer.Option(min=1, help="Traces per optimizer step [default: 64].")] = None,
     rows_per_device: Annotated[int | None, typer.Option(min=1, help="Traces per forward pass [default: 8].")] = None,
     learning_rate: Annotated[
-        float | None, typer.Option("--learning-rate", "--lr", help="Peak learning rate [default: 2e-5].")
+        float | None,
+        typer.Option("--learning-rate", "--lr", help="Peak learning rate [default: by the model's size]."),
     ] = None,
     max_length: Annotated[
         int | None, typer.Option(min=2, help="Maximum tokens per trace; longer traces are skipped [default: 4096].")

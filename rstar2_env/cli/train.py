@@ -84,7 +84,9 @@ def train_command(
     steps: Annotated[int | None, typer.Option(min=1, help="Optimizer steps [default: the trainer's, or 100].")] = None,
     learning_rate: Annotated[
         float | None,
-        typer.Option("--learning-rate", "--lr", help="Peak learning rate [default: the trainer's, or 1e-6]."),
+        typer.Option(
+            "--learning-rate", "--lr", help="Peak learning rate [default: the trainer's, or by the model's size]."
+        ),
     ] = None,
     group_size: Annotated[
         int | None, typer.Option(min=1, help="Episodes per group to train on (G) [default: the trainer's, or 8].")

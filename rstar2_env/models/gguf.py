@@ -127,6 +127,9 @@ def _convert(file: Path, folder: Path) -> None:
     _need_packages(file)
     import torch
 
+    if not torch.cuda.is_available():
+        # If DeepSpeed is installed, transformers imports it, and it would warn that there is no accelerator.
+        os.environ.setdefault("DS_ACCELERATOR", "cpu")
     transformers: Any = importlib.import_module("transformers")
     named: dict[str, Any] = {"gguf_file": file.name}
     transformers.utils.logging.disable_progress_bar()

@@ -33,7 +33,6 @@ SMALLER = {
         "steps": STEPS,
         **{f"options.{name}": value for name, value in SHORT.items()},
         **{"options.problems_per_step": GROUPS, "options.group_size": GROUP, "options.warmup_steps": 0},
-        "options.rollouts_per_group": GROUP,
     },
     **dict.fromkeys(("before", "after_start", "after"), EVALUATED),
 }
@@ -68,7 +67,7 @@ def test_two_steps_of_each_training_change_a_real_model(tmp_path):
         losses = [line["loss"] for line in run.metrics() if "loss" in line]
         assert len(losses) == STEPS
         assert all(map(math.isfinite, losses))
-    assert all(len(trained["train"].episodes(step)) == GROUPS * GROUP for step in (1, STEPS))
-    start, last = stages / "cold_start", stages / "train" / "model"
+    assert all(len(trained["train"].episodes(step)) >= GROUPS * GROUP for step in (1, STEPS))
+    start, last = stages / "cold_start", stages / "train" / "final"
     assert 0 < largest_change(base, start) < 0.1
     assert 0 < largest_change(start, last) < 0.01

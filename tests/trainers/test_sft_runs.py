@@ -109,6 +109,22 @@ def test_the_only_step_of_a_cold_start_trains_at_the_full_rate(tiny_model, tmp_p
     assert [line["learning_rate"] for line in read_run(folder).metrics()] == [1e-2]
 
 
+@pytest.mark.parametrize(("rank", "rate"), [(0, 3e-4), (4, 3e-3)])
+def test_without_a_learning_rate_the_size_of_the_model_chooses_it(tiny_model, tmp_path, rank, rate):
+    folder = sft(tmp_path / "sft", tiny_model, steps=1, lora_rank=rank, learning_rate=None)
+    assert [line["learning_rate"] for line in read_run(folder).metrics()] == [pytest.approx(rate)]
+
+
+def test_reinforcement_learning_without_a_learning_rate_takes_the_one_of_the_models_size(letter_options):
+    trainer = trainers.make("grpo_roc", **{**letter_options, "steps": 1, "learning_rate": None})
+    try:
+        result = trainer.train()
+    finally:
+        trainer.close()
+    assert [line["learning_rate"] for line in read_run(result.output_dir).metrics()] == [pytest.approx(1e-5)]
+    assert "by the size of the model" in (result.output_dir / "events.jsonl").read_text()
+
+
 def test_every_step_of_a_short_cold_start_has_its_loss_speed_and_memory(tiny_model, tmp_path):
     metrics = read_run(sft(tmp_path / "sft", tiny_model, steps=3)).metrics()
     assert [line["step"] for line in metrics] == [1, 2, 3]

@@ -27,7 +27,7 @@ class SftOptions:
         rows_per_device: Maximum number of traces in one forward pass; a larger batch accumulates gradients over passes
             of equal size: with 8, a batch of 12 is 2 passes of 6. On a CPU, a pass also keeps at most 0.5 GiB of
             activations, and is divided further.
-        learning_rate: Peak learning rate of AdamW.
+        learning_rate: Peak learning rate of AdamW; ``None`` chooses it by the model's size (docs/models.md).
         warmup_ratio: Share of the steps in which the learning rate warms up; the first step has a rate above 0.
         lr_scheduler: Learning rate schedule, one of transformers' names.
         weight_decay: Weight decay of AdamW.
@@ -58,7 +58,7 @@ class SftOptions:
     epochs: float = option(1.0, above=0)
     batch_size: int = option(64, least=1)
     rows_per_device: int = option(8, least=1)
-    learning_rate: float = option(2e-5, above=0)
+    learning_rate: float | None = option(None, above=0)
     warmup_ratio: float = option(0.03, least=0, most=1)
     lr_scheduler: str = option("cosine", choices=LR_SCHEDULERS)
     weight_decay: float = option(0.01, least=0)

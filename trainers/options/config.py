@@ -253,7 +253,7 @@ class OptimOptions:
     """The optimizer: learning rate, updates per rollout, and the size of a pass.
 
     Attributes:
-        learning_rate: Peak learning rate of AdamW.
+        learning_rate: Peak learning rate of AdamW; ``None`` chooses it by the model's size (docs/models.md).
         warmup_steps: Steps of linear warm-up: step i of n has i/n of the learning rate.
         lr_scheduler: Learning rate schedule, one of transformers' names.
         begin_from: Folder of an earlier run, or of one of its checkpoints. The optimizer begins with the state of that
@@ -271,7 +271,7 @@ class OptimOptions:
             have no effect or would break the loss are refused; the message names the option to use instead.
     """
 
-    learning_rate: float = option(1e-6, above=0)
+    learning_rate: float | None = option(None, above=0)
     warmup_steps: int = option(0, least=0)
     lr_scheduler: str = option("constant_with_warmup", choices=LR_SCHEDULERS)
     begin_from: str | os.PathLike[str] | None = None

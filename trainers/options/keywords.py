@@ -81,7 +81,7 @@ class RolloutKeywords(TypedDict, total=False):
 class OptimKeywords(TypedDict, total=False):
     """Options of the group ``optim``."""
 
-    learning_rate: float
+    learning_rate: float | None
     warmup_steps: int
     lr_scheduler: str
     begin_from: str | os.PathLike[str] | None
@@ -186,7 +186,7 @@ class TrainKeywords(TypedDict, total=False):
     max_staleness: int
     handover: str
     handover_tolerance: float | None
-    learning_rate: float
+    learning_rate: float | None
     warmup_steps: int
     lr_scheduler: str
     begin_from: str | os.PathLike[str] | None
@@ -217,7 +217,7 @@ class SftKeywords(TypedDict, total=False):
     epochs: float
     batch_size: int
     rows_per_device: int
-    learning_rate: float
+    learning_rate: float | None
     warmup_ratio: float
     lr_scheduler: str
     weight_decay: float

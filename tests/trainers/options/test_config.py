@@ -37,8 +37,8 @@ def test_help_over_the_run_is_counted_in_rollouts():
 @pytest.mark.parametrize(
     ("pair", "message"),
     [
-        ("learning_rate=abc", "optim.learning_rate must be a positive number, not 'abc'."),
-        ("optim.learning_rate=abc", "optim.learning_rate must be a positive number, not 'abc'."),
+        ("learning_rate=abc", "optim.learning_rate must be a positive number, or None, not 'abc'."),
+        ("optim.learning_rate=abc", "optim.learning_rate must be a positive number, or None, not 'abc'."),
         ("threads=abc", "run.threads must be an integer of at least 1, or None, not 'abc'."),
         ("max_turn_tokens=abc", "rollout.max_turn_tokens must be an integer of at least 1, or None, not 'abc'."),
         ("temperature=0", "rollout.temperature must be a positive number, not 0.0."),

@@ -77,18 +77,19 @@ def _warming_up(factor: Callable[[int], float], steps: int) -> Callable[[int], f
     return lambda step: (step + 1) / steps if step < steps else factor(step)
 
 
-def run_arguments(config: TrainConfig, **sharding: Any) -> GRPOConfig:
+def run_arguments(config: TrainConfig, *, learning_rate: float, **sharding: Any) -> GRPOConfig:
     """Make the arguments of a run; ``optim.trl_options`` override the other options.
 
     Args:
         config: Options of the run.
+        learning_rate: The peak, which ``optim.learning_rate`` may leave to the size of the model.
         **sharding: Fields that the run's sharding requires.
     """
     run, optim = config.run, config.optim
     options: dict[str, Any] = {
         "seed": run.seed,
         "max_steps": run.steps,
-        "learning_rate": optim.learning_rate,
+        "learning_rate": learning_rate,
         "warmup_steps": optim.warmup_steps,
         "lr_scheduler_type": optim.lr_scheduler,
         "weight_decay": optim.weight_decay,

@@ -21,6 +21,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, P
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.outputs import files_in, list_files
+from rstar2_env.models.suggested import SuggestedOptions, suggest
 from rstar2_env.rollout import ChatCodec
 
 from ...options.config import ModelOptions
@@ -44,6 +45,11 @@ def processes(timeout_s: float = 1800.0) -> PartialState:
         os.environ.setdefault("DS_ACCELERATOR", "cpu")
         without_compiling()
     return PartialState(cpu=not on_accelerator(), timeout=timedelta(seconds=timeout_s))
+
+
+def suggested_for(model: PolicyModel, options: ModelOptions) -> SuggestedOptions:
+    """Return the options that fit the size of a loaded policy."""
+    return suggest(base_of(model).num_parameters(), lora=options.lora_rank > 0)
 
 
 def dtype_of(options: ModelOptions) -> torch.dtype:

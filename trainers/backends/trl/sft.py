@@ -33,7 +33,7 @@ from ...record.model_card import write_cards
 from ...record.resume import check_begun, checkpoint_to_resume
 from .arguments import quiet
 from .cpu_speed import CHOICE, chosen_together, most_tokens, recorded_precision, watches
-from .model import codec, load_policy, precision_options, processes
+from .model import codec, load_policy, precision_options, processes, suggested_for
 from .ranks import AccelerateRanks
 from .run.callbacks import Console, RunEvents
 from .run.checks import check_trackers
@@ -90,6 +90,7 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions) -> Path:
             model, tokenizer = load_policy(policy, folder, seed=options.seed, dropout=True)
         with progress("tokenizing") as report:
             rows = encode_traces(_counted(traces, report), codec(policy, tokenizer, model), options.max_length)
+    rate = options.learning_rate or suggested_for(model, policy).sft_learning_rate
     each, accumulation = passes_of(options.batch_size, options.rows_per_device)
     each_pass = -(-len(rows) // (each * state.num_processes))
     steps = options.steps or math.ceil(options.epochs * max(1, -(-each_pass // accumulation)))
@@ -104,7 +105,7 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions) -> Path:
             num_train_epochs=options.epochs,
             per_device_train_batch_size=each,
             gradient_accumulation_steps=accumulation,
-            learning_rate=options.learning_rate,
+            learning_rate=rate,
             warmup_steps=options.warmup_ratio,
             lr_scheduler_type=options.lr_scheduler,
             weight_decay=options.weight_decay,
@@ -134,6 +135,8 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions) -> Path:
     files.begin(record, resumed=resumed, config_file=OPTIONS_FILE, traces=len(rows))
     if choice is not None and choice.seconds and options.progress and state.is_main_process:
         say(choice.line)
+    if options.learning_rate is None and options.progress and state.is_main_process:
+        say(f"Learning rate {rate:g}, by the size of the model (--lr sets another).")
     with stopping.listening():
         try:
             with quiet():

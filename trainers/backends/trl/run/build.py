@@ -33,7 +33,7 @@ from ..loss.measuring import PolicyMeasurer
 from ..loss.objective import Objective
 from ..loss.pending_rows import BatchLayout
 from ..loss.teacher import load_teacher
-from ..model import codec, dtype_of, load_policy, processes
+from ..model import codec, dtype_of, load_policy, processes, suggested_for
 from ..players import env_factory, gold_answers, make_player, opening, problem_source
 from ..ranks import AccelerateRanks, OwnRanks
 from ..sharding.choice import chosen_sharding
@@ -195,7 +195,11 @@ def build_trainer(setup: RunSetup, policy: LoadedPolicy, files: RunWriter) -> Co
             on_trained=partial(write_tokens, files) if config.run.keep_tokens else None,
             model=policy.model,
             processing_class=policy.tokenizer,
-            args=run_arguments(config, **zero_arguments(setup.sharding, setup.ranks.size)),
+            args=run_arguments(
+                config,
+                learning_rate=config.optim.learning_rate or suggested_for(policy.model, config.model).learning_rate,
+                **zero_arguments(setup.sharding, setup.ranks.size),
+            ),
         )
     trainer.remove_callback(PrinterCallback)
     return trainer

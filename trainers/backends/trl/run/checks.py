@@ -50,7 +50,7 @@ def check_schedule(config: TrainConfig) -> None:
     """
     optim = config.optim
     given = optim.trl_options.get("lr_scheduler_kwargs") or {}
-    weights = SGD([Parameter(torch.zeros(1))], lr=optim.learning_rate)
+    weights = SGD([Parameter(torch.zeros(1))], lr=optim.learning_rate or 1.0)
     try:
         get_scheduler(
             optim.lr_scheduler,

@@ -72,6 +72,9 @@ class TrlRun:
                 _LOG.warning("%s", note)
         choice = self._setup.choice
         measured = [] if choice is None or not choice.seconds else [choice.line]
+        if self.config.optim.learning_rate is None:
+            rate = self.trl.args.learning_rate
+            measured.append(f"Learning rate {rate:g}, by the size of the model (optim.learning_rate sets another).")
         if not self._setup.ranks.rank and self.config.run.progress:
             for line in measured:
                 say(line)
