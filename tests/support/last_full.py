@@ -36,14 +36,17 @@ SHARED = (
 )
 """Inputs of every bridge and notebook: files, and folders with a slash at the end."""
 _NOTEBOOK_INPUTS = ("docs/tutorials/", "tools/docs_site/", "tests/site/", "rstar2_env/__init__.py", "rstar2_env/cli/")
+_CHECKED = {"checkers": ("envs_registry/", "rstar2_env/verification/")}
+"""Further inputs of a bridge: what it plays by name."""
 _FOLDERS = {"agents": "agents", "envs_registry": "envs_registry", "trainers": "trainers"}
 """Subpackages of ``rstar2_env`` that are folders of the repository."""
 
 
 def bridge_inputs(name: str) -> list[str]:
-    """Files and folders that a bridge depends on: its test, the adapters, and the modules that these import."""
+    """Files and folders that a bridge depends on: its test, adapters, the audit, and what these import."""
     test = f"tests/bridges/test_{name}.py"
-    return sorted({*SHARED, test, "tests/bridges/conftest.py", "docs/bridges.md", *_imported(ROOT / test)})
+    shared = {*SHARED, *_CHECKED.get(name, ()), "tests/bridges/conftest.py", "docs/bridges.md"}
+    return sorted({*shared, test, *_imported(ROOT / test)})
 
 
 def notebook_inputs() -> list[str]:
@@ -111,7 +114,7 @@ def _imported(path: Path) -> set[str]:
             if file is None or file in found:
                 continue
             found.add(file)
-            if file.startswith(("rstar2_env/adapters/", "tests/support/")):
+            if file.startswith(("rstar2_env/adapters/", "rstar2_env/evaluation/audit/", "tests/support/")):
                 waiting.append(ROOT / file)
     return found
 

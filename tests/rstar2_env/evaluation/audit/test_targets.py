@@ -70,6 +70,15 @@ def test_a_reward_function_of_trl_gets_a_conversation_and_columns(grades, column
     assert scores == [1.0, 0.0]
 
 
+@pytest.mark.skipif(importlib.util.find_spec("trl") is None, reason="trl is not installed")
+def test_a_stock_reward_of_trl_is_called_as_its_trainer_calls_it(tmp_path):
+    target = resolve_target("trl.rewards:accuracy_reward")
+    assert (target.kind, list(target.versions)) == ("a TRL reward function", ["trl"])
+    calls = [AuditCall("5", "\\boxed{5}"), AuditCall("5", "\\boxed{6}")]
+    with GraderProcess(target.setup, tmp_path, deadline_s=60.0) as process:
+        assert [grade.score for grade in process.grade(calls)] == [1.0, 0.0]
+
+
 @pytest.mark.parametrize(
     ("source", "said"),
     [
