@@ -32,6 +32,8 @@ class _Ticket:
         self.id = call_id
         self.frame = encode_job(call_id, job)
         self.session = job.session
+        self.key = call_id if job.session is None else job.session
+        """Frames about this call, and about the other calls of its session, are sent in order."""
         self.future: Future[Outcome] = Future()
         self.attempts = 0
 
@@ -87,7 +89,7 @@ class WardenClient(BaseSandbox):
         with self._lock:
             self._sessions.forget(name)
             if self._connection is not None:
-                self._connection.order("end_session", name=name)
+                self._connection.order("end_session", name, name=name)
 
     def begin_close(self) -> None:
         """Begin to close, without waiting for the end of the warden; ``close`` waits."""
@@ -109,7 +111,10 @@ class WardenClient(BaseSandbox):
         with self._lock:
             self._refuse_if_closed()
             self._next_id += 1
-            ticket = _Ticket(self, self._next_id, job)
+            number = self._next_id
+        ticket = _Ticket(self, number, job)  # without the lock: a large job takes long to encode
+        with self._lock:
+            self._refuse_if_closed()
             self._tickets[ticket.id] = ticket
             broken, self._broken = self._broken, False
             self._send(ticket)
@@ -121,13 +126,13 @@ class WardenClient(BaseSandbox):
         """Send a call; the caller holds the lock. If there is no connection, ``_attach`` sends it later."""
         if self._connection is not None:
             ticket.attempts += 1
-            self._connection.send(ticket.frame)
+            self._connection.send(ticket.frame, ticket.key)
 
     def forget(self, ticket: _Ticket) -> None:
         """Stop waiting for the outcome and end the program."""
         with self._lock:
             if self._tickets.pop(ticket.id, None) is not None and self._connection is not None:
-                self._connection.order("cancel", id=ticket.id)
+                self._connection.order("cancel", ticket.key, id=ticket.id)
 
     # The warden
 

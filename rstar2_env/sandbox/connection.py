@@ -12,7 +12,7 @@ import select
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from rstar2_env.core.errors import SandboxUnavailableError
@@ -73,21 +73,27 @@ class Connection:
             self.close()
             raise SandboxUnavailableError(f"{self.host.name} did not start: {self._failure}")
 
-    def send(self, frame: bytes) -> None:
-        """Send a frame without blocking; the thread sends the part that does not fit into the socket's buffer."""
+    def send(self, frame: bytes, key: Hashable | None = None) -> None:
+        """Send a frame without blocking; the thread sends the part that does not fit into the socket's buffer.
+
+        Args:
+            frame: The frame.
+            key: See ``SendQueue.append``.
+        """
         with self._lock:
             if self._socket is None:
                 return
-            self._out.append(frame)
-            if len(self._out) == 1:
+            waits = bool(self._out)
+            self._out.append(frame, key)
+            if not waits:
                 self._flush()
             if not self._out:
                 return
         self._wake()
 
-    def order(self, op: str, **arguments: Any) -> None:
+    def order(self, op: str, key: Hashable | None = None, **arguments: Any) -> None:
         """Send an order without blobs, such as ``order("cancel", id=3)`` (see ``WardenSupervisor``)."""
-        self.send(wire.pack({"op": op, **arguments}))
+        self.send(wire.pack({"op": op, **arguments}), key)
 
     def begin_close(self) -> None:
         """Begin to end the warden and its processes, without waiting."""

@@ -1,13 +1,24 @@
-"""Data that waits to be written to a stream that does not block."""
+"""Frames that wait to be written to a stream that does not block, so that a long frame delays no other frame.
+
+A frame of more than ``PART_BYTES`` bytes is sent in parts, which ``wire.FrameReader`` joins. Short frames are sent
+before the next part, and long frames take turns. Frames with the same key keep their order.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterator
+
+from . import wire
+
+PART_BYTES = 1 << 17
+"""Size of the longest frame that is sent in one piece, and of the parts of a longer one."""
+_AT_ONCE = 1 << 20
+"""Bytes after which ``flush`` returns, since the other end may read as fast as this end writes."""
 
 
 class SendQueue:
-    """Data to write, in order. Not thread-safe.
+    """Frames to write. Not thread-safe.
 
     Args:
         write: Writes the beginning of its argument without blocking, and returns the number of written bytes.
@@ -15,28 +26,58 @@ class SendQueue:
 
     def __init__(self, write: Callable[[memoryview], int]) -> None:
         self._write = write
-        self._left: deque[memoryview] = deque()
+        self._next: deque[memoryview] = deque()
+        self._lanes: dict[Hashable, deque[Iterator[bytes]]] = {}
+        self._numbers = 0
 
-    def __len__(self) -> int:
-        """Number of pieces of data that are not yet written."""
-        return len(self._left)
+    def __bool__(self) -> bool:
+        """Whether a frame is not yet written."""
+        return bool(self._next or self._lanes)
 
-    def append(self, data: bytes) -> None:
-        """Add data at the end."""
-        self._left.append(memoryview(data))
+    def append(self, frame: bytes, key: Hashable | None = None) -> None:
+        """Add a frame.
+
+        Args:
+            frame: The frame.
+            key: The frame is written after the earlier frames with this key; ``None`` if its order does not matter.
+        """
+        is_long = len(frame) > PART_BYTES
+        if not is_long and (key is None or key not in self._lanes):
+            self._next.append(memoryview(frame))
+            return
+        self._numbers += 1
+        parts = wire.split(frame, self._numbers, PART_BYTES) if is_long else iter((frame,))
+        self._lanes.setdefault(object() if key is None else key, deque()).append(parts)
 
     def flush(self) -> None:
-        """Write as much as possible.
+        """Write as much as possible, up to a limit.
 
         Raises:
             OSError: The stream is closed.
         """
-        while self._left:
+        room = _AT_ONCE
+        while room > 0 and (self._next or self._take_part()):
             try:
-                sent = self._write(self._left[0])
+                sent = self._write(self._next[0])
             except BlockingIOError:
                 return
-            if sent < len(self._left[0]):
-                self._left[0] = self._left[0][sent:]
+            room -= sent
+            if sent < len(self._next[0]):
+                self._next[0] = self._next[0][sent:]
             else:
-                self._left.popleft()
+                self._next.popleft()
+
+    def _take_part(self) -> bool:
+        """Queue the next part of the long frame whose turn it is; return false if there is none."""
+        while self._lanes:
+            key = next(iter(self._lanes))
+            lane = self._lanes.pop(key)
+            part = next(lane[0], None)
+            if part is None:
+                lane.popleft()
+            if lane:
+                self._lanes[key] = lane  # at the end
+            if part is not None:
+                self._next.append(memoryview(part))
+                return True
+        return False

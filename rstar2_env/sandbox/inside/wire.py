@@ -1,16 +1,18 @@
 """Frames: the messages between the caller, the warden and a child over a byte stream.
 
 A frame consists of two 32-bit lengths (of the rest of the frame, and of the header), a JSON header, and blobs of bytes
-whose lengths are in the header. Nothing is pickled. Covered: packing, and splitting a stream into frames. Not covered:
-sockets.
+whose lengths are in the header. Nothing is pickled. A long frame can be sent as several frames, its parts. Covered:
+packing, splitting a stream into frames, and splitting and joining long frames. Not covered: sockets, and the order of
+sending (``send_queue``).
 """
 
 from __future__ import annotations
 
 import json
+import operator
 import struct
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 _LENGTHS = struct.Struct(">II")
 PREFIX_BYTES = _LENGTHS.size
@@ -28,12 +30,34 @@ class FrameError(ValueError):
     """The stream does not contain a valid frame, or a frame is too long to send."""
 
 
-class Frame(NamedTuple):
-    """One message: its header, its blobs, and its raw bytes (to be forwarded unchanged)."""
+class Frame:
+    """One message. Its blobs are copied only when they are read, since the warden forwards most of them unread.
 
-    header: dict[str, Any]
-    blobs: list[bytes]
-    raw: bytes
+    Args:
+        header: Its header.
+        raw: All its bytes, to be forwarded unchanged.
+        spans: Where each blob is in ``raw``.
+    """
+
+    __slots__ = ("_spans", "header", "raw")
+
+    def __init__(self, header: dict[str, Any], raw: bytes | bytearray, spans: list[slice]) -> None:
+        self.header = header
+        self.raw = raw
+        self._spans = spans
+
+    @property
+    def blobs(self) -> list[bytes]:
+        """Copies of all blobs."""
+        return [self.blob(index) for index in range(len(self._spans))]
+
+    def view(self, index: int) -> memoryview:
+        """A blob, without a copy."""
+        return memoryview(self.raw)[self._spans[index]]
+
+    def blob(self, index: int, most: int = MAX_FRAME_BYTES) -> bytes:
+        """Copy of the first ``most`` bytes of a blob."""
+        return bytes(self.view(index)[:most])
 
 
 def pack(header: dict[str, Any], blobs: Sequence[bytes] = ()) -> bytes:
@@ -51,13 +75,26 @@ def pack(header: dict[str, Any], blobs: Sequence[bytes] = ()) -> bytes:
     return b"".join((_LENGTHS.pack(total, len(head)), head, *blobs))
 
 
+def split(frame: bytes, number: int, size: int) -> Iterator[bytes]:
+    """Yield the frames that carry a long frame, which ``FrameReader`` joins.
+
+    Args:
+        frame: The long frame.
+        number: Number of the long frame, different from that of every other whose parts are still being sent.
+        size: Bytes of the long frame in each part.
+    """
+    with memoryview(frame) as whole:
+        for at in range(0, len(frame), size):
+            yield pack({"part_of": number, "last": at + size >= len(frame)}, (bytes(whole[at : at + size]),))
+
+
 def frame_bytes(prefix: bytes | bytearray) -> int:
     """Length of a frame, from its first ``PREFIX_BYTES`` bytes."""
     total, _ = _LENGTHS.unpack_from(prefix)
     return int(total) + 4
 
 
-def unpack(raw: bytes) -> Frame:
+def unpack(raw: bytes | bytearray) -> Frame:
     """Unpack one complete frame.
 
     Raises:
@@ -71,20 +108,21 @@ def unpack(raw: bytes) -> Frame:
     at = PREFIX_BYTES + head
     try:
         header = _decode(raw[PREFIX_BYTES:at].decode())
-        blobs = []
+        spans = []
         for length in header.get("blobs", ()):
-            blobs.append(raw[at : at + length])
+            spans.append(slice(at, at + operator.index(length)))
             at += length
     except (ValueError, AttributeError, TypeError) as error:
         raise FrameError(f"The header of a frame is not a JSON object with lengths: {error}.") from None
-    return Frame(header, blobs, raw)
+    return Frame(header, raw, spans)
 
 
 class FrameReader:
-    """Splits a stream of bytes into frames."""
+    """Splits a stream of bytes into frames, and joins the parts of long frames."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
+        self._parts: dict[int, bytearray] = {}
 
     def feed(self, data: bytes) -> list[Frame]:
         """Add bytes and return the frames that are now complete.
@@ -101,8 +139,20 @@ class FrameReader:
                 break
             with memoryview(self._buffer) as whole:  # a slice of the buffer itself would be one more copy
                 raw = bytes(whole[at:end])
-            frames.append(unpack(raw))
             at = end
+            if (frame := self._join(unpack(raw))) is not None:
+                frames.append(frame)
         if at:
             del self._buffer[:at]
         return frames
+
+    def _join(self, frame: Frame) -> Frame | None:
+        """Return the frame, or the long frame whose last part it is; ``None`` for another part."""
+        number = frame.header.get("part_of")
+        if number is None:
+            return frame
+        whole = self._parts.setdefault(number, bytearray())
+        whole += frame.blob(0)
+        if not frame.header["last"]:
+            return None
+        return unpack(self._parts.pop(number))

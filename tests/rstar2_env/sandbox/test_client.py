@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from waiting import wait_for
 
 from rstar2_env.core.errors import SandboxUnavailableError
 from rstar2_env.core.status import ToolStatus
@@ -219,3 +220,22 @@ def test_a_job_too_large_for_a_socket_buffer_goes_through_beside_small_ones(loca
     large = Job("len(input())", stdin="x" * (20 << 20))
     outcomes = local.run_many([Job("1"), large, Job("2"), large, Job("3")])
     assert [outcome.value for outcome in outcomes] == ["1", str(20 << 20), "2", str(20 << 20), "3"]
+
+
+def test_a_large_cell_and_the_next_one_of_its_session_run_in_order(local: LocalSandbox) -> None:
+    cells = [
+        Job("import sys\nsize = len(sys.stdin.read())\nsize", stdin="x" * (24 << 20), session="large"),
+        Job("size + 1", session="large"),
+    ]
+    assert [outcome.value for outcome in local.run_many(cells)] == [str(24 << 20), str((24 << 20) + 1)]
+    local.end_session("large")
+
+
+def test_a_call_that_is_cancelled_while_its_input_is_sent_does_not_run() -> None:
+    """A cancellation that arrived before its call would be ignored, and the program would keep the only worker."""
+    program = "import sys, time\nsys.stdin.read()\ntime.sleep(300)"
+    with LocalSandbox(workers=1) as sandbox:
+        call = sandbox._submit(Job(program, stdin="x" * (24 << 20), limits=Limits(wall_s=400)))
+        call.drop()
+        wait_for(lambda: not sandbox._connection._out)  # all of its input is sent
+        assert sandbox._submit(Job("1")).future.result(60).value == "1"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Hashable
 from functools import partial
 from typing import Any
 
@@ -68,10 +69,17 @@ class CallerLink:
             return None
         return self._frames.feed(data) if data else None
 
-    def send(self, header: dict[str, Any], blobs: tuple[bytes, ...] = ()) -> bool:
-        """Send a frame, buffered if necessary; return false if the caller is gone."""
-        self._out.append(wire.pack(header, blobs))
-        return len(self._out) > 1 or self.flush()
+    def send(self, header: dict[str, Any], blobs: tuple[bytes, ...] = (), key: Hashable | None = None) -> bool:
+        """Send a frame, buffered if necessary; return false if the caller is gone.
+
+        Args:
+            header: Header of the frame.
+            blobs: Its blobs.
+            key: See ``SendQueue.append``.
+        """
+        waits = bool(self._out)
+        self._out.append(wire.pack(header, blobs), key)
+        return waits or self.flush()
 
     def flush(self) -> bool:
         """Write as much of the buffer as possible; return false if the caller is gone."""

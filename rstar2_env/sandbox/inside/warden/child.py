@@ -63,7 +63,7 @@ class Call:
 
     id: int
     limits: dict[str, Any]
-    raw: bytes
+    raw: bytes | bytearray
     parent: Parent
     line: Parent | None = None
     order: int = 0

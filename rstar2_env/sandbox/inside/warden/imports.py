@@ -20,11 +20,11 @@ _MOST_BYTES = 1 << 18
 
 
 def program_texts(frame: Frame) -> Iterator[bytes]:
-    """Source of a job and of the Python files that come with it."""
-    yield frame.blobs[0]
-    for name, content in zip(frame.header["files"], frame.blobs[2:], strict=False):
+    """Beginning of the source of a job, and of the Python files that come with it."""
+    yield frame.blob(0, _MOST_BYTES)
+    for place, name in enumerate(frame.header["files"], 2):
         if name.endswith(".py"):
-            yield content
+            yield frame.blob(place, _MOST_BYTES)
 
 
 class Imports:

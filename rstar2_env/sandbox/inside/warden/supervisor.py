@@ -149,8 +149,9 @@ class WardenSupervisor:
             call.cancelled = True
             self._pool.kill(call.child)
 
-    def _send(self, header: dict[str, Any], blobs: tuple[bytes, ...] = ()) -> None:
-        self._after_writing(self.caller.send(header, blobs))
+    def _send(self, header: dict[str, Any], blobs: tuple[bytes, ...] = (), call: Call | None = None) -> None:
+        key = call.session.name if call is not None and call.session is not None else None
+        self._after_writing(self.caller.send(header, blobs, key))
 
     def _after_writing(self, alive: bool) -> None:
         if not alive:
@@ -376,11 +377,12 @@ class WardenSupervisor:
 
     def _report(self, call: Call, header: dict[str, Any], blobs: tuple[bytes, bytes]) -> None:
         if self._calls.pop(call.id, None) is not None:
-            self._send({"op": "outcome", "id": call.id} | {k: v for k, v in header.items() if v is not None}, blobs)
+            known = {name: value for name, value in header.items() if value is not None}
+            self._send({"op": "outcome", "id": call.id, **known}, blobs, call)
 
     def _report_lost(self, call: Call, why: str) -> None:
         if self._calls.pop(call.id, None) is not None:
-            self._send({"op": "lost", "id": call.id, "error": why})
+            self._send({"op": "lost", "id": call.id, "error": why}, call=call)
 
     def _give_up(self, why: str) -> None:
         """Stop, since no child can be created."""

@@ -71,19 +71,19 @@ def _serve(isolation: Isolation) -> int:
         frame = read_job()
         if frame is None:
             return 0
-        header, blobs = frame.header, frame.blobs
+        header = frame.header
         if header.get("session") is not None:
             jobs = [frame]
-            del frame, header, blobs  # otherwise the files of the first cell would stay in memory for the whole session
+            del frame, header  # otherwise the files of the first cell would stay in memory for the whole session
             return session.serve(jobs.pop(), isolation)
         os.close(JOB_FD)
         if header["files"]:
-            write_files(header["files"], blobs[2:])
-        if blobs[1]:
-            set_stdin(blobs[1])
+            write_files(header["files"], frame)
+        if given := frame.view(1):
+            set_stdin(given)
         os.close(STDIN_FD)
-        source = blobs[0].decode("utf-8", "surrogatepass")
-        del frame, blobs
+        source = frame.blob(0).decode("utf-8", "surrogatepass")
+        del frame, given
         seeds.seed_everything(header["seed"])
         find_own_modules()
         bound(header["limits"], isolation)
@@ -95,8 +95,10 @@ def _serve(isolation: Isolation) -> int:
     if result:
         with contextlib.suppress(BaseException):
             write(REPORT_FD, encode(result))
-    with contextlib.suppress(BaseException):
+    try:  # noqa: SIM105  # runs in every call, where each touched object costs a page
         finish()
+    except BaseException:
+        pass
     exit_now(code)
 
 

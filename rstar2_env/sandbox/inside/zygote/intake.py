@@ -76,33 +76,37 @@ def _cpu_limit(limits: dict[str, Any]) -> int:
 
 def read_job() -> wire.Frame | None:
     """Read exactly one frame from the job pipe; ``None`` if the pipe is closed."""
-    prefix = _read(wire.PREFIX_BYTES)
-    rest = _read(wire.frame_bytes(prefix) - len(prefix)) if prefix else b""
-    return wire.unpack(prefix + rest) if rest else None
+    prefix = bytearray(wire.PREFIX_BYTES)
+    if not _fill(prefix, 0):
+        return None
+    raw = bytearray(wire.frame_bytes(prefix))
+    raw[: len(prefix)] = prefix
+    return wire.unpack(raw) if _fill(raw, len(prefix)) else None
 
 
-def _read(count: int) -> bytes:
-    """Read exactly ``count`` bytes from the job pipe; empty if the pipe is closed before."""
-    chunks = []
-    while count > 0 and (data := os.read(JOB_FD, min(count, 1 << 20))):
-        chunks.append(data)
-        count -= len(data)
-    return b"" if count else b"".join(chunks)
+def _fill(raw: bytearray, at: int) -> bool:
+    """Read from the job pipe into a buffer from ``at`` to its end; return false if the pipe is closed before."""
+    with memoryview(raw) as whole:
+        while at < len(raw):
+            count = os.readv(JOB_FD, (whole[at : at + (1 << 20)],))
+            if not count:
+                return False
+            at += count
+    return True
 
 
-def write_files(names: list[str], contents: list[bytes]) -> None:
-    """Write files to the working folder."""
-    for name, content in zip(names, contents, strict=True):
+def write_files(names: list[str], frame: wire.Frame) -> None:
+    """Write the files of a job, the blobs after its code and its input, to the working folder."""
+    for place, name in enumerate(names, 2):
         os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
         with open(name, "wb") as file:
-            file.write(content)
+            file.write(frame.view(place))
 
 
-def set_stdin(data: bytes) -> None:
+def set_stdin(view: memoryview) -> None:
     """Set the contents of standard input, which is empty by default."""
     os.ftruncate(STDIN_FD, 0)
     os.lseek(STDIN_FD, 0, os.SEEK_SET)
-    view = memoryview(data)
     while view:
         view = view[os.write(STDIN_FD, view) :]
     os.lseek(STDIN_FD, 0, os.SEEK_SET)

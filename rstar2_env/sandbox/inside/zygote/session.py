@@ -104,16 +104,16 @@ class _State:
 
 def _prepare(frame: wire.Frame, state: _State) -> str:
     """Set up files, standard input, random states and limits of a cell; return its source."""
-    header, blobs = frame.header, frame.blobs
+    header, given = frame.header, frame.view(1)
     state.cells += 1
     if header["files"]:
-        intake.write_files(header["files"], blobs[2:])
-    if blobs[1] or state.had_input:
-        intake.set_stdin(blobs[1])
+        intake.write_files(header["files"], frame)
+    if given or state.had_input:
+        intake.set_stdin(given)
         program.fresh_stdin()
-        state.had_input = bool(blobs[1])
+        state.had_input = bool(given)
     if header["seed"] != state.seed:  # the same seed again continues the stream
         state.seed = header["seed"]
         seeds.seed_everything(header["seed"])
     intake.bound_cpu(header["limits"])
-    return blobs[0].decode("utf-8", "surrogatepass")
+    return frame.blob(0).decode("utf-8", "surrogatepass")

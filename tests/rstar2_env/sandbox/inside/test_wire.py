@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rstar2_env.sandbox.inside.wire import FrameError, FrameReader, pack, unpack
+from rstar2_env.sandbox.inside.wire import FrameError, FrameReader, pack, split, unpack
 
 BUSY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -26,6 +26,19 @@ def test_frames_come_out_as_they_went_in(frames: list[tuple[dict[str, int], list
     assert [({**frame.header, "blobs": None}, frame.blobs) for frame in found] == [
         ({**header, "blobs": None}, blobs) for header, blobs in frames
     ]
+
+
+def test_parts_of_long_frames_are_joined_wherever_other_frames_come_between() -> None:
+    whole = [pack({"number": number}, [bytes([number]) * 1000, b"end"]) for number in range(3)]
+    lanes = [list(split(frame, number, 100)) for number, frame in enumerate(whole)]
+    reader = FrameReader()
+    found = [
+        frame for parts in zip(*lanes, strict=True) for frame in reader.feed(b"".join([*parts, pack({"short": True})]))
+    ]
+    long = [frame for frame in found if "short" not in frame.header]
+    assert [bytes(frame.raw) for frame in long] == whole
+    assert [frame.blobs for frame in long] == [[bytes([number]) * 1000, b"end"] for number in range(3)]
+    assert len(found) == 3 + len(lanes[0])
 
 
 @pytest.mark.parametrize("junk", [b"", b"1234", b"\0\0\0\4\0\0\0\4", b"\0\0\0\6\0\0\0\2[]", b"\0\0\0\6\0\0\0\2{}x"])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rstar2_env.sandbox.inside.wire import pack
+from rstar2_env.sandbox.inside.wire import pack, unpack
 from rstar2_env.sandbox.inside.zygote import intake
 
 
@@ -41,7 +41,7 @@ def test_a_pipe_that_is_closed_before_the_end_holds_no_job(job_pipe: int) -> Non
 
 def test_files_are_put_where_they_belong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    intake.write_files(["a.txt", "deep/er/b.bin"], [b"one", b"\0\xff"])
+    intake.write_files(["a.txt", "deep/er/b.bin"], unpack(pack({}, [b"code", b"input", b"one", b"\0\xff"])))
     assert (tmp_path / "a.txt").read_bytes() == b"one"
     assert (tmp_path / "deep" / "er" / "b.bin").read_bytes() == b"\0\xff"
 
