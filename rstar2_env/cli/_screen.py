@@ -10,9 +10,10 @@ from rich.panel import Panel
 from rich.table import Table
 
 from rstar2_env.core.episode import Episode
+from rstar2_env.core.text import harmless
 from rstar2_env.dialects import Dialect
 from rstar2_env.view.terminal.episodes import message_panel, program_parts, status_lines
-from rstar2_env.view.terminal.sanitize import safe_text, sanitize
+from rstar2_env.view.terminal.sanitize import safe_text
 
 
 class Screen:
@@ -65,5 +66,5 @@ class Screen:
         }
         for name, value in rows.items():
             if value is not None:
-                table.add_row(sanitize(name), safe_text(value))
+                table.add_row(harmless(name), safe_text(value))
         self.console.print(table)

@@ -12,9 +12,9 @@ from typing import Any
 
 from rstar2_env.cli._screen import Screen
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.text import harmless
 from rstar2_env.dialects import Dialect
 from rstar2_env.evaluation.play.episode import python_call
-from rstar2_env.view.terminal.sanitize import sanitize
 
 HELP = """\
 Type a turn as a model would write it; {end}. A first line that begins with a colon is a command:
@@ -54,7 +54,7 @@ class Typist:
             seed: Not used.
         """
         self._tools, self._begun = list(info.get("tools") or ()), False
-        self._screen.console.rule(sanitize(info.get("problem_id") or "a new episode"))
+        self._screen.console.rule(harmless(info.get("problem_id") or "a new episode"))
         if info.get("system"):
             self._screen.message("system", str(info["system"]))
         self._screen.note(HELP.format(end=self._end_hint))

@@ -6,17 +6,23 @@ import html
 import re
 from collections.abc import Iterable, Sequence
 
-_ACTIVE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""C0 and C1 control characters, text direction marks, line separators, lone surrogates."""
+_ACTIVE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
+"""C0 and C1 control characters, text direction marks, line separators, invisible marks, lone surrogates."""
 
 
-def harmless(text: str) -> str:
+def harmless(text: object) -> str:
     r"""Escape every character that a terminal would interpret (``\x1b``); keep line breaks and tabs.
 
     A program may print escape sequences, carriage returns or text direction marks. If printed unescaped, they could
     repaint the reader's terminal or make a line look like another line. Lone surrogates cannot be printed.
+
+    Args:
+        text: The text, or a value whose text is meant.
     """
-    return _ACTIVE.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
+    lines = str(text).replace("\r\n", "\n")
+    return _ACTIVE.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), lines)
 
 
 def encodable(text: str) -> str:

@@ -16,7 +16,7 @@ class TableColumn:
 
     Attributes:
         heading: Heading of the column.
-        cell: Returns the cell of a row: one line of sanitized text.
+        cell: Returns the cell of a row: one line of harmless text.
         number: Whether the cells are numbers, which are right-aligned.
         least: Minimum width on a narrow terminal; 0 if the column is never cut.
         spare: Whether the column uses only the remaining width, and is hidden if that is less than ``least``.

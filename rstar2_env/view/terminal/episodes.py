@@ -11,13 +11,14 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from rstar2_env.core.text import harmless
 from rstar2_env.dialects import make_dialect
 from rstar2_env.tools import ToolCall
 from rstar2_env.view.index.facts import list_field
 from rstar2_env.view.queries.episodes import verdict_of
 from rstar2_env.view.terminal.columns import TableColumn, printable_table
 from rstar2_env.view.terminal.overview import number
-from rstar2_env.view.terminal.sanitize import one_line, safe_text, sanitize
+from rstar2_env.view.terminal.sanitize import one_line, safe_text
 
 _GOOD = frozenset({"ok", "empty"})
 _MOST_CHARACTERS = 200_000
@@ -112,7 +113,7 @@ def program_parts(calls: Iterable[ToolCall]) -> list[RenderableType]:
         code = call.arguments.get("code")
         if isinstance(code, str):
             parts += [safe_text(f"{one_line(call.name, 40)}:", "dim")]
-            parts += [Syntax(sanitize(code), "python", word_wrap=True)]
+            parts += [Syntax(harmless(code), "python", word_wrap=True)]
     return parts
 
 

@@ -10,7 +10,8 @@ from rich.console import RenderableType
 from rich.panel import Panel
 from rich.text import Text
 
-from rstar2_env.view.terminal.sanitize import safe_text, sanitize
+from rstar2_env.core.text import harmless
+from rstar2_env.view.terminal.sanitize import safe_text
 
 _SHADES = ((0.9, "green"), (0.5, "cyan"), (0.1, "yellow"), (0.0, "red"))
 """Minimum probability of the tokens in each colour, highest first."""
@@ -37,7 +38,7 @@ def token_lines(found: Mapping[str, Any]) -> list[RenderableType]:
         parts.append(Panel(safe_text(found["prompt"], "dim"), title="prompt", title_align="left"))
     text = Text()
     for token in tokens:
-        text.append(sanitize(token["text"]), _style(token))
+        text.append(harmless(token["text"]), _style(token))
     parts.append(Panel(text, title="completion", title_align="left"))
     return parts
 

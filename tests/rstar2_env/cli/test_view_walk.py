@@ -129,7 +129,7 @@ def test_nothing_that_a_model_wrote_reaches_the_terminal_as_a_command(tmp_path):
         shown.press("\r", "77 episodes")
         shown.press("f", "Filter")
         shown.press("step=1&kept=1\r", f"{len(TEXTS)} episodes")
-        shown.press("\x1b[B" * at + "\r", f"{at + 1} of {len(TEXTS)}", "␛[2J␛[31mred")
+        shown.press("\x1b[B" * at + "\r", f"{at + 1} of {len(TEXTS)}", r"\x1b[2J\x1b[31mred")
         for _ in range(3):
             shown.press("n", "of ")
         shown.press("q")

@@ -18,17 +18,18 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.view.terminal.sanitize import safe_text, sanitize
+from rstar2_env.core.text import harmless
+from rstar2_env.view.terminal.sanitize import safe_text
 
 PROBLEMS = (ConfigurationError, KeyError, EOFError, OSError, sqlite3.Error)
 """Errors of queries while the files of a run and its index change."""
 
 
 def error_text(error: BaseException) -> str:
-    """Return the sanitized message of an error."""
+    """Return the harmless message of an error."""
     if isinstance(error, KeyError):
-        return sanitize(f"No longer available: {error.args[0] if error.args else ''}")
-    return sanitize(str(error) or type(error).__name__)
+        return harmless(f"No longer available: {error.args[0] if error.args else ''}")
+    return harmless(str(error) or type(error).__name__)
 
 
 class InputWindow(ModalScreen[str | None]):

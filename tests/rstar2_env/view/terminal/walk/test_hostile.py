@@ -36,7 +36,7 @@ def test_no_screen_of_a_hostile_run_holds_a_control_or_loses_a_word(tmp_path):
             begun = text.split("\n")[0][:30]
             assert not begun.isascii() or not begun.isprintable() or begun in walker.whole, name
             if name == "escapes":
-                assert "␛[2J␛[31mred␛[0m␛]0;title␇" in walker.whole
+                assert r"\x1b[2J\x1b[31mred\x1b[0m\x1b]0;title\x07" in walker.whole
             await walker.press("n")
 
     walk(act, folder, cache=tmp_path / "cache")
