@@ -6,10 +6,11 @@ The backends are imported only when one of these functions is called, so that li
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any, Unpack
 
+from rstar2_env.core import trust
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import call_with_options, nested_options, read_loosely, typed_options
 from rstar2_env.core.progress import progress
@@ -33,7 +34,8 @@ def make(name: str, *, callbacks: Sequence[Any] = (), **options: Unpack[TrainKey
 
     Args:
         name: A name that ``rstar2 list trainers`` lists, a recipe in your own code (``./mine.py:MY_RECIPE``), a file of
-            options that names or defines a recipe (``recipe.toml``), or the folder of a run.
+            options that names or defines a recipe (``recipe.toml``), or the folder of a run, which may name code if you
+            began the run here, or within ``trust.bounds(trust=True)`` (docs/trust.md).
         callbacks: Hooks, or callbacks of transformers, in addition to the recipe's.
         **options: The options of ``TrainConfig``, in groups (``optim={"learning_rate": 1e-6}``) or by their short names
             (``learning_rate=1e-6``, ``selector="roc:mode=rank"``); ``model`` is required. A part may also be given as
@@ -42,6 +44,7 @@ def make(name: str, *, callbacks: Sequence[Any] = (), **options: Unpack[TrainKey
     Raises:
         UnknownNameError: No trainer has this name; the message suggests the nearest.
         ConfigurationError: An option is unknown, missing or out of its range.
+        UntrustedError: The folder of a run names code, a sandbox, a variable or an address.
         MissingExtraError: torch, transformers or TRL is not installed.
     """
     return make_trainer(name, options, callbacks=callbacks)
@@ -49,6 +52,13 @@ def make(name: str, *, callbacks: Sequence[Any] = (), **options: Unpack[TrainKey
 
 def make_trainer(name: str, *layers: Mapping[str, Any], callbacks: Sequence[Any] = ()) -> Trainer:
     """Create a trainer from layers of options, of which later layers override earlier ones; see ``make``."""
+    is_data = is_run(name) and (is_file_name(name) or name not in TRAINERS)
+    with trust.bounds() if is_data else nullcontext():
+        trust.own(layers)
+        return _made(name, layers, callbacks)
+
+
+def _made(name: str, layers: Sequence[Mapping[str, Any]], callbacks: Sequence[Any]) -> Trainer:
     recipe, of_file = find_recipe(name)
     config = recipe.configure(of_file, *layers)
     config.parts.hook += read_slot("hook", list(callbacks))

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rstar2_env.core.command.early_interrupt import raise_on_interrupt
+from rstar2_env.core.secret import hide_arguments
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": (
@@ -100,6 +101,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     arguments = [*(sys.argv[1:] if argv is None else argv)]  # `list` is a module of this package
+    hide_arguments()
     try:
         raise_on_interrupt()
         build(arguments)(args=arguments, prog_name="rstar2")

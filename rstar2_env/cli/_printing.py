@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import typer
 
-from rstar2_env.core.secret import hidden
+from rstar2_env.core.secret import Secret, hidden
 from rstar2_env.core.text import harmless
 
 
-def say(text: str = "", *, err: bool = False, nl: bool = True) -> None:
+def say(text: str = "", *, err: bool = False, nl: bool = True, tells: Secret | None = None) -> None:
     """Print a text without secrets, and without what a terminal would interpret.
 
     Args:
         text: The text.
         err: Print to standard error.
         nl: End the line.
+        tells: A secret that the text is meant to tell.
     """
-    typer.echo(harmless(hidden(text)), err=err, nl=nl)
+    typer.echo(harmless(hidden(text, tells)), err=err, nl=nl)

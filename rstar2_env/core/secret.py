@@ -8,6 +8,7 @@ program of the user writes itself, and a secret that a launcher passes on a comm
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -64,9 +65,10 @@ def secret_of(value: str | Secret | None) -> Secret | None:
     return None if value in ("", SHOWN) else Secret(value)
 
 
-def revealed(value: str | Secret | None) -> str | None:
-    """Return the text of an option that may be a secret."""
-    return value.reveal() if isinstance(value, Secret) else value
+def bearer(value: str | Secret | None) -> dict[str, str]:
+    """Return the header of a request with a token or a key; without one, no header."""
+    secret = secret_of(value)
+    return {} if secret is None else {"Authorization": f"Bearer {secret.reveal()}"}
 
 
 def redacted(values: Any) -> Any:
@@ -85,9 +87,19 @@ def redacted(values: Any) -> Any:
     return hidden(_IN_TEXT.sub(rf"\1{SHOWN}", values)) if isinstance(values, str) else values
 
 
-def hidden(text: str) -> str:
-    """Return a text in which ``***`` replaces every secret of this process."""
+def hidden(text: str, but: Secret | None = None) -> str:
+    """Return a text in which ``***`` replaces every secret of this process.
+
+    Args:
+        text: The text.
+        but: A secret that stays, since the text is meant to tell it.
+    """
     for value in _known:
-        if value in text:
+        if value in text and (but is None or value != but.reveal()):
             text = text.replace(value, SHOWN)
     return text
+
+
+def hide_arguments() -> None:
+    """Replace the secrets on the command line of this process by ``***``: trackers record the command line."""
+    sys.argv[:] = redacted(sys.argv)

@@ -19,6 +19,7 @@ from typing import Any
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError, ServiceError
 from rstar2_env.core.files.outputs import MANIFEST
 from rstar2_env.core.net.hub import hub_answer
+from rstar2_env.core.secret import Secret, hidden
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[\w.-]{0,94}\w)?/\w(?:[\w.-]{0,94}\w)?", re.ASCII)
 _UNSENT = ("export.json", MANIFEST)
@@ -63,7 +64,7 @@ class Push:
                 "Pushing needs a token with write permission: put it into HF_TOKEN, or run `hf auth login`.",
                 option="push",
             )
-        self._token = token
+        self._token = Secret(token)
         self.url = f"{constants.ENDPOINT}/{name}"
         self._check_owner()
         self._files = self._held()
@@ -104,7 +105,7 @@ class Push:
             enable_progress_bars,
         )
 
-        api = HfApi(token=self._token)
+        api = HfApi(token=self._token.reveal())
         quiet = not sys.stderr.isatty() and not are_progress_bars_disabled()
         if quiet:
             disable_progress_bars()
@@ -131,7 +132,7 @@ class Push:
         status = getattr(getattr(error, "response", None), "status_code", None)
         cause = error.__cause__ if isinstance(error, RuntimeError) and error.__cause__ is not None else error
         lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
-        said = f"{type(cause).__name__}: {lines[0] if lines else 'no reason given'}".replace(self._token, "***")
+        said = hidden(f"{type(cause).__name__}: {lines[0] if lines else 'no reason given'}")
         rights = " The token may not write there." if status == 403 else ""
         return ServiceError(
             f"{self.name} was not pushed: {said.removesuffix('.')}.{rights} The weights are in {folder}; run the "

@@ -16,7 +16,7 @@ from rstar2_env.core.net.chat.reply import read_reply
 from rstar2_env.core.net.http import Attempt, BlockingClient
 from rstar2_env.core.net.retries import delay, failure
 from rstar2_env.core.progress import waiting
-from rstar2_env.core.secret import Secret, secret_of
+from rstar2_env.core.secret import Secret, bearer
 
 _PATH = "/chat/completions"
 _FILTERED = re.compile(r"content_filter|content_policy_violation|ResponsibleAIPolicyViolation")
@@ -77,9 +77,7 @@ class ChatEndpoint:
         self.url = str(base_url).rstrip("/") + _PATH
         self._retries = retries
         self._worth_another = {"lost", "passing", "late"} if retry_timeouts else {"lost", "passing"}
-        headers = {"User-Agent": "rstar2-env"}
-        if key := secret_of(api_key):
-            headers["Authorization"] = f"Bearer {key.reveal()}"
+        headers = {"User-Agent": "rstar2-env", **bearer(api_key)}
         self._client = BlockingClient(timeout_s=timeout_s, headers=headers, max_bytes=max_bytes)
 
     def complete(self, messages: Sequence[Mapping[str, Any]], **fields: Any) -> str:
@@ -134,7 +132,7 @@ class ChatEndpoint:
                     self._pace.hold(attempt.wait_s)
 
 
-def served_model(base_url: str, *, api_key: str | None = None, timeout_s: float = 30.0) -> str:
+def served_model(base_url: str, *, api_key: str | Secret | None = None, timeout_s: float = 30.0) -> str:
     """Return the name of the model that an endpoint serves, if the endpoint serves exactly one.
 
     Args:
@@ -147,8 +145,7 @@ def served_model(base_url: str, *, api_key: str | None = None, timeout_s: float 
         ServiceError: The endpoint did not answer, or refused.
     """
     url = f"{base_url.rstrip('/')}/models"
-    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-    attempt = BlockingClient(timeout_s=timeout_s, headers=headers, max_bytes=16 << 20).attempt("GET", url, None)
+    attempt = BlockingClient(timeout_s=timeout_s, headers=bearer(api_key), max_bytes=16 << 20).attempt("GET", url, None)
     if attempt.problem is not None:
         raise ServiceError(failure(f"GET {url}", attempt.problem, 1))
     listed = attempt.answer.get("data") if isinstance(attempt.answer, Mapping) else None

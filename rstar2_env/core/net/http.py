@@ -25,6 +25,7 @@ from rstar2_env.core.errors import ServiceError
 from rstar2_env.core.net.retries import delay, failure, may_pass, reason, retry_after
 from rstar2_env.core.options.declare import Rule, Seconds, checked
 from rstar2_env.core.progress import waiting
+from rstar2_env.core.secret import Secret, bearer
 
 if TYPE_CHECKING:
     import httpx
@@ -197,10 +198,10 @@ class HttpClient:
         *,
         timeout_s: Seconds = 600.0,
         retries: Annotated[int, Rule(least=0)] = 4,
-        api_key: str | None = None,
+        api_key: str | Secret | None = None,
     ) -> None:
         self._timeout_s, self._retries = timeout_s, retries
-        self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        self._headers = bearer(api_key)
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None

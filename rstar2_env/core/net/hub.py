@@ -9,6 +9,7 @@ import json
 from typing import Any, Literal
 
 from rstar2_env.core.errors import ServiceError
+from rstar2_env.core.secret import Secret, bearer, secret_of
 
 TIMEOUT_S = 5.0
 """Seconds to wait for the hub's answer."""
@@ -28,7 +29,7 @@ def ask_hub(kind: Literal["models", "datasets"], name: str) -> str | None:
     if constants.HF_HUB_OFFLINE:
         return "the Hugging Face hub is not queried (HF_HUB_OFFLINE is set)"
     try:
-        status, _ = _get(f"{constants.ENDPOINT}/api/{kind}/{name}", get_token())
+        status, _ = _get(f"{constants.ENDPOINT}/api/{kind}/{name}", secret_of(get_token()))
     except _SilentError as error:
         return f"the Hugging Face hub cannot be queried ({error})"
     # The hub answers 401 both for private and for missing repositories.
@@ -51,14 +52,14 @@ def hub_commit(kind: Literal["models", "datasets"], name: str, revision: str | N
     if constants.HF_HUB_OFFLINE:
         return None
     try:
-        _, found = hub_answer(f"/api/{kind}/{name}/revision/{revision or 'main'}", get_token())
+        _, found = hub_answer(f"/api/{kind}/{name}/revision/{revision or 'main'}", secret_of(get_token()))
     except ServiceError:
         return None
     commit = found.get("sha") if isinstance(found, dict) else None
     return commit if isinstance(commit, str) and commit else None
 
 
-def hub_answer(path: str, token: str | None = None) -> tuple[int, Any]:
+def hub_answer(path: str, token: Secret | None = None) -> tuple[int, Any]:
     """Send a GET to the hub and return its answer.
 
     Args:
@@ -87,7 +88,7 @@ class _SilentError(Exception):
     """There was no answer; the message has the reason."""
 
 
-def _get(url: str, token: str | None) -> tuple[int, bytes]:
+def _get(url: str, token: Secret | None) -> tuple[int, bytes]:
     """Status and body of a GET; the token is sent only to the original host, not after redirects to others.
 
     Raises:
@@ -97,10 +98,9 @@ def _get(url: str, token: str | None) -> tuple[int, bytes]:
 
     from rstar2_env.core.net.http import blocking_client
 
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
         with blocking_client(timeout_s=TIMEOUT_S) as client:
-            answer = client.get(url, headers=headers, follow_redirects=True)
+            answer = client.get(url, headers=bearer(token), follow_redirects=True)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise _SilentError(str(error) or type(error).__name__) from error
     return answer.status_code, answer.content if answer.is_success else b""

@@ -20,6 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from rstar2_env.core.errors import SandboxUnavailableError
+from rstar2_env.core.secret import Secret, bearer
 from rstar2_env.sandbox.base import CLOSED, BaseSandbox, PendingJob
 from rstar2_env.sandbox.fleet.calls import FleetCall
 from rstar2_env.sandbox.fleet.dispatch import Dispatcher
@@ -51,7 +52,7 @@ class FleetSandbox(BaseSandbox):
     options: FleetOptions
     thread_name: ClassVar[str]
 
-    def __init__(self, options: FleetOptions, *, token: str | None, ca_file: str | None = None) -> None:
+    def __init__(self, options: FleetOptions, *, token: Secret | None, ca_file: str | None = None) -> None:
         super().__init__(options)
         self._token, self._ca_file = token, ca_file
         self._client = secrets.token_hex(16)
@@ -166,9 +167,7 @@ class FleetSandbox(BaseSandbox):
     async def _serve(self) -> None:
         import httpx
 
-        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
-        if self._token is not None:
-            headers["Authorization"] = f"Bearer {self._token}"
+        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity", **bearer(self._token)}
         # Proxies from the environment are meant for the internet, not for servers of the local network.
         async with httpx.AsyncClient(
             headers=headers,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError, Rstar2Error
+from rstar2_env.core.secret import Secret
 from rstar2_env.sandbox.limits import Limits
 from rstar2_env.sandbox.local.provider import LocalSandbox
 from rstar2_env.sandbox.serve.options import ServeOptions
@@ -48,7 +49,7 @@ class Keeper:
         stall_s: Seconds without an answer after which the client considers the server stuck.
     """
 
-    def __init__(self, address: str, options: dict[str, Any], token: str, stall_s: float) -> None:
+    def __init__(self, address: str, options: dict[str, Any], token: Secret, stall_s: float) -> None:
         self._address, self._options = address, options
         self._serve_options = ServeOptions(
             host=address,

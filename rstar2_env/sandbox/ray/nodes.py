@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
 from rstar2_env.core.net.ray_cluster import RayNode, actor_on, connected, living_nodes, no_node
+from rstar2_env.core.secret import Secret
 from rstar2_env.sandbox.fleet.link import Link, LinkError
 from rstar2_env.sandbox.fleet.servers import FleetServers
 from rstar2_env.sandbox.ray.keeper import Keeper, StartResult
@@ -60,7 +61,7 @@ class Nodes:
         http: HTTP client of the fleet.
     """
 
-    def __init__(self, options: RayOptions, token: str, servers: FleetServers, http: httpx.AsyncClient) -> None:
+    def __init__(self, options: RayOptions, token: Secret, servers: FleetServers, http: httpx.AsyncClient) -> None:
         self.nodes: dict[str, ServerNode] = {}
         self._options, self._token, self._servers, self._http = options, token, servers, http
         self._failures: dict[str, int] = {}

@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from rstar2_env.core.net import ray_cluster
+from rstar2_env.core.secret import Secret
 from rstar2_env.sandbox.fleet.client import FleetSandbox
 from rstar2_env.sandbox.fleet.servers import FleetServers
 from rstar2_env.sandbox.job import Capability
@@ -47,7 +48,7 @@ class RaySandbox(FleetSandbox):
     thread_name = "rstar2-sandbox-ray"
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(RayOptions.from_mapping(options), token=secrets.token_hex(32))
+        super().__init__(RayOptions.from_mapping(options), token=Secret(secrets.token_hex(32)))
         self._nodes: Nodes | None = None
         self._joined = False
         try:

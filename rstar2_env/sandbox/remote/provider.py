@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from rstar2_env.core.errors import SandboxUnavailableError
-from rstar2_env.core.secret import revealed
+from rstar2_env.core.secret import secret_of
 from rstar2_env.sandbox.base import warn_caller
 from rstar2_env.sandbox.fleet.client import FleetSandbox
 from rstar2_env.sandbox.fleet.link import Link, LinkError
@@ -37,7 +37,7 @@ class RemoteSandbox(FleetSandbox):
 
     def __init__(self, **options: Any) -> None:
         given = RemoteOptions.from_mapping(options)
-        super().__init__(given, token=revealed(given.token), ca_file=given.ca_file)
+        super().__init__(given, token=secret_of(given.token), ca_file=given.ca_file)
         self._connect()
         self._started()
 

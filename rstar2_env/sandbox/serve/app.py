@@ -13,7 +13,6 @@ Covered: parsing, validating and routing requests. Not covered: queueing and run
 
 from __future__ import annotations
 
-import json
 import math
 import secrets
 from collections.abc import Awaitable, Callable
@@ -27,9 +26,11 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.secret import secret_of
 from rstar2_env.sandbox.fleet.codec import PROTOCOL, dump, job_from_json
+from rstar2_env.sandbox.serve.body import RequestTooLargeError, read_json, too_large, too_many
 from rstar2_env.sandbox.serve.code_judge import code_judge_routes
-from rstar2_env.sandbox.serve.guard import RequestTooLargeError, ServiceGuard, read_body, too_large, too_many
+from rstar2_env.sandbox.serve.guard import ServiceGuard
 from rstar2_env.sandbox.serve.metrics import CONTENT_TYPE
 from rstar2_env.sandbox.serve.service import Service
 from rstar2_env.sandbox.serve.stream import OutcomeStream
@@ -42,7 +43,7 @@ def build_app(service: Service) -> ASGIApp:
     def reads(answer: Callable[[Service, Any], Response]) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
             try:
-                body = json.loads(await read_body(request, max_bytes))
+                body = await read_json(request, max_bytes, service)
                 if not isinstance(body, dict):
                     raise ConfigurationError("A request must be a JSON object.")
                 return answer(service, body)
@@ -72,7 +73,7 @@ def build_app(service: Service) -> ASGIApp:
         Route("/healthz", healthz),
         *code_judge_routes(service, max_bytes),
     ]
-    return ServiceGuard(Starlette(routes=routes), service.options.token, max_bytes, service)
+    return ServiceGuard(Starlette(routes=routes), secret_of(service.options.token), max_bytes, service)
 
 
 def _calls(service: Service, body: dict[str, Any]) -> Response:

@@ -8,7 +8,6 @@ the differences.
 from __future__ import annotations
 
 import asyncio
-import json
 import secrets
 from typing import Any
 
@@ -16,10 +15,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.text import encodable
 from rstar2_env.sandbox.job import Job, Outcome
-from rstar2_env.sandbox.serve.guard import RequestTooLargeError, read_body, too_large, too_many
+from rstar2_env.sandbox.serve.body import RequestTooLargeError, read_json, too_large, too_many
 from rstar2_env.sandbox.serve.service import ServedCall, Service
 from rstar2_env.sandbox.serve.stream import until_disconnect
 
@@ -60,9 +60,11 @@ class _Endpoint:
 
     async def answer(self, request: Request) -> Response:
         try:
-            body = json.loads(await read_body(request, self._max_bytes))
+            body = await read_json(request, self._max_bytes, self._service)
         except RequestTooLargeError:
             return too_large(self._max_bytes)
+        except ConfigurationError as error:
+            return _invalid(["body"], str(error))
         except (ValueError, RecursionError) as error:
             return _invalid(["body"], f"The body is not JSON: {error}")
         submissions = body.get("submissions") if self._is_batch and isinstance(body, dict) else [body]

@@ -19,6 +19,8 @@ from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rstar2_env.core.secret import Secret
+from rstar2_env.sandbox.serve.body import too_large
 from rstar2_env.sandbox.serve.options import is_loopback
 
 if TYPE_CHECKING:
@@ -26,10 +28,6 @@ if TYPE_CHECKING:
 
 _OPEN = ("/healthz", "/ping")
 _WHILE_STOPPING = ("/healthz", "/metrics", "/v1/cancel")
-
-
-class RequestTooLargeError(Exception):
-    """A request exceeds the size limit."""
 
 
 class ServiceGuard:
@@ -43,9 +41,9 @@ class ServiceGuard:
         service: The service of the application; while it stops, new calls are refused.
     """
 
-    def __init__(self, app: ASGIApp, token: str | None, max_bytes: int, service: Service) -> None:
+    def __init__(self, app: ASGIApp, token: Secret | None, max_bytes: int, service: Service) -> None:
         self._app = app
-        self._token = token.encode() if token is not None else None
+        self._token = token
         self._max_bytes = max_bytes
         self._service = service
 
@@ -65,7 +63,7 @@ class ServiceGuard:
             return None
         if self._token is not None:
             given = _read_token(request.headers.get("authorization", ""))
-            if given is None or not hmac.compare_digest(given, self._token):
+            if given is None or not hmac.compare_digest(given, self._token.reveal().encode()):
                 self._service.metrics.unauthorized.inc()
                 text = "This server requires a token: send the header 'Authorization: Bearer TOKEN'."
                 return JSONResponse({"error": text}, 401, headers={"WWW-Authenticate": "Bearer"})
@@ -85,33 +83,6 @@ class ServiceGuard:
         if not length.isdigit() or int(length) > self._max_bytes:
             return too_large(self._max_bytes)
         return None
-
-
-async def read_body(request: Request, max_bytes: int) -> bytes:
-    """Read the body of a request.
-
-    Raises:
-        RequestTooLargeError: The body is larger than ``max_bytes``, regardless of the header.
-    """
-    parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > max_bytes:
-            raise RequestTooLargeError
-        parts.append(part)
-    return b"".join(parts)
-
-
-def too_large(max_bytes: int) -> Response:
-    """Answer to a request that is too large."""
-    text = f"A request can have at most {max_bytes} bytes: send fewer calls, or start the server with --max-request."
-    return JSONResponse({"error": text, "max_request_bytes": max_bytes}, 413, headers={"Connection": "close"})
-
-
-def too_many(count: int, service: Service) -> str:
-    """Message for a request with too many calls."""
-    most = service.options.max_calls
-    return f"A request can have at most {most} calls, not {count}: send the others in further requests."
 
 
 def _closing(send: Send) -> Send:

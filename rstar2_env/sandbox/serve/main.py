@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
+from rstar2_env.core.secret import Secret, secret_of
 from rstar2_env.sandbox.providers import make_sandbox
 from rstar2_env.sandbox.serve.options import ServeOptions
 
@@ -87,7 +88,7 @@ def serve(
                     signal.signal(number, handler)
 
 
-def read_token(token: str | None, token_file: str | None) -> str | None:
+def read_token(token: str | None, token_file: str | None) -> Secret | None:
     """Read the token from the command line, a file or the environment, in this order.
 
     Raises:
@@ -103,7 +104,7 @@ def read_token(token: str | None, token_file: str | None) -> str | None:
             raise ConfigurationError(f"Cannot read the token file {token_file!r}: {error}") from None
         if not token:
             raise ConfigurationError(f"The token file {token_file!r} is empty.")
-    return token or os.environ.get("RSTAR2_SANDBOX_TOKEN", "").strip() or None
+    return secret_of(token or os.environ.get("RSTAR2_SANDBOX_TOKEN", "").strip())
 
 
 def _listen(options: ServeOptions) -> socket.socket:

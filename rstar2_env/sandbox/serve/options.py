@@ -8,6 +8,7 @@ from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions, option
+from rstar2_env.core.secret import Secret, secret_of
 from rstar2_env.sandbox.limits import Limits
 
 
@@ -45,7 +46,7 @@ class ServeOptions(CheckedOptions):
 
     host: str = option("127.0.0.1", least=1)
     port: int = option(8700, least=0, most=65535)
-    token: str | None = field(default=None, repr=False)
+    token: str | Secret | None = field(default=None, repr=False)
     queue: int = option(1024, least=1)
     slots: int | None = option(None, least=1)
     in_flight: int | None = option(None, least=1)
@@ -75,9 +76,11 @@ class ServeOptions(CheckedOptions):
             ConfigurationError: A value is out of range, or the server would be open to other machines.
         """
         super().__post_init__()
-        if self.token is not None and (not self.token.isascii() or not self.token.isprintable() or " " in self.token):
+        object.__setattr__(self, "token", secret := secret_of(self.token))
+        token = secret.reveal() if secret is not None else "0" * 8
+        if not token.isascii() or not token.isprintable() or " " in token:
             raise ConfigurationError("The token must be printable ASCII without spaces, since it is sent in a header.")
-        if self.token is not None and len(self.token) < 8:
+        if len(token) < 8:
             raise ConfigurationError("The token must have at least 8 characters; `openssl rand -hex 32` generates one.")
         if self.token is None and not is_loopback(self.host):
             raise ConfigurationError(

@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rstar2_env.core.secret import secret_of
 from rstar2_env.sandbox.serve.options import is_loopback
 from rstar2_env.view.server.options import ViewOptions
 
@@ -47,7 +48,7 @@ class RequestGuard:
 
     def __init__(self, app: ASGIApp, options: ViewOptions) -> None:
         self._app, self._options = app, options
-        self._token = options.token.encode() if options.token else None
+        self._token = secret_of(options.token)
         # Browsers share cookies between all ports of a host, so the name includes the port.
         self._cookie = f"rstar2_view_{options.port}"
         own = {socket.gethostname(), socket.getfqdn(), options.host, *options.names}
@@ -110,12 +111,14 @@ class RequestGuard:
         return found.value if found is not None else ""
 
     def _same(self, shown: str) -> bool:
-        return self._token is not None and hmac.compare_digest(shown.encode("utf-8", "replace"), self._token)
+        if self._token is None:
+            return False
+        return hmac.compare_digest(shown.encode("utf-8", "replace"), self._token.reveal().encode())
 
     def _cookie_for(self, request: Request) -> bytes | None:
         if self._token is None or not self._in_link(request):
             return None
-        return f"{self._cookie}={self._token.decode()}; Path=/; HttpOnly; SameSite=Strict".encode()
+        return f"{self._cookie}={self._token.reveal()}; Path=/; HttpOnly; SameSite=Strict".encode()
 
 
 def _netloc(origin: str) -> str:

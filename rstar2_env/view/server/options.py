@@ -8,6 +8,7 @@ from typing import Self
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions, option
+from rstar2_env.core.secret import Secret, secret_of
 from rstar2_env.sandbox.serve.options import is_loopback
 
 
@@ -27,7 +28,7 @@ class ViewOptions(CheckedOptions):
 
     host: str = option("127.0.0.1", least=1)
     port: int = option(8800, least=0, most=65535)
-    token: str | None = field(default=None, repr=False)
+    token: str | Secret | None = field(default=None, repr=False)
     names: tuple[str, ...] = ()
     connections: int = option(256, least=1)
     header_s: float = option(10.0, above=0, unit="seconds")
@@ -40,7 +41,9 @@ class ViewOptions(CheckedOptions):
             ConfigurationError: A value is out of its range, or the server would be open to other machines.
         """
         super().__post_init__()
-        if self.token is not None and (len(self.token) < 16 or not self.token.isascii() or not self.token.isalnum()):
+        object.__setattr__(self, "token", secret := secret_of(self.token))
+        token = secret.reveal() if secret is not None else "0" * 16
+        if len(token) < 16 or not token.isascii() or not token.isalnum():
             raise ConfigurationError(
                 "The token must consist of at least 16 letters and digits, because it is part of a link."
             )
@@ -57,5 +60,5 @@ class ViewOptions(CheckedOptions):
             token: Require a token on loopback too.
             names: Additional host names of this machine.
         """
-        made = secrets.token_hex(24) if token or not is_loopback(host) else None
+        made = Secret(secrets.token_hex(24)) if token or not is_loopback(host) else None
         return cls(host=host, port=port, token=made, names=names)

@@ -14,6 +14,7 @@ from typing import Any
 
 from rstar2_env.core.closing import Closing
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
+from rstar2_env.core.secret import secret_of
 from rstar2_env.view.answers import Answers
 from rstar2_env.view.following import Follower
 from rstar2_env.view.index.schema import cache_folder, remove_old
@@ -100,7 +101,8 @@ class ViewServer(Closing):
     @property
     def link(self) -> str:
         """Link to open: the address, with the token if one is required."""
-        return self.address + (f"?token={self._options.token}" if self._options.token else "")
+        token = secret_of(self._options.token)
+        return self.address + (f"?token={token.reveal()}" if token is not None else "")
 
     def wait(self) -> None:
         """Block until the server is closed or Ctrl-C is pressed."""

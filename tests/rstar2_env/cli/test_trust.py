@@ -7,6 +7,7 @@ import http.server
 import json
 import re
 import shutil
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,8 +19,11 @@ from hostile_runs import FOLDERS, PLANTED, VARIABLE, Scene, file_in
 from typer.testing import CliRunner, Result
 from viewed import viewed
 
-from rstar2_env.cli import COMMANDS, build
+from rstar2_env.cli import COMMANDS, build, main
 from rstar2_env.cli._calls import FORMS
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.trust import UntrustedError, bounds
+from rstar2_env.trainers.api import make_trainer
 
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 READS_NO_FILE = frozenset({"demo", "sandbox check", "sandbox image", "sandbox serve"})
@@ -52,6 +56,28 @@ CALLS: dict[str, list[str]] = {
     "run": ["FILE --dry-run --out OUT"],
 }
 """How a command reads a folder. A command that is missing here gets the folder, and the file, for each argument."""
+
+TYPES_A_TOKEN: dict[str, tuple[str, bool]] = {
+    "eval": ("rstar2/MathTool-v0 --agent oracle --problems arithmetic -n 1 --out OUT", True),
+    "train": ("grpo --model MODEL --problems arithmetic --steps 1 --out OUT", False),
+    "play": ("rstar2/MathTool-v0 --problems arithmetic --out OUT.jsonl", False),
+    "validate": ("rstar2/MathTool-v0 --problems arithmetic -n 1 --json", False),
+    "export --env": ("rstar2/MathTool-v0 --to verifiers --out OUT", True),
+    "traces": ("--agent oracle --problems arithmetic -n 1 --out OUT.jsonl", False),
+    "launch": ("--colocate --cpu --dry-run -- grpo --model MODEL --problems arithmetic", False),
+    "plan": ("grpo --model MODEL", False),
+    "sandbox run": ("-c 1 --provider remote", False),
+    "sandbox check": ("--provider remote", False),
+    "sandbox serve": ("--host 192.0.2.1 --token TOKEN", False),
+    "serve --env": ("rstar2/MathTool-v0 --host 192.0.2.1", False),
+}
+"""How a command that takes options of a sandbox is typed, and whether it writes them. A command that is missing here is
+called as in ``CALLS``. Nobody can listen on 192.0.2.1."""
+
+
+def takes_settings(command: Any) -> bool:
+    """Whether a command takes options with ``--set``."""
+    return any("--set" in p.opts for p in command.params)
 
 
 def commands() -> dict[str, Any]:
@@ -235,6 +261,35 @@ def test_a_run_that_this_user_recorded_is_trusted_until_it_changes(tmp_path: Pat
     assert typed([*replay, "--trust"]).exit_code == 0
 
 
+@pytest.mark.parametrize("kind", ["parts", "trust_remote_code"])
+def test_a_run_folder_that_python_names_runs_no_code(kind: str, scene: Scene, tmp_path: Path) -> None:
+    own = Scene(scene.evaluation, scene.model, scene.machine, tmp_path / "marks", scene.listener)
+    own.marks.mkdir()
+    FOLDERS[kind](tmp_path / kind, own)
+    options = {
+        "model": str(scene.model),
+        "env_options": {"problems": "arithmetic"},
+        "output_dir": str(tmp_path / "out"),
+    }
+    with pytest.raises(UntrustedError, match=kind if kind != "parts" else r"parts\.selector\.name"):
+        make_trainer(str(tmp_path / kind), options)
+    assert not list(own.marks.iterdir())
+
+
+def test_a_run_folder_that_python_trusts_runs_its_code(scene: Scene, tmp_path: Path) -> None:
+    own = Scene(scene.evaluation, scene.model, scene.machine, tmp_path / "marks", scene.listener)
+    own.marks.mkdir()
+    FOLDERS["parts"](tmp_path / "parts", own)
+    options = {
+        "model": str(scene.model),
+        "env_options": {"problems": "arithmetic"},
+        "output_dir": str(tmp_path / "out"),
+    }
+    with bounds(trust=True), pytest.raises(ConfigurationError):  # the payload is no selector
+        make_trainer(str(tmp_path / "parts"), options)
+    assert list(own.marks.iterdir())
+
+
 def test_code_that_the_user_types_runs_beside_a_run(scene: Scene, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     Path("mine.py").write_text(
@@ -260,31 +315,35 @@ def test_every_line_that_a_command_prints_is_cleaned() -> None:
     assert others == {"_printing.py"}
 
 
-def test_a_typed_token_reaches_no_file_and_no_line(scene: Scene, tmp_path: Path, monkeypatch: Any) -> None:
+@pytest.mark.parametrize("name", sorted({*TYPES_A_TOKEN, *(n for n, c in commands().items() if takes_settings(c))}))
+def test_a_typed_token_reaches_no_file_and_no_line(
+    name: str, scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # The server is a listener that refuses everything, so each command also reports an error.
     monkeypatch.chdir(tmp_path)
     token, url = "typed-token-77aa31", scene.listener.removesuffix("/v1")
-    remote = ["--set", "env.sandbox.provider=remote", "--set", f"env.sandbox.url={url}"]
-    remote += ["--set", f"env.sandbox.token={token}"]
-    said = ""
-    for call in (
-        "eval rstar2/MathTool-v0 --agent oracle --problems arithmetic -n 1 --out evaluation",
-        "eval rstar2/MathTool-v0 --agent oracle --problems arithmetic -n 1 --out lines.jsonl",
-        "train grpo --model MODEL --problems arithmetic --steps 1 --out run",
-        "play rstar2/MathTool-v0 --problems arithmetic --out played.jsonl",
-        "validate rstar2/MathTool-v0 --problems arithmetic -n 1 --json",
-        "export --env rstar2/MathTool-v0 --to verifiers --out package",
-        "traces --agent oracle --problems arithmetic -n 1 --out traces.jsonl",
-        "launch --colocate --cpu --dry-run -- grpo --model MODEL --problems arithmetic",
-    ):
-        result = typed([*words_of("", call, MODEL=scene.model), *remote])
-        said += result.output
+    prefix = "" if name.startswith("sandbox") else "env.sandbox."
+    remote = [f"{prefix}provider=remote"] if prefix else []
+    settings = [*remote, f"{prefix}url={url}", f"{prefix}token={token}"]
+    call, written = TYPES_A_TOKEN.get(name) or ((calls_of(name, commands()[name]) or [""])[0], False)
+    places = {"MODEL": scene.model, "FOLDER": scene.evaluation, "FILE": scene.evaluation / "config.json"}
+    words = words_of(name, call.replace("TOKEN", token), **places, OUT=tmp_path / "out")
+    result = typed([*words, *(word for setting in settings for word in ("--set", setting))])
     for file in scene.marks.iterdir():
         file.unlink()  # these requests were typed
-    assert token not in said
-    written = [file for file in tmp_path.rglob("*") if file.is_file()]
-    assert any(b"***" in file.read_bytes() for file in written)
-    assert not [file for file in written if token.encode() in file.read_bytes()]
+    assert token not in result.output
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.output
+    files = [file for file in tmp_path.rglob("*") if file.is_file()]
+    assert not [file for file in files if token.encode() in file.read_bytes()]
+    if written:
+        assert any(b"***" in file.read_bytes() for file in files), result.output
+
+
+def test_the_command_line_that_trackers_record_holds_no_typed_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["rstar2", "train", "--set", "env.sandbox.token=typed-token-77aa31", "--no-such"])
+    with pytest.raises(SystemExit):
+        main()
+    assert sys.argv[3:] == ["env.sandbox.token=***", "--no-such"]
 
 
 def test_the_viewer_shows_each_folder_and_does_nothing_else(

@@ -72,4 +72,5 @@ def test_a_browser_is_opened_on_the_page_and_never_given_the_token(tmp_path, mon
     told = run("view", tmp_path / "run", "--port", "0", *flags).stderr
     (link,) = re.findall(r"http://127\.0\.0\.1:\d+/\S*", told)
     assert ("?token=" in link) == ("Open this link yourself" in told) == ("--token" in flags)
+    assert "***" not in link
     assert opened == ([link] if opens else [])

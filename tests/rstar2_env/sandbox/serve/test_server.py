@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
+from rstar2_env.core.secret import Secret
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox import Job, Outcome, make_sandbox
 from rstar2_env.sandbox.serve.main import read_token
@@ -101,10 +102,10 @@ def test_the_token_comes_from_a_file_or_the_environment(tmp_path: Path, monkeypa
     file.write_text(f"{TOKEN}\n")
     monkeypatch.delenv("RSTAR2_SANDBOX_TOKEN", raising=False)
     assert read_token(None, None) is None
-    assert read_token(None, str(file)) == TOKEN
+    assert read_token(None, str(file)) == Secret(TOKEN)
     monkeypatch.setenv("RSTAR2_SANDBOX_TOKEN", "of-the-environment")
-    assert read_token(None, None) == "of-the-environment"
-    assert read_token(None, str(file)) == TOKEN
+    assert read_token(None, None) == Secret("of-the-environment")
+    assert read_token(None, str(file)) == Secret(TOKEN)
     file.write_text("\n")
     with pytest.raises(ConfigurationError, match="empty"):
         read_token(None, str(file))

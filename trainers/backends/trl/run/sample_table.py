@@ -12,6 +12,7 @@ from transformers.integrations.integration_utils import TensorBoardCallback
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.run_folder import Decision
+from rstar2_env.core.secret import hidden
 
 COLUMNS = ("step", "problem", "reward", "correct", "end", "kept", "reason", "advantage", "conversation")
 ROWS = 8
@@ -38,7 +39,7 @@ def sampled(
             decision.kept,
             decision.reason,
             decision.advantage,
-            "\n\n".join(f"[{message.role}]\n{message.content}" for message in episode.messages),
+            hidden("\n\n".join(f"[{message.role}]\n{message.content}" for message in episode.messages)),
         )
         for episode, decision in pairs and chosen
     ]
