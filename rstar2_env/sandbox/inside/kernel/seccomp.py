@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from . import commands, syscalls
 
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-_X32_BIT = 0x40000000
 
-_LOAD, _JUMP_EQUAL, _JUMP_GREATER, _JUMP_AT_LEAST, _JUMP_SET, _RETURN = 0x20, 0x15, 0x25, 0x35, 0x45, 0x06
-_AND = 0x54
+_LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
+_AND, _JUMP = 0x54, 0x05
+_LONGEST_JUMP = 255
+"""Largest number of instructions that a conditional jump can skip."""
 _AT_NUMBER, _AT_ARCHITECTURE, _AT_FIRST, _AT_SECOND, _AT_THIRD, _AT_FOURTH = 0, 4, 16, 24, 32, 40
 
 _ALLOW, _END, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
@@ -38,6 +39,7 @@ _OWN, _OWN_GROUP = 0xFFFF0001, 0xFFFF0002
 _STEP, _OPERAND = struct.Struct("HBBI"), struct.Struct("I")
 
 Instruction = tuple[int, int, int, int]
+_Range = tuple[int, int, list[Instruction]]
 
 
 class _Program(ctypes.Structure):
@@ -101,7 +103,7 @@ def actions(machine: str) -> dict[int, int]:
 
 
 def build(machine: str, needs: Needs | None = None) -> list[Instruction]:
-    """Build the instructions: check the architecture, then calls with checked arguments, then ranges of numbers."""
+    """Build the instructions: check the architecture, then search for the number; calls of x32 have no number."""
     needs = needs or Needs()
     column = 0 if machine == "x86_64" else 1
     special = {name: numbers[column] for name, numbers in syscalls.SPECIAL.items()}
@@ -111,8 +113,6 @@ def build(machine: str, needs: Needs | None = None) -> list[Instruction]:
         (_RETURN, 0, 0, _END),
         (_LOAD, 0, 0, _AT_NUMBER),
     ]
-    if machine == "x86_64":
-        steps += [(_JUMP_AT_LEAST, 0, 1, _X32_BIT), (_RETURN, 0, 0, _NO_SUCH_CALL)]
     decided: dict[int, list[Instruction]] = {
         special["clone3"]: [(_RETURN, 0, 0, _NO_SUCH_CALL)],
         special["clone"]: _allow_values(_AT_FIRST, commands.CLONE, _REFUSE, but=commands.CLONE_FREE),
@@ -143,16 +143,37 @@ def build(machine: str, needs: Needs | None = None) -> list[Instruction]:
     for number in syscalls.numbers(syscalls.SETTING_LIMITS, machine):
         decided[number] = _refuse_values(_AT_FIRST, (_RLIMIT_CORE,))
     decided |= _extra(machine, needs)
-    for number, block in decided.items():
-        steps += [(_JUMP_EQUAL, 0, len(block), number), *block]
-    for low, high, action in _runs(actions(machine), set(decided)):
-        steps += [
-            (_JUMP_GREATER, 3, 0, high),
-            (_JUMP_AT_LEAST, 0, 1, low),
-            (_RETURN, 0, 0, action),
-            (_RETURN, 0, 0, _NO_SUCH_CALL),
-        ]
-    return [*steps, (_RETURN, 0, 0, _NO_SUCH_CALL)]
+    ranges = [(number, number, block) for number, block in decided.items()]
+    ranges += [(low, high, [(_RETURN, 0, 0, action)]) for low, high, action in _runs(actions(machine), set(decided))]
+    return steps + _search(_leaves(ranges))
+
+
+def _leaves(ranges: list[_Range]) -> list[tuple[int, list[Instruction]]]:
+    """Join ranges of numbers and the gaps between them, whose calls do not exist: first number and block of each."""
+    leaves: list[tuple[int, list[Instruction]]] = []
+    end = 0
+    for low, high, block in sorted(ranges, key=lambda found: found[0]):
+        if low > end:
+            leaves.append((end, [(_RETURN, 0, 0, _NO_SUCH_CALL)]))
+        leaves.append((low, block))
+        end = high + 1
+    return [*leaves, (end, [(_RETURN, 0, 0, _NO_SUCH_CALL)])]
+
+
+def _search(leaves: list[tuple[int, list[Instruction]]]) -> list[Instruction]:
+    """Build a binary search for the loaded number.
+
+    The kernel runs each new filter for every number once, which took longer than everything else with one comparison
+    after the other. Every block ends the filter.
+    """
+    if len(leaves) == 1:
+        return leaves[0][1]
+    middle = len(leaves) // 2
+    lower, upper = _search(leaves[:middle]), _search(leaves[middle:])
+    first = leaves[middle][0]
+    if len(lower) <= _LONGEST_JUMP:
+        return [(_JUMP_AT_LEAST, len(lower), 0, first), *lower, *upper]
+    return [(_JUMP_AT_LEAST, 0, 1, first), (_JUMP, 0, 0, len(lower)), *lower, *upper]
 
 
 def _refuse_values(argument: int, values: Iterable[int], action: int = _REFUSE, but: int = 0) -> list[Instruction]:

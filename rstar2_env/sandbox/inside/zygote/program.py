@@ -32,6 +32,8 @@ _MAX_TRACEBACK = 16_000
 _MAX_MESSAGE = 4_000
 _MAX_SHOWN_SOURCE = 1 << 20
 _FRAMES_SHOWN = 60
+_BEGINS = frozenset("'\"([{-+~.")
+"""Signs with which an expression can begin, besides letters and digits."""
 
 CellReport = dict[str, Any]
 Remembered = list[tuple[dict[str, Any], dict[str, Any]]]
@@ -67,6 +69,8 @@ def compile_cell(source: str, filename: str = FILENAME, flags: int = 0) -> tuple
         SyntaxError: As ``compile`` does; also ``ValueError``, ``RecursionError``, ``MemoryError`` and
             ``UnicodeEncodeError`` for sources that break the parser.
     """
+    if (found := _compile_last_line(source, filename, flags)) is not None:
+        return found
     tree = compile(source, filename, "exec", flags | ast.PyCF_ONLY_AST, dont_inherit=True)
     assert isinstance(tree, ast.Module)
     last = tree.body[-1] if tree.body else None
@@ -79,6 +83,25 @@ def compile_cell(source: str, filename: str = FILENAME, flags: int = 0) -> tuple
         return body, None
     # The trailing expression obeys the cell's own __future__ imports.
     return body, compile(echoed, filename, "eval", flags=body.co_flags & FUTURE_FLAGS, dont_inherit=True)
+
+
+def _compile_last_line(source: str, filename: str, flags: int) -> tuple[types.CodeType, types.CodeType] | None:
+    """Compile a cell whose last line is an expression, without a tree of Python objects, of which each copies pages.
+
+    If the lines before it are complete statements, a last line that is an expression is the last statement.
+
+    Returns:
+        As ``compile_cell``; ``None`` for any other cell.
+    """
+    at = source.rstrip("\n").rfind("\n") + 1
+    first = source[at : at + 1]
+    if not (first.isidentifier() or first.isdigit() or first in _BEGINS) or "__future__" in source or "\r" in source:
+        return None
+    try:
+        echoed = compile("\n" * source.count("\n", 0, at) + source[at:], filename, "eval", flags, dont_inherit=True)
+        return compile(source[:at], filename, "exec", flags, dont_inherit=True), echoed
+    except Exception:  # a statement, or the end of a statement; `compile_cell` raises what is wrong with the cell
+        return None
 
 
 def run_cell(
@@ -196,9 +219,11 @@ def describe(error: BaseException, trace: types.TracebackType | None) -> CellRep
 def finish() -> None:
     """Finish like the interpreter at exit: join threads, run ``atexit``, flush. Errors are printed, not raised."""
     try:
-        if threading.active_count() > 1 or getattr(threading, "_threading_atexits", True):
+        # The first test is `threading.active_count`, which also takes a lock and so copies pages.
+        if len(threading._active) > 1 or threading._limbo or getattr(threading, "_threading_atexits", True):  # type: ignore[attr-defined]
             threading._shutdown()  # type: ignore[attr-defined]  # what the interpreter itself calls at its end
-        atexit._run_exitfuncs()
+        if atexit._ncallbacks():
+            atexit._run_exitfuncs()
     except BaseException:
         traceback.print_exc()
     flush()
@@ -206,9 +231,10 @@ def finish() -> None:
 
 def flush() -> None:
     """Flush the standard streams, which a program may have replaced by buffered streams."""
-    for stream in (sys.stdout, sys.stderr):
+    for stream, own in ((sys.stdout, sys.__stdout__), (sys.stderr, sys.__stderr__)):
         try:
-            stream.flush()
+            if stream is not own or not getattr(stream, "write_through", False):
+                stream.flush()
         except BaseException:
             continue
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import random
 import sys
-from functools import partial
 from types import ModuleType
 
 from .import_hook import AfterImport
@@ -17,13 +16,30 @@ from .import_hook import AfterImport
 _SEEDED = ("numpy.random", "sympy.core.random")
 
 
+_current = [0]
+"""The seed of generators that are imported later."""
+_generator = random._inst  # type: ignore[attr-defined]  # the one of the functions of ``random``
+_seed_random = super(random.Random, _generator).seed
+
+
+def watch_imports() -> None:
+    """Seed generators when they are imported. Called in the parent process, at no cost per call."""
+    AfterImport("seeds", dict.fromkeys(_SEEDED, _seed_later)).install()
+
+
 def seed_everything(seed: int) -> None:
-    """Seed the loaded generators, and seed others when they are imported."""
-    random.seed(seed)
+    """Seed the loaded generators, and those that are imported later (see ``watch_imports``)."""
+    _seed_random(seed)
+    if _generator.gauss_next is not None:  # from an earlier cell; `random.seed` itself would copy more pages
+        _generator.gauss_next = None
     for name in _SEEDED:
         if name in sys.modules:
             _seed(seed, sys.modules[name])
-    AfterImport("seeds", dict.fromkeys(_SEEDED, partial(_seed, seed))).install()
+    _current[0] = seed
+
+
+def _seed_later(module: ModuleType) -> None:
+    _seed(_current[0], module)
 
 
 def _seed(seed: int, module: ModuleType) -> None:

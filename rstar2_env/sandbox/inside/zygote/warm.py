@@ -89,11 +89,12 @@ def settle(plan: IsolationPlan, readable: list[str]) -> None:
         plan: The active layers.
         readable: Paths that programs can read.
     """
-    from . import program
+    from . import program, seeds
     from .databases import lock_databases_by_folders
     from .rehearsal import rehearse
 
     lock_databases_by_folders()
+    seeds.watch_imports()
     _prepare_main()
     program.remember()
     sys._clear_type_cache()  # otherwise each new entry in a child would write to the entry that it replaces

@@ -43,8 +43,10 @@ def answer(
             value &= operand
         elif code == 0x06:
             return operand
+        elif code == 0x05:
+            at += operand
         else:
-            holds = {0x15: value == operand, 0x25: value > operand, 0x35: value >= operand, 0x45: bool(value & operand)}
+            holds = {0x15: value == operand, 0x35: value >= operand}
             at += if_true if holds[code] else if_false
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from textwrap import dedent
 
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox import Job, Limits, LocalSandbox, Outcome
+from rstar2_env.sandbox.inside.zygote import program
 
 Run = Callable[..., Outcome]
 
@@ -250,3 +254,31 @@ def test_deep_recursion_keeps_a_short_traceback(run: Run) -> None:
     assert outcome.error_type == "RecursionError"
     assert outcome.traceback is not None
     assert len(outcome.traceback) < 20_000
+
+
+LINES = (
+    "x = 1", "x", "(x +", "1)", "'''", '"""a"""', "if x:", "    y", "else:", "x;", "x # y", "x = \\",
+    "\\", "def f():", "    return 1", "f()", "[1,", "2]", "@f", "'a' 'b'", "lambda: 0", "yield 1", "await x",
+    "*x, 1", "y := 1", "(y := 1)", "1\r2", "\f1", "from __future__ import annotations", "print", "...", "-1", "~x",
+    ".5", "match x:", "é", "    case _: pass", "", " ", "# x", "x <> 1", "f'{x}'", "'\\d'", "x is 1", "for _ in x:",
+    "return x", "x\0y", "\ud800",
+)  # fmt: skip
+"""Lines of which some begin, continue or end statements."""
+
+
+@settings(deadline=None, max_examples=400)
+@given(st.lists(st.sampled_from(LINES), max_size=7), st.sampled_from(["", "\n", "\n\n"]))
+def test_a_cell_is_compiled_alike_with_and_without_a_tree(lines: list[str], end: str) -> None:
+    source = "\n".join(lines) + end
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        quick = program._compile_last_line(source, "<cell>", 0)
+        assume(quick is not None)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(program, "_compile_last_line", lambda *_: None)
+            assert quick == program.compile_cell(source)
+
+
+def test_a_last_line_that_is_an_expression_needs_no_tree() -> None:
+    for source in ("print(1)", "x = 1\nif x:\n    y = 2\n[x, y]\n", "def f(): pass\nf()\n\n"):
+        assert program._compile_last_line(source, "<cell>", 0) is not None
