@@ -45,6 +45,8 @@ _HONEST_LIMITS = Limits(wall_s=60.0)
 _RESTS_AFTER_S = 0.5
 """Seconds after a cell within which its session is halted."""
 _SESSION = "attacked"
+WANTED = (2.0, 4.0)
+"""Wanted bounds of the two ratios with all layers on a quiet machine: of the medians, and of the 99th percentiles."""
 ATTACKS = Path(__file__).resolve().parents[2] / "shared" / "attacks"
 
 
@@ -174,6 +176,9 @@ def show(found: list[dict[str, Any]]) -> None:
             f"{one['mode']:14} {one['way']:7} {one['program'][:44]:44} {one['p50_ratio']:6.1f} {one['p99_ratio']:6.1f} "
             f"{one['alone_p50_ms']:9.2f} {one['other_ends']:>10}"
         )
+    within = sum(one["p50_ratio"] <= WANTED[0] and one["p99_ratio"] <= WANTED[1] for one in found)
+    bounds = f"{WANTED[0]:g} times the median and {WANTED[1]:g} times the 99th percentile"
+    print(f"{within} of {len(found)} are within {bounds}.")
 
 
 def read_arguments(given: list[str] | None) -> argparse.Namespace:

@@ -65,6 +65,13 @@ def test_each_program_is_measured_in_each_way_and_no_honest_call_ends_otherwise(
     assert table.count("spinners") == 2
 
 
+def test_the_programs_within_the_wanted_bounds_are_counted(neighbour: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    one = {"mode": "m", "way": "rest", "program": "x", "alone_p50_ms": 1.0, "other_ends": 0}
+    ratios = [(2.0, 4.0), (2.1, 1.0), (1.0, 4.1), (0.5, 0.5)]
+    neighbour.show([{**one, "p50_ratio": p50, "p99_ratio": p99} for p50, p99 in ratios])
+    assert "2 of 4 are within 2 times the median and 4 times the 99th percentile." in capsys.readouterr().out
+
+
 def test_an_interrupted_run_measures_the_rest(neighbour: Any, attacks: Path) -> None:
     out = attacks / "found.jsonl"
     given = ["--attacks", str(attacks), "--calls", "2", "--way", "rest", "--json", str(out)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -199,3 +200,15 @@ def test_the_shared_resources_are_named_with_the_mode(sandbox: LocalSandbox) -> 
     filtered, grouped, own = active.values()
     assert [layer.active for layer in shares] == [filtered, filtered and grouped, own]
     assert all(layer.detail and not layer.required for layer in shares)
+
+
+def test_the_page_names_the_bounds_that_do_not_hold_in_a_mode(sandbox: LocalSandbox) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "sandbox.md").read_text()
+    rows = dict(
+        re.findall(r"^\| ([^|]+) \| [^|]+ \| (.*) \|$", page.partition("### Differences between modes")[2], re.M)
+    )
+    mechanisms = {"system-call filter", "control groups", "own users"}
+    active = {layer.name: layer.active for layer in sandbox.capabilities()}
+    named = {name for each in mechanisms if not active[each] for name in re.findall(r"\*([^*]+)\*", rows[f"no {each}"])}
+    bounds = ("one share of the cores", "counted kernel memory", "own pipes and signals")
+    assert {name.lower() for name in named} == {name for name in bounds if not active[name]}
