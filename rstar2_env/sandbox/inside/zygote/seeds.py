@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import sys
 from types import ModuleType
+from typing import Any
 
 from .import_hook import AfterImport
 
@@ -18,7 +19,7 @@ _SEEDED = ("numpy.random", "sympy.core.random")
 
 _current = [0]
 """The seed of generators that are imported later."""
-_generator = random._inst  # type: ignore[attr-defined]  # the one of the functions of ``random``
+_generator: Any = random._inst  # the one of the functions of ``random``
 _seed_random = super(random.Random, _generator).seed
 
 

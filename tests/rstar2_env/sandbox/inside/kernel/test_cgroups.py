@@ -38,19 +38,22 @@ class Tree:
         monkeypatch.setattr(cgroups, "_mounts", lambda: [("cgroup", "/elsewhere"), ("cgroup2", str(mount))])
         monkeypatch.setattr(cgroups, "_own_groups", lambda: ["1:name=systemd:/", "0::/user.slice/session/own"])
         monkeypatch.setattr(cgroups, "_ROOT", str(mount / "no version 1"))
-        monkeypatch.setattr(cgroups.os, "mkdir", self._made)
+        monkeypatch.setattr(os, "mkdir", self._made)
 
     def group(self, path: str, **files: str) -> Path:
         """Make a group; ``files`` are those that differ from a new group's, with ``_`` for the dot."""
         folder = self.mount / path
-        self._made(str(folder)) if path else folder.mkdir(exist_ok=True)
+        if path:
+            self._made(str(folder))
+        else:
+            self._mkdir(folder)
         given = {name.replace("_", ".", 1): text for name, text in files.items()}
         for name, text in (FILES | given).items():
             (folder / name).write_text(text)
         return folder
 
-    def _made(self, folder: str) -> None:
-        self._mkdir(folder)
+    def _made(self, folder: str, mode: int = 0o777) -> None:
+        self._mkdir(folder, mode)
         for name, text in FILES.items():
             (Path(folder) / name).write_text(text)
 
