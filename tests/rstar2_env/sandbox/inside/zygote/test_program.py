@@ -7,7 +7,7 @@ from collections.abc import Callable
 from textwrap import dedent
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rstar2_env.core.status import ToolStatus
@@ -264,19 +264,21 @@ LINES = (
     "return x", "x\0y", "\ud800",
 )  # fmt: skip
 """Lines of which some begin, continue or end statements."""
+LAST = ("x", "f()", "1)", "'a' 'b'", "y := 1", "(y := 1)", "-1", "[1, 2]", "'''", "1\r2", "x <> 1", "...", "x;", "é")
+"""Last lines: expressions, and lines that look like one."""
 
 
 @settings(deadline=None, max_examples=400)
-@given(st.lists(st.sampled_from(LINES), max_size=7), st.sampled_from(["", "\n", "\n\n"]))
-def test_a_cell_is_compiled_alike_with_and_without_a_tree(lines: list[str], end: str) -> None:
-    source = "\n".join(lines) + end
+@given(st.lists(st.sampled_from(LINES), max_size=5), st.sampled_from(LAST), st.sampled_from(["", "\n", "\n\n"]))
+def test_a_cell_is_compiled_alike_with_and_without_a_tree(lines: list[str], last: str, end: str) -> None:
+    source = "\n".join([*lines, last]) + end
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         quick = program._compile_last_line(source, "<cell>", 0)
-        assume(quick is not None)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(program, "_compile_last_line", lambda *_: None)
-            assert quick == program.compile_cell(source)
+        if quick is not None:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(program, "_compile_last_line", lambda *_: None)
+                assert quick == program.compile_cell(source)
 
 
 def test_a_last_line_that_is_an_expression_needs_no_tree() -> None:
