@@ -112,11 +112,15 @@ def test_every_part_is_there():
         assert set(own_parts(slot)) - shown.get(slot, set()) - LEFT_OUT.get(slot, set()) == set(), slot
 
 
-def test_every_recipe_is_there_with_its_source_its_file_and_a_test_that_names_it():
+def test_every_recipe_is_there_with_both_sources_its_file_and_a_test_that_names_it():
     listed = {row[0].strip("`"): row[1:] for row in rows(RECIPES)}
     assert list(listed) == sorted(path.stem for path in (ROOT / "trainers/recipes").glob("[a-z]*.py"))
-    for name, (source, file, test) in listed.items():
-        assert TRAINERS.get(name).paper == source
+    for name, (source, second, commits, date, file, test) in listed.items():
+        recipe = TRAINERS.get(name)
+        assert recipe.paper == source
+        found = recipe.source.replace("|", "\\|")
+        assert (second, date) == ((found, recipe.checked) if found else (f"none found. {recipe.checked}", "–")), name
+        assert commits == (", ".join(dict.fromkeys(re.findall(r"@([0-9a-f]{7,})", found))) or "–"), name
         assert target(file) == f"trainers/recipes/{name}.py"
         assert f'"{name}"' in (ROOT / target(test)).read_text("utf-8"), name
 
