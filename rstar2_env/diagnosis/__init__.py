@@ -1,4 +1,4 @@
-"""What is wrong with a run, in words: named checks over a run's folder, or over the log of another trainer."""
+"""Diagnoses of runs, in words: named checks over a run's folder, or over the log of another trainer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``RunCheck``: one thing that may be wrong with a run, and ``Evidence``: what a check found."""
+"""``RunCheck``: one thing that may be wrong with a run, and ``Evidence``: the observation of a check."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SEVERITIES: tuple[FindingSeverity, ...] = ("error", "warning", "note")
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a check found.
+    """The observation of a check.
 
     Attributes:
         since: First step at which the rule of the check held.
@@ -44,12 +44,12 @@ class RunCheck:
     Attributes:
         name: Its name, unique among all checks.
         title: The fault, as the heading of a finding.
-        looks_at: What the check reads.
+        looks_at: The data that the check reads.
         rule: When the fault counts as found, with the reason for the threshold.
         severity: How much the fault matters.
         cause: Its usual cause.
-        change: What to change: options that can be typed after ``rstar2 train ...``, or commands.
-        otherwise: What else could explain the same observation.
+        change: Remedies: options that can be typed after ``rstar2 train ...``, or commands.
+        otherwise: Other explanations of the same observation.
         needs: Data without which the check cannot decide: figures by name, ``episodes``, ``evaluations``,
             ``held_out`` (episodes of evaluations), or ``option:NAME``; ``a|b`` means that one of them is enough.
         look: Looks at a run; returns ``None`` if it finds nothing.

@@ -62,7 +62,7 @@ class RunDifference:
 
     Attributes:
         kind: ``option``, ``seed``, ``data``, ``version`` or ``processes``.
-        name: What differs, such as ``optim.learning_rate``.
+        name: The differing item, such as ``optim.learning_rate``.
         first: Its value in the first run.
         second: Its value in the second run.
         acts: When it acts; see ``Acts``.
@@ -278,7 +278,7 @@ def _sentences(
         return [f"The curves of {one.name} and {other.name} do not differ by more than their noise."]
     words = [f"The curves part first in {curves[0].figure}, since step {curves[0].since}."]
     if at_start:
-        words.append("The runs differ before the first update, so that the optimizer and the loss are no explanation.")
+        words.append("The runs differ before the first update, so the optimizer and the loss cannot explain it.")
     elif at_start is False:
         words.append("Before the first update the runs do not differ by more than chance.")
     real = [each for each in candidates if each.acts != "chance"]

@@ -157,13 +157,13 @@ class RunRecord:
         return [(step.number, known.get(step.number, 0.0)) for step in self.steps] if known else []
 
     def option(self, name: str, default: Any = None) -> Any:
-        """Return an option of the run, such as ``optim.max_grad_norm``."""
+        """Return an option of the run, such as ``optim.max_grad_norm``; the default if it is unknown or ``None``."""
         value: Any = self.config
         for part in name.split("."):
             if not isinstance(value, Mapping) or part not in value:
                 return default
             value = value[part]
-        return value
+        return default if value is None else value
 
     def has(self, need: str) -> bool:
         """Whether the run recorded some data; see ``RunCheck.needs``."""

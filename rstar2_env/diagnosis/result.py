@@ -13,7 +13,7 @@ from rstar2_env.diagnosis.base import SEVERITIES, Evidence, FindingSeverity, Run
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check says of a run.
+    """The observation of a check in a run.
 
     Attributes:
         check: Name of the check.
@@ -25,8 +25,8 @@ class Finding:
         figures: The figures behind it, by name.
         episodes: Keys of up to three episodes that show it.
         cause: Its usual cause.
-        change: What to change, as options and commands that can be typed.
-        otherwise: What else could explain it.
+        change: Remedies, as options and commands that can be typed.
+        otherwise: Other explanations.
     """
 
     check: str
@@ -77,7 +77,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What the checks found in a run.
+    """The findings of all checks in a run.
 
     Attributes:
         run: The run.

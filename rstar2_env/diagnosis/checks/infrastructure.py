@@ -1,8 +1,6 @@
-"""What the run stands on: the sandbox, injected faults, and the verifier."""
+"""The infrastructure of a run: the sandbox, injected faults, and the verifier."""
 
 from __future__ import annotations
-
-import math
 
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.diagnosis.base import Evidence, RunCheck, register
@@ -33,16 +31,19 @@ def _unavailable(run: RunRecord) -> Evidence | None:
 
 
 def fault_rate(run: RunRecord) -> float:
-    """Return the probability with which the options inject a fault into a call; 0 without the wrapper."""
-    for wrapper in run.option("rollout.wrappers", ()) or ():
+    """Return the probability with which the options inject a fault into a call; 0 if they name none."""
+    for wrapper in run.option("rollout.wrappers", ()):
         if isinstance(wrapper, dict):
-            name, options = str(wrapper.get("name", "")), wrapper
+            name, options = str(wrapper.get("name", "")), {**wrapper, **(wrapper.get("options") or {})}
         else:
             name, _, rest = str(wrapper).partition(":")
             options = dict(one.split("=", 1) for one in rest.split(",") if "=" in one)
         if name == _WRAPPER:
             rate = options.get("rate", 0.0)
-            return sum(rate.values()) if isinstance(rate, dict) else float(rate)
+            try:
+                return float(sum(rate.values()) if isinstance(rate, dict) else rate)
+            except (TypeError, ValueError):
+                return 0.0  # a rate in another form, such as one for each kind as text
     return 0.0
 
 
@@ -112,7 +113,7 @@ register(
         otherwise="A tool that is hardly called: the check waits for 50 calls.",
         needs=("episodes", "option:rollout"),
         look=_unlabelled,
-        applies=lambda run: fault_rate(run) > 0 and not math.isnan(fault_rate(run)),
+        applies=lambda run: fault_rate(run) > 0,
     ),
     RunCheck(
         name="verifier_times_out",

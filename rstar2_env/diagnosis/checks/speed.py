@@ -39,7 +39,7 @@ def _falls(run: RunRecord) -> Evidence | None:
     points = _speed(run)
     if len(points) < _AFTER + _WINDOW:
         return None
-    # The first steps build caches and compile, so that they are no measure.
+    # The first steps build caches and compile, so they are left out.
     level = start_level(points[2:], _AFTER)
     if not level:
         return None

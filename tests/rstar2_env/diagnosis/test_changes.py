@@ -1,4 +1,4 @@
-"""What a finding tells to type is accepted: options by the trainer, commands by the command line."""
+"""The changes that a finding names are accepted: options by the trainer, commands by the command line."""
 
 from __future__ import annotations
 

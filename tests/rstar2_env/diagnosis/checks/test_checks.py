@@ -11,6 +11,7 @@ from diagnosed import SINCE, change, clean
 
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.diagnosis.base import CHECKS
+from rstar2_env.diagnosis.checks.infrastructure import fault_rate
 from rstar2_env.diagnosis.examination import every_check, examine
 from rstar2_env.diagnosis.facts import digest
 from rstar2_env.diagnosis.record import RunRecord, StepData
@@ -96,6 +97,7 @@ FORMAT = change(
     reward=lambda one, draw: float(one.tags == 1), rewards=lambda one, draw: {"return": float(one.tags == 1)}
 )
 BOTH = change(reward=lambda one, draw: 0.5 * (one.tags == 1) + 0.5 * bool(one.correct))
+VARIED = change(rewards=lambda one, draw: {"return": one.reward, "judge": draw.choice([0.6, 0.7])})
 JUDGED = change(rewards=lambda one, draw: {"return": one.reward, "judge": 0.7})
 CASES: dict[str, tuple[Made, Made]] = {
     "gradient_nan": (lambda: clean(grad_norm=math.nan), lambda: clean(grad_norm=1e4, steps=18)),
@@ -145,7 +147,7 @@ CASES: dict[str, tuple[Made, Made]] = {
     ),
     "clip_never": (
         lambda: clean(clip__low=0, clip__high=0),
-        lambda: clean(clip__low=0, clip__high=0, config={"optim": {"updates_per_rollout": 1}}),
+        lambda: clean(clip__low=0, clip__high=lambda step: 1e-4 * (step % 10 == 0)),
     ),
     "clip_always": (lambda: clean(clip__high=0.7), lambda: clean(clip__high=0.2)),
     "environment_trained": (lambda: clean(mask__outside=0.3), clean),
@@ -189,7 +191,7 @@ CASES: dict[str, tuple[Made, Made]] = {
         lambda: clean(episode=share(0.3, verdict="timeout")),
         lambda: clean(episode=share(0.01, verdict="timeout")),
     ),
-    "judge_constant": (lambda: clean(episode=JUDGED), clean),
+    "judge_constant": (lambda: clean(episode=JUDGED), lambda: clean(episode=VARIED)),
     "duplicates": (
         lambda: clean(episode=change(question=lambda one, draw: digest(one.problem[:2]))),
         lambda: clean(
@@ -245,13 +247,41 @@ def test_a_fault_is_named_with_its_steps_its_figures_and_what_to_change(name) ->
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_nearest_look_alike_is_not_named(name) -> None:
-    assert check(name, CASES[name][1]()) is None
+    alike = CASES[name][1]()
+    assert CHECKS.get(name).applies(alike)
+    assert CHECKS.get(name).lacks(alike) == []
+    assert check(name, alike) is None
+
+
+def test_one_update_for_each_rollout_never_clips_and_is_not_named() -> None:
+    run = clean(clip__low=0, clip__high=0, config={"optim": {"updates_per_rollout": 1}})
+    assert check("clip_never", run) is None
 
 
 def test_a_clean_run_has_no_finding_and_every_check_looked_or_says_what_it_needs() -> None:
     found = examine(clean())
     assert found.names == []
     assert {*found.silent, *found.not_recorded} >= {one.name for one in every_check() if one.applies(clean())}
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "rate"),
+    [
+        ("fault_injection:rate=0.3,kinds=timeout+lost", 0.3),
+        ({"name": "fault_injection", "rate": {"timeout": 0.1, "lost": 0.2}}, 0.3),
+        ({"name": "fault_injection", "options": {"rate": 0.25}}, 0.25),
+        ("fault_injection:rate=much", 0.0),
+        ("feedback", 0.0),
+    ],
+)
+def test_the_rate_of_injected_faults_is_read_from_every_form_of_the_option(wrapper, rate) -> None:
+    assert fault_rate(clean(steps=1, config={"rollout": {"wrappers": [wrapper]}})) == pytest.approx(rate)
+
+
+def test_an_option_that_is_none_counts_as_unknown() -> None:
+    run = clean(steps=1, config={"optim": {"max_grad_norm": None}})
+    assert run.option("optim.max_grad_norm", 1.0) == 1.0
+    assert not run.has("option:optim.max_grad_norm")
 
 
 @pytest.mark.parametrize("name", ["gradient_zero", "all_wrong", "entropy_collapsed", "clip_always", "cut_by_tokens"])

@@ -1,4 +1,4 @@
-"""What is recorded of the weights, the optimizer and the memory at each step."""
+"""The figures of the weights, the optimizer and the memory that are recorded at each step."""
 
 from __future__ import annotations
 
