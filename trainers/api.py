@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -18,14 +19,14 @@ from rstar2_env.models.folder import folder_of_gguf, model_folder
 
 from .base import TRAINERS, Recipe, Trainer, needs_training_stack
 from .options.cold_start import SftOptions
-from .options.config import GROUPS, TrainConfig
+from .options.config import GROUPS, TrainConfig, run_record
 from .options.files import RUN_FILE, OptionsFile, is_file_name, is_run, read_file
 from .options.keywords import SftKeywords, TrainKeywords
 from .options.layers import merged, read_slot
 from .options.names import in_groups
-from .options.parts import make_parts
+from .options.parts import AUTO, make_parts
 from .ranks import first_process
-from .record.resume import check_begun
+from .record.resume import MAY_CHANGE, SFT_FILE, SFT_MAY_CHANGE, check_begun, checkpoint_to_resume
 from .samplers.base import problems_of
 
 
@@ -66,6 +67,8 @@ def _made(name: str, layers: Sequence[Mapping[str, Any]], callbacks: Sequence[An
     check_begun(config.run.output_dir, resume=config.run.resume, overwrite=config.run.overwrite, inputs=inputs)
     config.model.path = model_folder(config.model.path)
     config.model.teacher = folder_of_gguf(config.model.teacher)
+    if config.run.resume:
+        _check_resumed(recipe.name, config)
     if isinstance(config.rollout.env, str):
         _try_environments(config)
     with progress(f"{recipe.name}: preparing", show=config.run.progress and first_process()):
@@ -119,10 +122,15 @@ def sft(traces: Iterable[Mapping[str, Any]], **options: Unpack[SftKeywords]) -> 
     chosen = call_with_options("cold start", SftOptions, options)
     check_begun(chosen.output_dir, "sft", resume=chosen.resume, overwrite=chosen.overwrite, inputs=[chosen.model])
     chosen.model = model_folder(chosen.model)
+    checkpoint = None
+    if chosen.resume:
+        checkpoint = checkpoint_to_resume(
+            chosen.output_dir, asdict(chosen), steps=chosen.steps, record=SFT_FILE, may_change=SFT_MAY_CHANGE
+        )
     shown = progress("cold start: importing torch and TRL", show=chosen.progress and first_process())
     with shown, needs_training_stack("The cold start"):
         from .backends.trl.sft import run_sft
-    return run_sft(traces, chosen)
+    return run_sft(traces, chosen, checkpoint)
 
 
 def layers_of(name: str | None, config: str | Path | None) -> tuple[str, list[dict[str, Any]]]:
@@ -204,6 +212,19 @@ def chosen(layers: Iterable[Mapping[str, Any]], group: str, name: str) -> dict[s
     for layer in layers:
         found = merged(found, nested_options(name, in_groups(layer).get(group, {}).get(name, {})))
     return found
+
+
+def _check_resumed(name: str, config: TrainConfig) -> None:
+    """Compare the options with those of the run that is resumed, before torch is imported.
+
+    ``build_run`` compares again, with the values that replace ``"auto"`` and with TRL's types.
+    """
+    later = ["optim.trl_options"]
+    later += ["model.dtype"] if config.model.dtype == AUTO else []
+    later += ["parts.correction"] if config.parts.correction.name == AUTO else []
+    checkpoint_to_resume(
+        config.run.output_dir, run_record(name, config), steps=config.run.steps, may_change=MAY_CHANGE, later=later
+    )
 
 
 def _try_environments(config: TrainConfig) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
@@ -32,15 +32,15 @@ from rstar2_env.evaluation.options import (
 from rstar2_env.evaluation.play.agent_crew import AgentCrew
 from rstar2_env.evaluation.play.crew import Crew, TaskJudge, drive
 from rstar2_env.evaluation.play.ledger import Ledger
-from rstar2_env.evaluation.play.log import EvalLog, check_out
+from rstar2_env.evaluation.play.log import EvalLog, check_out, check_resumed
 from rstar2_env.evaluation.play.plan import Task, plan_of, source_of
 from rstar2_env.evaluation.play.played import PlayedEpisode
-from rstar2_env.evaluation.play.policy_crew import LoadedModel, PolicyCrew, PolicyOptions, load_policy
+from rstar2_env.evaluation.play.policy_crew import LoadedModel, PolicyCrew, PolicyOptions, load_policy, policy_record
 from rstar2_env.evaluation.play.repeats import repeats_of
 from rstar2_env.evaluation.play.scores import EpisodeScores
 from rstar2_env.evaluation.play.scores import recorded as recorded_scores
 from rstar2_env.evaluation.result import EvalResult
-from rstar2_env.problems import ProblemSource
+from rstar2_env.problems import ProblemSource, load_problems
 from rstar2_env.wrappers.make import make_env
 from rstar2_env.wrappers.registry import recorded
 
@@ -96,6 +96,8 @@ def evaluate(
     if out is not None:
         check_out(out, resume=resume, overwrite=overwrite, inputs=[asked.model, asked.problems, asked.baseline, env_id])
     parts = make_parts(env_id, asked)
+    if resume and out is not None:
+        check_resumed_model(out, env_id, asked, parts)
     n, seed = asked.n, asked.seed
     before = None if asked.baseline is None else tally_of_run(asked.baseline)
     with ExitStack() as opened:
@@ -106,7 +108,7 @@ def evaluate(
         plan = plan_of(source, asked.episodes, seed, n)
         if before is not None:
             check_shared(before, (plan[start * n].problem_id for start in range(plan.starts)), name=str(asked.baseline))
-        run = run_record(asked, parts, crew, source)
+        run = run_record(asked, parts, crew.record, source)
         ledger = Ledger(
             plan, judged=parts.judge is not None, keep=keep and out is None, mark=PLAY_AGAIN if asked.repeat else 0
         )
@@ -174,22 +176,47 @@ def open_crew(env_id: EnvSpec, asked: EvaluationOptions, parts: EvaluationParts,
     return crew
 
 
+def check_resumed_model(
+    out: str | os.PathLike[str], env_id: EnvSpec, asked: EvaluationOptions, parts: EvaluationParts
+) -> None:
+    """Check that the file of an evaluation that resumes belongs to it, before its model is loaded.
+
+    Args:
+        out: See ``evaluate``.
+        env_id: The environment.
+        asked: The options; without a model that must be loaded, there is nothing to check early.
+        parts: The parts that ``make_parts`` made from the options.
+
+    Raises:
+        ConfigurationError: The file belongs to another evaluation.
+    """
+    if parts.policy is None or asked.model is None or isinstance(asked.model, LoadedModel):
+        return
+    if asked.problems is None:
+        with closing(make_env(env_id, wrappers=parts.wrappers, **parts.env_options)) as env:
+            source = source_of(env, None, asked.split)
+    else:
+        source = load_problems(asked.problems, split=asked.split)
+    player = policy_record(os.fspath(asked.model), asked.engine, parts.policy)
+    check_resumed(out, run_record(asked, parts, player, source))
+
+
 def run_record(
-    asked: EvaluationOptions, parts: EvaluationParts, crew: Crew, source: ProblemSource | None
+    asked: EvaluationOptions, parts: EvaluationParts, player: Mapping[str, Any], source: ProblemSource | None
 ) -> dict[str, Any]:
     """Return environment, player and options as JSON values; a file with other values is not resumed.
 
     Args:
         asked: The options.
         parts: The parts that ``make_parts`` made from the options.
-        crew: The crew that plays.
+        player: The record of the crew that plays; see ``Crew.record``.
         source: Source of the problems; ``None`` if the environment chooses.
     """
     return {
         "env": parts.env.name,
         "env_options": dict(parts.env_options),
         **({"wrappers": recorded(parts.wrappers)} if parts.wrappers else {}),
-        **crew.record,
+        **player,
         **({} if asked.judge is None else {"judge": str(read_part(asked.judge, "judge"))}),
         **({"scores": recorded_scores(asked.scores)} if parts.scores else {}),
         "problems": source.name if source else "",

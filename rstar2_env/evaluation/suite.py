@@ -40,7 +40,7 @@ from rstar2_env.evaluation.play.log import check_out
 from rstar2_env.evaluation.play.policy_crew import LoadedModel, load_policy, policy_options
 from rstar2_env.evaluation.presets import preset
 from rstar2_env.evaluation.result import EvalResult
-from rstar2_env.evaluation.run import ProgressCallback, evaluate
+from rstar2_env.evaluation.run import ProgressCallback, check_resumed_model, evaluate
 from rstar2_env.problems import load_problems
 
 OPTIONS = ("env", *(field.name for field in fields(EvaluationOptions)))
@@ -172,9 +172,9 @@ def run_suite(
         )
     places = {name: out if alone or out is None else Path(out) / name for name in suite.sets}
     for name, options in suite.sets.items():
-        _check_set(name, options)
         if (place := places[name]) is not None:
             check_out(place, resume=resume, overwrite=overwrite, inputs=dict(options))
+        _check_set(name, options, place if resume else None)
     if out is not None and not alone:
         begin_folder(out, "suite", SUMMARY_FILE, resume=resume)
         list_files(out, folders=dict.fromkeys(suite.sets))
@@ -206,18 +206,26 @@ def run_suite(
     return found
 
 
-def _check_set(name: str, options: Mapping[str, Any]) -> None:
-    """Perform the checks that need no model, so that a mistake in any set is reported before playing begins."""
+def _check_set(name: str, options: Mapping[str, Any], resumed: str | os.PathLike[str] | None) -> None:
+    """Perform the checks that need no model, so that a mistake in any set is reported before playing begins.
+
+    Args:
+        name: Name of the set.
+        options: Its options.
+        resumed: Where its earlier episodes are; ``None`` if it does not resume.
+    """
     env = options.get("env")
     if env is None:
         what = f"The set {name!r}" if name else "The evaluation"
         raise ConfigurationError(f"{what} does not name an environment: set env, such as rstar2/MathTool-v0.")
     asked = EvaluationOptions(**{option: value for option, value in options.items() if option != "env"})
-    make_parts(env, asked)
+    parts = make_parts(env, asked)
     if asked.problems is not None:
         load_problems(asked.problems, split=asked.split)
     if asked.model is not None:
         check_model(asked.model)
+    if resumed is not None:
+        check_resumed_model(resumed, env, asked, parts)
 
 
 class _Models:

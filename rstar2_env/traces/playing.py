@@ -34,7 +34,7 @@ from rstar2_env.evaluation.play.crew import drive
 from rstar2_env.evaluation.play.log import EvalLog, check_out, read_episodes
 from rstar2_env.evaluation.play.plan import EvaluationPlan, Task, plan_of, source_of
 from rstar2_env.evaluation.play.played import PlayedEpisode
-from rstar2_env.evaluation.run import open_crew, run_record
+from rstar2_env.evaluation.run import check_resumed_model, open_crew, run_record
 from rstar2_env.problems import Problem
 from rstar2_env.traces.selection import ProblemTries, TraceSelection, balanced, played_trace
 from rstar2_env.traces.writer import Trace, generate_traces
@@ -146,10 +146,12 @@ def play_traces(
     stop = Stop() if stop is None else stop
     with ExitStack() as opened:
         parts = make_parts(env, asked)
+        if resume:
+            check_resumed_model(episodes_file(path), env, asked, parts)
         crew = open_crew(env, asked, parts, opened)
         source = source_of(crew.env, asked.problems, asked.split)
         plan = plan_of(source, asked.episodes, asked.seed, tries.tries)
-        run = run_record(asked, parts, crew, source)
+        run = run_record(asked, parts, crew.record, source)
         state = _State(plan, tries, selection, progress)
         log = EvalLog(episodes_file(path), run=run, plan=plan, resume=resume, overwrite=overwrite, taken=state.restore)
         opened.callback(log.close)

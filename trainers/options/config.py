@@ -392,6 +392,16 @@ GROUPS: Mapping[str, type[Any]] = {
 """The groups of options and their records."""
 
 
+def run_record(name: str, config: TrainConfig) -> dict[str, Any]:
+    """The options of a run, as its folder records them.
+
+    Args:
+        name: Name of the recipe.
+        config: Options of the run.
+    """
+    return {"trainer": name, **config.record()}
+
+
 def missing_model() -> ConfigurationError:
     """Return the error for a run without a model."""
     return ConfigurationError("A run needs a model: a folder, a hub name or a loaded model.", option="model")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,27 @@ MAY_CHANGE = (
 )
 """Options that may change when a run is resumed. Apart from the run's length and rounding, they do not affect what is
 learned. A name includes all options below it."""
+
+SFT_FILE = "sft.json"
+"""The record of a cold start's options; ``config.json`` of its folder is the model's."""
+
+SFT_CPU = "cpu"
+"""Key of that record: how the cold start computed on a CPU."""
+
+SFT_MAY_CHANGE = (
+    "output_dir",
+    "steps",
+    "epochs",
+    "resume",
+    "overwrite",
+    "save_every",
+    "threads",
+    "report_to",
+    "progress",
+    "gradient_checkpointing",
+    SFT_CPU,
+)
+"""Options that may change when a cold start is resumed."""
 
 _ABSENT = "absent"
 
@@ -88,6 +109,7 @@ def checkpoint_to_resume(
     steps: int | None,
     record: str = "config.json",
     may_change: tuple[str, ...] = MAY_CHANGE,
+    later: Sequence[str] = (),
 ) -> Path:
     """Return the checkpoint from which a run resumes.
 
@@ -97,6 +119,7 @@ def checkpoint_to_resume(
         steps: Total steps of the run; ``None`` if not known yet.
         record: Name of the file in the folder with the configuration that the run began with.
         may_change: Dotted names of options that may differ.
+        later: Dotted names of options whose values are not final yet; they are not compared.
 
     Raises:
         ConfigurationError: There is no checkpoint, the run has another trainer or other options, or its steps are done.
@@ -111,7 +134,7 @@ def checkpoint_to_resume(
             f"{folder} holds a run of the trainer {was!r}: resume it with that trainer instead of {trainer!r}, or "
             "choose another folder."
         )
-    differing = list(_differences(began, plain(config), may_change))
+    differing = list(_differences(began, plain(config), (*may_change, *later)))
     if differing:
         raise ConfigurationError(
             f"{folder} holds another run: {'; '.join(differing)}. Resume with the same trainer and options, or choose "

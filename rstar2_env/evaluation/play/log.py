@@ -7,6 +7,7 @@ resumes it; the file alone, or in the folder of a run (docs/run-folder.md). Not 
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -86,8 +87,8 @@ class EvalLog(Closing):
         self.path = Path(path)
         self.folder: Path | None = None
         self._writer: RunWriter | None = None
-        if self.path.is_dir() or not self.path.suffix:
-            self.folder, self.path = self.path, self.path / EPISODES / EVALUATION_FILE
+        if (file := _file_in(self.path)) != self.path:
+            self.folder, self.path = self.path, file
             self._writer = RunWriter(self.folder, kind="evaluation", episodes=False)
         self.done = bytearray(len(plan))
         self._run = plain(run)
@@ -168,14 +169,9 @@ class EvalLog(Closing):
                 ) from error
             index = episode.group
             task = plan[index] if 0 <= index < len(plan) else None
-            theirs = record.get("run")
-            theirs = {**_LATER, **plain(theirs)} if isinstance(theirs, Mapping) else theirs
-            if theirs != run or (task is not None and not _fits(episode, task)):
-                other = difference(theirs, run) or "its problems or seeds differ"
-                raise ConfigurationError(
-                    f"{self.path}:{number} belongs to another evaluation: {other}. Resume with the same "
-                    "environment, agent, problems, options and seed, or choose another file."
-                )
+            _refuse_difference(self.path, number, record, run)
+            if task is not None and not _fits(episode, task):
+                raise _another(self.path, number, "its problems or seeds differ")
             if not episode.available or (task is not None and (self.done[index] or task.start in broken)):
                 continue
             yield line + "\n"
@@ -207,6 +203,23 @@ def check_out(path: str | os.PathLike[str], *, resume: bool, overwrite: bool, in
             f"{path} is the folder of a run of the kind {kind}: choose another folder for the evaluation.",
             option="out",
         )
+
+
+def check_resumed(path: str | os.PathLike[str], run: Mapping[str, Any]) -> None:
+    """Check that the first episode of an existing file belongs to an evaluation, before slow loading begins.
+
+    Args:
+        path: See ``EvalLog``.
+        run: See ``EvalLog``.
+
+    Raises:
+        ConfigurationError: The file belongs to another evaluation, or its first line is not JSON.
+    """
+    file = _file_in(Path(path))
+    if file.exists():
+        for number, _, record in itertools.islice(read_lines(file, "an episode of an evaluation"), 1):
+            if isinstance(record, Mapping):
+                _refuse_difference(file, number, record, {**_LATER, **plain(run)})
 
 
 def read_episodes(path: Path, last: int | None = None) -> Iterator[Episode]:
@@ -247,6 +260,25 @@ def _broken(path: Path, whole: int) -> frozenset[int]:
             continue  # the next reader reports it
         held.setdefault(episode.group // whole, set()).update([episode.group] if episode.available else [])
     return frozenset(start for start, samples in held.items() if len(samples) < whole)
+
+
+def _file_in(path: Path) -> Path:
+    """Return the file of the episodes: ``path``, or the file in the folder of a run."""
+    return path / EPISODES / EVALUATION_FILE if path.is_dir() or not path.suffix else path
+
+
+def _refuse_difference(path: Path, number: int, record: Mapping[str, Any], run: Mapping[str, Any]) -> None:
+    theirs = record.get("run")
+    theirs = {**_LATER, **plain(theirs)} if isinstance(theirs, Mapping) else theirs
+    if theirs != run:
+        raise _another(path, number, difference(theirs, run))
+
+
+def _another(path: Path, number: int, why: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"{path}:{number} belongs to another evaluation: {why}. Resume with the same environment, agent, problems, "
+        "options and seed, or choose another file."
+    )
 
 
 def _fits(episode: Episode, task: Task) -> bool:

@@ -154,6 +154,17 @@ def load_policy(
     return LoadedModel(path, engine, made, chat, ENGINES.get(engine).determinism)
 
 
+def policy_record(path: str, engine: str, options: PolicyOptions) -> dict[str, Any]:
+    """Return the record of a model that plays; see ``Crew.record``.
+
+    Args:
+        path: Folder or hub name of the model.
+        engine: Name of the engine.
+        options: Options of sampling and of an episode's budgets.
+    """
+    return {"agent": NAME, "model": path, "engine": engine, "model_options": options.sampled()}
+
+
 class PolicyCrew:
     """A crew whose player is a model.
 
@@ -177,12 +188,7 @@ class PolicyCrew:
         from rstar2_env.rollout.engine import Scores as ScoresTokens
 
         self._options, self._judge = options, judge
-        self.record: dict[str, Any] = {
-            "agent": NAME,
-            "model": model.path,
-            "engine": model.engine_name,
-            "model_options": options.sampled(),
-        }
+        self.record = policy_record(model.path, model.engine_name, options)
         self.determinism = model.determinism
         why = f"which the engine {model.engine_name!r} does not compute for given tokens: use transformers."
         self.lacking: Mapping[Need, str] = {} if isinstance(model.engine, ScoresTokens) else {"lm": why}

@@ -3,10 +3,14 @@
 import json
 import subprocess
 import sys
+from dataclasses import asdict
 
 import pytest
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options.parts import Part
+from rstar2_env.trainers.base import TRAINERS
+from rstar2_env.trainers.options.cold_start import SftOptions
 from rstar2_env.trainers.record.checkpoints import mark_unfinished, mark_whole
 from rstar2_env.trainers.record.resume import MAY_CHANGE, checkpoint_to_resume
 
@@ -109,6 +113,52 @@ except ConfigurationError as error:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert said in done.stdout, done.stderr
+    assert done.stdout.endswith("False\n")
+
+
+RESUMED = """
+import sys
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.trainers import make
+try:
+    make("grpo", model=object(), output_dir={folder!r}, resume=True, **{options!r})
+except ConfigurationError as error:
+    print(error, "torch" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"group_size": 4}, "rollout.group_size was 8 and is 4"),
+        ({"dtype": "bfloat16"}, 'model.dtype was "auto" and is "bfloat16"'),
+        ({"steps": 4}, "nothing left to do"),
+    ],
+)
+def test_other_options_are_refused_before_torch_is_loaded(run, options, said):
+    config = TRAINERS.get("grpo").configure({"model": object()})
+    config.parts.correction = Part("none")  # which "auto" selected in the recorded run
+    (run / "config.json").write_text(json.dumps({"trainer": "grpo", **config.record()}))
+    code = RESUMED.format(folder=str(run), options=options)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert said in done.stdout, done.stderr
+    assert done.stdout.endswith("False\n")
+
+
+def test_other_options_of_a_cold_start_are_refused_before_torch_is_loaded(run, tiny_model):
+    options = SftOptions(model=str(tiny_model))
+    (run / "sft.json").write_text(json.dumps(asdict(options)))
+    code = f"""
+import sys
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.trainers import sft
+try:
+    sft([], model={str(tiny_model)!r}, output_dir={str(run)!r}, resume=True, batch_size=2)
+except ConfigurationError as error:
+    print(error, "torch" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "batch_size was 64 and is 2" in done.stdout, done.stderr
     assert done.stdout.endswith("False\n")
 
 

@@ -33,8 +33,6 @@ from ...ranks import Ranks
 from .adapters import adapter_in, base_of
 from .model import dtype_of, on_accelerator
 
-CHOICE = "cpu"
-"""Key of the choice in the record of a cold start."""
 NARROW = 256
 """Largest hidden size of a model for which nothing is measured."""
 GAIN = 1.1

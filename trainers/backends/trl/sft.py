@@ -30,9 +30,9 @@ from ...options.config import ModelOptions
 from ...options.record import shared_fields
 from ...record.checkpoints import step_of
 from ...record.model_card import write_cards
-from ...record.resume import check_begun, checkpoint_to_resume
+from ...record.resume import SFT_CPU, SFT_FILE
 from .arguments import quiet
-from .cpu_speed import CHOICE, chosen_together, most_tokens, recorded_precision, watches
+from .cpu_speed import chosen_together, most_tokens, recorded_precision, watches
 from .model import codec, load_policy, precision_options, processes, suggested_for
 from .ranks import AccelerateRanks
 from .run.callbacks import Console, RunEvents
@@ -40,7 +40,6 @@ from .run.checks import check_trackers
 from .run.stopping import Stopping
 from .sft_trainer import SftTrainer
 
-OPTIONS_FILE = "sft.json"
 _LOGGED = 100
 """Minimum number of lines of metrics of a run with at least that many steps; a shorter run has one for each step."""
 _SHOWN = (
@@ -48,27 +47,15 @@ _SHOWN = (
     ("speed/train_tokens_per_second", "tokens/s"),
     ("memory/peak_gib", "memory GiB"),
 )
-_MAY_CHANGE = (
-    "output_dir",
-    "steps",
-    "epochs",
-    "resume",
-    "overwrite",
-    "save_every",
-    "threads",
-    "report_to",
-    "progress",
-    "gradient_checkpointing",
-    CHOICE,
-)
 
 
-def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions) -> Path:
+def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions, checkpoint: Path | None) -> Path:
     """Fine-tune a model on traces; return the folder of the final model.
 
     Args:
         traces: Records with ``messages``, as ``rstar2 traces`` writes them.
         options: See ``SftOptions``.
+        checkpoint: The checkpoint to resume from; ``None`` for a new run.
 
     Raises:
         ConfigurationError: No trace is short enough, or the model cannot be loaded.
@@ -78,8 +65,7 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions) -> Path:
     folder, state = Path(options.output_dir), processes()
     ranks = AccelerateRanks(state)
     policy = ModelOptions(path=options.model, **shared_fields(ModelOptions, options))
-    checkpoint = _checkpoint(folder, options)
-    earlier = None if checkpoint is None else recorded_precision(folder / OPTIONS_FILE, CHOICE, "precision")
+    earlier = None if checkpoint is None else recorded_precision(folder / SFT_FILE, SFT_CPU, "precision")
     choice = chosen_together(policy, options.threads, ranks, earlier=earlier)
     state.wait_for_everyone()  # until every process has read the folder
     if state.is_main_process:
@@ -131,8 +117,8 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions) -> Path:
     trainer.remove_callback(PrinterCallback)
     resumed = None if checkpoint is None else step_of(checkpoint)
     # config.json is the model's: the folder is both the run's and the model's.
-    record = asdict(options) | ({} if choice is None else {CHOICE: choice.record()})
-    files.begin(record, resumed=resumed, config_file=OPTIONS_FILE, traces=len(rows))
+    record = asdict(options) | ({} if choice is None else {SFT_CPU: choice.record()})
+    files.begin(record, resumed=resumed, config_file=SFT_FILE, traces=len(rows))
     if choice is not None and choice.seconds and options.progress and state.is_main_process:
         say(choice.line)
     if options.learning_rate is None and options.progress and state.is_main_process:
@@ -192,21 +178,6 @@ def _counted(traces: Iterable[Mapping[str, Any]], report: ReportProgress) -> Ite
     for number, trace in enumerate(traces, start=1):
         yield trace
         report(number, None)
-
-
-def _checkpoint(folder: Path, options: SftOptions) -> Path | None:
-    """Return the checkpoint to resume from, or ``None`` for a new run.
-
-    Raises:
-        ConfigurationError: There is no checkpoint to resume from, or the folder holds something that must not be
-            overwritten.
-    """
-    if options.resume:
-        return checkpoint_to_resume(
-            folder, asdict(options), steps=options.steps, record=OPTIONS_FILE, may_change=_MAY_CHANGE
-        )
-    check_begun(folder, "sft", resume=False, overwrite=options.overwrite, inputs=[options.model])
-    return None
 
 
 def encode_traces(traces: Iterable[Mapping[str, Any]], chat: ChatCodec, max_length: int) -> list[dict[str, Any]]:

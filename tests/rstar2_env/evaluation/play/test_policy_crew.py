@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 from functools import partial
 from pathlib import Path
@@ -21,6 +23,7 @@ from rstar2_env.core.stop import Stop
 from rstar2_env.evaluation.play.policy_crew import NothingPlayedError, PolicyOptions, load_policy
 from rstar2_env.evaluation.result import EvalResult
 from rstar2_env.evaluation.run import evaluate
+from rstar2_env.evaluation.suite import make_suite, run_suite
 from rstar2_env.rollout import Budget, ChatCodec, EpisodeRequest, Player, SamplingParams, TransformersEngine
 from rstar2_env.testing.stub_sandbox import StubSandbox
 from rstar2_env.wrappers.make import make_env
@@ -84,6 +87,31 @@ def test_the_record_says_which_model_played_and_how(tiny_model, tmp_path):
     assert summary["versions"]["transformers"]
     assert summary["usage"]["completion_tokens"] == sum(episode.policy_tokens for episode in result.episodes)
     assert summary["usage"]["prompt_tokens"] > summary["usage"]["completion_tokens"]
+
+
+@pytest.mark.parametrize("out", ["all", "all/second"])
+def test_another_temperature_is_refused_before_torch_is_imported(tiny_model, tmp_path, out):
+    sets = {name: {"env": ID, "problems": SUMS} for name in ("first", "second")}
+    shared = {"model": str(tiny_model), "model_options": SHORT, "sets": sets}
+    run_suite(make_suite(shared), out=tmp_path / "all")
+    other = {**SHORT, "temperature": 0.5}
+    if out == "all":
+        sets["second"]["model_options"] = other
+    else:
+        shared = {"model": str(tiny_model), "model_options": other, **sets["second"]}
+    code = f"""
+import sys
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.evaluation.suite import make_suite, run_suite
+try:
+    run_suite(make_suite({shared!r}), out={str(tmp_path / out)!r}, resume=True)
+except ConfigurationError as error:
+    print(error, "torch" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "second/" in done.stdout, done.stderr
+    assert "belongs to another evaluation: model_options" in done.stdout
+    assert done.stdout.endswith("False\n")
 
 
 def test_another_model_or_temperature_is_not_resumed_and_more_in_flight_is(tiny_model, tmp_path):

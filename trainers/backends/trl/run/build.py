@@ -18,7 +18,7 @@ from rstar2_env.core.run_folder import RunWriter
 from rstar2_env.core.run_folder.layout import CONFIG_FILE
 from rstar2_env.rewards.judges import make_reward_judge
 
-from ....options.config import TrainConfig
+from ....options.config import TrainConfig, run_record
 from ....options.parts import correction_of, make_parts
 from ....options.record import shared_fields
 from ....queue.adaptive import adaptive
@@ -46,7 +46,7 @@ from .callbacks import Console, RunEvents
 from .checks import check_config
 from .hooks import HooksCallback
 from .lengths import check_lengths
-from .parts import LoadedPolicy, PlayParts, RunSetup, run_record
+from .parts import LoadedPolicy, PlayParts, RunSetup
 from .recorder import RunRecorder, write_tokens
 from .rollouts import Rollouts
 from .run import TrlRun

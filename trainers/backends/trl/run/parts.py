@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from torch import nn
 from transformers import PreTrainedTokenizerBase
@@ -111,8 +110,3 @@ class PlayParts:
         for part in (self.collector, self.train, self.evaluation, self.policy, self.stale):
             if part is not None:
                 part.close()
-
-
-def run_record(name: str, config: TrainConfig) -> dict[str, Any]:
-    """The options of a run, as its folder records them."""
-    return {"trainer": name, **config.record()}

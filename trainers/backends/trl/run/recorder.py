@@ -20,6 +20,7 @@ from rstar2_env.core.run_folder import RunWriter, TokensEntry
 from rstar2_env.core.run_folder.layout import VERDICT_FILE
 from rstar2_env.problems import ProblemSource
 
+from ....options.config import run_record
 from ....record.checkpoints import step_of
 from ....record.model_card import write_cards
 from ....record.verdict import RunVerdict
@@ -27,7 +28,7 @@ from ....step.batch import Batch
 from ....step.problem_facts import about_problems
 from ..players import problem_source
 from ..trainer import CollectorTrainer
-from .parts import RunSetup, run_record
+from .parts import RunSetup
 
 
 class RunRecorder:
