@@ -99,10 +99,10 @@ def answers(cases: list[dict], name: str = "labelled answers") -> Row:
         {"gold_answer": case.get("gold"), "pred_answer": case.get("pred", case.get("answer")), **case} for case in cases
     ]
     ours = [
-        verify(case["gold_answer"], case["pred_answer"], question=case.get("question"), timeout=LONG_S)
+        verify(case["gold_answer"], case["pred_answer"], question=case.get("question"), timeout_s=LONG_S)
         for case in cases
     ]
-    theirs = [math_verify_alone(case["gold_answer"], case["pred_answer"], timeout=LONG_S) for case in cases]
+    theirs = [math_verify_alone(case["gold_answer"], case["pred_answer"], timeout_s=LONG_S) for case in cases]
     kept = [at for at, case in enumerate(cases) if case["id"] not in DEBATABLE and not case.get("debatable")]
     apart = sum(ours[at].correct is cases[at]["expected"] for at in kept) / len(kept)
     hacks = [at for at, case in enumerate(cases) if "hack" in str(case.get("category")) and not case["expected"]]
@@ -126,8 +126,8 @@ def phrases(records: list[dict], count: int = 3000) -> Row:
             number, words = match[1].rstrip(","), match[2].split()
             found += [(number, " ".join([number, *words[:at]]), record["question"]) for at in range(1, len(words) + 1)]
     found = Random(3).sample(found, min(count, len(found)))
-    read = sum(verify(gold, text, question=asked, timeout=LONG_S).correct for gold, text, asked in found)
-    alone = sum(verify(gold, text, timeout=LONG_S).correct for gold, text, _ in found)
+    read = sum(verify(gold, text, question=asked, timeout_s=LONG_S).correct for gold, text, asked in found)
+    alone = sum(verify(gold, text, timeout_s=LONG_S).correct for gold, text, _ in found)
     result = f"{read:,} read, {alone:,} without the question"
     return f"{len(found):,} numbers of GSM8K with the words after them", "not measured", result
 
@@ -137,7 +137,7 @@ def respelled_golds(golds: dict[str, list[str]]) -> Row:
     shares: list[str] = []
     for name, texts in golds.items():
         pairs = [(text, respelled(text)) for text in texts]
-        same = sum(verdict.correct for verdict in verify_many(pairs, timeout=LONG_S))
+        same = sum(verdict.correct for verdict in verify_many(pairs, timeout_s=LONG_S))
         shares.append(f"{name} {same:,} of {len(pairs):,}")
     return "golds of other data sets, respelled", "not measured", ", ".join(shares)
 
@@ -149,8 +149,8 @@ def languages() -> Row:
     wrong = [("18", text) for text in module.OTHERS.split(";")]
 
     def figures(grade: Callable[..., Verdict]) -> str:
-        read = sum(grade(*pair, timeout=LONG_S).correct for pair in right) / len(right)
-        return f"{read:.3f} read, {sum(grade(*pair, timeout=LONG_S).correct for pair in wrong)} others accepted"
+        read = sum(grade(*pair, timeout_s=LONG_S).correct for pair in right) / len(right)
+        return f"{read:.3f} read, {sum(grade(*pair, timeout_s=LONG_S).correct for pair in wrong)} others accepted"
 
     return (
         f"{len(right)} short answers in eleven languages, {len(wrong)} others",
@@ -170,8 +170,8 @@ def new_hacks(count: int) -> Row:
         some = ", ".join(f"{name} {paid}" for name, paid in tallies.items() if paid)
         return f"{sum(tallies.values())} paid" + (f" ({some})" if some else "")
 
-    theirs = figures(lambda hack: math_verify_alone(hack.gold, hack.answer, timeout=ITS_DEADLINE_S))
-    ours = figures(lambda hack: verify(hack.gold, hack.answer, question=hack.question, timeout=LONG_S))
+    theirs = figures(lambda hack: math_verify_alone(hack.gold, hack.answer, timeout_s=ITS_DEADLINE_S))
+    ours = figures(lambda hack: verify(hack.gold, hack.answer, question=hack.question, timeout_s=LONG_S))
     return f"{len(tried):,} new hacks of {len(CAUSES)} causes", theirs, ours
 
 
@@ -197,9 +197,11 @@ def procedural_records(count: int) -> list[dict]:
 def echo_attacks(records: list[dict], name: str = "questions of college_math") -> Row:
     """Every formula of every question in every dress; math-verify gets the last one in parentheses only."""
     tried = [(at, hack) for at, record in enumerate(records) for hack in echoes(record["question"], record["answer"])]
-    paid = [at for at, hack in tried if verify(hack.gold, hack.answer, question=hack.question, timeout=LONG_S).correct]
+    paid = [
+        at for at, hack in tried if verify(hack.gold, hack.answer, question=hack.question, timeout_s=LONG_S).correct
+    ]
     last = {at: hack for at, hack in tried if hack.answer.startswith("(") and hack.answer.endswith(")")}
-    theirs = sum(math_verify_alone(hack.gold, hack.answer, timeout=ITS_DEADLINE_S).correct for hack in last.values())
+    theirs = sum(math_verify_alone(hack.gold, hack.answer, timeout_s=ITS_DEADLINE_S).correct for hack in last.values())
     result = f"{len(paid)} of {len(tried):,} paid, in {len(set(paid))} problems"
     return f"echoes of {len(records):,} {name}", f"{theirs} problems pay one dress", result
 
@@ -212,7 +214,7 @@ def whole_texts(cases: list[dict]) -> Row:
         options = case.get("options") or {}
         tolerance = 10.0 ** -options["precision"] if options.get("precision", 6) < 6 else None
         strict = options.get("strict", True)
-        return verify_response(case["gold"], case["pred"], strict=strict, tolerance=tolerance, timeout=LONG_S)
+        return verify_response(case["gold"], case["pred"], strict=strict, tolerance=tolerance, timeout_s=LONG_S)
 
     verdicts = [grade(case) for case in cases]
     wrong = [
@@ -235,8 +237,8 @@ def false_positives() -> Row:
         for mark in test.pytestmark
         for pair in mark.args[1]
     ]
-    ours = sum(verify(*pair, timeout=LONG_S).correct for pair in pairs)
-    theirs = sum(math_verify_alone(*pair, timeout=LONG_S).correct for pair in pairs)
+    ours = sum(verify(*pair, timeout_s=LONG_S).correct for pair in pairs)
+    theirs = sum(math_verify_alone(*pair, timeout_s=LONG_S).correct for pair in pairs)
     return f"{len(pairs)} known false positives", f"{theirs} accepted", f"{ours} accepted"
 
 
@@ -257,8 +259,8 @@ def rewritings(count: int) -> Row:
         if len(different) < count and differ(term, other, chance):
             different.append((latex(chance, term), latex(chance, other)))
     # A rewriting of a number is work left undone: what is measured here is whether the values are found to be equal.
-    refused = sum(not verdict.correct for verdict in verify_many(equal, timeout=LONG_S, undone="any"))
-    accepted = sum(verdict.correct for verdict in verify_many(different, timeout=LONG_S))
+    refused = sum(not verdict.correct for verdict in verify_many(equal, timeout_s=LONG_S, undone="any"))
+    accepted = sum(verdict.correct for verdict in verify_many(different, timeout_s=LONG_S))
     result = f"{accepted} false positives in {len(different):,}; {refused} false negatives in {len(equal):,}"
     return "a random expression and a rewriting or another", "not measured", result
 
@@ -266,12 +268,14 @@ def rewritings(count: int) -> Row:
 def college(golds: list[str], neighbours: int) -> Row:
     """The gold answers of college_math against themselves, written otherwise, and against other problems'."""
     pairs = [(gold, respelled(gold)) for gold in golds]
-    themselves = sum(verdict.correct for verdict in verify_many(pairs, timeout=LONG_S))
-    theirs = sum(math_verify_alone(one, other, timeout=LONG_S).correct for one, other in pairs)
+    themselves = sum(verdict.correct for verdict in verify_many(pairs, timeout_s=LONG_S))
+    theirs = sum(math_verify_alone(one, other, timeout_s=LONG_S).correct for one, other in pairs)
     chance = Random(1)
     others = [(gold, chance.choice(golds)) for gold in golds for _ in range(neighbours)]
     others = [pair for pair in others if pair[0].strip("$ ") != pair[1].strip("$ ")]
-    equal = [pair for pair, verdict in zip(others, verify_many(others, timeout=LONG_S), strict=True) if verdict.correct]
+    equal = [
+        pair for pair, verdict in zip(others, verify_many(others, timeout_s=LONG_S), strict=True) if verdict.correct
+    ]
     for pair in equal:
         print("another problem's answer is equal:", pair, file=sys.stderr)
     result = f"{themselves / len(golds):.1%} equal themselves; {len(equal)} of {len(others):,} equal another (listed)"
@@ -311,7 +315,7 @@ def hostile() -> Row:
     """The hostile list under a deadline of one second, one worker."""
     texts = load_test("workers/test_hostile").HOSTILE
     set_workers(1)
-    verify("x+1", "1+x", timeout=LONG_S)
+    verify("x+1", "1+x", timeout_s=LONG_S)
 
     def worst(grade: Callable[[str], Verdict]) -> tuple[float, int]:
         verdicts = [grade(text) for text in texts]
@@ -339,11 +343,13 @@ def throughput(golds: list[str]) -> Row:
     pairs += [(gold, golds[(at + 37) % len(golds)]) for at, gold in enumerate(golds)]
     sample = pairs[:: max(1, len(pairs) // 400)]
     set_workers(1)
-    verify("x+1", "1+x", timeout=LONG_S)
-    ours = len(pairs) / worker_seconds(lambda: verify_many(pairs, timeout=ITS_DEADLINE_S))
+    verify("x+1", "1+x", timeout_s=LONG_S)
+    ours = len(pairs) / worker_seconds(lambda: verify_many(pairs, timeout_s=ITS_DEADLINE_S))
     set_workers(1)
-    math_verify_alone("1", "2", timeout=LONG_S)
-    theirs = len(sample) / worker_seconds(lambda: [math_verify_alone(*pair, timeout=ITS_DEADLINE_S) for pair in sample])
+    math_verify_alone("1", "2", timeout_s=LONG_S)
+    theirs = len(sample) / worker_seconds(
+        lambda: [math_verify_alone(*pair, timeout_s=ITS_DEADLINE_S) for pair in sample]
+    )
     set_workers(None)
     result = f"{ours:,.0f} ({ours / theirs:.0f} x)"
     return "pairs of college_math answers for a second of CPU", f"{theirs:.0f}", result

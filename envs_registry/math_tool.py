@@ -64,7 +64,7 @@ class MathToolEnv(ToolEnv):
         traceback: Whether to show the whole traceback of an exception, or only its last line.
         verifier: Decides whether an answer is right: ``"rules"``, ``"numeric:tolerance=0.02"``,
             ``"model:url=...,model=..."``, your own code, or a ``Verifier``; see docs/verification.md.
-        verify_timeout: Seconds that a worker may compute to compare an answer by rules.
+        verify_timeout_s: Seconds that a worker may compute to compare an answer by rules.
         **options: Arguments of ``ToolEnv``: ``split``, ``max_turns``, ``max_tokens``, ``max_seconds``, ...
 
     Raises:
@@ -84,7 +84,7 @@ class MathToolEnv(ToolEnv):
         output_tokenizer: Tokenizer | str | None = None,
         traceback: bool = True,
         verifier: VerifierSpec = "rules",
-        verify_timeout: Seconds = 5.0,
+        verify_timeout_s: Seconds = 5.0,
         **options: Any,
     ) -> None:
         if isinstance(limits, Mapping):
@@ -92,7 +92,7 @@ class MathToolEnv(ToolEnv):
         tool = self.tool_class(
             sandbox, limits=limits, max_output=max_output, tokenizer=output_tokenizer, traceback=traceback
         )
-        super().__init__(problems=problems, tools=[tool], grader=GoldGrader(verify_timeout, verifier), **options)
+        super().__init__(problems=problems, tools=[tool], grader=GoldGrader(verify_timeout_s, verifier), **options)
 
 
 gym.register("rstar2/MathTool-v0", entry_point="rstar2_env.envs_registry.math_tool:MathToolEnv")

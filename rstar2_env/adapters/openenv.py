@@ -187,7 +187,7 @@ def make_app(
     env_id: str,
     *,
     sessions: Count = 64,
-    idle_s: Seconds | None = None,
+    session_timeout_s: Seconds | None = None,
     env_options: Mapping[str, Any] | None = None,
     wrappers: str | Sequence[PartSpec] = (),
 ) -> Any:
@@ -196,7 +196,7 @@ def make_app(
     Args:
         env_id: A Gymnasium id.
         sessions: Maximum number of connected clients, each with its own environment.
-        idle_s: Seconds after which an idle client loses its environment; ``None``: never.
+        session_timeout_s: Seconds after which an idle client loses its environment; ``None``: never.
         env_options: Options of the environment.
         wrappers: Wrappers of every environment, innermost first, as for ``make_env``.
 
@@ -207,7 +207,7 @@ def make_app(
     """
     factory = partial(OpenEnvServed, env_id, dict(env_options or {}), wrappers)
     factory().close()  # so that wrong options raise now, and not for every client
-    limits = ConcurrencyConfig(max_concurrent_envs=sessions, session_timeout=idle_s)
+    limits = ConcurrencyConfig(max_concurrent_envs=sessions, session_timeout=session_timeout_s)
     app = create_fastapi_app(factory, TextAction, TextObservation, concurrency_config=limits, state_cls=TextState)
     app.add_middleware(_Leaves)
     return app

@@ -98,7 +98,8 @@ class RayEnvs(Closing):
             the bottleneck.
         threads: Number of concurrent calls in one actor.
         reserve_cpus: CPUs that each actor reserves in Ray's count.
-        call_s: Seconds that one ``reset`` or ``step`` may take before its episode is given up; ``None`` for no limit.
+        call_timeout_s: Seconds that one ``reset`` or ``step`` may take before its episode is given up; ``None`` for no
+            limit.
         watch_s: Seconds between two queries for the nodes of the cluster.
 
     Raises:
@@ -117,14 +118,14 @@ class RayEnvs(Closing):
         actors_per_node: Count = 1,
         threads: Count = 256,
         reserve_cpus: Annotated[float, Rule(least=0)] = 0.0,
-        call_s: Seconds | None = None,
+        call_timeout_s: Seconds | None = None,
         watch_s: Seconds = 1.0,
     ) -> None:
         if not isinstance(make_env, str) and not callable(make_env):
             raise ConfigurationError(f"make_env must be a Gymnasium id or a function, not {make_env!r}.")
         self._make_env, self._resource = make_env, resource
         self._per_node, self._threads, self._reserve_cpus = actors_per_node, threads, reserve_cpus
-        self._call_s, self._watch_s = call_s, watch_s
+        self._call_timeout_s, self._watch_s = call_timeout_s, watch_s
         self._lock = threading.Lock()
         self._seats: list[_Seat] = []
         self._keys = itertools.count()
@@ -274,7 +275,7 @@ class RemoteEnv(gym.Env[str, str]):
 
     def _ask(self, method: str, *arguments: Any, **named: Any) -> Any:
         assert self._seat is not None  # every caller has looked
-        return self._get(self._envs._call_s, self._seat.actor.call, self._key, method, *arguments, **named)
+        return self._get(self._envs._call_timeout_s, self._seat.actor.call, self._key, method, *arguments, **named)
 
     def _get(self, timeout_s: float | None, method: Any, *arguments: Any, **named: Any) -> Any:
         """Call a method of the actor, and wait for its result.

@@ -40,14 +40,20 @@ RENAMED: dict[str, tuple[str, str]] = {
 RENAMED_OPTIONS: dict[str, dict[str, str]] = {
     "eval": {"--n": "--samples"},
     "compare": {"--png": "--report"},
+    "traces": {"--episode-budget": "--max-total-episodes", "--token-budget": "--max-total-tokens"},
+    "audit": {"--deadline": "--grade-timeout", "--html": "--report"},
+    "doctor": {"--minutes": "--timeout"},
     "validate": {"--html": "--report"},
     "view": {"--export": "--report"},
     "launch": {"--wait-s": "--timeout"},
     "serve": {"--idle": "--timeout"},
     "sandbox run": {"--wall": "--timeout"},
-    "sandbox serve": {"--max-wall": "--max-timeout", "--judge-wall": "--judge-timeout"},
+    "sandbox serve": {"--max-wall": "--max-timeout", "--judge-wall": "--judge-timeout", "--drain": "--drain-timeout"},
 }
 """Options of the last version, which this version still accepts, and their new names."""
+
+_IN_MINUTES = ("--minutes",)
+"""Options of the last version whose values were minutes; the new ones take seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +118,26 @@ def _with_new_options(name: str, words: Sequence[str], notes: list[str]) -> list
     command = next((each for each in (f"{name} {words[0]}" if words else "", name) if each in RENAMED_OPTIONS), name)
     renamed = RENAMED_OPTIONS.get(command, {})
     end = words.index("--") if "--" in words else len(words)
-    found = []
+    found: list[str] = []
+    previous = ""
     for word in words[:end]:
         flag, equals, value = word.partition("=")
         if flag in renamed:
             notes.append(_note(f"{flag} of `rstar2 {command}`", renamed[flag]))
+        if flag in renamed and flag in _IN_MINUTES:
+            value = _seconds(value)
+        elif previous in renamed and previous in _IN_MINUTES:
+            flag = _seconds(flag)
         found.append(renamed.get(flag, flag) + equals + value)
+        previous = word
     return [*found, *words[end:]]
+
+
+def _seconds(minutes: str) -> str:
+    try:
+        return f"{60 * float(minutes):g}"
+    except ValueError:  # the command refuses it
+        return minutes
 
 
 def _note(old: str, new: str) -> str:

@@ -38,11 +38,13 @@ def audit_command(
             "it reads and tells apart].",
         ),
     ] = None,
-    deadline: Annotated[float, typer.Option(min=0.1, help="Longest time of one grade, in seconds.")] = 10.0,
-    timeout: Annotated[float, typer.Option(min=1, help="Seconds after which nothing further is tried.")] = 600.0,
+    grade_timeout: Annotated[float, typer.Option(min=0.1, help="Time limit of one grade, in seconds.")] = 10.0,
+    timeout: Annotated[
+        float, typer.Option(min=1, help="Time limit in seconds, after which nothing further is tried.")
+    ] = 600.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the golds.")] = 0,
     report_file: Annotated[
-        Path | None, typer.Option("--report", "--html", metavar="FILE.html", help="Write the report as one HTML page.")
+        Path | None, typer.Option("--report", metavar="FILE.html", help="Write the report as one HTML page.")
     ] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
@@ -62,7 +64,8 @@ def audit_command(
     if report_file is not None:
         check_file(report_file, option="report_file", overwrite=overwrite, inputs=[target])
     with progress("probing", show=True) as report:
-        found = audit(target, golds=golds or (), deadline_s=deadline, time_s=timeout, seed=seed, progress=report)
+        limits = {"grade_timeout_s": grade_timeout, "timeout_s": timeout}
+        found = audit(target, golds=golds or (), seed=seed, progress=report, **limits)
     if report_file is not None:
         with replacing(report_file) as partial:
             partial.write_text(page(found), encoding="utf-8")

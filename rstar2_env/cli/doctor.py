@@ -39,7 +39,7 @@ def doctor_command(
             "figures to --report [default: gpu-report.md in --folder].",
         ),
     ] = False,
-    minutes: Annotated[float, typer.Option(min=0.05, help="Time limit of --prove.")] = 20.0,
+    timeout: Annotated[float, typer.Option(min=3, help="Time limit of --prove, in seconds.")] = 1200.0,
     model: Annotated[
         Path | None, typer.Option(help="Folder of a model for --prove [default: a model with random weights].")
     ] = None,
@@ -74,7 +74,7 @@ def doctor_command(
         record(folder) if machine is None else MachineState.read(machine.read_text(encoding="utf-8", errors="replace"))
     )
     checked = examine(state)
-    proof = _prove(minutes, model, part or (), quiet=as_json) if prove else []
+    proof = _prove(timeout, model, part or (), quiet=as_json) if prove else []
     if report is not None:
         from rstar2_env.core.run_folder import read_run
         from rstar2_env.doctor.report import report as report_text
@@ -95,7 +95,7 @@ def doctor_command(
         raise typer.Exit(1)
 
 
-def _prove(minutes: float, model: Path | None, parts: Sequence[str], *, quiet: bool) -> list[Any]:
+def _prove(timeout_s: float, model: Path | None, parts: Sequence[str], *, quiet: bool) -> list[Any]:
     from rstar2_env.cli._trainers import import_trainers
 
     def report(line: str) -> None:
@@ -103,7 +103,7 @@ def _prove(minutes: float, model: Path | None, parts: Sequence[str], *, quiet: b
             say(line, err=True)
 
     found: list[Any] = import_trainers("prove.run").prove(
-        minutes=minutes, model=None if model is None else str(model), parts=parts, say=report
+        timeout_s=timeout_s, model=None if model is None else str(model), parts=parts, say=report
     )
     return found
 

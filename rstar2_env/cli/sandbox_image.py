@@ -36,7 +36,7 @@ def image(
     from rstar2_env.sandbox.docker import engine as docker_engine
 
     packages = () if no_packages else tuple(package) if package else docker_image.DEFAULT_PACKAGES
-    engine = docker_engine.connect(base_url, timeout=600)
+    engine = docker_engine.connect(base_url, timeout_s=600)
 
     def report(text: str) -> None:
         if not quiet:

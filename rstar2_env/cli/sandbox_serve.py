@@ -44,7 +44,9 @@ def serve(
     max_request: Annotated[float, typer.Option(help="Maximum size of one request, in MiB.")] = 64.0,
     judge_timeout: Annotated[float, typer.Option(help="Wall-clock limit of code-judge requests, in seconds.")] = 10.0,
     judge_memory: Annotated[int, typer.Option(help="Memory limit of code-judge requests, in MiB.")] = 512,
-    drain: Annotated[float, typer.Option(help="Grace period for calls in flight after SIGTERM, in seconds.")] = 30.0,
+    drain_timeout: Annotated[
+        float, typer.Option(help="Time limit of calls in flight after SIGTERM, in seconds.")
+    ] = 30.0,
     tls_cert: Annotated[str | None, typer.Option(help="Certificate file, for HTTPS.")] = None,
     tls_key: Annotated[str | None, typer.Option(help="Private key file of the certificate.")] = None,
 ) -> None:
@@ -74,7 +76,7 @@ def serve(
         ),
         judge_limits=Limits(wall_s=judge_timeout, memory_mb=judge_memory),
         max_request_mb=max_request,
-        drain_s=drain,
+        drain_timeout_s=drain_timeout,
         tls_cert=tls_cert,
         tls_key=tls_key,
     )

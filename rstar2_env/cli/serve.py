@@ -33,7 +33,7 @@ def serve_command(
         host=host,
         port=port,
         sessions=sessions,
-        idle_s=timeout,
+        session_timeout_s=timeout,
         env_options=options_of(set_, "env")["env"],
         wrappers=wrap or (),
         announce=lambda address: say(f"Serving {env_id} on {address}", err=True),

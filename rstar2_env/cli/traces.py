@@ -124,10 +124,10 @@ def traces_command(
             rich_help_panel=_PLAYING,
         ),
     ] = None,
-    episode_budget: Annotated[
+    max_total_episodes: Annotated[
         int | None, typer.Option(min=1, help="Maximum episodes in all.", rich_help_panel=_PLAYING)
     ] = None,
-    token_budget: Annotated[
+    max_total_tokens: Annotated[
         int | None,
         typer.Option(
             min=1, help="Start no further episode after this many generated tokens in all.", rich_help_panel=_PLAYING
@@ -233,8 +233,8 @@ def traces_command(
         "min_calls": min_calls,
         "clean": clean or None,
         "share": share,
-        "episode_budget": episode_budget,
-        "token_budget": token_budget,
+        "max_total_episodes": max_total_episodes,
+        "max_total_tokens": max_total_tokens,
         "worked_solutions": worked_solutions,
     }
     playing = {name: value for name, value in playing.items() if value is not None}

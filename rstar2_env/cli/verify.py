@@ -63,11 +63,11 @@ def verify_command(
         raise typer.BadParameter('--question belongs to GOLD and PRED; in a file, give each line a "question".')
     if gold is not None:
         # Start a worker first, so that its startup does not count towards the time limit.
-        verify_response("1", "x", timeout=60)
+        verify_response("1", "x", timeout_s=60)
         verdict = verify_response(
-            gold, pred, question=question, tolerance=tolerance, strict=not lenient, timeout=timeout
+            gold, pred, question=question, tolerance=tolerance, strict=not lenient, timeout_s=timeout
         )
-        alone = math_verify_alone(gold, pred, timeout=timeout) if compare else None
+        alone = math_verify_alone(gold, pred, timeout_s=timeout) if compare else None
         _print_pair(verdict, alone, as_json=as_json)
         raise typer.Exit(0 if verdict.correct else 1)
     assert jsonl is not None  # checked above
@@ -82,11 +82,11 @@ def verify_command(
             question=pair.question,
             tolerance=tolerance,
             strict=not lenient,
-            timeout=timeout,
+            timeout_s=timeout,
         )
 
     def theirs(pair: Pair) -> Verdict:
-        return math_verify_alone(pair.gold, pair.pred, timeout=timeout)
+        return math_verify_alone(pair.gold, pair.pred, timeout_s=timeout)
 
     graded = _grade(pairs, ours, threads, "grading")
     summary = summarise(graded)

@@ -20,7 +20,7 @@ class GoldGrader:
     """Grades an answer by comparing it with the problem's gold answer.
 
     Args:
-        timeout: Seconds that one comparison by rules may take.
+        timeout_s: Seconds that one comparison by rules may take.
         verifier: A verifier, or its name with options: ``"rules"`` (an echo of the question is not an answer),
             ``"numeric:tolerance=0.02"``, ``"model:url=...,model=..."``, or your own code ("./mine.py:MyVerifier"); see
             docs/verification.md.
@@ -30,12 +30,12 @@ class GoldGrader:
         UnknownNameError: No verifier has that name.
     """
 
-    timeout: float = 5.0
+    timeout_s: float = 5.0
     verifier: VerifierSpec = "rules"
 
     def __post_init__(self) -> None:
-        check_option("verify_timeout", self.timeout, Seconds)
-        object.__setattr__(self, "verifier", make_verifier(self.verifier, timeout=self.timeout))
+        check_option("verify_timeout_s", self.timeout_s, Seconds)
+        object.__setattr__(self, "verifier", make_verifier(self.verifier, timeout_s=self.timeout_s))
 
     def __call__(self, problem: Problem, answer: str) -> Verdict:
         """Compare the answer with the gold answer."""

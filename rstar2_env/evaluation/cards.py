@@ -27,7 +27,7 @@ from rstar2_env.wrappers.make import make_env
 
 _COMMON = {
     "self", "problems", "dialect", "dialect_options", "split", "holdout", "sandbox", "limits", "max_output",
-    "output_tokenizer", "traceback", "verifier", "verify_timeout", "max_turns", "max_tokens", "max_seconds",
+    "output_tokenizer", "traceback", "verifier", "verify_timeout_s", "max_turns", "max_tokens", "max_seconds",
     "tokenizer", "timings", "max_text", "render_mode", "options", "tool", "tools", "more",
 }  # fmt: skip
 _MOST_TURNS = 60

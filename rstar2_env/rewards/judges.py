@@ -34,7 +34,7 @@ class RewardModelJudge(AskedModel):
         api_key_env: Environment variable that holds the API key, if the endpoint requires one.
         temperature: Sampling temperature.
         max_tokens: Maximum number of tokens of an answer.
-        timeout: Seconds for one request.
+        timeout_s: Seconds for one request.
         retries: Further attempts for one answer.
     """
 

@@ -154,7 +154,7 @@ class Connection:
         received_at = pinged_at = time.monotonic()
         poll = select.poll()
         poll.register(self._wake_r, select.POLLIN)
-        stall = self.host.stall_s
+        stall = self.host.stall_timeout_s
         while not self._closing:
             poll.register(stream, select.POLLIN | (select.POLLOUT if self._out else 0))
             ready = dict(poll.poll(stall * 250))

@@ -16,13 +16,13 @@ class Host(abc.ABC):
 
     Attributes:
         name: Name in messages ("The local sandbox").
-        stall_s: Seconds without a response after which the warden is considered lost.
+        stall_timeout_s: Seconds without a response after which the warden is considered lost.
         warden_pid: Process id of the warden on this machine, or 0.
         scratch: Folder of the warden on this machine, or empty.
     """
 
     name: str
-    stall_s: float
+    stall_timeout_s: float
     warden_pid: int = 0
     scratch: str = ""
 

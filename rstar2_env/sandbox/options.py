@@ -26,9 +26,9 @@ _UNCHANGED = (
     "without",
     "deprioritize",
     "isolation",
-    "stall_s",
+    "stall_timeout_s",
     "max_sessions",
-    "session_idle_s",
+    "session_timeout_s",
 )
 """Options that a warden receives unchanged."""
 
@@ -83,9 +83,9 @@ class LocalOptions(ProviderOptions):
         limits: Limits of most jobs; waiting child processes are prepared for them.
         without: Layers to omit, by their short names; for tests of machines that lack them.
         retries: How many times a call is retried after a failure of the sandbox itself.
-        stall_s: Seconds without a response after which the zygote is replaced.
+        stall_timeout_s: Seconds without a response after which the zygote is replaced.
         max_sessions: Largest number of sessions; beyond it, the least recently used idle session is ended.
-        session_idle_s: Seconds after which an idle session is ended.
+        session_timeout_s: Seconds after which an idle session is ended.
         session_memory_mb: Upper bound of the sum of the memory limits of all sessions, in MiB; ``None`` for no bound
             besides ``max_sessions``.
     """
@@ -104,9 +104,9 @@ class LocalOptions(ProviderOptions):
     limits: Limits = field(default_factory=Limits)
     without: tuple[str, ...] = ()
     retries: int = option(1, least=0)
-    stall_s: float = option(10.0, above=0, unit="seconds", finite=False)
+    stall_timeout_s: float = option(10.0, above=0, unit="seconds", finite=False)
     max_sessions: int = option(64, least=1)
-    session_idle_s: float = option(600.0, above=0, unit="seconds", finite=False)
+    session_timeout_s: float = option(600.0, above=0, unit="seconds", finite=False)
     session_memory_mb: int | None = option(None, least=1)
 
     def __post_init__(self) -> None:

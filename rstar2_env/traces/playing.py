@@ -52,15 +52,15 @@ class TriesOptions(CheckedOptions):
 
     Attributes:
         tries: Largest number of episodes of one problem; a problem with enough qualifying episodes is not played again.
-        episode_budget: Largest number of episodes, including those of an interrupted run.
-        token_budget: Number of generated tokens after which no further episode begins, including those of an
+        max_total_episodes: Largest number of episodes, including those of an interrupted run.
+        max_total_tokens: Number of generated tokens after which no further episode begins, including those of an
             interrupted run.
         worked: Problems that also get a trace from their worked solution.
     """
 
     tries: int = option(8, least=1)
-    episode_budget: int | None = option(None, least=1)
-    token_budget: int | None = option(None, least=1)
+    max_total_episodes: int | None = option(None, least=1)
+    max_total_tokens: int | None = option(None, least=1)
     worked: Worked = "none"
 
 
@@ -77,7 +77,8 @@ class PlayedTraces:
         episodes: Number of episodes, including those of an interrupted run.
         tokens: Number of generated tokens of these episodes; 0 if the player does not count tokens.
         reasons: Why episodes and traces were not kept, with counts.
-        stopped_by: ``"interruption"``, ``"episode_budget"`` or ``"token_budget"``; empty if all tries were used.
+        stopped_by: ``"interruption"``, ``"max_total_episodes"`` or ``"max_total_tokens"``; empty if all tries were
+            used.
     """
 
     out: Path
@@ -238,10 +239,10 @@ class _State:
     @property
     def spent(self) -> str:
         """Name of the budget that is spent while problems remain; empty if none is."""
-        episodes, tokens = self._options.episode_budget, self._options.token_budget
+        episodes, tokens = self._options.max_total_episodes, self._options.max_total_tokens
         if episodes is not None and self._begun >= episodes and self.unfinished:
-            return "episode_budget"
-        return "token_budget" if tokens is not None and self.tokens >= tokens and self.unfinished else ""
+            return "max_total_episodes"
+        return "max_total_tokens" if tokens is not None and self.tokens >= tokens and self.unfinished else ""
 
     @property
     def unfinished(self) -> bool:
@@ -264,7 +265,7 @@ class _State:
 
     def within_budget(self, tasks: Iterable[Task]) -> Iterator[Task]:
         """Yield tasks until a budget is spent."""
-        episodes, tokens = self._options.episode_budget, self._options.token_budget
+        episodes, tokens = self._options.max_total_episodes, self._options.max_total_tokens
         for task in tasks:
             if (episodes is not None and self._begun >= episodes) or (tokens is not None and self.tokens >= tokens):
                 return
@@ -283,10 +284,10 @@ class _State:
             ConfigurationError: There is a token budget, and the player does not count its tokens.
         """
         self._add(episode)
-        if self._options.token_budget is not None and episode.available and not _tokens(episode):
+        if self._options.max_total_tokens is not None and episode.available and not _tokens(episode):
             raise ConfigurationError(
                 "The player does not count its tokens, so the token budget cannot be kept: limit the episodes instead.",
-                option="episode_budget",
+                option="max_total_episodes",
             )
         if self._progress is not None:
             self._progress(self.count, self._planned, self._kept)

@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import Unpack
 
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
+from rstar2_env.core.options.renamed import with_new_names
 from rstar2_env.verification.compare.plain import read_plain, same_number
 from rstar2_env.verification.guards import MAX_TEXT_CHARS, too_large
 from rstar2_env.verification.options import DEFAULTS, TIMEOUT_S, OptionFields, VerifyOptions
@@ -37,7 +38,7 @@ def verify(
         answer: The policy's answer, as a dialect extracted it; ``None`` or blank is ``no_answer``.
         question: The question; if given, an expression copied from it counts as no answer.
         **options: The fields of :class:`~rstar2_env.verification.options.VerifyOptions`: ``kind``, ``tolerance``,
-            ``strict``, ``undone``, ``timeout``.
+            ``strict``, ``undone``, ``timeout_s``.
 
     Raises:
         ConfigurationError: An option is not among its allowed values or out of range, or an answer is not a string.
@@ -161,13 +162,13 @@ def verify_with(options: VerifyOptions, gold: str, answer: str | None, question:
     return _verdict(reply, time.perf_counter() - start)
 
 
-def math_verify_alone(gold: str, answer: str | None, *, timeout: float = TIMEOUT_S) -> Verdict:
+def math_verify_alone(gold: str, answer: str | None, *, timeout_s: float = TIMEOUT_S) -> Verdict:
     """Grade with math-verify alone, in our workers and under our deadline, for comparison.
 
     Args:
         gold: The gold answer.
         answer: The answer to grade; ``None`` or blank text counts as no answer.
-        timeout: Seconds that the comparison may take.
+        timeout_s: Seconds that the comparison may take.
 
     Raises:
         MissingExtraError: math-verify is not installed.
@@ -179,13 +180,13 @@ def math_verify_alone(gold: str, answer: str | None, *, timeout: float = TIMEOUT
         return _verdict(_NO_ANSWER, 0.0)
     if len(answer) + len(gold) > MAX_TEXT_CHARS:
         return _verdict(WorkerReply(Reason.TOO_LARGE, "length"), 0.0)
-    request = {"alone": "math-verify", "gold": gold, "answer": answer, "timeout": timeout}
-    reply = shared_pool().submit(request, timeout).result()
+    request = {"alone": "math-verify", "gold": gold, "answer": answer, "timeout_s": timeout_s}
+    reply = shared_pool().submit(request, timeout_s).result()
     return _verdict(reply, time.perf_counter() - start)
 
 
 def _checked(options: OptionFields) -> VerifyOptions:
-    return VerifyOptions(**options) if options else DEFAULTS
+    return VerifyOptions(**with_new_names(options, OptionFields.__annotations__)) if options else DEFAULTS
 
 
 def _verdict(reply: WorkerReply, seconds: float) -> Verdict:
@@ -216,7 +217,7 @@ def _begin(
     if (reply := _decide_here(options, gold, answer, question)) is not None:
         return reply
     request = options.request(gold, answer, question if question is None else question[:MAX_TEXT_CHARS])
-    return shared_pool().submit(request, options.timeout)
+    return shared_pool().submit(request, options.timeout_s)
 
 
 def _decide_here(options: VerifyOptions, gold: str, answer: str, question: str | None) -> WorkerReply | None:

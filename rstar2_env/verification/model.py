@@ -56,7 +56,7 @@ class ModelVerifier:
         model: The model's name there.
         api_key: Sent as a bearer token, unless ``None``.
         rules: The verifier that is applied first.
-        timeout: Seconds for one request.
+        timeout_s: Seconds for one request.
         max_calls: Largest number of requests; ``None`` sets no limit.
         cache: An SQLite file that keeps the replies; ``None`` keeps them in memory.
 
@@ -69,13 +69,13 @@ class ModelVerifier:
     _: KW_ONLY
     api_key: Secret | None
     rules: Verifier
-    timeout: float
+    timeout_s: float
     max_calls: int | None
     cache: Path | None
 
     def __post_init__(self) -> None:
         """Open the endpoint and the cache."""
-        self._endpoint = judge_endpoint(self.url, self.api_key, timeout_s=self.timeout, retries=_RETRIES)
+        self._endpoint = judge_endpoint(self.url, self.api_key, timeout_s=self.timeout_s, retries=_RETRIES)
         self.url = self._endpoint.url
         self._cache = _Cache(self.cache)
         self._lock = threading.Lock()
@@ -151,7 +151,7 @@ def model_verifier(
     *,
     api_key: str | Secret | None = None,
     rules: Verifier | None = None,
-    timeout: Seconds = 30.0,
+    timeout_s: Seconds = 30.0,
     max_calls: Annotated[int | None, Rule(least=0)] = None,
     cache: str | Path | None = None,
 ) -> ModelVerifier:
@@ -162,7 +162,7 @@ def model_verifier(
         model: The model's name there.
         api_key: Sent as a bearer token, if the endpoint requires one.
         rules: The verifier that is applied first; ``None`` means the default rules.
-        timeout: Seconds for one request.
+        timeout_s: Seconds for one request.
         max_calls: Largest number of requests to the judge; after that the rules' verdict is returned. ``None`` sets no
             limit.
         cache: An SQLite file that keeps the judge's replies; ``None`` keeps them in memory.
@@ -175,7 +175,7 @@ def model_verifier(
         model,
         api_key=secret_of(api_key),
         rules=rules if rules is not None else RuleVerifier(),
-        timeout=timeout,
+        timeout_s=timeout_s,
         max_calls=max_calls,
         cache=None if cache is None else Path(cache),
     )

@@ -29,12 +29,12 @@ VERIFIERS: Registry[Callable[..., Verifier]] = Registry(
 )
 
 
-def make_verifier(written: VerifierSpec, *, timeout: float = TIMEOUT_S) -> Verifier:
+def make_verifier(written: VerifierSpec, *, timeout_s: float = TIMEOUT_S) -> Verifier:
     """Return a verifier unchanged, or create it from its specification.
 
     Args:
         written: A name of ``VERIFIERS`` or your own code, with or without options; or a verifier.
-        timeout: Default for the seconds that a worker may compute, for verifiers that apply rules.
+        timeout_s: Default for the seconds that a worker may compute, for verifiers that apply rules.
 
     Raises:
         UnknownNameError: There is no verifier of that name.
@@ -43,7 +43,7 @@ def make_verifier(written: VerifierSpec, *, timeout: float = TIMEOUT_S) -> Verif
     if isinstance(written, Verifier) and not isinstance(written, type):
         return written
     name = read_part(written, VERIFIERS.kind).name
-    made: Any = make_part(VERIFIERS, written, **({_TIMEOUTS[name]: timeout} if name in _TIMEOUTS else {}))
+    made: Any = make_part(VERIFIERS, written, **({_TIMEOUTS[name]: timeout_s} if name in _TIMEOUTS else {}))
     if not isinstance(made, Verifier):
         raise ConfigurationError(
             f"The verifier {name!r} returned an object of type {type(made).__name__}; expected an object that can be "
@@ -59,7 +59,7 @@ def rules(
     strict: bool = True,
     undone: str = "none",
     echo: bool = False,
-    timeout: float = TIMEOUT_S,
+    timeout_s: float = TIMEOUT_S,
 ) -> RuleVerifier:
     """Create a verifier that applies the rules of docs/verification.md.
 
@@ -69,12 +69,12 @@ def rules(
         strict: Apply the strict rules; ``False`` applies the lenient ones.
         undone: How much work an answer may leave undone: "none", "arithmetic" or "any".
         echo: Accept an expression that was copied out of the question.
-        timeout: Seconds that a worker may compute.
+        timeout_s: Seconds that a worker may compute.
 
     Raises:
         ConfigurationError: An option is not one of its values, or is out of its range.
     """
-    options = VerifyOptions(kind=kind, tolerance=tolerance, strict=strict, undone=undone, timeout=timeout)
+    options = VerifyOptions(kind=kind, tolerance=tolerance, strict=strict, undone=undone, timeout_s=timeout_s)
     return RuleVerifier(options, guard_echo=not echo)
 
 
@@ -84,10 +84,10 @@ def model(
     *,
     api_key_env: str = "",
     rules: str = "rules",
-    timeout: float = 30.0,
+    timeout_s: float = 30.0,
     max_calls: int | None = None,
     cache: str | None = None,
-    verify_timeout: float = TIMEOUT_S,
+    verify_timeout_s: float = TIMEOUT_S,
 ) -> Verifier:
     """Create a verifier that applies rules, and asks a language model if they cannot decide.
 
@@ -96,11 +96,11 @@ def model(
         model: The model's name there.
         api_key_env: Environment variable that holds the API key, if the endpoint requires one.
         rules: The verifier that is applied first: its name ("numeric"), or its name and options in parentheses.
-        timeout: Seconds for one request.
+        timeout_s: Seconds for one request.
         max_calls: Largest number of requests to the model, over all environments of this process that name the same
             judge; ``None`` sets no limit.
         cache: An SQLite file that keeps the model's replies; ``None`` keeps them in memory.
-        verify_timeout: Seconds that a worker may compute for the rules.
+        verify_timeout_s: Seconds that a worker may compute for the rules.
 
     Raises:
         ConfigurationError: The URL is not an HTTP URL, a number is outside its range, or the key is not set.
@@ -109,7 +109,7 @@ def model(
     from rstar2_env.verification.model import model_verifier  # loads SQLite and an HTTP client
 
     api_key = key_from(api_key_env)
-    key = (url, model, api_key_env, rules, timeout, max_calls, cache, verify_timeout)
+    key = (url, model, api_key_env, rules, timeout_s, max_calls, cache, verify_timeout_s)
     with _lock:
         judge = _judges.get(key)
         if judge is None:
@@ -117,15 +117,15 @@ def model(
                 url,
                 model,
                 api_key=api_key,
-                rules=make_verifier(rules.removeprefix("(").removesuffix(")"), timeout=verify_timeout),
-                timeout=timeout,
+                rules=make_verifier(rules.removeprefix("(").removesuffix(")"), timeout_s=verify_timeout_s),
+                timeout_s=timeout_s,
                 max_calls=max_calls,
                 cache=None if cache is None else Path(cache),
             )
         return judge
 
 
-_TIMEOUTS = {"rules": "timeout", "numeric": "timeout", "model": "verify_timeout"}
+_TIMEOUTS = {"rules": "timeout_s", "numeric": "timeout_s", "model": "verify_timeout_s"}
 _judges: WeakValueDictionary[Any, Any] = WeakValueDictionary()
 _lock = threading.Lock()
 

@@ -24,7 +24,7 @@ class OptionFields(TypedDict, total=False):
     tolerance: float | None
     strict: bool
     undone: str
-    timeout: float
+    timeout_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +37,14 @@ class VerifyOptions:
         strict: Apply the default rules of docs/verification.md; ``False`` applies the lenient ones.
         undone: How much work an answer may leave undone that the gold does not: "none", "arithmetic" (sums, products,
             powers and roots of numbers) or "any".
-        timeout: Seconds that a worker may compute. Exact text and plain numbers need no worker.
+        timeout_s: Seconds that a worker may compute. Exact text and plain numbers need no worker.
     """
 
     kind: str = option("auto", choices=KINDS)
     tolerance: float | None = option(None, least=0)
     strict: bool = True
     undone: str = option("none", choices=UNDONE)
-    timeout: float = option(TIMEOUT_S, above=0, unit="seconds")
+    timeout_s: float = option(TIMEOUT_S, above=0, unit="seconds")
 
     def __post_init__(self) -> None:
         """Check the options.

@@ -74,7 +74,7 @@ class RuleVerifier:
         return await asyncio.to_thread(self, gold, answer, question)
 
 
-def numeric(tolerance: float = 0.01, *, strict: bool = True, timeout: float = TIMEOUT_S) -> RuleVerifier:
+def numeric(tolerance: float = 0.01, *, strict: bool = True, timeout_s: float = TIMEOUT_S) -> RuleVerifier:
     """Create a verifier for measured or computed numbers, as in physics: right within a relative tolerance.
 
     Units still count: a missing unit is accepted, a different unit is converted or refused.
@@ -82,9 +82,9 @@ def numeric(tolerance: float = 0.01, *, strict: bool = True, timeout: float = TI
     Args:
         tolerance: Largest error relative to the gold number (absolute if that is zero).
         strict: As in :class:`~rstar2_env.verification.options.VerifyOptions`.
-        timeout: Seconds that a worker may compute.
+        timeout_s: Seconds that a worker may compute.
 
     Raises:
         ConfigurationError: The tolerance or the timeout is out of its range.
     """
-    return RuleVerifier(VerifyOptions(tolerance=tolerance, strict=strict, timeout=timeout))
+    return RuleVerifier(VerifyOptions(tolerance=tolerance, strict=strict, timeout_s=timeout_s))

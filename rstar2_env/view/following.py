@@ -195,12 +195,12 @@ class Follower:
                 if name not in self._runs:
                     self._runs[name] = FollowedRun(RunFacts(path), change=self._change)
 
-    def _update(self, name: str, budget_s: float) -> bool:
+    def _update(self, name: str, timeout_s: float) -> bool:
         begun = time.monotonic()
         try:
             run = self._runs[name]
             index = self.library.index(name)
-            complete = index.refresh(budget_s)
+            complete = index.refresh(timeout_s)
             state = (index.version, run.facts.signature(), complete)
             if state != run._state:
                 filled = complete and index.fills and not run.complete

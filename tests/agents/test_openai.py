@@ -293,7 +293,7 @@ def test_a_reply_that_cannot_be_played_is_asked_for_again_in_spite_of_the_cache(
 def test_rstar2_eval_plays_against_a_real_server(vllm_server, tmp_path):
     from rstar2_env.rollout import VllmServerEngine
 
-    VllmServerEngine(vllm_server, wait_s=400).close()  # waits until it is there
+    VllmServerEngine(vllm_server, start_timeout_s=400).close()  # waits until it is there
     options = [f"base_url={vllm_server}/v1", "model=policy", "max_tokens=40", "temperature=1.0", "timeout_s=120"]
     options += ["cut=play", f"cache={tmp_path / 'cache.sqlite'}"]
     command = [sys.executable, "-c", "from rstar2_env.cli import main; main()", "eval", "rstar2/MathTool-v0"]

@@ -244,7 +244,7 @@ class TestOptions:
             ({"limits": {"walls": 3}}, "walls"),
             ({"limits": {"wall_s": -1}}, "wall_s"),
             ({"max_output": 0}, "max_output"),
-            ({"verify_timeout": 0}, "verify_timeout"),
+            ({"verify_timeout_s": 0}, "verify_timeout_s"),
             ({"max_turns": 0}, "max_turns"),
             ({"dialect": "rstar"}, "rstar2"),
             ({"problems": "arithmetik"}, "arithmetic"),

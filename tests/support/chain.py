@@ -221,7 +221,7 @@ def chain(
         "engine": "vllm-server",
         "engine.base_urls": json.dumps([f"http://127.0.0.1:{one}" for one in ports]),
         "engine.weights_dir": str(folder / "weights"),
-        "engine.wait_s": "300",
+        "engine.start_timeout_s": "300",
         "env.sandbox_url": f"http://127.0.0.1:{port}",
         "max_turn_tokens": "4",
         "max_episode_tokens": "96",

@@ -62,7 +62,7 @@ class ChainEnv(ToolEnv):
     def __init__(self, sandbox_url: str, split: str = "train") -> None:
         problems = [{"id": f"p{number}", "question": f"Say {number}.", "answer": "1"} for number in range(40)]
         # A server that is killed takes some seconds to start again on a busy machine.
-        sandbox = {"provider": "remote", "url": sandbox_url, "patience_s": 120.0, "retries": 3}
+        sandbox = {"provider": "remote", "url": sandbox_url, "reconnect_timeout_s": 120.0, "retries": 3}
         super().__init__(
             problems=problems, tools=[PythonTool(sandbox)], dialect=AnythingCalls(), grader=GoldGrader(), max_turns=4
         )

@@ -30,7 +30,7 @@ def episode(folder: Path) -> Callable[[], object]:
 
 
 def grade(_: Path) -> Callable[[], object]:
-    return lambda: rstar2_env.verify("(x+1)^2", "x^2+2x+1", timeout=60.0)
+    return lambda: rstar2_env.verify("(x+1)^2", "x^2+2x+1", timeout_s=60.0)
 
 
 def job(_: Path) -> Callable[[], object]:

@@ -30,7 +30,7 @@ def played(url: str, weights_dir: Path, weights: Any) -> dict[str, Any]:
     """Use a server for everything that a run uses it for; return what the engine says of it and what it drew."""
     from rstar2_env.rollout import SamplingParams, VllmServerEngine
 
-    engine = VllmServerEngine(url, weights_dir=weights_dir, wait_s=120, seed=0)
+    engine = VllmServerEngine(url, weights_dir=weights_dir, start_timeout_s=120, seed=0)
     try:
         facts = engine._fleet.servers[0].facts
         found: dict[str, Any] = {"max_model_len": facts.max_model_len, "scaled": facts.scaled, "full": facts.full}
@@ -53,7 +53,7 @@ def played(url: str, weights_dir: Path, weights: Any) -> dict[str, Any]:
         found["stats"] = [stats.prompt_tokens > 0, stats.generated_tokens > 0, stats.preemptions]
     finally:
         engine.close()
-    group = VllmServerEngine(url, transport="group", wait_s=0)
+    group = VllmServerEngine(url, transport="group", start_timeout_s=0)
     group.close()
     return found
 

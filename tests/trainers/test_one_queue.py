@@ -39,7 +39,9 @@ _SETTINGS = {"max_turn_tokens": "64", "max_episode_tokens": str(_LONGEST)}
 @contextmanager
 def watched(whole: Chain) -> Iterator[list[EngineStats]]:
     """Looks at every server, a few each second, while something plays."""
-    engine = VllmServerEngine([one.health.removesuffix("/health") for one in (whole.model, *whole.others)], wait_s=300)
+    engine = VllmServerEngine(
+        [one.health.removesuffix("/health") for one in (whole.model, *whole.others)], start_timeout_s=300
+    )
     seen: list[EngineStats] = []
     over = threading.Event()
 

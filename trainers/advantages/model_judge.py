@@ -41,7 +41,7 @@ class StepModelJudge(AskedModel):
         api_key_env: Environment variable that holds the API key, if the endpoint requires a key.
         temperature: Sampling temperature, above 0 so that critiques differ.
         max_tokens: Maximum number of tokens of a critique.
-        timeout: Maximum seconds of one request.
+        timeout_s: Maximum seconds of one request.
         retries: Maximum number of retries for one critique.
         critiques: Number of critiques of an episode; 4 in the paper.
         workers: Number of episodes that are judged concurrently.

@@ -22,14 +22,14 @@ class Servers:
 
     Attributes:
         running: The servers, started or not.
-        wait_s: Seconds within which every server must become ready.
+        start_timeout_s: Seconds within which every server must become ready.
         restarts: Maximum number of restarts per server.
         say: Prints a line for the user.
         lost: Servers that ended after their last restart.
     """
 
     running: Sequence[StartedCommand]
-    wait_s: float = 900.0
+    start_timeout_s: float = 900.0
     restarts: int = 3
     say: Callable[[str], None] = print
     lost: list[StartedCommand] = field(default_factory=list)
@@ -71,11 +71,11 @@ class Servers:
                         waiting.remove(server)
                         report(len(self.running) - len(waiting), len(self.running))
                         self.say(f"{server.command.name} is ready after {time.monotonic() - began:.0f} s.")
-                if waiting and time.monotonic() - began > self.wait_s:
+                if waiting and time.monotonic() - began > self.start_timeout_s:
                     late = waiting[0]
                     raise LaunchError(
-                        f"{late.command.name} is not ready after {self.wait_s:g} s; set a longer time with --timeout "
-                        f"(serve.wait_s of a stage):{late.tail()}"
+                        f"{late.command.name} is not ready after {self.start_timeout_s:g} s; set a longer time with "
+                        f"--timeout (serve.start_timeout_s of a stage):{late.tail()}"
                     )
                 time.sleep(POLL_S if waiting else 0)
 

@@ -50,7 +50,7 @@ class Serve(CheckedOptions):
         server_options: Extra arguments for each server (``--max-num-batched-tokens 16384``).
         server_program: A server to use instead of this Python's vLLM; ``{model}``, ``{host}``, ``{port}`` and
             ``{size}`` are replaced. It receives only ``server_options`` as further arguments.
-        wait_s: Seconds within which every server must become ready.
+        start_timeout_s: Seconds within which every server must become ready.
         restarts: Maximum number of restarts of a server.
     """
 
@@ -63,7 +63,7 @@ class Serve(CheckedOptions):
     host: str | None = None
     server_options: str = ""
     server_program: str | None = None
-    wait_s: float = option(900.0, above=0, unit="seconds")
+    start_timeout_s: float = option(900.0, above=0, unit="seconds")
     restarts: int = option(3, least=0)
 
     def __post_init__(self) -> None:
@@ -144,9 +144,9 @@ class Serve(CheckedOptions):
         commands = self.commands(model, words, cuts=cuts)
         raise_open_file_limit()  # a connection for every episode in flight
         running = logged(commands, work.folder.with_suffix(".launched"), work.inherited)
-        with _key(), Servers(running, self.wait_s, self.restarts, work.say).kept(all_lost):
+        with _key(), Servers(running, self.start_timeout_s, self.restarts, work.say).kept(all_lost):
             # A restart takes as long as the first start.
-            waits = {"wait_s": self.wait_s, "patience_s": self.wait_s}
+            waits = {"start_timeout_s": self.start_timeout_s, "reconnect_timeout_s": self.start_timeout_s}
             yield {"base_urls": [one.url for one in commands], **waits}
 
 

@@ -84,8 +84,8 @@ def _held_out_seconds(
     if not work.held_out:
         return 0.0
     each = -(-work.eval_episodes // placed.engines)
-    mean = min(work.eval_budget, assume.mean_tokens or max(1, work.eval_budget // 2))
-    lengths = lengths_of(each, mean, work.eval_budget, assume.spread, among=work.eval_episodes)
+    mean = min(work.max_eval_tokens, assume.mean_tokens or max(1, work.max_eval_tokens // 2))
+    lengths = lengths_of(each, mean, work.max_eval_tokens, assume.spread, among=work.eval_episodes)
     most, width = placed.cache_tokens, placed.tensor_parallel
     play = rollout_seconds(model, device, lengths, most, assume, tensor_parallel=width, max_rows=rows)
     return play.seconds / work.eval_every

@@ -38,7 +38,7 @@ class Workload:
         transport: How weights reach servers: ``folder``, ``group`` or ``adapter``.
         eval_every: Steps between evaluations; 0 for none.
         eval_episodes: Number of episodes of an evaluation.
-        eval_budget: Maximum number of tokens of an evaluation episode after its prompt.
+        max_eval_tokens: Maximum number of tokens of an evaluation episode after its prompt.
     """
 
     groups: int
@@ -60,7 +60,7 @@ class Workload:
     transport: str = "folder"
     eval_every: int = 0
     eval_episodes: int = 0
-    eval_budget: int = 0
+    max_eval_tokens: int = 0
 
     @classmethod
     def of(cls, config: TrainConfig) -> Workload:
@@ -86,7 +86,7 @@ class Workload:
             transport=str(rollout.engine_options.get("transport", "folder")),
             eval_every=held_out.every,
             eval_episodes=held_out.episodes,
-            eval_budget=held_out.max_episode_tokens or rollout.max_episode_tokens,
+            max_eval_tokens=held_out.max_episode_tokens or rollout.max_episode_tokens,
         )
 
     @property

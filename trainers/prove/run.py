@@ -28,7 +28,7 @@ _LAST_S = 2.0
 
 def prove(
     *,
-    minutes: float = 20.0,
+    timeout_s: float = 1200.0,
     model: str | None = None,
     parts: Sequence[str] = (),
     say: Callable[[str], None] = lambda line: None,
@@ -37,7 +37,7 @@ def prove(
     """Run the parts of a proof, the most important first.
 
     Args:
-        minutes: Time limit of all parts together.
+        timeout_s: Time limit of all parts together.
         model: Folder of a model to compute with; ``None`` for one with random weights.
         parts: Names of the parts to run; empty for all.
         say: Receives a line for each part when it begins.
@@ -50,7 +50,7 @@ def prove(
         if name not in PARTS:
             raise UnknownNameError("part", name, sorted(PARTS))
     chosen = [name for name in PARTS if not parts or name in parts]
-    until = monotonic() + 60 * minutes - _LAST_S
+    until = monotonic() + timeout_s - _LAST_S
     found = []
     for number, name in enumerate(chosen):
         left = until - monotonic()

@@ -33,7 +33,7 @@ class AbandonedRoundError(Rstar2Error, RuntimeError):
 
 
 def make_queue(
-    player: EpisodePlayer, ranks: Ranks, limits: LimitSource | None = None, *, patience_s: float = 1800.0
+    player: EpisodePlayer, ranks: Ranks, limits: LimitSource | None = None, *, timeout_s: float = 1800.0
 ) -> LocalQueue:
     """Return the queue of a run; all processes call this together.
 
@@ -41,14 +41,14 @@ def make_queue(
         player: Plays episodes.
         ranks: The processes that share the queue.
         limits: See ``LocalQueue``.
-        patience_s: See ``SharedQueue``.
+        timeout_s: See ``SharedQueue``.
 
     Raises:
         ConfigurationError: A process cannot reach the first one.
     """
     if ranks.size == 1:
         return LocalQueue(player, limits)
-    return SharedQueue(player, Wire.connect(ranks), limits, patience_s=patience_s)
+    return SharedQueue(player, Wire.connect(ranks), limits, timeout_s=timeout_s)
 
 
 class SharedQueue(LocalQueue):
@@ -59,14 +59,14 @@ class SharedQueue(LocalQueue):
         wire: Connects the processes.
         limits: Yields the number of episodes to play at the same time in all processes together; only the first process
             reads it. ``None`` is ``player.max_in_flight`` for each process.
-        patience_s: Seconds that an idle process waits for a message of the others.
+        timeout_s: Seconds that an idle process waits for a message of the others.
     """
 
     def __init__(
-        self, player: EpisodePlayer, wire: Wire, limits: LimitSource | None = None, *, patience_s: float = 1800.0
+        self, player: EpisodePlayer, wire: Wire, limits: LimitSource | None = None, *, timeout_s: float = 1800.0
     ) -> None:
         super().__init__(player, limits if wire.rank == 0 else None)
-        self._wire, self._patience_s = wire, patience_s
+        self._wire, self._timeout_s = wire, timeout_s
         self._rounds = 0
 
     async def run(self, work: Callable[[LocalRound], Coroutine[Any, Any, T]], *, groups: int | None = None) -> T:
@@ -74,10 +74,10 @@ class SharedQueue(LocalQueue):
 
         Raises:
             AbandonedRoundError: Another process failed.
-            SilentProcessError: This process was idle, and the others sent no message for ``patience_s``.
+            SilentProcessError: This process was idle, and the others sent no message for ``timeout_s``.
         """
         self._rounds += 1
-        one = SharedRound(self._player, groups, self._wire, self._rounds, self._patience_s)
+        one = SharedRound(self._player, groups, self._wire, self._rounds, self._timeout_s)
         return await one.run(work, self._limits)
 
     def fail(self, error: BaseException) -> None:
@@ -99,12 +99,12 @@ class SharedRound(LocalRound):
         groups: See ``LocalQueue.run``.
         wire: Connects the processes.
         number: Number of the round.
-        patience_s: See ``SharedQueue``.
+        timeout_s: See ``SharedQueue``.
     """
 
-    def __init__(self, player: EpisodePlayer, groups: int | None, wire: Wire, number: int, patience_s: float) -> None:
+    def __init__(self, player: EpisodePlayer, groups: int | None, wire: Wire, number: int, timeout_s: float) -> None:
         super().__init__(player, groups, rank=wire.rank, size=wire.size)
-        self._wire, self._number, self._patience_s = wire, number, patience_s
+        self._wire, self._number, self._timeout_s = wire, number, timeout_s
         self._last_message_s, self._done = 0.0, False
         self._over = asyncio.Event()
         self._finished = 0
@@ -140,13 +140,12 @@ class SharedRound(LocalRound):
         """Leave the round if the others send no message: a stopped or unreachable process does not close its wire."""
         loop = asyncio.get_running_loop()
         self._last_message_s = loop.time()
-        while (left := self._last_message_s + self._patience_s - loop.time()) > 0:
+        while (left := self._last_message_s + self._timeout_s - loop.time()) > 0:
             await asyncio.sleep(left)
             if self._tasks or not (self._done or self._results):
                 self._last_message_s = loop.time()  # this process was not idle
         why = (
-            f"process {self._rank} has waited {self._patience_s:g} s for a message of the others "
-            "(run.process_timeout_s)"
+            f"process {self._rank} has waited {self._timeout_s:g} s for a message of the others (run.process_timeout_s)"
         )
         self._wire.fail(why)
         self._fail(SilentProcessError(f"{why[0].upper()}{why[1:]}."))

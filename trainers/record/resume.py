@@ -17,6 +17,7 @@ from typing import Any
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.json_lines import plain
 from rstar2_env.core.files.outputs import check_folder
+from rstar2_env.core.options.renamed import named_as
 
 from .checkpoints import newest_checkpoint, step_of
 
@@ -103,7 +104,7 @@ def check_begun(
 
 
 def checkpoint_to_resume(
-    folder: str | Path,
+    folder: str | os.PathLike[str],
     config: Mapping[str, Any],
     *,
     steps: int | None,
@@ -134,7 +135,8 @@ def checkpoint_to_resume(
             f"{folder} holds a run of the trainer {was!r}: resume it with that trainer instead of {trainer!r}, or "
             "choose another folder."
         )
-    differing = list(_differences(began, plain(config), (*may_change, *later)))
+    now = plain(config)
+    differing = list(_differences(named_as(began, now), now, (*may_change, *later)))
     if differing:
         raise ConfigurationError(
             f"{folder} holds another run: {'; '.join(differing)}. Resume with the same trainer and options, or choose "

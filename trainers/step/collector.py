@@ -237,7 +237,7 @@ class Collector:
                 services.player,
                 ranks if options.one_queue else ONE,
                 services.limits,
-                patience_s=options.patience_s,
+                timeout_s=options.timeout_s,
             )
         return self._queue
 

@@ -35,7 +35,7 @@ class StepOptions:
         tail: How to treat groups that have not ended when ``problems_per_step`` groups have: ``wait`` for them,
             ``drop`` them, or ``carry`` them over to the next step. Unless it is ``wait``, ``spare`` more are started.
         spare: Groups started in addition to ``problems_per_step``, as a share of it.
-        patience_s: Seconds that an idle process waits for a message of the others while episodes are played.
+        timeout_s: Seconds that an idle process waits for a message of the others while episodes are played.
     """
 
     problems_per_step: int
@@ -48,7 +48,7 @@ class StepOptions:
     one_queue: bool = True
     tail: str = "wait"
     spare: float = 0.25
-    patience_s: float = 1800.0
+    timeout_s: float = 1800.0
 
 
 @dataclass(frozen=True, slots=True)

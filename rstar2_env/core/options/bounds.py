@@ -31,7 +31,7 @@ _BOUNDS: tuple[tuple[frozenset[str], int, str], ...] = (
         "a thousand a second would take more than eleven days",
     ),
 )
-_UNBOUNDED = frozenset({"budget", "cache", "seed"})
+_UNBOUNDED = frozenset({"total", "cache", "seed"})
 
 
 def upper_bound(name: str) -> tuple[int, str] | None:

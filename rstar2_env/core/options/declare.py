@@ -24,6 +24,7 @@ from typing import Annotated, Any, ParamSpec, TypeAlias, TypeVar, cast, get_args
 
 from rstar2_env.core.errors import ConfigurationError, UnknownOptionError
 from rstar2_env.core.options.bounds import check_count
+from rstar2_env.core.options.renamed import RENAMED, with_new_names
 from rstar2_env.core.options.rules import (
     NO_RULE,
     Rule,
@@ -172,7 +173,10 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
             _fitted(name, value, own.parameters[name], passed_on=True) if name in own.parameters else value
             for name, value in zip(positions, args, strict=False)
         ]
-        named = {name: _fitted(name, value, own.parameters.get(name), passed_on=True) for name, value in kwargs.items()}
+        given: Mapping[str, Any] = kwargs
+        if not RENAMED.keys().isdisjoint(given):
+            given = with_new_names(given, own.parameters)
+        named = {name: _fitted(name, value, own.parameters.get(name), passed_on=True) for name, value in given.items()}
         if not own.open and any(name not in own.parameters for name in named):
             holder = type(args[0]) if positions[:1] == ("self",) and args else function
             _refuse_unknown(holder.__name__, named, options_of(holder))
@@ -231,6 +235,7 @@ def typed_options(
             is invalid.
     """
     known = options_of(target)
+    options = with_new_names(options, known.parameters)
     _refuse_unknown(what, options, known, prefix)
     return {name: _fitted(prefix + name, value, known.parameters.get(name)) for name, value in options.items()}
 

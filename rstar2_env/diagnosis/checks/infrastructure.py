@@ -123,7 +123,7 @@ register(
         "recorded answers of models it is below .5 %",
         severity="warning",
         cause="Answers that are long expressions, or a machine that is busy.",
-        change=("--set env.verify_timeout=MORE", "--set rollout.max_in_flight=FEWER"),
+        change=("--set env.verify_timeout_s=MORE", "--set rollout.max_in_flight=FEWER"),
         otherwise="A policy that has learned to write answers that cannot be compared: open the episodes.",
         needs=("episodes",),
         look=_verifier,

@@ -31,8 +31,8 @@ def audit(
     target: str,
     *,
     golds: Sequence[str] = (),
-    deadline_s: Seconds = 10.0,
-    time_s: Seconds = 600.0,
+    grade_timeout_s: Seconds = 10.0,
+    timeout_s: Seconds = 600.0,
     seed: int = 0,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> AuditReport:
@@ -45,8 +45,8 @@ def audit(
             ``reasoning-gym:NAME``, ``verifiers:TASKSET``, ``openenv:URL``, ``nemo-gym:URL``, ``lm-eval:TASK``,
             ``inspect:module:scorer``, or an environment (an id), ``reward:NAME`` or ``verifier:NAME`` of this package.
         golds: Classes of golds that the grader is meant for; without any, those that it reads and tells apart.
-        deadline_s: Longest time of one grade, in seconds.
-        time_s: Time after which no further probe begins, in seconds.
+        grade_timeout_s: Longest time of one grade, in seconds.
+        timeout_s: Time after which no further probe begins, in seconds.
         seed: Seed of the golds.
         progress: Called before each step with the number done, the total and the step's name.
 
@@ -59,7 +59,7 @@ def audit(
     began = time.monotonic()
     resolved = resolve_target(target)
     with tempfile.TemporaryDirectory(prefix="rstar2-audit-") as folder:
-        bench = AuditBench(resolved, Path(folder), deadline_s, began + time_s, seed)
+        bench = AuditBench(resolved, Path(folder), grade_timeout_s, began + timeout_s, seed)
         tally = pairs.PairTally()
         probes = _probes(bench, tally)
 

@@ -61,7 +61,7 @@ class AuditBench:
     Attributes:
         target: The target.
         folder: Folder for files of the audit.
-        deadline_s: Longest time of one grade, in seconds.
+        grade_timeout_s: Longest time of one grade, in seconds.
         until: End of the audit's time, on the monotonic clock.
         seed: Seed of the golds.
         form: The form of golds and answers.
@@ -76,7 +76,7 @@ class AuditBench:
 
     target: Target
     folder: Path
-    deadline_s: float
+    grade_timeout_s: float
     until: float
     seed: int = 0
     form: AnswerForm = field(default_factory=AnswerForm)
@@ -99,7 +99,7 @@ class AuditBench:
             **options: Fields of ``GraderProcess``.
         """
         given: dict[str, object] = {"variables": PLAIN_SURROUNDING, "setup": self.target.setup, **options}
-        return GraderProcess(folder=self.folder / folder, deadline_s=self.deadline_s, **given)  # type: ignore[arg-type]  # the fields vary
+        return GraderProcess(folder=self.folder / folder, grade_timeout_s=self.grade_timeout_s, **given)  # type: ignore[arg-type]  # the fields vary
 
     def close(self) -> None:
         """End the process."""

@@ -69,7 +69,7 @@ class GraderProcess:
     Attributes:
         setup: Source that defines ``grade(gold, answer, question)``.
         folder: Current folder of the process.
-        deadline_s: Longest time of one grade, in seconds.
+        grade_timeout_s: Longest time of one grade, in seconds.
         variables: Environment variables in addition to those of this process; ``None`` removes one.
         flags: Flags of the interpreter (``-O``).
         trace: Whether the files and variables that are read are recorded.
@@ -78,7 +78,7 @@ class GraderProcess:
 
     setup: str
     folder: Path
-    deadline_s: float = 10.0
+    grade_timeout_s: float = 10.0
     variables: Mapping[str, str | None] = field(default_factory=dict)
     flags: Sequence[str] = ()
     trace: bool = False
@@ -106,9 +106,9 @@ class GraderProcess:
             self._send({"calls": batch, "thread": self.thread})
             for _ in batch:
                 try:
-                    told = self._reply(self.deadline_s)
+                    told = self._reply(self.grade_timeout_s)
                 except TimeoutError:
-                    grades.append(AuditGrade(hung=True, error=f"no grade within {self.deadline_s:g} s"))
+                    grades.append(AuditGrade(hung=True, error=f"no grade within {self.grade_timeout_s:g} s"))
                     self.stop()
                     break
                 except EOFError:

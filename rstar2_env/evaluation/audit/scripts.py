@@ -156,12 +156,12 @@ def in_settings(
     return _compared(runs)
 
 
-def endless(setup: str, call: AuditCall, deadline_s: float) -> str:
+def endless(setup: str, call: AuditCall, grade_timeout_s: float) -> str:
     """Return a program that shows that a call does not end within a deadline."""
     return (
         f"import subprocess, sys\n\nCODE = {_indented(setup, call_of(call))}\ntry:\n"
-        f"    subprocess.run([sys.executable, '-c', CODE], timeout={deadline_s!r}, stderr=subprocess.DEVNULL)\n"
-        f"except subprocess.TimeoutExpired:\n    print('no grade within {deadline_s:g} s')\n"
+        f"    subprocess.run([sys.executable, '-c', CODE], timeout={grade_timeout_s!r}, stderr=subprocess.DEVNULL)\n"
+        f"except subprocess.TimeoutExpired:\n    print('no grade within {grade_timeout_s:g} s')\n"
         "else:\n    raise SystemExit('not reproduced')\n"
     )
 

@@ -28,6 +28,7 @@ from rstar2_env.core.files.json_lines import (
     write_json,
 )
 from rstar2_env.core.files.outputs import begin_folder, check_file, check_folder, list_files
+from rstar2_env.core.options.renamed import named_as
 from rstar2_env.core.run_folder import RunWriter, read_run
 from rstar2_env.core.run_folder.layout import EPISODES, EVALUATION_FILE, RUN_FILE, SUMMARY_FILE
 from rstar2_env.evaluation.figures.tally import About
@@ -269,7 +270,7 @@ def _file_in(path: Path) -> Path:
 
 def _refuse_difference(path: Path, number: int, record: Mapping[str, Any], run: Mapping[str, Any]) -> None:
     theirs = record.get("run")
-    theirs = {**_LATER, **plain(theirs)} if isinstance(theirs, Mapping) else theirs
+    theirs = named_as({**_LATER, **plain(theirs)}, run) if isinstance(theirs, Mapping) else theirs
     if theirs != run:
         raise _another(path, number, difference(theirs, run))
 

@@ -31,17 +31,17 @@ class ScoreRequest:
     future: Future[list[float]] = field(default_factory=Future)
 
 
-def fitting(waiting: Sequence[ScoreRequest], most_tokens: int) -> int:
+def fitting(waiting: Sequence[ScoreRequest], max_tokens: int) -> int:
     """Return how many of the first requests fit into one pass; at least one.
 
     Args:
         waiting: The requests in order of arrival.
-        most_tokens: Maximum number of tokens in a pass, padding included.
+        max_tokens: Maximum number of tokens in a pass, padding included.
     """
     longest, kept = 0, 0
     for count, one in enumerate(waiting, start=1):
         longest, kept = max(longest, len(one.prompt) + len(one.ids)), max(kept, len(one.ids))
-        if count > 1 and (count * longest > most_tokens or count * kept > _MOST_LOGITS):
+        if count > 1 and (count * longest > max_tokens or count * kept > _MOST_LOGITS):
             return count - 1
     return len(waiting)
 

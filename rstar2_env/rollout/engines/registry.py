@@ -132,7 +132,7 @@ def _vllm_server(model: Any, tokenizer: Any, *, max_rows: int, seed: int, option
     if policy is None:
         return _with("vllm-server", VllmServerEngine, {"seed": seed}, options)
     # The scheduler moves an episode to another engine after an engine reports that its server is lost.
-    options.setdefault("patience_s", _PATIENCE_S)
+    options.setdefault("reconnect_timeout_s", _PATIENCE_S)
     if not isinstance(bases, list | tuple):
         raise ConfigurationError(
             f"scheduler={policy!r} distributes episodes over several servers: base_urls must be a list, not {bases!r}."

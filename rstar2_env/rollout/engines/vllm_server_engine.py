@@ -74,9 +74,9 @@ class VllmServerEngine:
         timeout_s: Maximum time for one turn in seconds, including the time in the server's queue. A later turn ends its
             episode as ``unavailable``. Other requests may take at most 600 seconds.
         retries: Further attempts if a server is lost or overloaded.
-        wait_s: Seconds to wait at the start for servers that do not answer yet.
-        patience_s: Seconds that requests and weight syncs wait later while no server answers. A server that comes back
-            gets the newest weights before any request.
+        start_timeout_s: Seconds to wait at the start for servers that do not answer yet.
+        reconnect_timeout_s: Seconds that requests and weight syncs wait later while no server answers. A server that
+            comes back gets the newest weights before any request.
         seed: Seeds the draws of requests without a seed of their own.
 
     Raises:
@@ -97,8 +97,8 @@ class VllmServerEngine:
         api_key_env: str = "VLLM_API_KEY",
         timeout_s: float = 4 * 3600.0,
         retries: int = 4,
-        wait_s: float = 60.0,
-        patience_s: float = 600.0,
+        start_timeout_s: float = 60.0,
+        reconnect_timeout_s: float = 600.0,
         seed: int = 0,
     ) -> None:
         bases = [base_urls] if isinstance(base_urls, str) else list(base_urls)
@@ -134,13 +134,13 @@ class VllmServerEngine:
         )
         self._transport = make_transport(transport, setting)
         try:
-            facts = self._http.run_now(self._find(bases, model, wait_s))
+            facts = self._http.run_now(self._find(bases, model, start_timeout_s))
         except BaseException:
             self._http.close()
             raise
         # Everything below is accessed only in the event loop of the HTTP client.
         servers = [Server(base, found) for base, found in zip(bases, facts, strict=True)]
-        self._fleet = Fleet(self._http, servers, self._readmit, patience_s=patience_s)
+        self._fleet = Fleet(self._http, servers, self._readmit, reconnect_timeout_s=reconnect_timeout_s)
         self._ready = asyncio.Event()
         self._ready.set()
         self._link = EngineLink(self._http, self._fleet, self._ready, self._renew)
@@ -197,8 +197,8 @@ class VllmServerEngine:
 
         Raises:
             ConfigurationError: The transport lacks an option, or cannot send these weights.
-            ServiceError: A server refused the weights, or no server has answered for ``patience_s``. With a ``cause``,
-                servers were lost during the sync, and another attempt may succeed.
+            ServiceError: A server refused the weights, or no server has answered for ``reconnect_timeout_s``. With a
+                ``cause``, servers were lost during the sync, and another attempt may succeed.
         """
         if weights is None:
             # Another process of the run sends them.
@@ -257,9 +257,9 @@ class VllmServerEngine:
         self._version, self._renewed = version, True
         self._fleet.forget_prefixes()
 
-    async def _find(self, bases: Sequence[str], model: str | None, wait_s: float) -> list[ServerFacts]:
+    async def _find(self, bases: Sequence[str], model: str | None, start_timeout_s: float) -> list[ServerFacts]:
         async def one(base: str) -> ServerFacts:
-            until = time.monotonic() + wait_s
+            until = time.monotonic() + start_timeout_s
             with waiting(f"the vLLM server {base}") as report:
                 while True:
                     try:

@@ -98,7 +98,7 @@ class Fleet:
         servers: The servers, all up.
         readmit: Checks a server that answers again, and sends it the current weights; if it raises, the server stays
             excluded and is checked again later.
-        patience_s: Seconds to wait while no server is up.
+        reconnect_timeout_s: Seconds to wait while no server is up.
     """
 
     def __init__(
@@ -107,10 +107,10 @@ class Fleet:
         servers: Sequence[Server],
         readmit: Callable[[Server], Awaitable[None]],
         *,
-        patience_s: float,
+        reconnect_timeout_s: float,
     ) -> None:
         self.servers = list(servers)
-        self._http, self._readmit, self._patience_s = http, readmit, patience_s
+        self._http, self._readmit, self._reconnect_timeout_s = http, readmit, reconnect_timeout_s
         self._holders: OrderedDict[int, Server] = OrderedDict()
         self._change = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -172,9 +172,9 @@ class Fleet:
         """Wait until a server is up.
 
         Raises:
-            ServiceError: No server was up for ``patience_s``; the message names the reason for each server.
+            ServiceError: No server was up for ``reconnect_timeout_s``; the message names the reason for each server.
         """
-        until = time.monotonic() + self._patience_s
+        until = time.monotonic() + self._reconnect_timeout_s
         while not self.up:
             left = until - time.monotonic()
             if left <= 0:
@@ -193,9 +193,9 @@ class Fleet:
             wait: Wait until at least one server answers.
 
         Raises:
-            ServiceError: No server answered for ``patience_s``; the message names the reason for each server.
+            ServiceError: No server answered for ``reconnect_timeout_s``; the message names the reason for each server.
         """
-        until = time.monotonic() + self._patience_s
+        until = time.monotonic() + self._reconnect_timeout_s
         while True:
             answers = await asyncio.gather(*map(self._ping, self.servers), return_exceptions=True)
             alive = []
@@ -215,7 +215,9 @@ class Fleet:
 
     def _no_answer(self) -> ServiceError:
         whys = "; ".join(f"{server.base}: {server.why}" for server in self.servers)
-        return ServiceError(f"No vLLM server has answered for {self._patience_s:g} s (patience_s): {whys}")
+        return ServiceError(
+            f"No vLLM server has answered for {self._reconnect_timeout_s:g} s (reconnect_timeout_s): {whys}"
+        )
 
     def lost(self, server: Server, why: str) -> None:
         """Exclude a server until it answers again and has been readmitted."""

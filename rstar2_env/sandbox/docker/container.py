@@ -87,7 +87,7 @@ class Container(Host):
     name = "The docker sandbox"
 
     def __init__(self, options: DockerOptions, patience: float = 0.0) -> None:
-        self.stall_s = options.stall_s
+        self.stall_timeout_s = options.stall_timeout_s
         self.id = ""
         self._options = options
         self._patience = patience

@@ -21,13 +21,13 @@ OWNER_LABEL = "rstar2-env.sandbox.owner"
 _TIMEOUT_S = 60
 
 
-def connect(base_url: str | None = None, timeout: int = _TIMEOUT_S) -> APIClient:
+def connect(base_url: str | None = None, timeout_s: int = _TIMEOUT_S) -> APIClient:
     """Connect to an engine.
 
     Args:
         base_url: Address of the engine ("unix:///run/docker.sock", "tcp://127.0.0.1:2375"); ``None`` uses
             ``DOCKER_HOST``, then the default socket.
-        timeout: Timeout of one request in seconds.
+        timeout_s: Timeout of one request in seconds.
 
     Raises:
         MissingExtraError: The SDK is not installed.
@@ -47,7 +47,7 @@ def connect(base_url: str | None = None, timeout: int = _TIMEOUT_S) -> APIClient
             "base_url='unix:///tmp/engine.sock', or run `rstar2 sandbox serve` on the machine of that engine."
         )
     try:
-        return docker.APIClient(base_url=where, version="auto", timeout=timeout)
+        return docker.APIClient(base_url=where, version="auto", timeout=timeout_s)
     except docker.errors.DockerException as error:
         raise SandboxUnavailableError(
             f"No Docker engine answers at {where} ({_reason(error)}). Start one (systemctl start docker, or dockerd), "

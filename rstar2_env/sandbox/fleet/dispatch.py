@@ -323,7 +323,7 @@ class Dispatcher:
     def _swept(self) -> None:
         """Drop calls that waited too long for a server that is down."""
         self._sweeping = False
-        horizon = self._loop.time() - self._options.patience_s
+        horizon = self._loop.time() - self._options.reconnect_timeout_s
         any_up = self.servers.any_up
         for link in self.servers.links:
             if link.up:

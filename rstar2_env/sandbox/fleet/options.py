@@ -16,10 +16,10 @@ class FleetOptions(ProviderOptions):
         batch: Largest number of calls in one request.
         linger_ms: Milliseconds that a call waits to share a request with others, while every server is busy.
         retries: How many times a call is retried after its server lost it or the sandbox of the server failed.
-        patience_s: Seconds that a call waits for a server that is down.
+        reconnect_timeout_s: Seconds that a call waits for a server that is down.
     """
 
     batch: int = option(64, least=1)
     linger_ms: float = option(2.0, least=0, unit="milliseconds")
     retries: int = option(1, least=0)
-    patience_s: float = option(60.0, above=0, unit="seconds", finite=False)
+    reconnect_timeout_s: float = option(60.0, above=0, unit="seconds", finite=False)

@@ -34,7 +34,7 @@ class LocalProcess(Host):
     name = "The local sandbox"
 
     def __init__(self, options: LocalOptions) -> None:
-        self.stall_s = options.stall_s
+        self.stall_timeout_s = options.stall_timeout_s
         self._options = options
         self._process: subprocess.Popen[bytes] | None = None
         self._theirs: socket.socket | None = None

@@ -46,10 +46,10 @@ class Keeper:
         address: Address of the node, on which the server listens.
         options: Options of the local sandbox.
         token: Token that clients must send.
-        stall_s: Seconds without an answer after which the client considers the server stuck.
+        stall_timeout_s: Seconds without an answer after which the client considers the server stuck.
     """
 
-    def __init__(self, address: str, options: dict[str, Any], token: Secret, stall_s: float) -> None:
+    def __init__(self, address: str, options: dict[str, Any], token: Secret, stall_timeout_s: float) -> None:
         self._address, self._options = address, options
         self._serve_options = ServeOptions(
             host=address,
@@ -57,9 +57,9 @@ class Keeper:
             token=token,
             max_limits=_NO_BOUND,
             max_request_mb=1024,
-            drain_s=0,
-            beat_s=min(_LONGEST_BEAT_S, stall_s / _BEATS),
-            remember_s=max(_REMEMBERED_S, 2 * stall_s),
+            drain_timeout_s=0,
+            beat_s=min(_LONGEST_BEAT_S, stall_timeout_s / _BEATS),
+            remember_s=max(_REMEMBERED_S, 2 * stall_timeout_s),
         )
         self._sandbox: LocalSandbox | None = None
         self._service: Any = None

@@ -111,7 +111,7 @@ class Nodes:
 
     async def _start(self, where: RayNode) -> None:
         local = {"workers": max(1, int(where.cpus)), **self._options.local, "retries": 0}
-        arguments = (where.address, local, self._token, self._options.stall_s)
+        arguments = (where.address, local, self._token, self._options.stall_timeout_s)
         actor = actor_on(where, Keeper, *arguments, threads=64, cpus=self._options.reserve_cpus)
         try:
             link = await self._start_server(where, actor)
@@ -130,15 +130,15 @@ class Nodes:
         """
         result = StartResult()
         try:
-            async with asyncio.timeout(self._options.start_s):
+            async with asyncio.timeout(self._options.start_timeout_s):
                 result = await actor.start.remote()
                 if result.error is None:
                     link = Link(result.url, self._http, strict=False, name=f"on the node {where}")
-                    await link.connect(self._options.start_s)
+                    await link.connect(self._options.start_timeout_s)
                     return link
                 why = result.error
         except TimeoutError:
-            why = f"it was not ready after {self._options.start_s:g} seconds"
+            why = f"it was not ready after {self._options.start_timeout_s:g} seconds"
         except LinkError as error:
             why = f"the server at {result.url} does not answer: {error}"
         except Exception as error:  # Ray raises many kinds: the actor died, its class could not be imported there, ...
@@ -199,7 +199,7 @@ class Nodes:
 
         silent_since = asyncio.get_running_loop().time() - node.link.silence_s
         while not (node.link.up or node.link.gone):
-            left = silent_since + self._options.stall_s - asyncio.get_running_loop().time()
+            left = silent_since + self._options.stall_timeout_s - asyncio.get_running_loop().time()
             try:
                 async with asyncio.timeout(max(_AGAIN_S, left)):
                     await _call(node.actor, "ping")
@@ -209,7 +209,7 @@ class Nodes:
             except Exception as error:  # it does not answer, or this process is no longer connected
                 _log.debug("The actor on the node %s does not answer: %s", node.where, error)
             if left <= 0 and await _killed(node):
-                self._lose(node, f"It did not respond for {self._options.stall_s:g} seconds.")
+                self._lose(node, f"It did not respond for {self._options.stall_timeout_s:g} seconds.")
                 return
             await asyncio.sleep(_AGAIN_S)
 

@@ -21,9 +21,10 @@ class RayOptions(FleetOptions):
         resource: Use only nodes that offer this Ray resource; ``None`` uses every node with CPUs.
         reserve_cpus: CPUs that Ray reserves for the sandbox of each node.
         retries: How many times a call is retried after a failure of the sandbox itself, on any node.
-        stall_s: Seconds without an answer after which a node's actor is assumed to be stuck and is killed; at least 5.
-        start_s: Seconds within which the sandbox of a node must start.
-        patience_s: Seconds that calls wait while there is no node, before they are ``unavailable``.
+        stall_timeout_s: Seconds without an answer after which a node's actor is assumed to be stuck and is killed; at
+            least 5.
+        start_timeout_s: Seconds within which the sandbox of a node must start.
+        reconnect_timeout_s: Seconds that calls wait while there is no node, before they are ``unavailable``.
         watch_s: Seconds between two queries for the nodes of the cluster.
         local: Options of the sandbox on every node; see ``LocalOptions``. The default of ``workers`` is the number of
             CPUs that the node offers to Ray.
@@ -34,8 +35,8 @@ class RayOptions(FleetOptions):
     address: str | None = None
     resource: str | None = None
     reserve_cpus: float = option(0.0, least=0)
-    stall_s: float = option(30.0, least=5, unit="seconds")
-    start_s: float = option(180.0, above=0, unit="seconds")
+    stall_timeout_s: float = option(30.0, least=5, unit="seconds")
+    start_timeout_s: float = option(180.0, above=0, unit="seconds")
     watch_s: float = option(1.0, above=0, unit="seconds")
     local: Mapping[str, Any] = field(default_factory=dict)
 

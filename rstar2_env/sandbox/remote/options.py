@@ -28,9 +28,9 @@ class RemoteOptions(FleetOptions):
         token: Token that the servers require; ``None`` uses the variable RSTAR2_SANDBOX_TOKEN, which is the better
             place: files show an option as ``***``. The token is pickled with the other options.
         retries: How many times a call is retried after its server is known to have lost it.
-        patience_s: Seconds that a call waits for a server that is down, or for an answer to a call in flight; then the
-            call is ``unavailable``. At most 120, since a server remembers a call for 180 seconds by default.
-        start_s: Seconds within which a server must answer at the start.
+        reconnect_timeout_s: Seconds that a call waits for a server that is down, or for an answer to a call in flight;
+            then the call is ``unavailable``. At most 120, since a server remembers a call for 180 seconds by default.
+        start_timeout_s: Seconds within which a server must answer at the start.
         isolation: ``"strict"`` refuses servers that lack a required layer, ``"best"`` warns once, ``"none"`` does not
             check.
         limits: Limits of most jobs; a warning at the start reports servers that would lower them.
@@ -42,8 +42,8 @@ class RemoteOptions(FleetOptions):
     url: str | None = None
     urls: tuple[str, ...] = ()
     token: str | Secret | None = field(default=None, repr=False)
-    patience_s: float = option(20.0, above=0, most=_LONGEST_PATIENCE_S, unit="seconds")
-    start_s: float = option(10.0, above=0, unit="seconds")
+    reconnect_timeout_s: float = option(20.0, above=0, most=_LONGEST_PATIENCE_S, unit="seconds")
+    start_timeout_s: float = option(10.0, above=0, unit="seconds")
     isolation: IsolationMode = "strict"
     limits: Limits = field(default_factory=Limits)
     ca_file: str | None = None

@@ -54,7 +54,7 @@ class RemoteSandbox(FleetSandbox):
     async def _serving(self, servers: FleetServers, http: httpx.AsyncClient) -> AsyncIterator[None]:
         servers.links += [Link(url, http, strict=self.options.isolation == "strict") for url in self.options.urls]
         try:
-            await servers.start(self.options.start_s)
+            await servers.start(self.options.start_timeout_s)
         except LinkError as error:
             raise SandboxUnavailableError(f"No sandbox server can be used: {error}") from None
         yield

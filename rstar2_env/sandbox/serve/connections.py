@@ -21,12 +21,12 @@ _RESERVED = 128
 """Descriptors that the server needs in addition to its connections: for the sandbox, the log and the listener."""
 
 
-def bounded(most: int, header_s: float) -> type[H11Protocol]:
+def bounded(most: int, header_timeout_s: float) -> type[H11Protocol]:
     """Create the protocol class of a server whose connections are limited.
 
     Args:
         most: Largest number of connections. The limit on open files of this process may lower this number.
-        header_s: Seconds for the header of a request, from its first byte or from the start of the connection.
+        header_timeout_s: Seconds for the header of a request, from its first byte or from the start of the connection.
     """
     most = min(most, raise_open_file_limit() - _RESERVED)
 
@@ -67,7 +67,7 @@ def bounded(most: int, header_s: float) -> type[H11Protocol]:
             super().connection_lost(exc)
 
         def _wait(self) -> None:
-            self._waiting = self.loop.call_later(header_s, self.transport.abort)
+            self._waiting = self.loop.call_later(header_timeout_s, self.transport.abort)
 
         def _rest(self) -> None:
             if self._waiting is not None:

@@ -34,9 +34,10 @@ class ServeOptions(CheckedOptions):
             replaced by a message.
         connections: Largest number of connections. A further one replaces the oldest one whose request is not complete;
             it is closed if there is none.
-        header_s: Seconds for the header of a request; then its connection is closed.
-        drain_s: Seconds that calls in flight have to finish after the server was asked to stop.
-        orphan_s: Seconds after which a call whose client disconnected is ended; until then the client can reconnect.
+        header_timeout_s: Seconds for the header of a request; then its connection is closed.
+        drain_timeout_s: Seconds that calls in flight have to finish after the server was asked to stop.
+        orphan_timeout_s: Seconds after which a call whose client disconnected is ended; until then the client can
+            reconnect.
         remember_s: Seconds for which the id of a finished call is remembered, so that the call never runs twice.
         remember_mb: MiB of outcomes kept for that long; beyond it, only the ids of the oldest calls are kept.
         beat_s: Seconds between two heartbeats in an answer that is otherwise silent.
@@ -60,9 +61,9 @@ class ServeOptions(CheckedOptions):
     max_calls: int = option(16_384, least=1)
     max_answer_mb: float = option(1024.0, above=0)
     connections: int = option(4096, least=1)
-    header_s: float = option(10.0, above=0, unit="seconds")
-    drain_s: float = option(30.0, least=0, unit="seconds")
-    orphan_s: float = option(5.0, least=0, unit="seconds")
+    header_timeout_s: float = option(10.0, above=0, unit="seconds")
+    drain_timeout_s: float = option(30.0, least=0, unit="seconds")
+    orphan_timeout_s: float = option(5.0, least=0, unit="seconds")
     remember_s: float = option(180.0, above=0, unit="seconds")
     remember_mb: float = option(64.0, above=0)
     beat_s: float = option(2.0, above=0, unit="seconds")

@@ -167,14 +167,14 @@ class Service:
         asyncio.get_running_loop().run_in_executor(None, self.sandbox.end_session, name)
 
     async def drain(self) -> None:
-        """Stop: refuse waiting calls, which clients send elsewhere, and wait ``drain_s`` seconds for running ones."""
+        """Stop: refuse waiting calls, which clients send elsewhere, and wait for running ones (``drain_timeout_s``)."""
         self.draining = True
         for call in list(self._queue):
             self._refuse(call, "stopping")
         self._queue.clear()
         self._rest()
         try:
-            await asyncio.wait_for(self._idle.wait(), self.options.drain_s)
+            await asyncio.wait_for(self._idle.wait(), self.options.drain_timeout_s)
         except TimeoutError:
             for call in list(self._calls.values()):
                 if call.task is not None:

@@ -30,13 +30,13 @@ def configured(service: Service) -> uvicorn.Config:
     config = uvicorn.Config(
         build_app(service),
         lifespan="off",
-        http=bounded(options.connections, options.header_s),
+        http=bounded(options.connections, options.header_timeout_s),
         ws="none",  # there are none here, and the checks on requests are for HTTP
         log_level="warning",
         access_log=False,
         ssl_certfile=options.tls_cert,
         ssl_keyfile=options.tls_key,
-        timeout_graceful_shutdown=int(options.drain_s + _CLOSE_S) + 1,
+        timeout_graceful_shutdown=int(options.drain_timeout_s + _CLOSE_S) + 1,
     )
     try:
         config.load()

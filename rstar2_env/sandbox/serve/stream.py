@@ -82,7 +82,7 @@ class OutcomeStream(Response):
             departure.cancel()
             beat.cancel()
             for call in self._waiting:
-                self._service.leave(call, self.finished, grace_s=self._service.options.orphan_s)
+                self._service.leave(call, self.finished, grace_s=self._service.options.orphan_timeout_s)
 
     def _add_answer(self, call: ServedCall) -> None:
         line = answer_line(call)

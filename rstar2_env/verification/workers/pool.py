@@ -50,7 +50,7 @@ class WorkerReply:
 @dataclass(frozen=True, slots=True)
 class _Job:
     request: dict[str, Any]
-    timeout: float
+    timeout_s: float
     future: Future[WorkerReply]
 
 
@@ -93,13 +93,13 @@ class WorkerPool:
         self._processes: set[WorkerProcess] = set()
         self._closed = False
 
-    def submit(self, request: dict[str, Any], timeout: float) -> Future[WorkerReply]:
+    def submit(self, request: dict[str, Any], timeout_s: float) -> Future[WorkerReply]:
         """Queue one request; its deadline starts when a worker starts on it.
 
         The future never raises: a failure of the pool is a reply with ``Reason.UNAVAILABLE``.
         """
-        job = _Job(request, timeout, Future())
-        lane = self._slow if timeout > QUICK_S and _digest(request) in self._known else self._quick
+        job = _Job(request, timeout_s, Future())
+        lane = self._slow if timeout_s > QUICK_S and _digest(request) in self._known else self._quick
         self._enter(lane, job)
         return job.future
 
@@ -164,12 +164,12 @@ class WorkerPool:
                 break
             reply: WorkerReply | None = None
             if job.future.running() or job.future.set_running_or_notify_cancel():
-                seconds = min(job.timeout, QUICK_S) if lane is self._quick else job.timeout
+                seconds = min(job.timeout_s, QUICK_S) if lane is self._quick else job.timeout_s
                 try:
                     process, reply = self._do(process, job, seconds)
                 except BaseException as error:  # a job must never be left without a reply
                     process, reply = self._drop(process), WorkerReply(Reason.UNAVAILABLE, type(error).__name__)
-                if reply.reason is Reason.TIMEOUT and seconds < job.timeout:
+                if reply.reason is Reason.TIMEOUT and seconds < job.timeout_s:
                     self._remember(job)
                     self._enter(self._slow, job)
                     reply = None

@@ -93,12 +93,12 @@ class WorkerProcess:
         """Process id."""
         return self._process.pid
 
-    def ask(self, request: dict[str, Any], timeout: float) -> dict[str, Any]:
+    def ask(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         """Send one request and wait for its reply.
 
         Args:
             request: A JSON object.
-            timeout: Seconds that the worker may compute, counted from now.
+            timeout_s: Seconds that the worker may compute, counted from now.
 
         Raises:
             WorkerTimeoutError: The worker did not reply in time, and was killed.
@@ -109,11 +109,11 @@ class WorkerProcess:
         frame = encode(request)
         self.jobs += 1
         try:
-            self._send(frame, timeout)
-            reply = self._receive(timeout)
+            self._send(frame, timeout_s)
+            reply = self._receive(timeout_s)
             while (stage := reply.get("stage")) is not None:
                 # Loading SymPy takes longer than most deadlines and does not depend on the text.
-                reply = self._receive(START_S if stage == "loading" else timeout)
+                reply = self._receive(START_S if stage == "loading" else timeout_s)
         except WireError:
             self.kill()
             raise
@@ -144,9 +144,9 @@ class WorkerProcess:
                 with contextlib.suppress(OSError):
                     pipe.close()
 
-    def _send(self, frame: bytes, timeout: float) -> None:
+    def _send(self, frame: bytes, timeout_s: float) -> None:
         view = memoryview(frame)
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + timeout_s
         while view:
             try:
                 view = view[os.write(self._in, view) :]
@@ -156,8 +156,8 @@ class WorkerProcess:
             except OSError:
                 self._died()
 
-    def _receive(self, timeout: float) -> dict[str, Any]:
-        clock = _Deadline(self._process.pid, timeout)
+    def _receive(self, timeout_s: float) -> dict[str, Any]:
+        clock = _Deadline(self._process.pid, timeout_s)
         header = self._read(HEADER.size, clock)
         return decode(self._read(body_length(header), clock))
 
@@ -203,12 +203,12 @@ class _Deadline:
     Without this, the same answer would be right on an idle machine and a timeout on a busy one.
     """
 
-    def __init__(self, pid: int, timeout: float) -> None:
+    def __init__(self, pid: int, timeout_s: float) -> None:
         self._pid = pid
-        self._timeout = timeout
+        self._timeout_s = timeout_s
         start = time.monotonic()
-        self._at = start + timeout
-        self._last = start + STARVED_FACTOR * timeout
+        self._at = start + timeout_s
+        self._last = start + STARVED_FACTOR * timeout_s
         self._cpu = cpu_seconds(pid)
 
     def remaining(self) -> float:
@@ -220,8 +220,8 @@ class _Deadline:
         used = cpu_seconds(self._pid)
         if self._cpu is None or used is None or now >= self._last:
             return False
-        owed = self._timeout - (used - self._cpu)
-        if owed < max(0.1 * self._timeout, 2.0 / _TICKS):
+        owed = self._timeout_s - (used - self._cpu)
+        if owed < max(0.1 * self._timeout_s, 2.0 / _TICKS):
             return False
         self._at = min(self._last, now + owed)
         return True

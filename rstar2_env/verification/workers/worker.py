@@ -115,7 +115,7 @@ def main() -> None:
     while True:
         header = _read(source, wire.HEADER.size)
         request = wire.decode(_read(source, wire.body_length(header)))
-        _limit_cpu(float(request.get("timeout", 1.0)))
+        _limit_cpu(float(request.get("timeout_s", 1.0)))
         try:
             reason, method = grade.grade_request(request)
         except (MemoryError, RecursionError, OverflowError, grade.TooLargeError):

@@ -92,11 +92,11 @@ class RunIndex(Closing):
             remove(self.file)  # it is only a cache
             return connect(self.file, writes=True)
 
-    def refresh(self, budget_s: float = 60.0) -> bool:
+    def refresh(self, timeout_s: float = 60.0) -> bool:
         """Index new content of the run's files, up to a time limit; thread-safe.
 
         Args:
-            budget_s: Time limit in seconds.
+            timeout_s: Time limit in seconds.
 
         Returns:
             Whether everything has been indexed, by this viewer or by the one that holds the lock.
@@ -108,7 +108,7 @@ class RunIndex(Closing):
             if self._filler is None:
                 self._writer = self._open()
                 self._filler = Filler(self._writer)
-            return self._filler.fill(line_files_of(self.run), time.monotonic() + budget_s)
+            return self._filler.fill(line_files_of(self.run), time.monotonic() + timeout_s)
 
     def _may_fill(self) -> bool:
         with self._opening:

@@ -22,7 +22,7 @@ class ViewOptions(CheckedOptions):
         token: Token that a browser must present once, in the link; ``None`` requires no token, on loopback only.
         names: Additional host names of this machine, accepted in the Host header.
         connections: Maximum number of concurrent connections; further ones are closed.
-        header_s: Timeout for the header of a request.
+        header_timeout_s: Timeout for the header of a request.
         poll_s: Maximum duration of a long-polling request for changes.
     """
 
@@ -31,7 +31,7 @@ class ViewOptions(CheckedOptions):
     token: str | Secret | None = field(default=None, repr=False)
     names: tuple[str, ...] = ()
     connections: int = option(256, least=1)
-    header_s: float = option(10.0, above=0, unit="seconds")
+    header_timeout_s: float = option(10.0, above=0, unit="seconds")
     poll_s: float = option(20.0, above=0, unit="seconds")
 
     def __post_init__(self) -> None:

@@ -71,7 +71,7 @@ class ViewServer(Closing):
         config = uvicorn.Config(
             build_app(self.answers, self._follower, files, self._options),
             lifespan="off",
-            http=bounded(options.connections, options.header_s),
+            http=bounded(options.connections, options.header_timeout_s),
             ws="none",
             log_level="warning",
             access_log=False,

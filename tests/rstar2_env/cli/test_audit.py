@@ -11,7 +11,7 @@ from rstar2_env.evaluation.audit import audit
 
 SOUND = "def grade(gold, answer):\n    return float(answer.strip() == gold.strip() != '')\n"
 FAULTY = "def grade(gold, answer):\n    return float(answer.startswith(gold))\n"
-FEW = ("--golds", "choices", "--deadline", "3")
+FEW = ("--golds", "choices", "--grade-timeout", "3")
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def grader(tmp_path):
 
 def test_it_exits_with_1_lists_the_findings_and_writes_a_page(grader, tmp_path):
     page = tmp_path / "report.html"
-    done = run("audit", grader(FAULTY), *FEW, "--html", page, columns=160)
+    done = run("audit", grader(FAULTY), *FEW, "--report", page, columns=160)
     assert done.exit_code == 1, done.output
     assert "a word with this letter first" in done.output
     assert "score >= 0.5" in done.output

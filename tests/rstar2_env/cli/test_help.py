@@ -92,8 +92,7 @@ def test_one_thing_has_one_name_in_every_command():
     assert long == {"-o": {"--out"}, "-n": {"--episodes", "--count"}, "-c": {"--code"}}
     every = {opt for command in COMMANDS.values() for parameter in command.params for opt in parameter.opts}
     assert every.isdisjoint({"--output-dir", "--option", "--env-option", "--agent-option"})
-    assert every.isdisjoint({"--png", "--export", "--wait-s", "--idle", "--wall", "--n"})
-    assert [name for name, one in COMMANDS.items() if any("--html" in each.opts for each in one.params)] == ["audit"]
+    assert every.isdisjoint({"--png", "--html", "--export", "--wait-s", "--idle", "--wall", "--minutes", "--n"})
     assert {"--set", "--out", "--episodes", "--report", "--timeout"} <= every
 
 

@@ -66,8 +66,8 @@ class TestVerifier:
         assert pickle.loads(pickle.dumps(grader))(self.PROBLEM, answer).correct is correct
 
     def test_the_timeout_is_that_of_rules_unless_they_say_another(self):
-        assert GoldGrader(3.0, "numeric").verifier.options.timeout == 3.0
-        assert GoldGrader(3.0, "numeric:timeout=2").verifier.options.timeout == 2.0
+        assert GoldGrader(3.0, "numeric").verifier.options.timeout_s == 3.0
+        assert GoldGrader(3.0, "numeric:timeout_s=2").verifier.options.timeout_s == 2.0
 
     def test_echoes_are_answers_where_that_is_asked_for(self):
         problem = Problem("p", "Expand $(x+1)(x-1)$.", "x^2-1")
@@ -94,5 +94,5 @@ class TestVerifier:
 
 
 def test_a_timeout_must_be_positive():
-    with pytest.raises(ConfigurationError, match="verify_timeout"):
+    with pytest.raises(ConfigurationError, match="verify_timeout_s"):
         GoldGrader(0)

@@ -32,7 +32,7 @@ SLEEP = "import time\ntime.sleep(0.7)\n"
 @pytest.fixture
 def sandbox() -> Iterator[LocalSandbox]:
     """A sandbox that starts fast and notices a stall soon."""
-    with LocalSandbox(workers=2, waiting=2, preload=(), stall_s=2.0) as made:
+    with LocalSandbox(workers=2, waiting=2, preload=(), stall_timeout_s=2.0) as made:
         yield made
 
 
@@ -175,7 +175,7 @@ def test_a_machine_out_of_processes_delays_calls_and_loses_none(sandbox: LocalSa
 def test_a_program_that_cannot_be_ended_costs_its_place_and_no_call_waits_for_it(look: Any) -> None:
     with (
         frozen() as freeze,
-        LocalSandbox(workers=1, waiting=1, preload=(), stall_s=1.0) as sandbox,
+        LocalSandbox(workers=1, waiting=1, preload=(), stall_timeout_s=1.0) as sandbox,
         ThreadPoolExecutor(1) as pool,
     ):
         warden, zygote = look.pids(sandbox)
@@ -244,7 +244,7 @@ def storm(kills: int, seed: int, look: Any) -> tuple[int, int]:
     draw = random.Random(seed)
     stop = threading.Event()
     counted: list[tuple[int, Outcome]] = []
-    with LocalSandbox(workers=2, waiting=2, preload=(), stall_s=1.0) as sandbox:
+    with LocalSandbox(workers=2, waiting=2, preload=(), stall_timeout_s=1.0) as sandbox:
 
         def load(start: int) -> None:
             number = start

@@ -28,7 +28,7 @@ from rstar2_env.sandbox.options import site_dirs
         ("waiting", 0),
         ("workers", 1.5),
         ("retries", -1),
-        ("stall_s", 0),
+        ("stall_timeout_s", 0),
     ],
 )
 def test_a_wrong_value_is_refused_by_name(name: str, value: Any) -> None:

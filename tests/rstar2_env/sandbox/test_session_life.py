@@ -79,7 +79,7 @@ def test_a_session_that_runs_a_cell_is_never_sent_away(small: LocalSandbox) -> N
 
 @pytest.mark.slow
 def test_an_idle_session_is_ended_after_its_time(look: Any) -> None:
-    with LocalSandbox(workers=1, waiting=1, preload=(), session_idle_s=0.5) as sandbox:
+    with LocalSandbox(workers=1, waiting=1, preload=(), session_timeout_s=0.5) as sandbox:
         sandbox.run(Job("x = 1", session="a"))
         time.sleep(1.5)
         assert look.settled(sandbox).processes == 2  # of the child that waits

@@ -325,7 +325,7 @@ def test_any_text_is_a_name(local: LocalSandbox) -> None:
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("max_sessions", 0), ("max_sessions", None), ("session_idle_s", 0), ("session_memory_mb", 0)],
+    [("max_sessions", 0), ("max_sessions", None), ("session_timeout_s", 0), ("session_memory_mb", 0)],
 )
 def test_bounds_that_allow_no_session_are_refused(option: str, value: object) -> None:
     with pytest.raises(ConfigurationError, match=option):

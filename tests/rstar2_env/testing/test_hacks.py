@@ -16,7 +16,7 @@ from rstar2_env.verification.options import VerifyOptions
 from rstar2_env.verification.verdict import Reason, Verdict
 from rstar2_env.verification.verifier import RuleVerifier
 
-PATIENT = RuleVerifier(VerifyOptions(timeout=20.0))
+PATIENT = RuleVerifier(VerifyOptions(timeout_s=20.0))
 
 
 @pytest.mark.parametrize("cause", CAUSES)
@@ -43,7 +43,7 @@ def test_a_simplified_answer_is_right_though_the_question_states_its_value(seed:
 
 
 def test_a_loose_verifier_pays_what_the_default_does_not() -> None:
-    loose = RuleVerifier(VerifyOptions(undone="any", strict=False, timeout=20.0), guard_echo=False)
+    loose = RuleVerifier(VerifyOptions(undone="any", strict=False, timeout_s=20.0), guard_echo=False)
     tallies = attack(loose, hacks(["echo", "uncomputed", "unsolved"], count=40))
     assert all(tally.paid > tally.tried // 2 for tally in tallies.values()), tallies
     assert all(tally.examples for tally in tallies.values())
@@ -75,4 +75,4 @@ def test_an_environment_that_pays_everything_is_found_out() -> None:
 def test_the_rules_that_refuse_are_options() -> None:
     assert Rules().undone == "none"
     for undone, right in (("none", False), ("arithmetic", True), ("any", True)):
-        assert RuleVerifier(VerifyOptions(undone=undone, timeout=20.0))("171", "46+30+95").correct is right
+        assert RuleVerifier(VerifyOptions(undone=undone, timeout_s=20.0))("171", "46+30+95").correct is right

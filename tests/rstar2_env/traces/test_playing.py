@@ -97,10 +97,10 @@ def test_traces_that_were_not_played_are_not_replaced_by_resume(tmp_path):
 
 
 def test_the_budget_of_episodes_counts_those_before_a_resume(tmp_path):
-    first = play(tmp_path, tries=TriesOptions(episode_budget=5))
-    assert (first.episodes, first.stopped_by) == (5, "episode_budget")
-    second = play(tmp_path, tries=TriesOptions(episode_budget=12), resume=True)
-    assert (second.episodes, second.stopped_by) == (12, "episode_budget")
+    first = play(tmp_path, tries=TriesOptions(max_total_episodes=5))
+    assert (first.episodes, first.stopped_by) == (5, "max_total_episodes")
+    second = play(tmp_path, tries=TriesOptions(max_total_episodes=12), resume=True)
+    assert (second.episodes, second.stopped_by) == (12, "max_total_episodes")
     third = play(tmp_path, resume=True)
     assert third.stopped_by == ""
 
@@ -111,15 +111,17 @@ def test_no_episode_begins_after_the_budget_of_tokens(tmp_path):
             time.sleep(0.05)  # as a model would take, so that each episode is counted before the next begins
             return super().act(observation, info)
 
-    result = play(tmp_path, agent=Slow, tries=TriesOptions(token_budget=30), workers=1)
-    assert result.stopped_by == "token_budget"
+    result = play(tmp_path, agent=Slow, tries=TriesOptions(max_total_tokens=30), workers=1)
+    assert result.stopped_by == "max_total_tokens"
     assert 30 <= result.tokens <= 30 + 7 * 2
     assert result.tokens == 7 * result.episodes
 
 
 def test_a_budget_of_tokens_needs_a_player_that_counts_them(tmp_path):
     with pytest.raises(ConfigurationError, match="does not count its tokens"):
-        play(tmp_path, agent=lambda: type("Mute", (Sometimes,), {"tokens": 0})(), tries=TriesOptions(token_budget=30))
+        play(
+            tmp_path, agent=lambda: type("Mute", (Sometimes,), {"tokens": 0})(), tries=TriesOptions(max_total_tokens=30)
+        )
 
 
 def test_several_traces_of_a_problem_differ(tmp_path):

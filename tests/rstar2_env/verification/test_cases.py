@@ -27,7 +27,7 @@ LABELS_WE_REFUSE = {
 
 def test_answers_are_graded_as_their_authors_did(labelled: list[dict[str, Any]]) -> None:
     cases = [case for case in labelled if case["level"] == "answer"]
-    verdicts = verify_many([(case["gold_answer"], case["pred_answer"]) for case in cases], timeout=20.0)
+    verdicts = verify_many([(case["gold_answer"], case["pred_answer"]) for case in cases], timeout_s=20.0)
     pairs = list(zip(cases, verdicts, strict=True))
     false_positives = {case["id"] for case, verdict in pairs if verdict.correct and not case["expected"]}
     false_negatives = [case["id"] for case, verdict in pairs if not verdict.correct and case["expected"]]
@@ -40,7 +40,7 @@ def test_answers_are_graded_as_their_authors_did(labelled: list[dict[str, Any]])
 
 
 def test_hacks_are_refused_and_what_models_write_is_read(labelled2: list[dict[str, Any]]) -> None:
-    verdicts = verify_many([(case["gold"], case["pred"]) for case in labelled2], timeout=20.0)
+    verdicts = verify_many([(case["gold"], case["pred"]) for case in labelled2], timeout_s=20.0)
     pairs = list(zip(labelled2, verdicts, strict=True))
     assert [case["id"] for case, verdict in pairs if verdict.correct and not case["expected"]] == []
     assert sum(verdict.correct is case["expected"] for case, verdict in pairs) >= 0.985 * len(pairs)
@@ -49,7 +49,9 @@ def test_hacks_are_refused_and_what_models_write_is_read(labelled2: list[dict[st
 def test_extraction_does_not_make_a_wrong_answer_right(labelled: list[dict[str, Any]]) -> None:
     cases = [case for case in labelled if case["level"] == "answer" and not case["expected"]]
     right = {
-        case["id"] for case in cases if verify_response(case["gold_answer"], case["pred_answer"], timeout=20.0).correct
+        case["id"]
+        for case in cases
+        if verify_response(case["gold_answer"], case["pred_answer"], timeout_s=20.0).correct
     }
     assert right == LABELS_WE_REFUSE
 
@@ -61,7 +63,7 @@ def test_math_verifys_own_cases_are_graded_as_whole_texts(labelled: list[dict[st
         options = case.get("options") or {}
         tolerance = 10.0 ** -options["precision"] if options.get("precision", 6) < 6 else None
         verdict = verify_response(
-            case["gold"], case["pred"], strict=options.get("strict", True), tolerance=tolerance, timeout=20.0
+            case["gold"], case["pred"], strict=options.get("strict", True), tolerance=tolerance, timeout_s=20.0
         )
         if verdict.correct is not case["expected"]:
             wrong.append(case["id"])
@@ -76,7 +78,7 @@ def test_every_gold_answer_equals_itself_written_otherwise(college_golds: list[s
         inner = text.strip().strip("$") if text.count("$") == 2 else text
         return f" {inner} ".replace("\\frac", "\\dfrac").replace("\\left(", "(").replace("\\right)", ")")
 
-    verdicts = verify_many([(gold, respelled(gold)) for gold in college_golds], timeout=20.0)
+    verdicts = verify_many([(gold, respelled(gold)) for gold in college_golds], timeout_s=20.0)
     assert sum(verdict.correct for verdict in verdicts) >= 0.995 * len(college_golds)
 
 
@@ -84,6 +86,6 @@ def test_every_gold_answer_equals_itself_written_otherwise(college_golds: list[s
 def test_no_gold_answer_equals_another_problems(college_golds: list[str]) -> None:
     step = 37
     pairs = [(gold, college_golds[(at + step) % len(college_golds)]) for at, gold in enumerate(college_golds)]
-    equal = [pair for pair, verdict in zip(pairs, verify_many(pairs, timeout=20.0), strict=True) if verdict.correct]
+    equal = [pair for pair, verdict in zip(pairs, verify_many(pairs, timeout_s=20.0), strict=True) if verdict.correct]
     # Some problems do have the same answer: each pair that is left must say so at sight.
     assert all(one.strip("$ ") == other.strip("$ ") for one, other in equal), equal

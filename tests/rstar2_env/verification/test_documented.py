@@ -53,8 +53,8 @@ def _around(dialect: Dialect, text: str) -> str:
 
 @pytest.mark.parametrize(("gold", "answer", "right"), rows())
 def test_each_documented_example_holds(gold: str, answer: str, right: bool) -> None:
-    graded = {"verify": verify(gold, answer, timeout=10.0), "response": verify_response(gold, answer, timeout=10.0)}
-    graded |= {dialect.name: verify(gold, said_in(dialect, answer), timeout=10.0) for dialect in DIALECTS}
+    graded = {"verify": verify(gold, answer, timeout_s=10.0), "response": verify_response(gold, answer, timeout_s=10.0)}
+    graded |= {dialect.name: verify(gold, said_in(dialect, answer), timeout_s=10.0) for dialect in DIALECTS}
     assert {way for way, verdict in graded.items() if verdict.correct is not right} == set()
 
 
@@ -63,7 +63,7 @@ def test_no_hack_is_paid_in_any_way(cause: str) -> None:
     paid = []
     for hack in hacks([cause], count=25):
         given = {"answer": hack.answer} | {dialect.name: said_in(dialect, hack.answer) for dialect in DIALECTS}
-        graded = {way: verify(hack.gold, text, question=hack.question, timeout=10.0) for way, text in given.items()}
-        graded["response"] = verify_response(hack.gold, hack.answer, question=hack.question, timeout=10.0)
+        graded = {way: verify(hack.gold, text, question=hack.question, timeout_s=10.0) for way, text in given.items()}
+        graded["response"] = verify_response(hack.gold, hack.answer, question=hack.question, timeout_s=10.0)
         paid += [(way, hack.gold, hack.answer) for way, verdict in graded.items() if verdict.correct]
     assert paid == []

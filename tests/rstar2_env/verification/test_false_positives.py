@@ -68,7 +68,7 @@ from rstar2_env.verification import Reason, verify
     ],
 )
 def test_a_known_false_positive_is_refused(gold: str, answer: str) -> None:
-    assert not verify(gold, answer, timeout=10.0).correct
+    assert not verify(gold, answer, timeout_s=10.0).correct
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_known_false_positive_is_refused(gold: str, answer: str) -> None:
     ],
 )
 def test_work_left_undone_is_no_answer(gold: str, answer: str) -> None:
-    assert verify(gold, answer, timeout=10.0).reason is Reason.NO_ANSWER
+    assert verify(gold, answer, timeout_s=10.0).reason is Reason.NO_ANSWER
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_work_left_undone_is_no_answer(gold: str, answer: str) -> None:
     ["7, 8", "8, 7", "7 or 8", r"7 \text{ or } 8", "5;6;7", r"\{7, 8\}", "(7, 8)", r"7 \pm 1", "7, 7", "not 7"],
 )
 def test_several_candidates_answer_nothing(answer: str) -> None:
-    assert not verify("7", answer, timeout=10.0).correct
+    assert not verify("7", answer, timeout_s=10.0).correct
 
 
 @pytest.mark.parametrize(
@@ -127,4 +127,4 @@ def test_several_candidates_answer_nothing(answer: str) -> None:
     ],
 )
 def test_what_others_are_known_to_refuse_is_right(gold: str, answer: str) -> None:
-    assert verify(gold, answer, timeout=10.0).correct
+    assert verify(gold, answer, timeout_s=10.0).correct

@@ -187,14 +187,14 @@ OTHERS = (
 
 @pytest.mark.parametrize(("language", "text"), [(name, text) for name, texts in SAID.items() for text in texts])
 def test_a_number_is_read_with_the_units_of_its_language(language: str, text: str) -> None:
-    assert verify("18", text, timeout=10.0).correct
+    assert verify("18", text, timeout_s=10.0).correct
 
 
 @pytest.mark.parametrize(("gold", "text"), WRITTEN)
 def test_a_number_is_read_as_its_language_writes_it(gold: str, text: str) -> None:
-    assert verify(gold, text, timeout=10.0).correct
+    assert verify(gold, text, timeout_s=10.0).correct
 
 
 @pytest.mark.parametrize("text", OTHERS.split(";"))
 def test_another_number_is_not(text: str) -> None:
-    assert not verify("18", text, timeout=10.0).correct
+    assert not verify("18", text, timeout_s=10.0).correct

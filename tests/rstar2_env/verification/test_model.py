@@ -170,7 +170,7 @@ def test_it_works_in_an_event_loop_and_in_another_process(endpoint: Endpoint) ->
     assert asyncio.run(judge.acall(SENTENCE, "Petya gets it")).correct
 
 
-@pytest.mark.parametrize("options", [{"timeout": 0.0}, {"max_calls": -1}])
+@pytest.mark.parametrize("options", [{"timeout_s": 0.0}, {"max_calls": -1}])
 def test_options_out_of_range_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=next(iter(options))):
         model_verifier("http://localhost/v1", "judge", **options)

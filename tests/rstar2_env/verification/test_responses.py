@@ -58,12 +58,12 @@ NOT_GIVEN = [
 
 @pytest.mark.parametrize(("gold", "response"), GIVEN)
 def test_the_answer_of_a_response_is_found(gold: str, response: str) -> None:
-    assert verify_response(gold, response, timeout=10.0).correct
+    assert verify_response(gold, response, timeout_s=10.0).correct
 
 
 @pytest.mark.parametrize(("gold", "response"), NOT_GIVEN)
 def test_what_a_response_does_not_answer_is_not_right(gold: str, response: str) -> None:
-    assert not verify_response(gold, response, timeout=10.0).correct
+    assert not verify_response(gold, response, timeout_s=10.0).correct
 
 
 @pytest.mark.parametrize(
@@ -80,16 +80,16 @@ def test_what_a_response_does_not_answer_is_not_right(gold: str, response: str) 
 def test_a_percentage_is_right_for_a_bare_gold_where_the_question_asks_for_one(
     question: str, answer: str, right: bool
 ) -> None:
-    assert verify("20", answer, question=question, timeout=10.0).correct is right
+    assert verify("20", answer, question=question, timeout_s=10.0).correct is right
 
 
 @pytest.mark.parametrize("make", [r"\frac{{{n}}}{{{m}}}", r"{n}+\sqrt{{{m}}}", r"x+{n}"])
 def test_two_equal_sets_of_199_elements_are_equal_in_time(make: str) -> None:
     texts = [make.format(n=n, m=2 * n + 1) for n in range(1, 200)]
     one, other = (",".join(order) for order in (texts, sorted(texts, key=lambda text: text[::-1])))
-    verify("x+1", "1+x", timeout=60.0)
+    verify("x+1", "1+x", timeout_s=60.0)
     assert verify(rf"\{{{one}\}}", rf"\{{{other}\}}").reason is Reason.EQUAL
-    assert verify(rf"\{{{one}\}}", rf"\{{{other},7777\}}", timeout=20.0).reason is not Reason.EQUAL
+    assert verify(rf"\{{{one}\}}", rf"\{{{other},7777\}}", timeout_s=20.0).reason is not Reason.EQUAL
 
 
 @pytest.mark.parametrize(
@@ -97,4 +97,4 @@ def test_two_equal_sets_of_199_elements_are_equal_in_time(make: str) -> None:
 )
 @pytest.mark.parametrize("gold", [r"\begin{pmatrix} 1 \\ 2 \end{pmatrix}", r"\pi", "3.14"])
 def test_an_answer_is_never_run_as_a_program(gold: str, answer: str) -> None:
-    assert not verify(gold, answer, timeout=10.0).correct
+    assert not verify(gold, answer, timeout_s=10.0).correct

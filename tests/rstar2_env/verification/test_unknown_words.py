@@ -49,7 +49,7 @@ def with_a_word(answer: str, chance: Random, *, everywhere: bool) -> Iterator[st
 
 
 def right(pairs: Pairs) -> Pairs:
-    return [pair for pair, verdict in zip(pairs, verify_many(pairs, timeout=20.0), strict=True) if verdict.correct]
+    return [pair for pair, verdict in zip(pairs, verify_many(pairs, timeout_s=20.0), strict=True) if verdict.correct]
 
 
 def accepted(cases: list[dict[str, Any]]) -> Pairs:
@@ -68,7 +68,7 @@ def paid(pairs: Pairs, chance: Random, *, everywhere: bool = False) -> Pairs:
 def lost(pairs: Pairs) -> list[tuple[str, str, str]]:
     """The respelled pairs that are refused, with the name of the respelling."""
     made = [(name, gold, change(answer)) for gold, answer in pairs for name, change in _RESPELLINGS.items()]
-    verdicts = verify_many([(gold, answer) for _, gold, answer in made], timeout=20.0)
+    verdicts = verify_many([(gold, answer) for _, gold, answer in made], timeout_s=20.0)
     return [each for each, verdict in zip(made, verdicts, strict=True) if not verdict.correct]
 
 

@@ -38,7 +38,7 @@ from rstar2_env.verification.workers.pool import shared_pool
     ],
 )
 def test_each_outcome_has_its_own_reason(gold: str, answer: str | None, reason: Reason) -> None:
-    verdict = verify(gold, answer, timeout=10.0)
+    verdict = verify(gold, answer, timeout_s=10.0)
     assert verdict.reason is reason
     assert verdict.correct is (reason is Reason.EQUAL)
     assert verdict.seconds >= 0
@@ -51,8 +51,8 @@ def test_each_outcome_has_its_own_reason(gold: str, answer: str | None, reason: 
         {"undone": "everything"},
         {"tolerance": -1.0},
         {"tolerance": float("nan")},
-        {"timeout": 0.0},
-        {"timeout": float("inf")},
+        {"timeout_s": 0.0},
+        {"timeout_s": float("inf")},
     ],
 )
 def test_options_that_mean_nothing_are_refused(options: dict[str, object]) -> None:
@@ -62,8 +62,8 @@ def test_options_that_mean_nothing_are_refused(options: dict[str, object]) -> No
 
 @pytest.mark.parametrize("text", ["\ud800", "\x00", "\u202e7", "7\x00", "\\" * 50, "𝟕", "＄７", "\\text{\ud83d}"])
 def test_no_text_makes_it_raise(text: str) -> None:
-    assert isinstance(verify("7", text, timeout=10.0).correct, bool)
-    assert isinstance(verify(text, "7", timeout=10.0).correct, bool)
+    assert isinstance(verify("7", text, timeout_s=10.0).correct, bool)
+    assert isinstance(verify(text, "7", timeout_s=10.0).correct, bool)
 
 
 def test_a_choice_ignores_case_only_when_the_problem_is_one() -> None:
@@ -92,7 +92,7 @@ def test_the_kind_number_reads_nothing_else() -> None:
     ],
 )
 def test_how_much_work_may_be_left_is_an_option(answer: str, undone: str, right: bool) -> None:
-    assert verify("2", answer, undone=undone, timeout=10.0).correct is right
+    assert verify("2", answer, undone=undone, timeout_s=10.0).correct is right
 
 
 def test_an_expression_copied_from_the_question_is_no_answer() -> None:
@@ -112,13 +112,13 @@ def test_lenient_rules_accept_a_phrase_of_a_gold_sentence() -> None:
 
 def test_many_verdicts_come_in_order() -> None:
     pairs = [(f"x^{{{n}}}", f"x^{{{n + n % 2}}}") for n in range(40)] + [("1", "1"), ("1", None)]
-    verdicts = verify_many(pairs, timeout=10.0)
+    verdicts = verify_many(pairs, timeout_s=10.0)
     assert [verdict.correct for verdict in verdicts] == [n % 2 == 0 for n in range(40)] + [True, False]
 
 
 def test_it_works_from_many_threads_at_once() -> None:
     def one(n: int) -> bool:
-        return verify(f"x + {n}", f"{n} + x", timeout=10.0).correct
+        return verify(f"x + {n}", f"{n} + x", timeout_s=10.0).correct
 
     with ThreadPoolExecutor(16) as pool:
         assert all(pool.map(one, range(64)))
@@ -135,7 +135,7 @@ def test_the_event_loop_goes_on_while_a_worker_computes() -> None:
                 await asyncio.sleep(0)
 
         ticker = asyncio.create_task(tick())
-        verdicts = await asyncio.gather(*(averify("x+1", f"x+{n}", timeout=10.0) for n in range(8)))
+        verdicts = await asyncio.gather(*(averify("x+1", f"x+{n}", timeout_s=10.0) for n in range(8)))
         ticker.cancel()
         return [verdict.correct for verdict in verdicts], ticks
 
@@ -145,14 +145,14 @@ def test_the_event_loop_goes_on_while_a_worker_computes() -> None:
 
 
 def test_a_forked_child_has_workers_of_its_own(ended: Callable[[int], bool]) -> None:
-    assert verify("x+1", "1+x", timeout=10.0).correct
+    assert verify("x+1", "1+x", timeout_s=10.0).correct
     parents = set(shared_pool().pids())
     assert parents
     context = multiprocessing.get_context("fork")
     results = context.SimpleQueue()
 
     def child() -> None:
-        right = verify("x+1", "1+x", timeout=10.0).correct
+        right = verify("x+1", "1+x", timeout_s=10.0).correct
         results.put((right, shared_pool().pids()))
 
     process = context.Process(target=child)
@@ -162,18 +162,18 @@ def test_a_forked_child_has_workers_of_its_own(ended: Callable[[int], bool]) -> 
     assert right
     assert children
     assert not parents & set(children)
-    assert verify("y+1", "1+y", timeout=10.0).correct
+    assert verify("y+1", "1+y", timeout_s=10.0).correct
     assert parents & set(shared_pool().pids())
     assert all(ended(pid) for pid in children)
 
 
 def test_a_thread_that_ends_does_not_take_its_worker_with_it() -> None:
     # The kernel's parent-death signal fires at the end of the thread that forked.
-    thread = threading.Thread(target=lambda: verify("x+1", "1+x", timeout=10.0))
+    thread = threading.Thread(target=lambda: verify("x+1", "1+x", timeout_s=10.0))
     thread.start()
     thread.join()
     before = set(shared_pool().pids())
-    assert verify("y+2", "2+y", timeout=10.0).correct
+    assert verify("y+2", "2+y", timeout_s=10.0).correct
     assert before & set(shared_pool().pids())
 
 
@@ -227,7 +227,7 @@ def test_an_answer_that_is_no_text_is_told(ask: Any, gold: Any, answer: Any, wor
     ],
 )
 def test_a_dressed_formula_of_the_question_is_not_paid(question: str, gold: str, answer: str) -> None:
-    assert not verify(gold, answer, question=question, timeout=10.0).correct
+    assert not verify(gold, answer, question=question, timeout_s=10.0).correct
 
 
 @pytest.mark.parametrize(
@@ -240,11 +240,11 @@ def test_a_dressed_formula_of_the_question_is_not_paid(question: str, gold: str,
     ],
 )
 def test_a_number_is_an_echo_only_if_the_question_has_it(question: str, gold: str, answer: str, right: bool) -> None:
-    assert verify(gold, answer, question=question, timeout=10.0).correct is right
+    assert verify(gold, answer, question=question, timeout_s=10.0).correct is right
 
 
 def test_a_name_of_the_question_is_not_a_label_of_a_name() -> None:
     question = "Which capital is larger, London or Paris?"
-    assert not verify("Paris", "London = Paris", question=question, timeout=10.0).correct
-    assert verify("Paris", "capital: Paris", question=question, timeout=10.0).correct
-    assert verify("5", "Tomas = 5", question="How old is Tomas?", timeout=10.0).correct
+    assert not verify("Paris", "London = Paris", question=question, timeout_s=10.0).correct
+    assert verify("Paris", "capital: Paris", question=question, timeout_s=10.0).correct
+    assert verify("5", "Tomas = 5", question="How old is Tomas?", timeout_s=10.0).correct

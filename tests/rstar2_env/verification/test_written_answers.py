@@ -215,15 +215,15 @@ WRONG = [
 
 @pytest.mark.parametrize(("gold", "answer"), RIGHT)
 def test_another_way_to_write_the_answer_is_right(gold: str, answer: str) -> None:
-    assert verify(gold, answer, timeout=10.0).correct
+    assert verify(gold, answer, timeout_s=10.0).correct
 
 
 @pytest.mark.parametrize(("gold", "answer"), WRONG)
 def test_another_answer_is_wrong(gold: str, answer: str) -> None:
-    assert not verify(gold, answer, timeout=10.0).correct
+    assert not verify(gold, answer, timeout_s=10.0).correct
 
 
 @pytest.mark.parametrize(("gold", "answer"), [*RIGHT, *WRONG])
 def test_every_text_equals_itself(gold: str, answer: str) -> None:
-    assert verify(gold, f" {gold} ", timeout=10.0).correct
-    assert verify(answer, f"${answer}$" if "$" not in answer else answer, timeout=10.0).correct
+    assert verify(gold, f" {gold} ", timeout_s=10.0).correct
+    assert verify(answer, f"${answer}$" if "$" not in answer else answer, timeout_s=10.0).correct

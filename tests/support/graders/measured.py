@@ -116,7 +116,7 @@ def audit_source(source: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="rstar2-graders-") as folder:
         file = Path(folder) / "grader.py"
         file.write_text(source, encoding="utf-8")
-        report = audit(f"{file}:grade", deadline_s=DEADLINE_S)
+        report = audit(f"{file}:grade", grade_timeout_s=DEADLINE_S)
     findings = [[one.kind, one.cause, one.said] for one in report.findings]
     return {"findings": findings, "unconfirmed": list(map(str, report.unconfirmed)), "seconds": report.seconds}
 

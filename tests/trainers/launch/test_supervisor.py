@@ -72,7 +72,7 @@ def test_a_server_that_is_never_ready_is_not_waited_for_forever(tmp_path: Path) 
     mute = LaunchCommand(
         "server-0", [sys.executable, "-c", "import time; time.sleep(600)"], CORES, url="http://127.0.0.1:9"
     )
-    launch = supervisor(tmp_path, [mute], trainer("raise AssertionError"), wait_s=0.5)
+    launch = supervisor(tmp_path, [mute], trainer("raise AssertionError"), start_timeout_s=0.5)
     with pytest.raises(LaunchError, match=r"not ready after 0\.5 s; .* --timeout"):
         launch.run()
     assert launch.servers.running[0].ended is not None

@@ -178,7 +178,7 @@ def test_a_stage_fails_once_no_server_is_left(tmp_path: Path, model: Path, probl
             os.kill(server, signal.SIGKILL)
 
     said = list[str]()
-    stage = evaluation(model, problems, restarts=0, wait_s=5.0)
+    stage = evaluation(model, problems, restarts=0, start_timeout_s=5.0)
     ended = r"ended with exit code -9 and will not be restarted \(starts: 1\)"
     with pytest.raises(LaunchError, match=rf"server-0 {ended}(.|\n)*server-1 {ended}"):
         stage.run(Work(tmp_path / "stage", report=report, say=said.append))

@@ -134,7 +134,7 @@ def test_all_wait_for_the_process_with_the_most_tokens() -> None:
 
 
 def test_evaluation_is_divided_among_the_steps_between() -> None:
-    evaluated = replace(WORK, eval_every=10, eval_episodes=128, eval_budget=30_720)
+    evaluated = replace(WORK, eval_every=10, eval_episodes=128, max_eval_tokens=30_720)
     often, seldom = (planned(work=replace(evaluated, eval_every=every), serve=0).time for every in (5, 10))
     assert often is not None
     assert seldom is not None

@@ -18,7 +18,7 @@ from rstar2_env.trainers.prove.run import prove
 
 
 def test_kernels_and_speed_are_measured_in_processes_of_their_own() -> None:
-    kernels, speed = prove(minutes=5, parts=["speed", "kernels"])
+    kernels, speed = prove(timeout_s=300, parts=["speed", "kernels"])
     assert (kernels.part, kernels.level) == ("kernels", "ok"), kernels.note
     assert len(kernels.figures) == 4
     assert (speed.part, speed.level) == ("speed", "ok"), speed.note
@@ -27,7 +27,7 @@ def test_kernels_and_speed_are_measured_in_processes_of_their_own() -> None:
 
 @pytest.mark.slow
 def test_a_sharded_model_has_the_loss_of_a_whole_one_and_learns() -> None:
-    (found,) = prove(minutes=5, parts=["sharded"])
+    (found,) = prove(timeout_s=300, parts=["sharded"])
     assert found.level == "ok", found.note
     assert found.note.startswith("2 processes")
     assert {figure.name for figure in found.figures if figure.must} == {
@@ -39,19 +39,19 @@ def test_a_sharded_model_has_the_loss_of_a_whole_one_and_learns() -> None:
 
 @pytest.mark.slow
 def test_an_engine_plays_with_old_and_with_new_weights() -> None:
-    (found,) = prove(minutes=5, parts=["engine"])
+    (found,) = prove(timeout_s=300, parts=["engine"])
     assert found.level == "ok", found.note
 
 
 @pytest.mark.slow
 def test_calls_are_replayed_in_the_sandbox() -> None:
-    (found,) = prove(minutes=5, parts=["sandbox"])
+    (found,) = prove(timeout_s=300, parts=["sandbox"])
     assert found.level == "ok", found.note
 
 
 @pytest.mark.train
 def test_a_cold_start_and_ten_steps_are_trained() -> None:
-    (found,) = prove(minutes=6, parts=["grpo"])
+    (found,) = prove(timeout_s=360, parts=["grpo"])
     assert found.level == "ok", found.note
     assert (found.figures[0].name, found.figures[0].value) == ("steps", 10)
     assert not any(math.isnan(figure.value) for figure in found.figures)
@@ -67,7 +67,7 @@ def test_a_part_that_hangs_is_ended_with_what_it_started(tmp_path: Path, monkeyp
     child = f"import subprocess, time\nsubprocess.Popen(['{sys.executable}', '-c', 'import time; time.sleep(600)'])\n"
     hangs = program(tmp_path, child + "print('begun', flush=True)\ntime.sleep(600)\n", monkeypatch)
     began = time.monotonic()
-    found = prove(minutes=0.1, parts=["kernels", "speed"], program=hangs)
+    found = prove(timeout_s=6, parts=["kernels", "speed"], program=hangs)
     assert time.monotonic() - began < 60
     assert [one.level for one in found] == ["late", "late"]
     assert "begun" in found[0].note
@@ -75,7 +75,7 @@ def test_a_part_that_hangs_is_ended_with_what_it_started(tmp_path: Path, monkeyp
 
 def test_a_part_that_crashes_is_a_problem_with_its_last_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     crashes = program(tmp_path, "import os\nprint('no kernel image', flush=True)\nos._exit(9)\n", monkeypatch)
-    (found,) = prove(minutes=1, parts=["kernels"], program=crashes)
+    (found,) = prove(timeout_s=60, parts=["kernels"], program=crashes)
     assert found.level == "problem"
     assert "exit code 9. no kernel image" in found.note
 

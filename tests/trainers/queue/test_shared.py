@@ -214,7 +214,7 @@ def test_nobody_waits_for_ever_for_a_process_that_says_nothing(lent):
             return await asyncio.gather(*(queue.play(job(number)) for number in range(count)))
 
         player = Stops(max_in_flight=1) if ranks.rank else SmallPlayer(max_in_flight=1, delay_s=lambda rng: 0.05)
-        queue = make_queue(player, ranks, patience_s=0.5)
+        queue = make_queue(player, ranks, timeout_s=0.5)
         try:
             return asyncio.run(queue.run(ask))
         finally:

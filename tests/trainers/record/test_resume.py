@@ -75,12 +75,22 @@ def test_another_trainer_and_other_options_are_refused_by_name(run):
     "options",
     [
         {"run": {"steps": 20, "resume": True, "output_dir": "moved/there", "progress": False, "report_to": ["wandb"]}},
-        {"rollout": {"engine_options": {"base_urls": ["http://two"], "wait_s": 5}}},
+        {"rollout": {"engine_options": {"base_urls": ["http://two"], "start_timeout_s": 5}}},
         {"optim": {"tokens_per_device": 4096}},
     ],
 )
 def test_what_changes_nothing_that_is_learned_may_change(run, options):
     assert checkpoint_to_resume(run, changed(**options), steps=20) == run / "checkpoint-4"
+
+
+def test_a_run_with_old_names_of_options_is_resumed(run):
+    began = {**BEGAN, "rollout": {**BEGAN["rollout"], "env_options": {"verify_timeout": 3.0}}}
+    (run / "config.json").write_text(json.dumps(began))
+    now = changed(rollout={"env_options": {"verify_timeout_s": 3.0}})
+    assert checkpoint_to_resume(run, now, steps=10) == run / "checkpoint-4"
+    other = changed(rollout={"env_options": {"verify_timeout_s": 4.0}})
+    with pytest.raises(ConfigurationError, match=r"verify_timeout_s was 3\.0 and is 4\.0"):
+        checkpoint_to_resume(run, other, steps=10)
 
 
 @pytest.mark.parametrize("steps", [4, 3])

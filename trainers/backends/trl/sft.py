@@ -112,7 +112,7 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions, checkpoint
             train_dataset=Dataset.from_list(rows),
             processing_class=tokenizer,
             callbacks=[console, RunEvents(files), stopping, *watches(choice, visible=options.progress)],
-            most_tokens=most_tokens(model, policy),
+            max_pass_tokens=most_tokens(model, policy),
         )
     trainer.remove_callback(PrinterCallback)
     resumed = None if checkpoint is None else step_of(checkpoint)

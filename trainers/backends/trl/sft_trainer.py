@@ -33,14 +33,14 @@ class SftTrainer(WarmsUp, SFTTrainer):
     """Trains on rows, logs speed and memory, and marks checkpoints as complete, so that no run resumes from a part.
 
     Args:
-        most_tokens: Maximum number of tokens of one forward and backward pass, padding included; a longer row has its
-            own pass. ``None`` computes each micro-batch in one pass.
+        max_pass_tokens: Maximum number of tokens of one forward and backward pass, padding included; a longer row has
+            its own pass. ``None`` computes each micro-batch in one pass.
         **kwargs: Arguments of ``trl.SFTTrainer``.
     """
 
-    def __init__(self, *, most_tokens: int | None = None, **kwargs: Any) -> None:
+    def __init__(self, *, max_pass_tokens: int | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._most = most_tokens
+        self._most = max_pass_tokens
         self.model_accepts_loss_kwargs = True  # ``compute_loss`` divides by the number of tokens of the whole batch
         set_head(self.model, 1.0, ())
         self._tokens, self._since = 0, time.perf_counter()

@@ -35,7 +35,7 @@ class AskedModel(CheckedOptions):
         api_key_env: Environment variable that holds the API key, if the endpoint requires one.
         temperature: Sampling temperature.
         max_tokens: Maximum length of a reply, in tokens.
-        timeout: Timeout of one request, in seconds.
+        timeout_s: Timeout of one request, in seconds.
         retries: Maximum number of further attempts for one reply.
     """
 
@@ -44,7 +44,7 @@ class AskedModel(CheckedOptions):
     api_key_env: str = ""
     temperature: float = option(0.0, least=0)
     max_tokens: Count = 1024
-    timeout: Seconds = 120.0
+    timeout_s: Seconds = 120.0
     retries: int = option(4, least=0)
 
     def __post_init__(self) -> None:
@@ -59,7 +59,7 @@ class AskedModel(CheckedOptions):
     @functools.cached_property
     def endpoint(self) -> ChatEndpoint:
         """The endpoint's client."""
-        return judge_endpoint(self.url, key_from(self.api_key_env), timeout_s=self.timeout, retries=self.retries)
+        return judge_endpoint(self.url, key_from(self.api_key_env), timeout_s=self.timeout_s, retries=self.retries)
 
     def ask(self, content: str, system: str = "") -> str:
         """Ask the model, and wait for its reply.

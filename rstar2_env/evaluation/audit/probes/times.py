@@ -81,7 +81,7 @@ def times(bench: AuditBench) -> Suspicions:
         calls = [gold._replace(answer=bench.form.answer.format(text)) for text in HEAVY]
         for call in calls:
             grade = bench.grade([call])[0]
-            if grade.hung or grade.seconds > bench.deadline_s / 2:
+            if grade.hung or grade.seconds > bench.grade_timeout_s / 2:
                 hung.append(call)
                 break
     if hung:
@@ -138,8 +138,8 @@ def _growth(bench: AuditBench, gold: AuditCall, pattern: str) -> Suspicion | Non
 
 
 def _endless(bench: AuditBench, call: AuditCall, found: int) -> Suspicion:
-    said = f"{shown(call.answer)} where the gold is {shown(call.gold)}: no grade within {bench.deadline_s:g} s"
-    script = scripts.endless(bench.target.setup, call, bench.deadline_s)
+    said = f"{shown(call.answer)} where the gold is {shown(call.gold)}: no grade within {bench.grade_timeout_s:g} s"
+    script = scripts.endless(bench.target.setup, call, bench.grade_timeout_s)
     return Suspicion(
-        "time", "no grade within the deadline", said, script, call, found, found, 3 * bench.deadline_s + 60
+        "time", "no grade within the deadline", said, script, call, found, found, 3 * bench.grade_timeout_s + 60
     )

@@ -74,7 +74,7 @@ class EngineServers:
         """Return the servers that may get requests; if there are none, wait for a server of the first engine.
 
         Raises:
-            ServiceError: There was none for ``patience_s``.
+            ServiceError: There was none for ``reconnect_timeout_s``.
         """
         first = self._links[0]
         if not (found := [server for server in self.every() if server.up]):
@@ -86,7 +86,7 @@ class EngineServers:
         """Return the servers that answer, even if they still wait for weights; if none answers, wait for one.
 
         Raises:
-            ServiceError: No server of the first engine answered for ``patience_s``.
+            ServiceError: No server of the first engine answered for ``reconnect_timeout_s``.
         """
         found = [server for link in self._links for server in link.http.run_now(link.fleet.alive(wait=False))]
         first = self._links[0]

@@ -316,9 +316,9 @@ class Child:
         if not self.ending:
             self.ending, self._due_from = True, now
 
-    def is_overdue(self, now: float, patience_s: float) -> bool:
-        """Whether the next step of the child is overdue by more than ``patience_s`` seconds."""
-        return self._due_from > 0 and now - self._due_from > patience_s
+    def is_overdue(self, now: float, timeout_s: float) -> bool:
+        """Whether the next step of the child is overdue by more than ``timeout_s`` seconds."""
+        return self._due_from > 0 and now - self._due_from > timeout_s
 
     def end(self, reply: OrderReply, now: float) -> None:
         """Record the end of the process that the zygote reported."""

@@ -73,11 +73,11 @@ class ParentLink:
         self._pinged_at = None
         return orders.unpack_reply(message)
 
-    def check(self, stall_s: float) -> bool:
-        """Send a ping; return false if the last answer is more than ``stall_s`` seconds overdue."""
+    def check(self, stall_timeout_s: float) -> bool:
+        """Send a ping; return false if the last answer is more than ``stall_timeout_s`` seconds overdue."""
         now = time.monotonic()
         if self._pinged_at is not None:
-            return now - self._pinged_at < stall_s
+            return now - self._pinged_at < stall_timeout_s
         self._pinged_at = now
         try:
             with contextlib.suppress(BlockingIOError):

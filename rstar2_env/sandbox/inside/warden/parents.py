@@ -35,7 +35,7 @@ class Parents:
     """All parent processes of one warden.
 
     Args:
-        options: ``preload``, ``parents`` (the maximum number of parents, at least 1), ``stall_s``.
+        options: ``preload``, ``parents`` (the maximum number of parents, at least 1), ``stall_timeout_s``.
         zygote: Starts parents.
 
     Raises:
@@ -46,7 +46,7 @@ class Parents:
         self._zygote = zygote
         self._all: tuple[str, ...] = tuple(options["preload"])
         self._most: int = options["parents"]
-        self._stall_s: float = options["stall_s"]
+        self._stall_timeout_s: float = options["stall_timeout_s"]
         self._imports = Imports(self._all)
         self._by_names: dict[tuple[str, ...], Parent] = {}
         self._failed: set[tuple[str, ...]] = set()
@@ -102,7 +102,7 @@ class Parents:
 
     def mark_ready(self, parent: Parent) -> None:
         """Mark a parent as ready."""
-        parent.link.control.settimeout(self._stall_s)
+        parent.link.control.settimeout(self._stall_timeout_s)
         parent.ready = True
 
     def drop(self, parent: Parent) -> None:
@@ -123,7 +123,7 @@ class Parents:
         for parent in self.all():
             if not parent.ready and parent.made_at < since:
                 self._fail(parent, f"it was not ready after {START_S:g} seconds")
-        return not all(parent.link.check(self._stall_s) for parent in self._by_names.values() if parent.ready)
+        return not all(parent.link.check(self._stall_timeout_s) for parent in self._by_names.values() if parent.ready)
 
     def close(self) -> None:
         """End every parent and all children."""

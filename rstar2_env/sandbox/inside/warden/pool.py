@@ -171,16 +171,16 @@ class ChildPool:
         else:
             self.refill()
 
-    def overdue(self, patience_s: float) -> list[Child]:
-        """Return the children that did not end within ``patience_s`` seconds; kill children that never became ready."""
+    def overdue(self, timeout_s: float) -> list[Child]:
+        """Return the children that did not end within ``timeout_s`` seconds; kill children that never became ready."""
         now, found = time.monotonic(), []
         for child in list(self.children.values()):
-            if not child.is_overdue(now, patience_s):
+            if not child.is_overdue(now, timeout_s):
                 continue
             if child.ending:
                 found.append(child)
                 continue
-            child.failure = f"it was not ready after {patience_s:g} seconds"
+            child.failure = f"it was not ready after {timeout_s:g} seconds"
             self.kill(child)
         return found
 

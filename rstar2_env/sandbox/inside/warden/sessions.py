@@ -26,7 +26,7 @@ class Sessions:
     """All sessions of one warden.
 
     Attributes:
-        options: ``max_sessions``, ``session_idle_s``, ``session_memory_bytes`` (0 means unlimited).
+        options: ``max_sessions``, ``session_timeout_s``, ``session_memory_bytes`` (0 means unlimited).
         loop: Event loop for the timer of idle sessions.
         queue: Queue in which calls wait for a worker at their turn.
         evict: Called with the child of a session that must end.
@@ -40,7 +40,7 @@ class Sessions:
     def __post_init__(self) -> None:
         """Start without sessions."""
         self._most: int = self.options["max_sessions"]
-        self._idle_s: float = self.options["session_idle_s"]
+        self._idle_s: float = self.options["session_timeout_s"]
         self._most_memory: int = self.options["session_memory_bytes"]
         self._named: dict[str, Session] = {}
         self._resting: OrderedDict[Session, float] = OrderedDict()  # start of the idle time; least recently used first

@@ -40,7 +40,7 @@ class WardenSupervisor:
 
     Attributes:
         caller: The connection to the caller.
-        options: ``workers``, ``stall_s``, and the options of ``ChildPool``, ``Sessions`` and ``Deprioritizer``.
+        options: ``workers``, ``stall_timeout_s``, and the options of ``ChildPool``, ``Sessions`` and ``Deprioritizer``.
         parents: The parents that fork children.
         make_slot: Creates the slot of a child.
         greeting: Message to the caller once the first child is ready, which proves that every layer can be applied;
@@ -60,7 +60,7 @@ class WardenSupervisor:
             OSError: The slots of the children cannot be created.
         """
         self._workers: int = self.options["workers"]
-        self._stall_s: float = self.options["stall_s"]
+        self._stall_timeout_s: float = self.options["stall_timeout_s"]
         self._loop = EventLoop(self._fail_child)
         self._wants_to_write = False
         self._queue = Backlog()
@@ -393,9 +393,9 @@ class WardenSupervisor:
     def _tick(self) -> None:
         """Check periodically that the parents answer and that children end."""
         if self.parents.stalled():
-            print(f"A parent process did not respond for {self._stall_s:g} seconds.", file=sys.stderr)
+            print(f"A parent process did not respond for {self._stall_timeout_s:g} seconds.", file=sys.stderr)
             self._loop.stop()
-        for child in self._pool.overdue(self._stall_s):
+        for child in self._pool.overdue(self._stall_timeout_s):
             child.written_off = True
             self._settle(child)
             self._pool.write_off(child)

@@ -34,7 +34,7 @@ def test_the_quantity_in_the_name_decides(name: str, most: int) -> None:
         check_count(name, most + 1)
 
 
-@pytest.mark.parametrize("name", ["seed", "token_budget", "memory_mb", "step.seed", "cache_tokens", "temperature"])
+@pytest.mark.parametrize("name", ["seed", "max_total_tokens", "memory_mb", "step.seed", "cache_tokens", "temperature"])
 def test_what_is_no_count_that_memory_grows_with_has_no_bound(name: str) -> None:
     assert upper_bound(name) is None
     check_count(name, 10**30)

@@ -42,7 +42,7 @@ def audited(tmp_path_factory):
         if source not in reports:
             file = folder / f"grader{len(reports)}.py"
             file.write_text(source)
-            reports[source] = audit(f"{file}:grade", golds=["integers"], deadline_s=3.0), file
+            reports[source] = audit(f"{file}:grade", golds=["integers"], grade_timeout_s=3.0), file
         return reports[source]
 
     return audit_source
@@ -128,6 +128,6 @@ def test_an_existing_file_of_the_user_is_not_changed(audited, tmp_path):
 
 def test_no_probe_begins_after_the_time(tmp_path):
     (tmp_path / "grader.py").write_text(SOUND)
-    report = audit(f"{tmp_path}/grader.py:grade", golds=["integers"], time_s=0.01)
+    report = audit(f"{tmp_path}/grader.py:grade", golds=["integers"], timeout_s=0.01)
     assert "exploits" in report.unfinished
     assert report.findings == []

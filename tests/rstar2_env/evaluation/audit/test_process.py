@@ -23,7 +23,7 @@ def started(tmp_path):
 
 
 def test_a_grade_that_takes_too_long_ends_and_the_next_one_is_graded(started):
-    process = started("import time; time.sleep(600 if answer == 'long' else 0); return 1", deadline_s=1.0)
+    process = started("import time; time.sleep(600 if answer == 'long' else 0); return 1", grade_timeout_s=1.0)
     first, second, third = process.grade([AuditCall("5", "5"), AuditCall("5", "long"), AuditCall("5", "6")])
     assert (first.score, second.hung, third.score) == (1.0, True, 1.0)
 

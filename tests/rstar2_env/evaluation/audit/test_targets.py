@@ -75,7 +75,7 @@ def test_a_stock_reward_of_trl_is_called_as_its_trainer_calls_it(tmp_path):
     target = resolve_target("trl.rewards:accuracy_reward")
     assert (target.kind, list(target.versions)) == ("a TRL reward function", ["trl"])
     calls = [AuditCall("5", "\\boxed{5}"), AuditCall("5", "\\boxed{6}")]
-    with GraderProcess(target.setup, tmp_path, deadline_s=60.0) as process:
+    with GraderProcess(target.setup, tmp_path, grade_timeout_s=60.0) as process:
         assert [grade.score for grade in process.grade(calls)] == [1.0, 0.0]
 
 
@@ -131,7 +131,7 @@ def test_an_unknown_class_of_golds_is_refused():
 )
 def test_parts_of_this_package_grade_through_their_own_code(written, right, wrong, tmp_path):
     target = resolve_target(written)
-    with GraderProcess(target.setup, tmp_path, deadline_s=120.0) as process:
+    with GraderProcess(target.setup, tmp_path, grade_timeout_s=120.0) as process:
         assert [grade.score for grade in process.grade([AuditCall(*right), AuditCall(*wrong)])] == [1.0, 0.0]
 
 
@@ -145,7 +145,7 @@ def test_a_generator_of_reasoning_gym_is_audited_with_its_own_problems(tmp_path)
     pytest.importorskip("reasoning_gym")
     target = resolve_target("reasoning-gym:leg_counting:max_animals=4")
     question, gold = target.problems[0]
-    with GraderProcess(target.setup, tmp_path, deadline_s=120.0) as process:
+    with GraderProcess(target.setup, tmp_path, grade_timeout_s=120.0) as process:
         right, wrong = process.grade([AuditCall(gold, gold, question), AuditCall(gold, "-1", question)])
     assert right.score == 1.0
     assert wrong.score < 0.5

@@ -188,7 +188,7 @@ def test_mistakes_are_told_before_anything_is_played(tiny_model, options, error,
 @pytest.mark.slow
 def test_a_real_vllm_server_plays_what_the_model_in_this_process_plays(vllm_server, policy_folder: Path):
     greedy = {"problems": SUMS, "model_options": {"max_episode_tokens": 24, "temperature": 0.0}}
-    options = {"engine": "vllm-server", "engine_options": {"base_urls": vllm_server, "wait_s": 600}}
+    options = {"engine": "vllm-server", "engine_options": {"base_urls": vllm_server, "start_timeout_s": 600}}
     served = play(str(policy_folder), **greedy, **options)
     assert served.summary.unavailable == 0
     assert words(served) == words(play(str(policy_folder), **greedy))

@@ -62,7 +62,7 @@ def engine(
         return
     else:
         address = request.getfixturevalue("vllm_server")
-        engine = VllmServerEngine(address, weights_dir=tmp_path_factory.mktemp("weights"), wait_s=240)
+        engine = VllmServerEngine(address, weights_dir=tmp_path_factory.mktemp("weights"), start_timeout_s=240)
     yield engine
     engine.close()
 

@@ -106,7 +106,7 @@ def serve() -> Any:
             for server in servers:
                 server.http = stack.enter_context(flaky(server))
             addresses = [server.http.address for server in servers]
-            engine = VllmServerEngine(addresses, **{"retries": 2, "timeout_s": 30, "wait_s": 0, **options})
+            engine = VllmServerEngine(addresses, **{"retries": 2, "timeout_s": 30, "start_timeout_s": 0, **options})
             stack.callback(engine.close)
             return engine
 
@@ -323,7 +323,7 @@ def test_servers_of_different_models_or_of_none_are_refused(serve: Serve) -> Non
     with flaky(lambda asked, number: (200, "hello")) as server:
         gone = server.address
     with pytest.raises(ServiceError, match=gone):
-        VllmServerEngine(gone, wait_s=0)
+        VllmServerEngine(gone, start_timeout_s=0)
 
 
 def test_closing_ends_what_is_in_flight_and_leaves_no_thread(serve: Serve) -> None:
@@ -351,7 +351,11 @@ def test_servers_by_name_may_stand_behind_the_scheduler(tmp_path: Path) -> None:
         for server in servers:
             server.http = stack.enter_context(flaky(server))
         model, tokenizer = torch.nn.Linear(2, 2), object()
-        options = {"wait_s": 0, "weights_dir": tmp_path, "base_urls": [server.http.address for server in servers]}
+        options = {
+            "start_timeout_s": 0,
+            "weights_dir": tmp_path,
+            "base_urls": [server.http.address for server in servers],
+        }
         with pytest.raises(ConfigurationError, match="base_urls must be a list"):
             make_engine("vllm-server", model, tokenizer, **{**options, "base_urls": "http://x"}, scheduler="kv_aware")
         scheduler = make_engine("vllm-server", model, tokenizer, **options, scheduler="least_requests")

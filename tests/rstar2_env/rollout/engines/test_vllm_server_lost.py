@@ -105,7 +105,14 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
         def start(*servers: Server, **options: Any) -> VllmServerEngine:
             for server in servers:
                 server.address = server.address or stack.enter_context(flaky(server)).address
-            chosen = {"retries": 2, "timeout_s": 30, "wait_s": 0, "patience_s": 60, "weights_dir": tmp_path, **options}
+            chosen = {
+                "retries": 2,
+                "timeout_s": 30,
+                "start_timeout_s": 0,
+                "reconnect_timeout_s": 60,
+                "weights_dir": tmp_path,
+                **options,
+            }
             engine = VllmServerEngine([server.address for server in servers], **chosen)
             stack.callback(engine.close)
             return engine
@@ -266,7 +273,7 @@ def test_weights_that_become_old_while_it_loads_them_are_not_the_last(serve: Ser
 
 def test_a_server_stays_out_while_the_weights_are_not_there_yet(serve: Serve) -> None:
     server = Server()
-    second = serve(server, patience_s=0.5)
+    second = serve(server, reconnect_timeout_s=0.5)
     second.update_weights(3)
     server.dead = True
     later(0.1, server.start)
@@ -277,17 +284,17 @@ def test_a_server_stays_out_while_the_weights_are_not_there_yet(serve: Serve) ->
 
 def test_patience_ends_with_the_servers_address_and_the_reason(serve: Serve) -> None:
     server = Server()
-    engine = serve(server, patience_s=0.3)
+    engine = serve(server, reconnect_timeout_s=0.3)
     server.dead = True
     with pytest.raises(ServiceError, match=rf"No vLLM server has answered for 0.3 s.*{server.address}"):
         ask(engine)
-    with pytest.raises(ServiceError, match="patience_s"):
+    with pytest.raises(ServiceError, match="reconnect_timeout_s"):
         engine.update_weights(1, weights(1))
 
 
 def test_a_server_that_comes_back_with_another_model_gets_no_requests(serve: Serve) -> None:
     server = Server()
-    engine = serve(server, patience_s=0.5)
+    engine = serve(server, reconnect_timeout_s=0.5)
     server.dead, server.model = True, "other"
     later(0.1, server.start)
     with pytest.raises(ServiceError, match="serves other"):
@@ -303,7 +310,7 @@ def test_a_request_that_kills_every_server_is_given_up(serve: Serve) -> None:
         return None if generates else server(asked, number)
 
     with flaky(deadly) as bad, pytest.raises(ServiceError, match="3 attempts"):
-        ask(VllmServerEngine(bad.address, retries=2, wait_s=0, patience_s=60))
+        ask(VllmServerEngine(bad.address, retries=2, start_timeout_s=0, reconnect_timeout_s=60))
     assert ask(engine)[0].ids == [BASE]
 
 

@@ -90,7 +90,7 @@ def test_of_several_servers_each_that_is_there_tells_its_own() -> None:
         flaky(server(5, [False])) as first,  # type: ignore[arg-type]
         flaky(server(7, dead)) as second,  # type: ignore[arg-type]
     ):
-        engine = VllmServerEngine([first.address, second.address], retries=0, wait_s=0)
+        engine = VllmServerEngine([first.address, second.address], retries=0, start_timeout_s=0)
         try:
             ask = loads_of(engine)
             assert ask is not None

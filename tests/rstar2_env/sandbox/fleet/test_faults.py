@@ -100,7 +100,7 @@ def test_lost_connections_run_no_call_twice(sabotaged: Any) -> None:
 
 def test_every_connection_lost_is_unavailable_in_the_end_and_nothing_hangs(sabotaged: Any) -> None:
     server, saboteur = sabotaged
-    with connect(saboteur.url, patience_s=1.0) as sandbox:
+    with connect(saboteur.url, reconnect_timeout_s=1.0) as sandbox:
         saboteur.close()
         server.process.kill()
         started = time.monotonic()
@@ -115,7 +115,7 @@ def test_a_server_killed_under_load_leaves_every_call_with_one_outcome(serve: An
     with (
         serve(provider_options=SMALL) as one,
         serve(provider_options=SMALL) as other,
-        connect(one.url, other.url, patience_s=1.0, batch=8) as sandbox,
+        connect(one.url, other.url, reconnect_timeout_s=1.0, batch=8) as sandbox,
         ThreadPoolExecutor(1) as pool,
     ):
         load = pool.submit(sandbox.run_many, numbers(400, "import time\ntime.sleep(0.02)\n"))

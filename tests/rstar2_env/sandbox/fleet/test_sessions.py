@@ -108,7 +108,7 @@ def test_a_session_moves_when_its_server_stays_down(serve: Any, look: Any) -> No
     with (
         serve(provider_options=SMALL) as one,
         serve(provider_options=SMALL) as other,
-        make_sandbox("remote", urls=[one.url, other.url], patience_s=1.0) as sandbox,
+        make_sandbox("remote", urls=[one.url, other.url], reconnect_timeout_s=1.0) as sandbox,
         ThreadPoolExecutor(4) as pool,
     ):
         names = [f"n{number}" for number in range(8)]

@@ -189,7 +189,7 @@ FLEETS: Any = {
     "batch": st.sampled_from([1, 4, 64]),
     "linger_ms": st.sampled_from([0.0, 2.0]),
     "retries": st.integers(0, 2),
-    "patience_s": st.sampled_from([1.0, 20.0, 60.0]),
+    "reconnect_timeout_s": st.sampled_from([1.0, 20.0, 60.0]),
 }
 
 

@@ -22,7 +22,7 @@ from rstar2_env.sandbox.ray.options import RayOptions
         ({"workers": 0}, "workers"),
         ({"batch": 0}, "batch"),
         ({"retries": -1}, "retries"),
-        ({"stall_s": 1}, "stall_s"),
+        ({"stall_timeout_s": 1}, "stall_timeout_s"),
         ({"reserve_cpus": -1}, "reserve_cpus"),
         ({"isolation": "tight"}, "isolation"),
         ({"address": "ray://somewhere:10001"}, "address of the cluster itself"),

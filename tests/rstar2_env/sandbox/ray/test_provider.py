@@ -42,7 +42,7 @@ def nodes(ray_cluster: Any) -> Any:
 @pytest.fixture
 def sandbox(nodes: Any) -> Iterator[RaySandbox]:
     """A sandbox that starts fast, on every node."""
-    with RaySandbox(resource="calls", preload=(), watch_s=0.2, stall_s=5.0) as made:
+    with RaySandbox(resource="calls", preload=(), watch_s=0.2, stall_timeout_s=5.0) as made:
         yield made
 
 
@@ -213,7 +213,7 @@ def test_a_node_that_cannot_isolate_is_named_and_nothing_starts(nodes: Any) -> N
 
 def test_while_no_node_is_there_calls_wait_and_then_are_unavailable(nodes: Any) -> None:
     alone = nodes.add(resources={"alone": 1})
-    with RaySandbox(preload=(), resource="alone", watch_s=0.2, patience_s=3.0) as sandbox:
+    with RaySandbox(preload=(), resource="alone", watch_s=0.2, reconnect_timeout_s=3.0) as sandbox:
         outcomes = in_flight(sandbox, lambda: nodes.kill(alone), calls=6)
         lost = [outcome for outcome in outcomes if outcome.status is ToolStatus.UNAVAILABLE]
         assert lost
@@ -275,7 +275,8 @@ def test_when_ray_is_shut_down_under_it_calls_are_unavailable(nodes: Any) -> Non
 import ray
 from rstar2_env.sandbox import Job, make_sandbox
 ray.init(address={nodes.address!r}, log_to_driver=False, logging_level="ERROR")
-with make_sandbox("ray", resource="single", preload=(), watch_s=0.2, patience_s=0.5, stall_s=5) as sandbox:
+limits = dict(reconnect_timeout_s=0.5, stall_timeout_s=5)
+with make_sandbox("ray", resource="single", preload=(), watch_s=0.2, **limits) as sandbox:
     print(sandbox.run(Job("1")).status)
     ray.shutdown()
     print(sandbox.run(Job("1")).status)

@@ -275,7 +275,7 @@ def test_the_environment_names_the_servers(server: Any, monkeypatch: pytest.Monk
         ({"url": "http://host:1", "urls": ["http://host:2"]}, "not both"),
         ({"urls": "http://host:1"}, "urls must be a list of strings"),
         ({"url": "http://host:1", "batch": 0}, "batch"),
-        ({"url": "http://host:1", "patience_s": 1e4}, "patience_s"),
+        ({"url": "http://host:1", "reconnect_timeout_s": 1e4}, "reconnect_timeout_s"),
         ({"url": "http://host:1", "isolation": "some"}, "isolation"),
         ({"url": "http://host:1", "tokens": "x"}, "Did you mean 'token'"),
     ],

@@ -133,7 +133,7 @@ def test_what_waits_when_the_server_stops_may_be_tried_again(serve: Any, look: A
 
 
 def test_a_client_that_goes_away_ends_its_programs(serve: Any, look: Any) -> None:
-    with serve(orphan_s=60.0, judge_limits={"wall_s": 60.0}, provider_options=SMALL) as server:
+    with serve(orphan_timeout_s=60.0, judge_limits={"wall_s": 60.0}, provider_options=SMALL) as server:
         body = {"submissions": [python("import time\ntime.sleep(60)")] * 5}
         with pytest.raises(httpx.ReadTimeout):
             httpx.post(server.url + "/run/long-batch", json=body, timeout=1)

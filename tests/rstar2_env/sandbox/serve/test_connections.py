@@ -21,7 +21,7 @@ MOST = 24
 @pytest.fixture(scope="module")
 def bounded(serve: Any) -> Iterator[Any]:
     options = {"preload": [], "workers": 1, "waiting": 1}
-    with serve(connections=MOST, header_s=1.0, provider_options=options) as running:
+    with serve(connections=MOST, header_timeout_s=1.0, provider_options=options) as running:
         yield running
 
 
@@ -78,7 +78,7 @@ HALF = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
 def test_the_oldest_unfinished_request_makes_room_for_a_new_connection(serve: Any) -> None:
     options = {"preload": [], "workers": 1, "waiting": 1}
     with (
-        serve(connections=MOST, header_s=3600.0, provider_options=options) as server,
+        serve(connections=MOST, header_timeout_s=3600.0, provider_options=options) as server,
         contextlib.ExitStack() as stack,
     ):
         address = urlsplit(server.url)
@@ -96,7 +96,7 @@ def test_the_oldest_unfinished_request_makes_room_for_a_new_connection(serve: An
 def test_a_connection_with_a_request_that_runs_is_kept(serve: Any) -> None:
     options = {"preload": [], "workers": 1, "waiting": 1}
     with (
-        serve(connections=MOST, header_s=3600.0, provider_options=options) as server,
+        serve(connections=MOST, header_timeout_s=3600.0, provider_options=options) as server,
         ThreadPoolExecutor(1) as pool,
         contextlib.ExitStack() as stack,
     ):

@@ -121,7 +121,7 @@ def test_the_token_comes_from_a_file_or_the_environment(tmp_path: Path, monkeypa
         ({"queue": 0}, "queue"),
         ({"slots": 0}, "slots"),
         ({"port": 70_000}, "port"),
-        ({"drain_s": -1.0}, "drain_s"),
+        ({"drain_timeout_s": -1.0}, "drain_timeout_s"),
         ({"tls_cert": "cert.pem"}, "key"),
     ],
 )
@@ -278,7 +278,7 @@ def test_a_batch_for_another_boot_runs_nothing(server: Any) -> None:
 
 @pytest.mark.slow
 def test_a_client_that_went_away_has_its_calls_ended(serve: Any, look: Any) -> None:
-    with serve(orphan_s=0.3, queue=8, in_flight=1, provider_options=SMALL) as server:
+    with serve(orphan_timeout_s=0.3, queue=8, in_flight=1, provider_options=SMALL) as server:
         with pytest.raises(httpx.ReadTimeout):
             httpx.post(server.url + "/v1/calls", json={"calls": [sleeping(25)] * 4}, timeout=1)
         look.wait_for(lambda: server.metric("in_flight") + server.metric("queue_depth") == 0)
@@ -288,7 +288,7 @@ def test_a_client_that_went_away_has_its_calls_ended(serve: Any, look: Any) -> N
 
 @pytest.mark.slow
 def test_a_client_that_comes_back_in_time_finds_its_call(serve: Any) -> None:
-    with serve(orphan_s=10.0, provider_options=SMALL) as server:
+    with serve(orphan_timeout_s=10.0, provider_options=SMALL) as server:
         body = {"calls": [{"id": "mine", **sleeping(2)}]}
         with pytest.raises(httpx.ReadTimeout):
             httpx.post(server.url + "/v1/calls", json=body, timeout=0.5)

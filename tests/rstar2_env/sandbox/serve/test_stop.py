@@ -64,7 +64,7 @@ def test_a_client_that_keeps_asking_does_not_keep_it_from_stopping(serve: Any, l
 
 
 def test_stopping_is_bounded_and_ends_every_program(serve: Any, look: Any) -> None:
-    with serve(drain_s=0.5, provider_options=SMALL) as server, ThreadPoolExecutor(1) as pool:
+    with serve(drain_timeout_s=0.5, provider_options=SMALL) as server, ThreadPoolExecutor(1) as pool:
         batch = pool.submit(httpx.post, server.url + "/v1/calls", json={"calls": [sleeping(25)]}, timeout=60)
         look.wait_for(lambda: server.metric("in_flight") == 1)
         below = look.descendants(server.process.pid)

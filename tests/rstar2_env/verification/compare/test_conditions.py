@@ -27,7 +27,7 @@ from rstar2_env.verification import verify
 @pytest.mark.parametrize("word", ["for", "if", "for all"])
 def test_a_relation_must_hold_wherever_the_gold_has_a_value(gold: str, condition: str, right: bool, word: str) -> None:
     answer = rf"{gold} \text{{ {word} }} {condition}"
-    assert verify(gold, answer, timeout=10.0).correct is right
+    assert verify(gold, answer, timeout_s=10.0).correct is right
 
 
 @pytest.mark.parametrize(
@@ -43,11 +43,11 @@ def test_a_relation_must_hold_wherever_the_gold_has_a_value(gold: str, condition
     ],
 )
 def test_a_set_of_numbers_must_be_whole(words: str, right: bool) -> None:
-    assert verify(r"2k\pi", rf"2k\pi {words}", timeout=10.0).correct is right
+    assert verify(r"2k\pi", rf"2k\pi {words}", timeout_s=10.0).correct is right
 
 
 def test_a_condition_of_the_gold_may_be_repeated_or_left_out() -> None:
     gold = r"x^2 \text{ for } x > 0"
-    assert verify(gold, "x^2", timeout=10.0).correct
-    assert verify(gold, r"x^2 \text{ for } x>0", timeout=10.0).correct
-    assert not verify(gold, r"x^2 \text{ for } x < 0", timeout=10.0).correct
+    assert verify(gold, "x^2", timeout_s=10.0).correct
+    assert verify(gold, r"x^2 \text{ for } x>0", timeout_s=10.0).correct
+    assert not verify(gold, r"x^2 \text{ for } x < 0", timeout_s=10.0).correct

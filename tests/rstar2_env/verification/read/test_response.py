@@ -55,7 +55,7 @@ def test_the_answer_of_a_text_is_found(text: str, answer: str | None) -> None:
     ],
 )
 def test_known_failures_of_extraction_do_not_happen(gold: str, response: str, right: bool) -> None:
-    assert verify_response(gold, response, timeout=10.0).correct is right
+    assert verify_response(gold, response, timeout_s=10.0).correct is right
 
 
 def test_prose_never_beats_the_box() -> None:
@@ -68,8 +68,8 @@ def test_prose_never_beats_the_box() -> None:
 def test_boxes_that_only_and_joins_may_be_one_list() -> None:
     response = r"\boxed{(2, 2)} \quad \text{and} \quad \boxed{(6, 2)}"
     assert boxed_answer(response) == "(2, 2), (6, 2)"
-    assert verify("(2, 2), (6, 2)", response, timeout=10.0).correct
-    assert not verify("(2, 2)", response, timeout=10.0).correct
+    assert verify("(2, 2), (6, 2)", response, timeout_s=10.0).correct
+    assert not verify("(2, 2)", response, timeout_s=10.0).correct
     assert boxed_answer(r"\boxed{5}. No wait, \boxed{6}") == "6"
 
 
@@ -123,5 +123,5 @@ def test_a_gold_may_box_its_parts() -> None:
 )
 def test_extraction_is_linear_in_the_text(text: str) -> None:
     start = time.perf_counter()
-    verify_response("7", text, timeout=1.0)
+    verify_response("7", text, timeout_s=1.0)
     assert time.perf_counter() - start < 10.0

@@ -433,9 +433,9 @@ def pairs(lines: str) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("gold", "answer"), pairs(RIGHT))
 def test_a_spelling_is_read(gold: str, answer: str) -> None:
-    assert verify(gold, answer, timeout=10.0).correct
+    assert verify(gold, answer, timeout_s=10.0).correct
 
 
 @pytest.mark.parametrize(("gold", "answer"), pairs(WRONG))
 def test_what_looks_like_it_is_refused(gold: str, answer: str) -> None:
-    assert not verify(gold, answer, timeout=10.0).correct
+    assert not verify(gold, answer, timeout_s=10.0).correct

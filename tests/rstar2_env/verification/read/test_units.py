@@ -63,7 +63,7 @@ def test_the_table_has_no_word_that_changes_a_number() -> None:
 
 def test_a_newton_is_what_it_is_made_of() -> None:
     assert read_unit("N") == read_unit("kg m s^-2")
-    assert verify(r"5\text{ N}", r"5\text{ kg m/s^2}", timeout=10.0).correct
+    assert verify(r"5\text{ N}", r"5\text{ kg m/s^2}", timeout_s=10.0).correct
 
 
 @pytest.mark.parametrize(
@@ -83,4 +83,4 @@ def test_a_newton_is_what_it_is_made_of() -> None:
     ],
 )
 def test_units_are_converted(one: str, other: str) -> None:
-    assert verify(one, other, timeout=10.0).correct
+    assert verify(one, other, timeout_s=10.0).correct

@@ -62,5 +62,5 @@ def test_a_label_has_known_words_only() -> None:
     assert unknown_in_label("The area", NOTHING, None) is None
     assert unknown_in_label("The wombats", NOTHING, None) == "wombats"
     assert unknown_in_label("The wombats", NOTHING, "How old are the wombats?") is None
-    verdict = verify("7", "the zorp is 7", timeout=10.0)
+    verdict = verify("7", "the zorp is 7", timeout_s=10.0)
     assert (verdict.reason, verdict.method) == (Reason.UNPARSABLE_ANSWER, "unknown word zorp")

@@ -98,7 +98,7 @@ PAYLOADS = [
 @pytest.fixture(scope="module")
 def one_worker() -> Iterator[None]:
     set_workers(1)
-    assert verify("x+1", "1+x", timeout=30.0).correct
+    assert verify("x+1", "1+x", timeout_s=30.0).correct
     yield
     set_workers(None)
 
@@ -108,7 +108,7 @@ def one_worker() -> Iterator[None]:
 @pytest.mark.parametrize("gold", ["7", r"\{x+1, 2\}"])
 def test_a_hostile_text_costs_at_most_its_deadline_and_is_never_right(gold: str, text: str) -> None:
     start = time.perf_counter()
-    assert not verify(gold, text, timeout=1.0).correct
+    assert not verify(gold, text, timeout_s=1.0).correct
     # One second; four where the machine starves the worker, and time to start another.
     assert time.perf_counter() - start < 15.0
 
@@ -116,8 +116,8 @@ def test_a_hostile_text_costs_at_most_its_deadline_and_is_never_right(gold: str,
 @pytest.mark.usefixtures("one_worker")
 def test_hostile_texts_leave_the_worker_lean_and_the_next_call_unaffected() -> None:
     for text in HOSTILE:
-        verify("x+1", text, timeout=1.0)
-    assert verify("x+1", "1+x", timeout=10.0).correct
+        verify("x+1", text, timeout_s=1.0)
+    assert verify("x+1", "1+x", timeout_s=10.0).correct
     for pid in shared_pool().pids():
         pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
         assert pages * os.sysconf("SC_PAGE_SIZE") < 350 << 20
@@ -127,9 +127,9 @@ def test_hostile_texts_leave_the_worker_lean_and_the_next_call_unaffected() -> N
 def test_code_in_an_answer_is_never_run(payload: str, tmp_path: Path) -> None:
     path = tmp_path / "ran"
     text = payload.format(path=path)
-    assert not verify("4", text, timeout=10.0).correct
+    assert not verify("4", text, timeout_s=10.0).correct
     for gold in ("x+1", text[:-1], r"\sum_{k=1}^{\infty} \frac{1}{k^2}"):
-        verify(gold, text, timeout=10.0)
+        verify(gold, text, timeout_s=10.0)
         # In this process as well, where no limit and no audit hook would stop it.
         grade(gold, text, Rules())
     assert not path.exists()

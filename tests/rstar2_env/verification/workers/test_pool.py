@@ -19,13 +19,13 @@ from rstar2_env.verification.workers.pool import WorkerPool
 from rstar2_env.verification.workers.process import WorkerDiedError, WorkerProcess, WorkerTimeoutError
 from rstar2_env.verification.workers.wire import MAX_BYTES, WireError, body_length, decode, encode
 
-EASY = {"gold": "x+1", "answer": "1+x", "timeout": 30.0}
+EASY = {"gold": "x+1", "answer": "1+x", "timeout_s": 30.0}
 # math-verify by itself, to have something that hangs: nothing of ours does.
-HANGS = {"alone": "math-verify", "gold": "7", "answer": r"$\prod_{k=1}^{10^7} k$", "timeout": 30.0}
+HANGS = {"alone": "math-verify", "gold": "7", "answer": r"$\prod_{k=1}^{10^7} k$", "timeout_s": 30.0}
 
 # Every element has to be compared with every other: the longest computation of ours that is known.
 TERMS = [rf"\sqrt{{{n * n + 1}}}+{n}x" for n in range(1, 199)]
-SLOW = {"gold": rf"\{{{','.join(TERMS)}\}}", "answer": rf"\{{{','.join([*TERMS, 'x', '2x'])}\}}", "timeout": 30.0}
+SLOW = {"gold": rf"\{{{','.join(TERMS)}\}}", "answer": rf"\{{{','.join([*TERMS, 'x', '2x'])}\}}", "timeout_s": 30.0}
 
 
 @pytest.fixture
@@ -35,15 +35,15 @@ def pool() -> Iterator[WorkerPool]:
     pool.close()
 
 
-def ask(pool: WorkerPool, request: dict[str, Any], timeout: float = 30.0) -> Reason:
-    return pool.submit(request, timeout).result(120).reason
+def ask(pool: WorkerPool, request: dict[str, Any], timeout_s: float = 30.0) -> Reason:
+    return pool.submit(request, timeout_s).result(120).reason
 
 
 def test_a_hang_costs_one_deadline_and_the_next_request_nothing(pool: WorkerPool, ended: Callable[[int], bool]) -> None:
-    ask(pool, {"alone": "math-verify", "gold": "1", "answer": "1", "timeout": 30.0})  # load the library first
+    ask(pool, {"alone": "math-verify", "gold": "1", "answer": "1", "timeout_s": 30.0})  # load the library first
     [worker] = pool.pids()
     start = time.perf_counter()
-    assert ask(pool, HANGS, timeout=0.5) is Reason.TIMEOUT
+    assert ask(pool, HANGS, timeout_s=0.5) is Reason.TIMEOUT
     # Half a second on an idle machine; four times that on one that starves the worker.
     assert 0.4 < time.perf_counter() - start < 10
     assert ended(worker)
@@ -59,7 +59,7 @@ def test_hostile_texts_do_not_delay_honest_ones(pool: WorkerPool) -> None:
 
 def test_a_text_that_was_slow_starts_in_the_slow_lane(pool: WorkerPool) -> None:
     ask(pool, EASY)
-    assert ask(pool, HANGS, timeout=1.0) is Reason.TIMEOUT
+    assert ask(pool, HANGS, timeout_s=1.0) is Reason.TIMEOUT
     assert ask(pool, EASY) is Reason.EQUAL
     again = pool.submit(HANGS, 1.0)
     workers = set(pool.pids())
@@ -70,14 +70,14 @@ def test_a_text_that_was_slow_starts_in_the_slow_lane(pool: WorkerPool) -> None:
 
 def test_an_honest_text_that_takes_long_is_answered(pool: WorkerPool) -> None:
     # SymPy has to simplify it, which takes longer than the quick lane allows.
-    request = {"gold": r"\int_0^1 x^2 dx", "answer": r"\int_0^1 (x+1)^2-2x-1 dx", "timeout": 30.0}
+    request = {"gold": r"\int_0^1 x^2 dx", "answer": r"\int_0^1 (x+1)^2-2x-1 dx", "timeout_s": 30.0}
     assert ask(pool, request) is Reason.EQUAL
 
 
 def test_loading_a_library_is_not_counted_against_the_deadline(pool: WorkerPool) -> None:
     # Importing math-verify takes longer than this in a fresh worker.
-    request = {"alone": "math-verify", "gold": "$1$", "answer": "$1$", "timeout": 0.3}
-    assert ask(pool, request, timeout=0.3) is Reason.EQUAL
+    request = {"alone": "math-verify", "gold": "$1$", "answer": "$1$", "timeout_s": 0.3}
+    assert ask(pool, request, timeout_s=0.3) is Reason.EQUAL
 
 
 def test_the_kernel_limits_what_a_worker_may_use() -> None:
@@ -94,7 +94,7 @@ def test_the_kernel_limits_what_a_worker_may_use() -> None:
 
 def test_a_request_that_needs_more_memory_than_there_is_does_not_spoil_the_next() -> None:
     pool = WorkerPool(1, memory_mb=60)  # too little for SymPy
-    assert ask(pool, {"alone": "math-verify", "gold": "$7$", "answer": "$7$", "timeout": 30.0}) is not Reason.EQUAL
+    assert ask(pool, {"alone": "math-verify", "gold": "$7$", "answer": "$7$", "timeout_s": 30.0}) is not Reason.EQUAL
     assert ask(pool, EASY) is Reason.EQUAL
     pool.close()
 
@@ -113,9 +113,9 @@ def test_a_killed_worker_is_replaced_and_the_request_repeated(pool: WorkerPool) 
 def test_a_text_of_which_workers_die_is_told_from_workers_killed_from_outside(
     pool: WorkerPool, monkeypatch: pytest.MonkeyPatch, signal_number: int, reason: Reason
 ) -> None:
-    def die(self: WorkerProcess, request: dict[str, Any], timeout: float) -> dict[str, Any]:
+    def die(self: WorkerProcess, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
         os.kill(self.pid, signal_number)
-        return real(self, request, timeout)
+        return real(self, request, timeout_s)
 
     real = WorkerProcess.ask
     monkeypatch.setattr(WorkerProcess, "ask", die)

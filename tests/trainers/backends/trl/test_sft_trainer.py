@@ -90,7 +90,7 @@ def tokenizer(tiny_model):
 def test_loss_and_gradients_are_those_of_full_logits(make, each, most, tokenizer, tmp_path):
     model = make(tie_word_embeddings=True)
     loss, wanted = by_full_logits(copy.deepcopy(model))
-    found, lines = trained(model, tokenizer, tmp_path, each, most_tokens=most)
+    found, lines = trained(model, tokenizer, tmp_path, each, max_pass_tokens=most)
     assert lines[0]["loss"] == pytest.approx(loss, abs=1e-5)
     assert found.keys() == wanted.keys()
     for name, grad in wanted.items():
@@ -102,7 +102,7 @@ def test_no_pass_computes_more_tokens_than_it_may(tokenizer, tmp_path):
     model.model.register_forward_pre_hook(
         lambda module, args, given: shapes.append(tuple(given["input_ids"].shape)), with_kwargs=True
     )
-    trained(model, tokenizer, tmp_path, most_tokens=2 * WIDTH)
+    trained(model, tokenizer, tmp_path, max_pass_tokens=2 * WIDTH)
     assert sum(rows for rows, _ in shapes) == len(LENGTHS)
     assert max(rows * width for rows, width in shapes) <= 2 * WIDTH
     assert sum(rows * width for rows, width in shapes) < len(LENGTHS) * WIDTH
@@ -151,5 +151,5 @@ def test_experts_are_balanced_over_the_micro_batch(tokenizer, tmp_path):
         with torch.no_grad():
             given = model(ids, attention_mask=torch.ones_like(ids), output_router_logits=True)
         balance += float(given.aux_loss) * ids.numel() / every
-    _, lines = trained(model, tokenizer, tmp_path, most_tokens=1)
+    _, lines = trained(model, tokenizer, tmp_path, max_pass_tokens=1)
     assert lines[0]["loss"] == pytest.approx(wanted + 0.5 * balance, abs=1e-4)

@@ -247,7 +247,7 @@ def build_play(setup: RunSetup, policy: LoadedPolicy, trainer: CollectorTrainer)
     rollout, seed, timeout_s = config.rollout, config.run.seed, config.run.process_timeout_s
     ahead = rollout.max_staleness > 0  # then the collector's thread needs process groups of its own
     options = StepOptions(
-        **shared_fields(StepOptions, rollout), seed=seed, spare=rollout.spare_groups, patience_s=timeout_s
+        **shared_fields(StepOptions, rollout), seed=seed, spare=rollout.spare_groups, timeout_s=timeout_s
     )
     services = StepServices(
         player,

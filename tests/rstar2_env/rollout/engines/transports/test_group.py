@@ -68,9 +68,9 @@ def engine_of(servers: list[Service]) -> Iterator[Callable[..., VllmServerEngine
             service.start()
             service.ready()
 
-    def make(*, patience_s: float = 60.0, **options: Any) -> VllmServerEngine:
+    def make(*, reconnect_timeout_s: float = 60.0, **options: Any) -> VllmServerEngine:
         bases = [service.health.removesuffix("/health") for service in servers]
-        own = {"transport": "group", "wait_s": 0, "patience_s": patience_s, **options}
+        own = {"transport": "group", "start_timeout_s": 0, "reconnect_timeout_s": reconnect_timeout_s, **options}
         made.append(VllmServerEngine(bases, **own))
         # The model is small: several buckets all the same.
         made[-1]._transport._setting = replace(made[-1]._transport._setting, bucket_bytes=10_000)
@@ -149,7 +149,7 @@ def test_engines_of_a_scheduler_get_their_weights_in_one_walk(servers: Any, engi
 def test_a_server_killed_in_the_middle_leaves_no_half_of_the_weights_in_use(
     servers: list[Service], engine_of: Any, policy: Any
 ) -> None:
-    engine = engine_of(patience_s=2.0)
+    engine = engine_of(reconnect_timeout_s=2.0)
     engine.update_weights(1, checkpoint_weights(policy))
     newer = moved(policy, 3)
     Path(servers[1].command[2], "die").touch()

@@ -39,7 +39,7 @@ def grower() -> Iterator[Grower]:
 
 def make(grower: Grower, most: int, *preload: str) -> Parents:
     zygote: Any = grower
-    return Parents({"preload": list(preload), "parents": most, "stall_s": 10.0}, zygote)
+    return Parents({"preload": list(preload), "parents": most, "stall_timeout_s": 10.0}, zygote)
 
 
 def choose(parents: Parents, text: str) -> tuple[str, ...]:

@@ -47,7 +47,7 @@ def options(letter_options, server, tmp_path):
     return {
         **letter_options,
         "engine": "vllm-server",
-        "engine_options": {"base_urls": server, "weights_dir": str(tmp_path / "weights"), "wait_s": 60.0},
+        "engine_options": {"base_urls": server, "weights_dir": str(tmp_path / "weights"), "start_timeout_s": 60.0},
         "max_staleness": 1,
         "dtype": "float32",
         "threads": 1,

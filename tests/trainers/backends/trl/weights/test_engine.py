@@ -125,7 +125,7 @@ def test_the_cache_of_vllm_in_process_has_the_blocks_that_were_computed_for_it(p
 @pytest.mark.slow
 def test_a_server_follows_the_policy_of_adapters_step_by_step(vllm_server, policy_folder, tmp_path):
     options = options_of_a_run(policy_folder, tmp_path / "run")
-    served = {"base_urls": vllm_server, "weights_dir": str(tmp_path), "wait_s": 240}
+    served = {"base_urls": vllm_server, "weights_dir": str(tmp_path), "start_timeout_s": 240}
     holds(run(tmp_path, {**options, "engine": "vllm-server", "engine_options": served, "lora_rank": 4}))
     assert not [path for path in tmp_path.iterdir() if "weights" in path.name]
 
@@ -134,7 +134,7 @@ def test_a_server_follows_the_policy_of_adapters_step_by_step(vllm_server, polic
 @pytest.mark.slow
 def test_two_processes_share_a_server_and_its_weights(vllm_server, policy_folder, tmp_path):
     options = options_of_a_run(policy_folder, tmp_path / "run")
-    served = {"base_urls": vllm_server, "weights_dir": str(tmp_path), "wait_s": 240}
+    served = {"base_urls": vllm_server, "weights_dir": str(tmp_path), "start_timeout_s": 240}
     holds(run(tmp_path, {**options, "engine": "vllm-server", "engine_options": served}, processes=2))
 
 

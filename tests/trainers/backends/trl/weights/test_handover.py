@@ -152,7 +152,7 @@ def test_vllm_in_process_is_told_from_a_stale_and_a_corrupt_one(vllm_engine, pol
 @pytest.mark.slow
 def test_a_server_is_told_from_a_stale_and_a_corrupt_one(vllm_server, policy_folder, tmp_path):
     policy, prompt = policy_in(policy_folder)
-    with closing(VllmServerEngine(vllm_server, weights_dir=tmp_path, wait_s=240)) as (engine,):
+    with closing(VllmServerEngine(vllm_server, weights_dir=tmp_path, start_timeout_s=240)) as (engine,):
         try:
             holds(engine, policy, prompt)
         finally:
