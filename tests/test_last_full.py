@@ -90,6 +90,20 @@ def test_only_a_committed_tree_outside_of_ci_is_recorded(repository, monkeypatch
     assert json.loads(last_full.RECORD.read_text())["bridge"] == git(repository, "rev-parse", "HEAD").strip()
 
 
+def test_a_run_prints_what_it_recorded_or_why_not_and_nothing_in_ci(repository, monkeypatch, capsys):
+    commit(repository)
+    assert last_full.main([last_full.NOTEBOOKS]) == 0
+    assert "notebooks passed on this commit" in capsys.readouterr().out
+    head = git(repository, "rev-parse", "HEAD").strip()
+    assert json.loads(last_full.RECORD.read_text())[last_full.NOTEBOOKS] == head
+    (repository / "other.py").write_text("changed")
+    last_full.main([last_full.NOTEBOOKS])
+    assert "not recorded: the tree has changes that are not committed" in capsys.readouterr().out
+    monkeypatch.setenv("RSTAR2_CI", "1")
+    last_full.main([last_full.NOTEBOOKS])
+    assert capsys.readouterr().out == ""
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_inputs_of_a_bridge_are_there(name):
     inputs = last_full.bridge_inputs(name)

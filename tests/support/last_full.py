@@ -74,13 +74,20 @@ def record(names: Iterable[str]) -> bool:
     It is not written in CI, or if the tree has changes that are not committed.
     """
     names = list(names)
-    status = _git("status", "--porcelain", "--", ".", f":!{RECORD.relative_to(ROOT)}")
-    commit = _git("rev-parse", "HEAD")
-    if not names or "RSTAR2_CI" in os.environ or status is None or status.strip() or commit is None:
+    if not names or "RSTAR2_CI" in os.environ or obstacle():
         return False
+    commit = _git("rev-parse", "HEAD") or ""
     entries = {**_read(), **dict.fromkeys(names, commit.strip())}
     RECORD.write_text(json.dumps(entries, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     return True
+
+
+def obstacle() -> str:
+    """Why the tree is not that of a commit; empty if it is."""
+    status = _git("status", "--porcelain", "--", ".", f":!{RECORD.relative_to(ROOT)}")
+    if status is None or _git("rev-parse", "HEAD") is None:
+        return "git has no commit of this tree"
+    return "the tree has changes that are not committed" if status.strip() else ""
 
 
 def _read() -> dict[str, str]:
@@ -141,8 +148,12 @@ def _git(*words: str) -> str | None:
 
 
 def main(names: Sequence[str]) -> int:
-    """Record that these parts passed on the current commit."""
-    print(f"{RECORD.relative_to(ROOT)} was {'' if record(names) else 'not '}updated: {', '.join(names)}")
+    """Record that these parts passed on the current commit; prints nothing in CI, whose clone is not kept."""
+    shown = f"{RECORD.relative_to(ROOT)}: {', '.join(names)} passed"
+    if record(names):
+        print(f"{shown} on this commit; commit the file with the next change")
+    elif "RSTAR2_CI" not in os.environ:
+        print(f"{shown}, which is not recorded: {obstacle()}")
     return 0
 
 
