@@ -167,7 +167,7 @@ def _nothing_to_resume(folder: Path) -> str:
         neighbours = [found.name for found in parent.iterdir() if found.is_dir()] if parent.is_dir() else []
         near = difflib.get_close_matches(folder.name, neighbours, n=1)
         hint = f" Did you mean {parent / near[0]}?" if near else ""
-        return f"There is no folder {folder} with a run to resume.{hint} Leave resume out to begin a new run."
+        return f"There is no folder {folder} with a run to resume.{hint} To begin a new run, do not resume."
     within = sorted(found.parent.name for found in folder.glob("*/checkpoint-*") if found.is_dir())
     hint = f" There is one in {folder / within[0]}." if within else ""
     return (
