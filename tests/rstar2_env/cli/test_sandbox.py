@@ -57,7 +57,7 @@ def test_a_program_may_be_typed_or_come_from_stdin() -> None:
         ((), "give a FILE"),
         (("nowhere.py",), "nowhere.py: No such file"),
         (("-c", "1", "--set", "wokers=2"), "Did you mean 'workers'"),
-        (("-c", "1", "--timeout", "-1"), "wall_s"),
+        (("-c", "1", "--timeout", "-1"), "--timeout"),
     ],
 )
 def test_mistakes_are_told_in_a_line(arguments: tuple[str, ...], said: str) -> None:
