@@ -309,7 +309,8 @@ def _part(problems: list[Problem], name: str, split: str, holdout: float) -> Fix
     part = [problem for problem in problems if _belongs(problem.question, split=split, holdout=holdout)]
     if not part:
         raise ConfigurationError(
-            f"holdout={holdout} of the {len(problems)} problems of {name} leaves the split {split!r} empty."
+            f"holdout={holdout} of the {len(problems)} problems of {name} leaves the split {split!r} empty: name more "
+            "problems, or choose another holdout (0 for no held-out problems)."
         )
     return FixedSource(part, name=name, split=split)
 
