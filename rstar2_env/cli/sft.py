@@ -33,6 +33,14 @@ def sft_command(
     seed: Annotated[int | None, typer.Option(min=0, help="Seed for the order of the traces [default: 0].")] = None,
     chat_template: ChatTemplate = None,
     lora_rank: LoraRank = None,
+    sharding: Annotated[
+        str | None,
+        typer.Option(
+            metavar="METHOD",
+            help="Division of the weights and the optimizer's state among the processes: none, fsdp2, zero2 or zero3 "
+            "[default: accelerate's configuration, or none].",
+        ),
+    ] = None,
     save_every: Annotated[
         int | None,
         typer.Option(min=0, help="Steps between checkpoints; 0: only the final model [default: a tenth of the run]."),
@@ -71,6 +79,7 @@ def sft_command(
         "seed": seed,
         "chat_template": chat_template,
         "lora_rank": lora_rank,
+        "sharding": sharding,
         "save_every": save_every,
         "report_to": report_to,
         "resume": resume or None,

@@ -83,6 +83,7 @@ def row_trainer(
     lora_rank: int = 0,
     waits: bool = False,
     begin_from: Path | None = None,
+    export_dtype: torch.dtype | None = None,
     **options: Any,
 ) -> tuple[CollectorTrainer, Followed]:
     """A trainer of a model in a folder, on the given rows, and what it shows.
@@ -100,6 +101,7 @@ def row_trainer(
         lora: Train adapters, which change the model from the start.
         lora_rank: As in the options of a run; the folder may hold an adapter.
         waits: Leave the weights to the first process.
+        export_dtype: The precision of exports.
         begin_from: A checkpoint of another trainer, with whose optimizer's state it begins.
         **options: Fields of ``GRPOConfig``.
     """
@@ -133,6 +135,7 @@ def row_trainer(
         keep_checkpoints=keep_checkpoints,
         sharding=sharding,
         begin_from=begin_from,
+        export_dtype=export_dtype,
         model=policy,
         processing_class=tokenizer,
         args=arguments(folder, **{**defaults, **options}),

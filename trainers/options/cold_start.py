@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from rstar2_env.core.options.declare import check_options, option
 
-from .config import DTYPES, LR_SCHEDULERS
+from .config import DTYPES, LR_SCHEDULERS, SHARDINGS
 
 
 @dataclass(slots=True)
@@ -42,6 +42,8 @@ class SftOptions:
         lora_targets: As in ``ModelOptions``.
         lora_dropout: Dropout before the adapters during the cold start; reinforcement learning uses none.
         gradient_checkpointing: As in ``ModelOptions``.
+        sharding: State that is divided among processes, as in ``RunOptions``; without it, the configuration of
+            ``accelerate launch`` decides.
         threads: CPU threads of torch; ``None`` measures how many are fastest, unless ``OMP_NUM_THREADS`` is set.
         save_every: Steps between checkpoints; ``None`` saves about ten times per run; 0 saves only the final model.
         resume: Continue from the newest checkpoint in ``output_dir``; refused if the options differ.
@@ -73,6 +75,7 @@ class SftOptions:
     lora_targets: str | list[str] = "all-linear"
     lora_dropout: float = option(0.0, least=0, below=1)
     gradient_checkpointing: bool | None = None
+    sharding: str | None = option(None, choices=(None, *SHARDINGS))
     threads: int | None = option(None, least=1)
     save_every: int | None = option(None, least=0)
     resume: bool = False

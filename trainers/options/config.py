@@ -59,6 +59,9 @@ class RunOptions:
         sharding: State that is divided among processes: ``"none"`` divides nothing; ``"fsdp2"`` weights, gradients and
             the optimizer's state (torch's ``fully_shard``); ``"zero2"`` gradients and the optimizer's state,
             ``"zero3"`` weights as well (DeepSpeed). ``None`` uses accelerate's configuration, or else ``"none"``.
+        export_dtype: Precision of the exports ``best`` and ``final`` of a whole model; checkpoints stay in float32.
+            ``"auto"`` is the precision in which the run computes and its engine plays. Another run that trains on the
+            export needs ``"float32"``, the default of a pipeline's stage. Adapters stay in float32 with ``"auto"``.
         report_to: Experiment trackers, by transformers' names: ``"tensorboard"``, ``"wandb"``, ``"trackio"``, ...
         log_every: Steps between logged metrics.
         keep_episodes: Write every episode, selected or not, to ``output_dir/episodes``.
@@ -76,6 +79,7 @@ class RunOptions:
     threads: int | None = option(None, least=1)
     process_timeout_s: float = option(1800.0, above=0, unit="seconds")
     sharding: str | None = option(None, choices=(None, *SHARDINGS))
+    export_dtype: str = option("auto", choices=DTYPES)
     report_to: list[str] = field(default_factory=list)
     log_every: int = option(1, least=1)
     keep_episodes: bool = True
@@ -267,6 +271,9 @@ class OptimOptions:
             its own pass. On a CPU, a pass also keeps at most 0.5 GiB of activations.
         share_prefixes: Compute tokens that rows of a pass share at their beginnings, such as the prompt of a group,
             only once if that costs less; see docs/training.md#shared-prefixes.
+        offload_state: Keep the optimizer's state in host memory while vLLM plays in the training processes, so that its
+            cache may be larger; it returns before the optimizer's step. ``None`` does so if the engine sleeps
+            (``engine.sleep``) and its cache would otherwise not hold the episodes in flight at their expected length.
         trl_options: Further arguments of ``trl.GRPOConfig``, such as ``adam_beta2`` and ``optim``. Arguments that would
             have no effect or would break the loss are refused; the message names the option to use instead.
     """
@@ -281,6 +288,7 @@ class OptimOptions:
     minibatches: int = option(1, least=1)
     tokens_per_device: int = option(16384, least=1)
     share_prefixes: bool = True
+    offload_state: bool | None = None
     trl_options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -20,6 +20,7 @@ class RunKeywords(TypedDict, total=False):
     threads: int | None
     process_timeout_s: float
     sharding: str | None
+    export_dtype: str
     report_to: list[str]
     log_every: int
     keep_episodes: bool
@@ -91,6 +92,7 @@ class OptimKeywords(TypedDict, total=False):
     minibatches: int
     tokens_per_device: int
     share_prefixes: bool
+    offload_state: bool | None
     trl_options: dict[str, Any]
 
 
@@ -140,6 +142,7 @@ class TrainKeywords(TypedDict, total=False):
     threads: int | None
     process_timeout_s: float
     sharding: str | None
+    export_dtype: str
     report_to: list[str]
     log_every: int
     keep_episodes: bool
@@ -196,6 +199,7 @@ class TrainKeywords(TypedDict, total=False):
     minibatches: int
     tokens_per_device: int
     share_prefixes: bool
+    offload_state: bool | None
     trl_options: dict[str, Any]
     reward: Any
     selector: Any
@@ -232,6 +236,7 @@ class SftKeywords(TypedDict, total=False):
     lora_targets: str | list[str]
     lora_dropout: float
     gradient_checkpointing: bool | None
+    sharding: str | None
     threads: int | None
     save_every: int | None
     resume: bool

@@ -31,6 +31,7 @@ MAY_CHANGE = (
     "run.threads",
     "run.process_timeout_s",
     "run.sharding",
+    "run.export_dtype",
     "run.report_to",
     "run.log_every",
     "run.keep_episodes",
@@ -44,6 +45,7 @@ MAY_CHANGE = (
     "rollout.handover_tolerance",
     "optim.tokens_per_device",
     "optim.share_prefixes",
+    "optim.offload_state",
     "eval.every",
 )
 """Options that may change when a run is resumed. Apart from the run's length and rounding, they do not affect what is
@@ -63,6 +65,7 @@ SFT_MAY_CHANGE = (
     "overwrite",
     "save_every",
     "threads",
+    "sharding",
     "report_to",
     "progress",
     "gradient_checkpointing",

@@ -24,7 +24,7 @@ from rstar2_env.core.files.outputs import files_in, list_files
 from rstar2_env.models.suggested import SuggestedOptions, suggest
 from rstar2_env.rollout import ChatCodec
 
-from ...options.config import ModelOptions
+from ...options.config import ModelOptions, TrainConfig
 from .adapters import START_DIR, PolicyModel, adapted, adapter_in, base_of, readapted, with_new_adapter, without_dropout
 from .sharding.zero import without_compiling
 
@@ -58,6 +58,16 @@ def dtype_of(options: ModelOptions) -> torch.dtype:
         return torch.bfloat16 if on_accelerator() and torch.cuda.is_bf16_supported() else torch.float32
     dtype: torch.dtype = getattr(torch, options.dtype)  # one of DTYPES: the options were checked
     return dtype
+
+
+def export_dtype_of(config: TrainConfig) -> torch.dtype | None:
+    """Return the precision of a run's exports; ``None`` keeps the precision of the weights in the trainer."""
+    if config.run.export_dtype != "auto":
+        exact: torch.dtype = getattr(torch, config.run.export_dtype)  # one of DTYPES: the options were checked
+        return exact
+    # In float16 large weights would become infinite; and adapters are small.
+    computes = dtype_of(config.model) if config.model.lora_rank == 0 else torch.float32
+    return torch.bfloat16 if computes is torch.bfloat16 else None
 
 
 def load_policy(

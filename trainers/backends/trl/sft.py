@@ -39,6 +39,8 @@ from .run.callbacks import Console, RunEvents
 from .run.checks import check_trackers
 from .run.stopping import Stopping
 from .sft_trainer import SftTrainer
+from .sharding.choice import chosen_sharding
+from .sharding.zero import zero_arguments
 
 _LOGGED = 100
 """Minimum number of lines of metrics of a run with at least that many steps; a shorter run has one for each step."""
@@ -58,10 +60,12 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions, checkpoint
         checkpoint: The checkpoint to resume from; ``None`` for a new run.
 
     Raises:
-        ConfigurationError: No trace is short enough, or the model cannot be loaded.
+        ConfigurationError: No trace is short enough, the model cannot be loaded, or the sharding contradicts
+            accelerate's configuration or the checkpoint.
         ProblemFormatError: A record is not a trace.
     """
     check_trackers(options.report_to)
+    sharding = chosen_sharding(options.sharding, "sharding")
     folder, state = Path(options.output_dir), processes()
     ranks = AccelerateRanks(state)
     policy = ModelOptions(path=options.model, **shared_fields(ModelOptions, options))
@@ -73,7 +77,8 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions, checkpoint
         list_files(folder, folders={"runs": None})  # TensorBoard's
     with progress("cold start", show=options.progress and state.is_main_process):
         with progress("loading the model"):
-            model, tokenizer = load_policy(policy, folder, seed=options.seed, dropout=True)
+            waits = sharding == "fsdp2" and not state.is_main_process
+            model, tokenizer = load_policy(policy, folder, seed=options.seed, dropout=True, waits=waits)
         with progress("tokenizing") as report:
             rows = encode_traces(_counted(traces, report), codec(policy, tokenizer, model), options.max_length)
     rate = options.learning_rate or suggested_for(model, policy).sft_learning_rate
@@ -104,7 +109,7 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions, checkpoint
             report_to=options.report_to,
             disable_tqdm=True,
             dataloader_pin_memory=False,
-            **precision_options(policy),
+            **{**precision_options(policy), **zero_arguments(sharding, state.num_processes)},
         )
         trainer = SftTrainer(
             model=model,
@@ -113,6 +118,7 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions, checkpoint
             processing_class=tokenizer,
             callbacks=[console, RunEvents(files), stopping, *watches(choice, visible=options.progress)],
             max_pass_tokens=most_tokens(model, policy),
+            sharding=sharding,
         )
     trainer.remove_callback(PrinterCallback)
     resumed = None if checkpoint is None else step_of(checkpoint)

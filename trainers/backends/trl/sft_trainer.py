@@ -2,7 +2,8 @@
 
 A micro-batch is divided into passes of rows of similar length, each as wide as its longest row, and the head computes
 the policy's tokens alone. Entropy and token accuracy, which TRL computes over the vocabulary at every token, are left
-out. The loss and its gradients are those of the whole micro-batch.
+out. The loss and its gradients are those of the whole micro-batch. With any sharding, every process computes the same
+number of passes, since a pass gathers the weights of all processes.
 """
 
 from __future__ import annotations
@@ -21,25 +22,27 @@ from trl import SFTTrainer
 from rstar2_env.core.files.full_disk import naming_full_disk
 
 from ...record.checkpoints import drop_old, mark_unfinished, mark_whole
-from .arguments import WarmsUp
 from .loss.flops import peak_memory
 from .loss.forward import causal, set_head
-from .loss.packing import pack
+from .loss.packing import even_out, pack
+from .sharded_trainer import ShardedTrainer
+from .sharding.choice import Sharding
 
 _KEEP = 2
 
 
-class SftTrainer(WarmsUp, SFTTrainer):
+class SftTrainer(ShardedTrainer, SFTTrainer):
     """Trains on rows, logs speed and memory, and marks checkpoints as complete, so that no run resumes from a part.
 
     Args:
         max_pass_tokens: Maximum number of tokens of one forward and backward pass, padding included; a longer row has
             its own pass. ``None`` computes each micro-batch in one pass.
+        sharding: The sharding of the weights and the optimizer state.
         **kwargs: Arguments of ``trl.SFTTrainer``.
     """
 
-    def __init__(self, *, max_pass_tokens: int | None = None, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+    def __init__(self, *, max_pass_tokens: int | None = None, sharding: Sharding = "none", **kwargs: Any) -> None:
+        super().__init__(sharding=sharding, **kwargs)
         self._most = max_pass_tokens
         self.model_accepts_loss_kwargs = True  # ``compute_loss`` divides by the number of tokens of the whole batch
         set_head(self.model, 1.0, ())
@@ -50,13 +53,29 @@ class SftTrainer(WarmsUp, SFTTrainer):
         lengths = inputs["attention_mask"].sum(1)
         self._tokens += int(lengths.sum())
         loss = torch.zeros((), device=self.accelerator.device)
-        passes = list(_passes(inputs, lengths.tolist(), self._most))
+        passes = list(self._passes(inputs, lengths.tolist()))
+        steps = self.accelerator.gradient_state.sync_gradients
         for number, part in enumerate(passes, start=1):
             part["share"] = part["attention_mask"].sum() / lengths.sum()
+            last = number == len(passes)
+            self.accelerator.gradient_state._set_sync_gradients(steps and last)
             # Data parallelism averages gradients in the last pass, which also adds those of the others.
-            with nullcontext() if number == len(passes) else self.accelerator.no_sync(model):
+            with nullcontext() if last else self.accelerator.no_sync(model):
                 loss += super().training_step(model, part, num_items_in_batch)
         return loss
+
+    def _passes(self, inputs: dict[str, Any], lengths: list[int]) -> Iterator[dict[str, Any]]:
+        """Divide a padded micro-batch into passes, each as wide as its longest row."""
+        batches = pack(lengths, len(lengths) * max(lengths) if self._most is None else self._most)
+        if self.sharding != "none":
+            # No filler is needed: accelerate gives every process the same number of rows.
+            batches = even_out(batches, max(self.ranks.gather(len(batches))))
+        for rows in batches:
+            width = max(lengths[row] for row in rows)
+            yield {name: inputs[name][rows, :width] for name in ("input_ids", "labels", "attention_mask")}
+
+    def _option(self, name: str) -> str:
+        return name.rpartition(".")[2]  # the options of a cold start have no groups
 
     def compute_loss(
         self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
@@ -99,11 +118,3 @@ class SftTrainer(WarmsUp, SFTTrainer):
         if self.accelerator.is_main_process:
             mark_whole(folder, self.accelerator.num_processes)
             drop_old(run, _KEEP)
-
-
-def _passes(inputs: dict[str, Any], lengths: list[int], most: int | None) -> Iterator[dict[str, Any]]:
-    """Divide a padded micro-batch into passes, each as wide as its longest row."""
-    budget = len(lengths) * max(lengths) if most is None else most
-    for rows in pack(lengths, budget):
-        width = max(lengths[row] for row in rows)
-        yield {name: inputs[name][rows, :width] for name in ("input_ids", "labels", "attention_mask")}

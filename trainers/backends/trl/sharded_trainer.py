@@ -1,4 +1,4 @@
-"""``ShardedTrainer``: TRL's trainer on weights and optimizer state that may be sharded.
+"""``ShardedTrainer``: a trainer of TRL on weights and optimizer state that may be sharded.
 
 FSDP2 shards the module in place when the trainer is made; accelerate does not change it, since it is marked as already
 prepared. With any sharding, checkpoints hold shards (``shards``), so a run may resume with another number of processes
@@ -7,6 +7,7 @@ or another kind of sharding. Exports are gathered tensor by tensor into an ordin
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
@@ -21,7 +22,6 @@ from rstar2_env.core.errors import ConfigurationError
 
 from .arguments import WarmsUp
 from .loss.forward import ReferenceModel
-from .quick_import import GRPOTrainer
 from .ranks import AccelerateRanks
 from .sharding import shards
 from .sharding.choice import Sharding
@@ -36,16 +36,18 @@ _GROUPS = "optimizer_groups.pt"
 """File of the optimizer's hyperparameters (learning rates, decays) in a checkpoint."""
 
 
-class ShardedTrainer(WarmsUp, GRPOTrainer):
-    """TRL's GRPO trainer on weights that may be sharded.
+class ShardedTrainer(WarmsUp):
+    """The sharding of a trainer of TRL, which is a further base class of each class that inherits this one.
 
     Args:
         sharding: The sharding of the weights and the optimizer state.
         reference: The reference model, if there is one.
         teacher: The teacher, if there is one; it is placed and sharded like the reference model, and never changes.
+        export_dtype: Precision of the weights of exports; ``None`` keeps the precision of the weights, float32 for
+            trained ones. Checkpoints are never rounded.
         begin_from: A checkpoint of an earlier run whose optimizer state to load, unless the run resumes from its own
             checkpoint.
-        **kwargs: Arguments of ``trl.GRPOTrainer``.
+        **kwargs: Arguments of TRL's trainer.
 
     Raises:
         ConfigurationError: The sharding does not support the options, or the optimizer state does not fit.
@@ -55,12 +57,14 @@ class ShardedTrainer(WarmsUp, GRPOTrainer):
         self,
         *,
         sharding: Sharding,
-        reference: ReferenceModel | None,
+        reference: ReferenceModel | None = None,
         teacher: ReferenceModel | None = None,
+        export_dtype: torch.dtype | None = None,
         begin_from: Path | None = None,
         **kwargs: Any,
     ) -> None:
         self.sharding, self.reference, self._begin_from = sharding, reference, begin_from
+        self._export_dtype = export_dtype
         self._optimized: OptimizerLayout | None = None
         frozen = [one for one in (reference, teacher) if one is not None]
         super().__init__(**kwargs)
@@ -68,14 +72,15 @@ class ShardedTrainer(WarmsUp, GRPOTrainer):
         device = self.accelerator.device
         if self._divides and self.args.fp16:
             raise ConfigurationError(
-                "sharding='fsdp2' trains in float32 or bfloat16, not in float16: set model.dtype.", option="model.dtype"
+                f"sharding='fsdp2' trains in float32 or bfloat16, not in float16: set {self._option('model.dtype')}.",
+                option=self._option("model.dtype"),
             )
         if self._partitions and any(one.adapters for one in frozen):
             raise ConfigurationError(
                 "The reference model or the teacher of this run is the policy with its initial adapter values, which "
                 "ZeRO-3 cannot restore temporarily: use sharding='fsdp2' or 'zero2', or remove the term that needs "
                 "this model.",
-                option="run.sharding",
+                option=self._option("run.sharding"),
             )
         if self._divides:
             compute = torch.bfloat16 if self.args.bf16 else torch.float32
@@ -89,6 +94,10 @@ class ShardedTrainer(WarmsUp, GRPOTrainer):
                 one.to(device)
         if begin_from is not None:
             self._check_carried(begin_from)
+
+    def _option(self, name: str) -> str:
+        """Return the name under which the user of this trainer sets an option of a run."""
+        return name
 
     @property
     def _divides(self) -> bool:
@@ -163,16 +172,20 @@ class ShardedTrainer(WarmsUp, GRPOTrainer):
 
     def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
         """Export the model; a checkpoint of a sharded run holds its weights in shards instead."""
-        if not self._writes_shards:
+        wanted = None if _internal_call else self._export_dtype
+        if not self._writes_shards and wanted is None:
             super().save_model(output_dir, _internal_call)
             return
         folder = output_dir or self.args.output_dir
         if _internal_call:
             Path(folder).mkdir(parents=True, exist_ok=True)
             return
-        weights = {name: value for name, value in self._gathered() if self.args.should_save}
+        # Rounded one by one, so that the first process never holds two copies in float32.
+        weights = {name: _in(value, wanted) for name, value in self._gathered() if self.args.should_save}
         if self.args.should_save:
             self._save(folder, state_dict=weights)
+            if wanted is not None:
+                _declare(Path(folder), wanted)
         self.ranks.wait()
 
     def _gathered(self) -> Iterator[tuple[str, Tensor]]:
@@ -205,7 +218,7 @@ class ShardedTrainer(WarmsUp, GRPOTrainer):
                 raise ConfigurationError(
                     f"{checkpoint} was written without sharding, but this run has sharding={self.sharding!r}: resume "
                     "with sharding='none', on any number of processes.",
-                    option="run.sharding",
+                    option=self._option("run.sharding"),
                 )
             super()._load_optimizer_and_scheduler(checkpoint)
             if checkpoint is not None and self.reference is not None and (Path(checkpoint) / _REFERENCE).exists():
@@ -261,3 +274,17 @@ def _buffers(module: Any) -> Iterator[tuple[str, Tensor]]:
     """The module's buffers that a checkpoint of transformers holds."""
     names = set(module.state_dict())
     return ((name, value) for name, value in module.named_buffers() if name in names)
+
+
+def _in(value: Tensor, dtype: torch.dtype | None) -> Tensor:
+    """Return a tensor in a precision; numbers of other kinds, such as masks, stay."""
+    return value if dtype is None or not value.is_floating_point() else value.to(dtype)
+
+
+def _declare(folder: Path, dtype: torch.dtype) -> None:
+    """Write the precision of the weights into the model's configuration, where engines read it."""
+    file = folder / "config.json"
+    if file.exists():  # an adapter has none
+        config = json.loads(file.read_text("utf-8"))
+        config["dtype"] = str(dtype).removeprefix("torch.")
+        file.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", "utf-8")

@@ -39,6 +39,7 @@ from .loss.pending_rows import BatchLayout, PendingRows
 from .loss.prefix_sharing import PrefixSharing
 from .loss.teacher import Teacher
 from .protocols import Collects
+from .quick_import import GRPOTrainer
 from .run import process_states
 from .run.steps import StepNumbers
 from .sharded_trainer import ShardedTrainer
@@ -47,7 +48,7 @@ from .sharding.choice import Sharding
 T = TypeVar("T")
 
 
-class CollectorTrainer(ShardedTrainer):
+class CollectorTrainer(ShardedTrainer, GRPOTrainer):
     """TRL's GRPO trainer on the rows of a collector.
 
     Args:
@@ -57,7 +58,7 @@ class CollectorTrainer(ShardedTrainer):
         reference: The reference model; required if a term of the loss needs it.
         teacher: Gives rows the column ``teacher`` if a term of the loss needs it.
         sharding: The sharding of the weights and the optimizer state.
-        begin_from: See ``ShardedTrainer``.
+        begin_from: See ``ShardedTrainer``, as for ``export_dtype``.
         stateful: Further parts, by name, such as the collector and hooks; each process saves their state in
             checkpoints.
         keep_checkpoints: Number of checkpoints to keep.

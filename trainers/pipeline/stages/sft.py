@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -23,7 +23,11 @@ from ..resuming import is_finished, newest_unfinished
 from ..spread import spread_of
 from ..traces import write_traces
 
-_NOT_LEARNED = ("model", "output_dir", "resume", "overwrite", "save_every", "threads", "report_to", "progress", "seed")
+_NOT_LEARNED = (
+    *("model", "output_dir", "resume", "overwrite", "save_every"),
+    *("sharding", "threads", "report_to", "progress", "seed"),
+)
+"""Options that are no part of a stage's fingerprint."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,7 @@ class Sft(CheckedOptions):
         steps = options.steps or (-(-round(options.epochs * traces) // batch) if traces else None)
         if steps is None:
             return Cost(notes=["the number of traces is not known yet"])
+        spread = replace(spread, sharding=options.sharding or spread.sharding)
         return Cost.of_tuning(steps * batch, steps, options.max_length, about, spread, lora_rank=options.lora_rank)
 
     def run(self, work: Work) -> StageMeasurements:

@@ -22,6 +22,7 @@ from ...hooks.criterion import read_criterion
 from ...options.config import TrainConfig
 from ...options.files import RUN_FILE
 from ...options.layers import merged
+from ...options.names import in_groups
 from ...record.resume import MAY_CHANGE
 from ..base import STAGES, Output, StageMeasurements, Work
 from ..cost import Cost, CostInputs
@@ -30,6 +31,8 @@ from ..places import HOME
 from ..resuming import is_finished, newest_unfinished
 from ..spread import spread_of
 
+_EXACT: Mapping[str, Any] = {"run": {"export_dtype": "float32"}}
+"""Default of a stage: a later stage may train on its export."""
 _NOT_LEARNED = tuple(name for name in MAY_CHANGE if name != "run.steps")
 
 
@@ -82,7 +85,9 @@ class Train(CheckedOptions):
     @cached_property
     def _layers(self) -> tuple[str, list[Mapping[str, Any]]]:
         name, layers = layers_of(self.recipe or None, self.config)
-        return name, [*layers, *self.below(), self.options, *self._own()]
+        of_file = in_groups(find_recipe(name)[1])  # whose options have a lower priority than the layers
+        exact = {} if "export_dtype" in of_file.get("run", {}) else _EXACT
+        return name, [exact, *layers, *self.below(), self.options, *self._own()]
 
     @cached_property
     def _configured(self) -> tuple[str, TrainConfig]:

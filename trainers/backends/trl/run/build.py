@@ -33,7 +33,7 @@ from ..loss.measuring import PolicyMeasurer
 from ..loss.objective import Objective
 from ..loss.pending_rows import BatchLayout
 from ..loss.teacher import load_teacher
-from ..model import codec, dtype_of, load_policy, processes, suggested_for
+from ..model import codec, dtype_of, export_dtype_of, load_policy, processes, suggested_for
 from ..players import env_factory, gold_answers, make_player, opening, problem_source
 from ..ranks import AccelerateRanks, OwnRanks
 from ..sharding.choice import chosen_sharding
@@ -190,6 +190,7 @@ def build_trainer(setup: RunSetup, policy: LoadedPolicy, files: RunWriter) -> Co
             reference=reference,
             teacher=teacher,
             sharding=setup.sharding,
+            export_dtype=export_dtype_of(config),
             begin_from=setup.begin_from,
             keep_checkpoints=config.run.keep_checkpoints,
             on_trained=partial(write_tokens, files) if config.run.keep_tokens else None,

@@ -18,7 +18,7 @@ _FSDP, _DEEPSPEED = "ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED"
 """Environment variables in which ``accelerate launch`` passes its configuration to its processes."""
 
 
-def chosen_sharding(wanted: str | None) -> Sharding:
+def chosen_sharding(wanted: str | None, option: str = "run.sharding") -> Sharding:
     """Return the sharding of this run, and disable accelerate's own FSDP.
 
     accelerate wraps a model in FSDP only on accelerators, and silently uses plain data parallelism on a CPU. So
@@ -26,35 +26,36 @@ def chosen_sharding(wanted: str | None) -> Sharding:
     accelerate's configuration requests.
 
     Args:
-        wanted: ``run.sharding``.
+        wanted: The option's value.
+        option: The option's name, for messages.
 
     Raises:
         ConfigurationError: The option and accelerate's configuration contradict each other, or the configuration
             requests FSDP1 or weights in host memory.
     """
-    configured = _configured()
+    configured = _configured(option)
     if wanted is not None and configured is not None and wanted != configured:
         raise ConfigurationError(
-            f"run.sharding={wanted!r}, but accelerate's configuration requests {configured}: remove one of them.",
-            option="run.sharding",
+            f"{option}={wanted!r}, but accelerate's configuration requests {configured}: remove one of them.",
+            option=option,
         )
     os.environ[_FSDP] = "false"
     return cast(Sharding, wanted or configured or "none")
 
 
-def _configured() -> Sharding | None:
+def _configured(option: str) -> Sharding | None:
     """Return the sharding in the configuration of ``accelerate launch``; ``None`` if there is none."""
     if _is_set(_FSDP):
         if os.environ.get("FSDP_VERSION", "1") != "2":
             raise ConfigurationError(
                 "accelerate's configuration requests FSDP1, which is not supported: set fsdp_version: 2.",
-                option="run.sharding",
+                option=option,
             )
         if _is_set("FSDP_OFFLOAD_PARAMS"):
             raise ConfigurationError(
                 "accelerate's configuration requests weights in host memory (fsdp_offload_params), which is not "
                 "supported with FSDP2: set it to false.",
-                option="run.sharding",
+                option=option,
             )
         return "fsdp2"
     if _is_set(_DEEPSPEED):
