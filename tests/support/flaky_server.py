@@ -34,7 +34,7 @@ class FlakyServer:
 
 
 @contextmanager
-def flaky(answer: Callable[[Asked, int], Answer]) -> Iterator[FlakyServer]:
+def flaky(answer: Callable[[Asked, int], Answer], host: str = "127.0.0.1") -> Iterator[FlakyServer]:
     """Serve; ``answer`` is given each request and how many came before it."""
     lock = threading.Lock()
 
@@ -68,9 +68,9 @@ def flaky(answer: Callable[[Asked, int], Answer]) -> Iterator[FlakyServer]:
 
         do_GET = do_POST = _serve  # the names that http.server calls
 
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    http = ThreadingHTTPServer((host, 0), Handler)
     http.daemon_threads = True
-    server = FlakyServer(f"http://127.0.0.1:{http.server_address[1]}")
+    server = FlakyServer(f"http://{host}:{http.server_address[1]}")
     thread = threading.Thread(target=http.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:

@@ -66,6 +66,9 @@ class VllmServerEngine:
             ``folder`` and ``adapter``; the newest weights stay there for servers that restart, until ``close``.
             Optional for ``group``, which then writes the weights there in addition to the broadcast; without it, a
             server that restarts gets no requests before the next weight sync.
+        relay_dir: Folder on each serving machine, such as ``/dev/shm``, for the transport ``folder`` with several
+            machines: one server of each machine (of each host name in ``base_urls``) copies the weights into it, and
+            the servers of the machine read the copy. It needs room for the weights once.
         bucket_mib: Maximum number of MiB sent or written at once, except for a larger tensor.
         group_address: Address at which the servers' machines reach this process, for ``group``; ``None`` uses the
             address in the network of the first server.
@@ -91,6 +94,7 @@ class VllmServerEngine:
         model: str | None = None,
         transport: Literal["folder", "group", "adapter"] = "folder",
         weights_dir: str | Path | None = None,
+        relay_dir: str | Path | None = None,
         bucket_mib: int = 256,
         group_address: str | None = None,
         fleet: Sequence[str] | None = None,
@@ -107,6 +111,8 @@ class VllmServerEngine:
                 f"base_urls must be one or more addresses such as http://127.0.0.1:8000, not {base_urls!r}."
             )
         bases = [_base(base) for base in bases]
+        if relay_dir is not None and transport != "folder":
+            raise ConfigurationError(f"relay_dir= belongs to transport='folder', not to {transport!r}: remove it.")
         if bucket_mib < 1:
             raise ConfigurationError(f"bucket_mib must be at least 1, not {bucket_mib}.")
         self._seeds = np.random.SeedSequence(seed)
@@ -128,6 +134,7 @@ class VllmServerEngine:
             self._fleet_id,
             lambda: self._version,
             None if weights_dir is None else Path(weights_dir).resolve(),
+            relay=None if relay_dir is None else Path(relay_dir),
             bucket_bytes=bucket_mib << 20,
             address=group_address,
             timeout_s=min(timeout_s, _REQUEST_S),

@@ -1,13 +1,18 @@
-"""Code that runs inside vLLM's workers: log-probabilities of the whole distribution, even with top-p or top-k.
+"""Code that runs inside vLLM's workers: log-probabilities of the whole distribution, and a machine's copy of weights.
 
 vLLM computes ``processed_logprobs`` from the logits divided by the temperature, normalized over the tokens that top-p
 and top-k keep. The protocol ``Engine`` requires normalization over all tokens. Covered: vLLM's V1 model runner
 (CPUs; other devices with ``VLLM_USE_V2_MODEL_RUNNER=0``). Not covered: its V2 model runner, which has another sampler;
 with it an engine refuses top-p and top-k, and all other log-probabilities are exact without this code.
+
+The copy of weights spares a shared folder: one server of each machine copies them, and the others read the copy.
 """
 
 from __future__ import annotations
 
+import os
+import shutil
+from pathlib import Path
 from typing import Any
 
 
@@ -39,9 +44,45 @@ def keep_full_logprobs(worker: Any) -> bool:
     return True
 
 
+def copy_weights(source: str, into: str) -> int:
+    """Copy a folder of weights into a folder of this machine, and remove the copies of earlier versions before.
+
+    Args:
+        source: The folder of the weights, ``rstar2-weights-RUN-VERSION``.
+        into: A folder of this machine, such as ``/dev/shm``.
+
+    Returns:
+        The number of bytes that were copied.
+    """
+    run = Path(source).name.rpartition("-")[0]
+    for old in Path(into).glob(f"{run}-*"):
+        shutil.rmtree(old, ignore_errors=True)
+    copy = Path(into, Path(source).name)
+    part = copy.with_name(f"{copy.name}.part{os.getpid()}")
+    shutil.copytree(source, part)
+    part.rename(copy)
+    return sum(file.stat().st_size for file in copy.iterdir())
+
+
 class FullLogprobs:
     """Worker extension of a server; the class to pass to ``vllm serve --worker-extension-cls``."""
+
+    local_rank: int
+    """Number of the worker on its machine, set by vLLM."""
 
     def keep_full_logprobs(self) -> dict[str, bool]:
         """Called by ``VllmServerEngine`` through ``/collective_rpc``, an endpoint of development mode."""
         return {"kept": keep_full_logprobs(self)}
+
+    def copy_weights(self, source: str, into: str) -> dict[str, int]:
+        """Copy weights for all servers of this machine; only the server's first worker does."""
+        return {"copied": 0 if self.local_rank else copy_weights(source, into)}
+
+    def can_copy_weights(self, into: str) -> dict[str, bool]:
+        """Return whether weights can be copied into a folder of this machine."""
+        return {"can": os.access(into, os.W_OK | os.X_OK)}
+
+    def drop_weights(self, source: str, into: str) -> None:
+        """Remove the copy of these weights."""
+        if not self.local_rank:
+            shutil.rmtree(Path(into, Path(source).name), ignore_errors=True)

@@ -1,27 +1,74 @@
 """``FolderTransport``: sends weights through a folder that trainer and servers see under the same path.
 
-The weights are written once, in files of one bucket, and every server reads them. The newest weights stay there until
+The weights are written once, in files of one bucket, and every server reads them. With a folder on each serving machine
+(``relay``), one server of each machine copies them, and the servers of the machine read the copy: then each byte leaves
+the shared folder once for each machine, not once for each server. The newest weights stay in the shared folder until
 the engine is closed, for servers that restart and for the other processes of a run. A tmpfs is sufficient on one
 machine.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError, ServiceError
 from rstar2_env.rollout.engines.transports.base import Transport
 from rstar2_env.rollout.engines.transports.servers import EngineServers
+from rstar2_env.rollout.engines.transports.settings import TransportSettings
 from rstar2_env.rollout.engines.transports.stored_weights import reload_from
 from rstar2_env.rollout.engines.vllm_server_fleet import Server
 from rstar2_env.rollout.engines.weights import named_weights
 
+_EXTENSION = "--worker-extension-cls rstar2_env.rollout.engines.vllm_worker.FullLogprobs"
+_DROP_S = 10.0
+"""Seconds that a server may take to remove its copy at the end."""
+
 
 class FolderTransport(Transport):
-    """Sends weights through a folder."""
+    """Sends weights through a folder.
+
+    Args:
+        setting: Settings of the engine.
+
+    Raises:
+        ConfigurationError: There is a folder of each machine, but no shared folder to copy from.
+    """
+
+    def __init__(self, setting: TransportSettings) -> None:
+        super().__init__(setting)
+        if setting.relay is not None and setting.folder is None:
+            raise ConfigurationError("relay_dir= needs weights_dir=, the shared folder from which weights are copied.")
+        self._copies: dict[str, str] = {}
+        self._newest: Path | None = None
+
+    async def check(self, base: str) -> None:
+        """See ``Transport``: with ``relay``, the server's machine has that folder, and the server can copy into it.
+
+        Raises:
+            ConfigurationError: It has not, or was started without the worker extension.
+            ServiceError: The server does not answer.
+        """
+        relay = self._setting.relay
+        if relay is None:
+            return
+        order = {"method": "can_copy_weights", "kwargs": {"into": str(relay)}}
+        try:
+            answer = await self._setting.http.ask("POST", base, "/collective_rpc", order, retries=0)
+        except ServiceError as error:
+            if error.cause in ("lost", "late"):
+                raise
+            raise ConfigurationError(
+                f"{base} cannot copy weights for its machine (relay_dir): start it with VLLM_SERVER_DEV_MODE=1 and "
+                f"{_EXTENSION}, or remove relay_dir. {error}"
+            ) from error
+        if not all(result["can"] for result in answer["results"]):
+            raise ConfigurationError(f"{base} cannot write into relay_dir={relay} on its machine: choose another one.")
 
     def send(self, version: int, weights: Any, servers: EngineServers) -> None:
-        """See ``Transport``; requests continue with the old weights while the new ones are written.
+        """See ``Transport``; requests continue with the old weights while the new ones are written and copied.
 
         Raises:
             ConfigurationError: There is no folder.
@@ -36,9 +83,16 @@ class FolderTransport(Transport):
         with kept.new(version) as part:
             for _ in kept.writing(named_weights(weights), part):
                 pass
-            newest = kept.commit(version)
+            newest = self._newest = kept.commit(version)
+            self._copy(newest, servers)
+
+            def order(server: Server) -> dict[str, object]:
+                relay = self._setting.relay
+                copied = relay is not None and _machine(server) in self._copies
+                return reload_from(Path(str(relay), newest.name) if copied else newest)
+
             with servers.paused(version):
-                servers.post(servers.up(), "/collective_rpc", reload_from(newest)).result()
+                servers.post(servers.up(), "/collective_rpc", order).result()
                 # Servers that were lost meanwhile get the new weights when they are readmitted.
                 servers.up()
 
@@ -46,3 +100,31 @@ class FolderTransport(Transport):
         """See ``Transport``."""
         if self._kept is not None:
             await self._kept.reload(server)
+
+    def close(self) -> None:
+        """Remove the stored weights, and their copies on the machines that can be reached."""
+        http, relay, newest = self._setting.http, self._setting.relay, self._newest
+        for base in self._copies.values():
+            order = {"method": "drop_weights", "kwargs": {"source": str(newest), "into": str(relay)}}
+            with suppress(ServiceError):
+                http.run_now(http.ask("POST", base, "/collective_rpc", order, retries=0, timeout_s=_DROP_S))
+        self._copies = {}
+        super().close()
+
+    def _copy(self, newest: Path, servers: EngineServers) -> None:
+        """Copy the newest weights to every machine; if a server is lost meanwhile, another one of its machine does."""
+        self._copies = {}
+        if self._setting.relay is None:
+            return
+        order = {
+            "method": "copy_weights",
+            "kwargs": {"source": str(newest), "into": str(self._setting.relay)},
+        }
+        while relays := {_machine(one): one for one in reversed(servers.up()) if _machine(one) not in self._copies}:
+            done = servers.post(list(relays.values()), "/collective_rpc", order).result()
+            self._copies |= {_machine(server): server.base for server in done}
+
+
+def _machine(server: Server) -> str:
+    """Return the name of a server's machine: the host in its address."""
+    return urlsplit(server.base).hostname or server.base

@@ -18,6 +18,8 @@ class TransportSettings:
         run: Identifier of the servers, the same in every process of a run.
         version: Returns the version of the weights that requests use.
         folder: Folder that trainer and servers see under the same path, if there is one.
+        relay: Folder of each serving machine into which one of its servers copies the weights of ``folder``; ``None``
+            if every server reads ``folder``.
         bucket_bytes: Maximum number of bytes sent or written at once, except for a larger tensor.
         address: Address at which the servers' machines reach this process; ``None`` determines it.
         timeout_s: Seconds that one server may take for one bucket.
@@ -27,6 +29,7 @@ class TransportSettings:
     run: str
     version: Callable[[], int]
     folder: Path | None = None
+    relay: Path | None = None
     bucket_bytes: int = 256 << 20
     address: str | None = None
     timeout_s: float = 600.0
