@@ -27,6 +27,7 @@ class Assumptions(CheckedOptions):
         decode_step_s: Seconds of a decoding step in addition to reading weights and cache.
         handover_gb_s: Gigabytes per second of a weight sync.
         network_gb_s: Gigabytes per second at which machines read a shared folder, or receive a broadcast.
+        host_gb_s: Gigabytes per second at which a device copies to or from host memory.
         devices_per_node: Number of devices of a machine.
         trained_share: Share of the rows that are trained on; the others are not computed.
         other_share: Other seconds of a step, as a share of the seconds of rollout, training and weight sync.
@@ -47,6 +48,7 @@ class Assumptions(CheckedOptions):
     decode_step_s: float = option(2e-3, least=0)
     handover_gb_s: float = option(1.8, above=0)
     network_gb_s: float = option(10.0, above=0)
+    host_gb_s: float = option(25.0, above=0)
     devices_per_node: int = option(8, least=1)
     trained_share: float = option(1.0, above=0, most=1)
     other_share: float = option(0.0, least=0)
@@ -72,6 +74,7 @@ SOURCES = {
     "decode_step_s": "assumed; as in benchmarks/scheduler_sim.py",
     "handover_gb_s": "fitted to the weight sync time published by miles for 8 MI300X",
     "network_gb_s": "assumed: one port of 100 Gbit/s at the sending machine or the file server",
+    "host_gb_s": "assumed: less than half of a PCIe 5.0 link of 16 lanes, which every device of a machine uses at once",
     "devices_per_node": "the machines with these accelerators",
     "trained_share": "an upper bound: every row is trained on",
     "other_share": "none; for 8 MI300X, miles published 0.38, including log-probabilities and waking of engines",

@@ -12,7 +12,7 @@ from .architecture import Architecture
 from .assumptions import Assumptions
 from .device import GIB, Device
 from .training_memory import Sharding, Training, pass_tokens, total, training_memory
-from .workload import Workload
+from .workload import Workload, concurrent_tokens
 
 RESIDENT = ("weights", "optimizer", "reference")
 """Parts of the training memory that stay on a device during rollouts."""
@@ -32,6 +32,7 @@ class Placement:
         usable: Usable bytes of a device.
         engine_weights: Bytes of weights on a serving device.
         cache_tokens: Number of tokens that fit into the cache of one engine.
+        offloaded: Bytes of the optimizer's state that each device copies to host memory before a rollout, and back.
         lacking: The reason why the run does not fit; empty if it fits.
     """
 
@@ -44,6 +45,7 @@ class Placement:
     usable: int
     engine_weights: int
     cache_tokens: int
+    offloaded: int
     lacking: str
 
     @property
@@ -150,10 +152,17 @@ def _placed(
 ) -> Placement:
     colocated, most = not serving, usable(device, assume)
     serving = serving or how.processes
-    resident = sum(memory.get(name, 0) for name in RESIDENT) if colocated else 0
-    room = most - resident
     weights, longest = how.width * model.parameters, work.budget + assume.prompt_tokens
     each = model.cache_bytes(how.width)
+    room, offloaded = most, 0
+    if colocated:
+        room -= sum(memory.get(name, 0) for name in RESIDENT)
+        short = (room - weights) / each < concurrent_tokens(work, how.processes, assume)
+        if work.offload_state or (
+            work.offload_state is None and device.is_accelerator and short and not work.sizes_cache
+        ):
+            offloaded = memory["optimizer"]
+            room += offloaded
     # An engine in the trainer's process has one device.
     widths = [tensor_parallel] if tensor_parallel else [1] if colocated else [1, 2, 4, 8]
     width = next((width for width in widths if weights / width + longest * each / width <= room), widths[-1])
@@ -173,5 +182,5 @@ def _placed(
     elif cache < longest:
         lacking = f"an engine's cache holds {cache:,} tokens, and one episode may have {longest:,}"
     return Placement(
-        colocated, serving, how.processes, width, how, memory, most, round(weights / width), cache, lacking
+        colocated, serving, how.processes, width, how, memory, most, round(weights / width), cache, offloaded, lacking
     )

@@ -9,7 +9,7 @@ from rstar2_env.core.errors import ConfigurationError
 
 from .architecture import Architecture
 from .assumptions import Assumptions
-from .device import Device
+from .device import GIB, Device
 from .placement import Placement, placements
 from .step_time import StepTime, step_time
 from .training_memory import total
@@ -75,11 +75,18 @@ class Plan:
                 "trains on whole groups, so use more groups or fewer devices."
             )
         apart = placed.serving + placed.training > self.assume.devices_per_node
-        if not placed.colocated and apart and self.work.transport == "folder":
+        if not placed.colocated and apart and self.work.transport == "folder" and not self.work.relays:
             size = 2e-9 * self.model.parameters * placed.engines
             found.append(
-                f"{placed.engines} servers read {size:,.0f} GB from one folder at each weight sync: start them with "
-                "--weight-transfer-config and set engine.transport=group (vLLM 0.31 or newer)."
+                f"{placed.engines} servers read {size:,.0f} GB from one folder at each weight sync: set "
+                "engine.relay_dir=/dev/shm, so that one server of each machine copies them for the others; or start "
+                "them with --weight-transfer-config and set engine.transport=group (vLLM 0.31 or newer)."
+            )
+        if placed.offloaded:
+            devices = min(placed.training, self.assume.devices_per_node)
+            found.append(
+                f"The optimizer's state is in host memory during rollouts: {placed.offloaded * devices / GIB:,.0f} GiB "
+                f"of each machine, and {self.time.offload:.0f} s of each step."
             )
         longer = "rollout" if self.time.rollout > self.time.train else "training"
         if not placed.colocated and not self.time.overlapped:
@@ -103,7 +110,8 @@ class Plan:
             "fits": self.fits,
             "placement": _placement(placed),
             "training": {**asdict(placed.how), "memory": dict(placed.memory), "total": total(placed.memory)},
-            "serving": {"weights": placed.engine_weights, "cache_tokens": placed.cache_tokens},
+            "serving": {"weights": placed.engine_weights, "cache_tokens": placed.cache_tokens}
+            | {"offloaded": placed.offloaded},
             "seconds": None if self.time is None else _seconds(self.time),
             "others": [{**_placement(one), "seconds": round(time.total, 1)} for one, time in self.others],
             "limits": self.limits,
@@ -196,6 +204,7 @@ def _seconds(time: StepTime) -> dict[str, Any]:
         "train_overhead": round(time.training.overhead, 1),
         "passes": time.training.passes,
         "handover": round(time.handover, 1),
+        "offload": round(time.offload, 1),
         "evaluation": round(time.evaluation, 1),
         "other": round(time.other, 1),
         "total": round(time.total, 1),

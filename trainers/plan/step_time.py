@@ -22,6 +22,7 @@ class StepTime:
         rollout: Seconds from the start of the episodes to the end of the longest one.
         train: Seconds of the forward and backward passes.
         handover: Seconds of the weight sync to the engines.
+        offload: Seconds in which the optimizer's state moves to host memory and back, evaluations included.
         evaluation: Seconds of evaluations, spread over the steps between them.
         other: Other seconds, from ``Assumptions.other_share``.
         overlapped: Whether rollout and training run in parallel.
@@ -32,6 +33,7 @@ class StepTime:
     rollout: float
     train: float
     handover: float
+    offload: float
     evaluation: float
     other: float
     overlapped: bool
@@ -42,7 +44,7 @@ class StepTime:
     def total(self) -> float:
         """Seconds from one step to the next."""
         phases = max(self.rollout, self.train) if self.overlapped else self.rollout + self.train
-        return phases + self.handover + self.evaluation + self.other
+        return phases + self.handover + self.offload + self.evaluation + self.other
 
 
 def step_time(model: Architecture, device: Device, placed: Placement, work: Workload, assume: Assumptions) -> StepTime:
@@ -73,8 +75,10 @@ def step_time(model: Architecture, device: Device, placed: Placement, work: Work
     evaluation = _held_out_seconds(model, device, placed, work, assume, in_flight)
     overlapped = work.max_staleness > 0 and not placed.colocated
     phases = max(play.seconds, training.total) if overlapped else play.seconds + training.total
+    moves = 1 + (1 / work.eval_every if work.held_out else 0.0)
+    offload = 2 * moves * placed.offloaded / (assume.host_gb_s * 1e9)
     other = assume.other_share * (phases + handover)
-    return StepTime(play.seconds, training.total, handover, evaluation, other, overlapped, play, training)
+    return StepTime(play.seconds, training.total, handover, offload, evaluation, other, overlapped, play, training)
 
 
 def _held_out_seconds(
@@ -94,12 +98,24 @@ def _held_out_seconds(
 def handover_seconds(model: Architecture, placed: Placement, work: Workload, assume: Assumptions) -> float:
     """Return the seconds of a weight sync.
 
-    The weights are gathered and written or sent once, at ``handover_gb_s``. With servers on several machines, every
-    server also reads a shared folder, or all receive one broadcast.
+    The weights are gathered and written or sent once, at ``handover_gb_s``. With servers on several machines, a shared
+    folder is also read by every server, or once for each of their machines; or all receive one broadcast.
     """
     size = 2.0 * (lora_parameters(model, work.lora_rank) if work.transport == "adapter" else model.parameters)
     once = size / (assume.handover_gb_s * 1e9)
     if placed.colocated or placed.serving + placed.training <= assume.devices_per_node:
         return once
-    copies = 1 if work.transport == "group" else placed.engines
-    return once + copies * size / (assume.network_gb_s * 1e9)
+    return once + copies_of(placed, work, assume) * size / (assume.network_gb_s * 1e9)
+
+
+def copies_of(placed: Placement, work: Workload, assume: Assumptions) -> int:
+    """Return how often the weights leave the trainer's machine, or a shared folder, in a weight sync.
+
+    Args:
+        placed: A placement with servers.
+        work: The work of a step.
+        assume: The assumptions.
+    """
+    if work.transport == "group":
+        return 1
+    return min(placed.engines, -(-placed.serving // assume.devices_per_node)) if work.relays else placed.engines

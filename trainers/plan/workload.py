@@ -10,6 +10,8 @@ from ..options.config import TrainConfig
 from .assumptions import Assumptions
 from .device import GIB, Device
 
+SIZED_BY = ("kv_cache_gib", "gpu_memory_utilization", "kv_cache_memory_bytes", "num_gpu_blocks_override")
+"""Engine options that set the cache size."""
 _BLOCK = 16
 """Tokens of a cache block of vLLM by default."""
 
@@ -35,7 +37,10 @@ class Workload:
         max_staleness: Maximum number of weight versions by which rollouts run ahead of training.
         share_prefixes: Whether the prompt of a group is computed once for the rows of a pass.
         engine_options: Options of the engine in the trainer's process, which may set the size of its cache.
+        offload_state: Whether the optimizer's state is in host memory during rollouts; ``None`` if it is where a
+            colocated engine needs its memory.
         transport: How weights reach servers: ``folder``, ``group`` or ``adapter``.
+        relays: Whether one server of each machine copies the weights of a shared folder for the others.
         eval_every: Steps between evaluations; 0 for none.
         eval_episodes: Number of episodes of an evaluation.
         max_eval_tokens: Maximum number of tokens of an evaluation episode after its prompt.
@@ -57,7 +62,9 @@ class Workload:
     max_staleness: int = 0
     share_prefixes: bool = False
     engine_options: Mapping[str, Any] = field(default_factory=dict)
+    offload_state: bool | None = None
     transport: str = "folder"
+    relays: bool = False
     eval_every: int = 0
     eval_episodes: int = 0
     max_eval_tokens: int = 0
@@ -83,7 +90,9 @@ class Workload:
             max_staleness=int(getattr(rollout, "max_staleness", 0)),
             share_prefixes=optim.share_prefixes and model.attn_implementation in (None, "sdpa"),
             engine_options=dict(rollout.engine_options) if rollout.engine == "vllm" else {},
+            offload_state=optim.offload_state,
             transport=str(rollout.engine_options.get("transport", "folder")),
+            relays=bool(rollout.engine_options.get("relay_dir")),
             eval_every=held_out.every,
             eval_episodes=held_out.episodes,
             max_eval_tokens=held_out.max_episode_tokens or rollout.max_episode_tokens,
@@ -103,6 +112,11 @@ class Workload:
     def held_out(self) -> float:
         """Number of evaluation episodes for each step, on average."""
         return self.eval_episodes / self.eval_every if self.eval_every else 0.0
+
+    @property
+    def sizes_cache(self) -> bool:
+        """Whether an option of the engine in the trainer's process sets the size of its cache."""
+        return any(self.engine_options.get(name) is not None for name in SIZED_BY)
 
     def cache_bytes(self, device: Device, weights: float, token: float, assume: Assumptions) -> float | None:
         """Return the size of the cache of an engine in the trainer's process, in bytes, if an option sets it.
@@ -128,3 +142,14 @@ class Workload:
 def mean_tokens(work: Workload, assume: Assumptions) -> int:
     """Return the mean number of tokens of an episode after its prompt."""
     return assume.mean_tokens or max(1, work.budget // 2)
+
+
+def concurrent_tokens(work: Workload, engines: int, assume: Assumptions) -> int:
+    """Return the number of tokens of the episodes that one colocated engine plays at once, if all have the mean length.
+
+    Args:
+        work: The work of a step.
+        engines: Number of engines, each in a training process.
+        assume: The assumptions.
+    """
+    return min(work.in_flight, -(-work.episodes // engines)) * (assume.prompt_tokens + mean_tokens(work, assume))

@@ -67,6 +67,51 @@ def test_a_cache_that_the_optimizer_leaves_no_room_for_does_not_fit() -> None:
     assert "engine options take" in plan.placed.lacking
 
 
+def test_a_relay_on_each_machine_reads_the_weights_once_for_its_servers() -> None:
+    def found(**options: object) -> Plan:
+        return planned(serve=40, work=replace(WORK, **options))  # type: ignore[arg-type]
+
+    size, assume = 2.0 * MODELS["qwen3-14b"].parameters, Assumptions()
+    every, relays, group = found(), found(relays=True), found(transport="group")
+    for plan, copies in ((every, 40), (relays, 5), (group, 1)):
+        assert plan.time is not None
+        assert plan.time.handover == pytest.approx(size / (assume.handover_gb_s * 1e9) + copies * size / 10e9)
+    assert "engine.relay_dir" in " ".join(every.limits)
+    assert "engine.relay_dir" not in " ".join(relays.limits)
+
+
+def test_a_small_colocated_cache_gets_the_memory_of_the_optimizers_state() -> None:
+    model = MODELS["qwen3-14b"]
+    found, kept = planned(gpus=8, serve=0), planned(gpus=8, serve=0, work=replace(WORK, offload_state=False))
+    state = found.placed.memory["optimizer"]
+    assert (found.placed.offloaded, kept.placed.offloaded) == (state, 0)
+    assert state == pytest.approx(8 * model.parameters / 8, rel=1e-6)
+    assert found.placed.cache_tokens - kept.placed.cache_tokens == pytest.approx(state / model.cache_bytes(), abs=1)
+    assert found.time is not None
+    assert kept.time is not None
+    assert found.time.offload == pytest.approx(2 * state / 25e9), "out and back, at the assumed speed"
+    assert kept.time.offload == 0
+    assert found.time.total < kept.time.total
+    assert f"{8 * state / 2**30:,.0f} GiB of each machine" in " ".join(found.limits)
+    assert found.record()["serving"]["offloaded"] == state
+
+
+def test_the_optimizers_state_stays_on_the_device_where_nothing_needs_its_memory() -> None:
+    few = replace(WORK, groups=4, played=4)
+    assert planned(gpus=8, serve=0, work=few).placed.offloaded == 0
+    assert planned(gpus=8, serve=4).placed.offloaded == 0, "servers have devices of their own"
+    sized = replace(WORK, engine_options={"kv_cache_gib": 8})
+    assert planned(gpus=8, serve=0, work=sized).placed.offloaded == 0
+
+
+def test_an_evaluation_moves_the_optimizers_state_too() -> None:
+    held_out = replace(WORK, eval_every=4, eval_episodes=64, eval_budget=12_288)
+    often, never = planned(gpus=8, serve=0, work=held_out).time, planned(gpus=8, serve=0).time
+    assert often is not None
+    assert never is not None
+    assert often.offload == pytest.approx(1.25 * never.offload)
+
+
 def test_what_the_run_asks_for_is_kept_although_less_would_do() -> None:
     assert planned("qwen3-0.6b", 8, replace(WORK, sharding="zero3")).placed.how.sharding == "zero3"
 
@@ -97,7 +142,7 @@ def test_the_fastest_placement_is_chosen() -> None:
 
 
 def test_colocated_engines_leave_the_trainers_weights_and_optimizer_their_room() -> None:
-    small = replace(WORK, sharding="none")
+    small = replace(WORK, sharding="none", offload_state=False)
     together, apart = (planned("qwen3-8b", 2, small, serve=serve).placed for serve in (0, 1))
     resident = 12 * MODELS["qwen3-8b"].parameters
     freed = (apart.cache_tokens - together.cache_tokens) * MODELS["qwen3-8b"].cache_bytes()
@@ -139,7 +184,8 @@ def test_evaluation_is_divided_among_the_steps_between() -> None:
     assert often is not None
     assert seldom is not None
     assert often.evaluation == pytest.approx(2 * seldom.evaluation) != 0
-    assert often.total - seldom.total == pytest.approx(seldom.evaluation)
+    moves = often.offload - seldom.offload
+    assert often.total - seldom.total == pytest.approx(seldom.evaluation + moves)
 
 
 def test_servers_on_several_machines_each_read_the_folder_or_receive_one_broadcast() -> None:

@@ -223,6 +223,12 @@ def check_ahead(config: TrainConfig) -> None:
             f"With {ahead}, episodes are played while the policy is trained, but engine.sleep=true puts the engine "
             "to sleep during training. Set engine.sleep=false or rollout.max_staleness=0."
         )
+    if rollout.max_staleness and config.optim.offload_state:
+        raise ConfigurationError(
+            f"With {ahead}, episodes are played while the policy is trained, but optim.offload_state=true moves the "
+            "optimizer's state away while they are played. Remove it, or set rollout.max_staleness=0.",
+            option="optim.offload_state",
+        )
     if rollout.handover == "carry" and rollout.max_staleness < 2:
         raise ConfigurationError(
             f"With {ahead}, rollout.handover='carry' has no episode to carry over, since every rollout begins after "

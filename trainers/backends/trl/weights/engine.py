@@ -8,10 +8,10 @@ covered: several copies in one run that get different weights.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
-from accelerate.utils import gather_object
 from peft import PeftModel
 from transformers import PreTrainedTokenizerBase
 
@@ -22,11 +22,13 @@ from rstar2_env.rollout.engines.registry import ENGINES
 
 from ....options.config import TrainConfig
 from ....plan.device import GIB
-from ..model import codec, dtype_of, processes
+from ....plan.workload import SIZED_BY
+from ..model import codec, dtype_of
 from ..sharding.choice import check_engine, sharding_of
 from ..sharding.fsdp2 import hold, release
-from .engine_cache import SIZED_BY, CacheSize, cache_for_vllm, device_memory
+from .engine_cache import CacheSize, cache_for_vllm, device_memory
 from .handover import TOLERANCE, HandoverError, HandoverProbe, known_prompt, trainer_logprobs
+from .offload import OffloadedState
 from .whole_weights import is_sharded, whole_adapter, whole_weights
 
 _ATTEMPTS = 3
@@ -57,20 +59,25 @@ class PolicyEngine:
         kind = ENGINES.get(config.rollout.engine)
         self._trl, self.shares_weights = trl, kind.shares_weights
         self.in_each_process = kind.takes_model != "nothing"
-        self._sends = self.in_each_process or processes().is_main_process
+        self._ranks = trl.ranks
+        self._sends = self.in_each_process or not self._ranks.rank
         self._last: int | None = None
         self._dtype = dtype_of(config.model)
         check_engine(config.rollout.engine, sharding_of(trl.accelerator.state), shares_weights=kind.shares_weights)
         options = dict(config.rollout.engine_options)
+        offloads = _offloads(config)
         self.cache: CacheSize | None = None
         if config.rollout.engine == "vllm":
             options.setdefault("dtype", str(dtype_of(config.model)).removeprefix("torch."))
             self.cache = self._cache(config, options)
             if self.cache is not None and self.cache.size is not None:
                 options["kv_cache_gib"] = self.cache.size / GIB
+            offloads = offloads or (self.cache is not None and self.cache.offloads)
+        self._state = OffloadedState() if offloads else None
+        self._out_s = 0.0
         if options.get("scheduler") is not None:
             # Each process may use only its share, since all of them assign episodes to the same caches.
-            options.setdefault("shared_by", processes().num_processes)
+            options.setdefault("shared_by", self._ranks.size)
         self.engine: Engine = kind.make(
             self._module(), tokenizer, max_rows=config.rollout.max_in_flight, seed=config.run.seed, options=options
         )
@@ -84,6 +91,8 @@ class PolicyEngine:
         chat = codec(config.model, tokenizer, self._module())
         tolerance = config.rollout.handover_tolerance or TOLERANCE[dtype_of(config.model)]
         self._probe = HandoverProbe(self.engine, known_prompt(chat), self._score, tolerance=tolerance)
+        if offloads:
+            self.free_memory()  # a resumed run reads the optimizer's state onto the device before it plays
 
     def update(self) -> None:
         """Sync the policy's weights to the engine and check the result; does nothing if the engine has these weights.
@@ -96,6 +105,7 @@ class PolicyEngine:
         step = int(self._trl.state.global_step)
         if step == self._last:
             return
+        self._offload()
         if self.shares_weights:
             self.engine.update_weights(step)
         else:
@@ -117,10 +127,23 @@ class PolicyEngine:
         if isinstance(self.engine, VllmEngine) and self.engine.sleeps:
             self.engine.sleep()
             self._last = None
+        if self._state is not None:
+            begun = time.perf_counter()
+            if self._state.to_device():
+                self._trl.sums.add("seconds/offload", self._out_s + time.perf_counter() - begun)
+            self._last = None  # so that the next update moves the state again
 
     def close(self) -> None:
         """Close the engine."""
         self.engine.close()
+
+    def _offload(self) -> None:
+        """Move the optimizer's state to host memory before the engine takes the device's memory."""
+        if self._state is None:
+            return
+        begun, wrapped = time.perf_counter(), self._trl.optimizer
+        self._state.to_host(getattr(wrapped, "optimizer", wrapped))
+        self._out_s = time.perf_counter() - begun
 
     def _cache(self, config: TrainConfig, options: Mapping[str, Any]) -> CacheSize | None:
         """Choose the cache size of vLLM, the same in each process; ``None`` if an option sets it."""
@@ -131,7 +154,7 @@ class PolicyEngine:
             self._module(),
             options,
             device_memory(self._trl.accelerator.device, self._gather),
-            processes=processes().num_processes,
+            processes=self._ranks.size,
             sharding=self._trl.sharding,
         )
 
@@ -217,10 +240,27 @@ class PolicyEngine:
 
     def _gather(self, value: Any) -> list[Any]:
         """Return the values of all processes."""
-        return gather_object([value]) if processes().num_processes > 1 else [value]
+        gathered: list[Any] = self._ranks.gather(value)
+        return gathered
 
     def _score(self, prompt: list[int], ids: list[int]) -> FloatArray:
         return trainer_logprobs(self._module(), self._trl.accelerator.autocast, prompt, ids)
 
     def _module(self) -> Any:
         return self._trl.accelerator.unwrap_model(self._trl.model)
+
+
+def _offloads(config: TrainConfig) -> bool:
+    """Whether the options ask for the optimizer's state in host memory.
+
+    Raises:
+        ConfigurationError: They ask for it, but no engine would use the memory.
+    """
+    if config.optim.offload_state and config.rollout.engine != "vllm":
+        raise ConfigurationError(
+            "optim.offload_state=true frees memory for an engine in the training processes, but "
+            f"engine={config.rollout.engine!r} does not need it: set engine='vllm' with engine.sleep=true, or remove "
+            "the option.",
+            option="optim.offload_state",
+        )
+    return bool(config.optim.offload_state)

@@ -2,8 +2,9 @@
 
 vLLM allocates its cache when it starts, but the optimizer allocates its state at the first step. So the memory that
 training will need is computed, as in ``rstar2 plan``, and reserved. If the engine sleeps during training, only the
-optimizer state is reserved, since the cache is freed before gradients are allocated. Not covered: models whose sizes a
-plan does not know, and optimizers other than AdamW.
+optimizer state is reserved, since the cache is freed before gradients are allocated. If the cache would then not hold
+the episodes in flight, nothing is reserved, and that state waits in host memory while the engine plays (``offload``).
+Not covered: models whose sizes a plan does not know, and optimizers other than AdamW.
 """
 
 from __future__ import annotations
@@ -25,13 +26,11 @@ from ....plan.assumptions import Assumptions
 from ....plan.device import GIB
 from ....plan.placement import RESIDENT, training_of
 from ....plan.training_memory import Training, training_memory
-from ....plan.workload import Workload
+from ....plan.workload import Workload, concurrent_tokens
 from ..adapters import base_of
 from ..model import dtype_of
 from ..sharding.choice import Sharding
 
-SIZED_BY = ("kv_cache_gib", "gpu_memory_utilization", "kv_cache_memory_bytes", "num_gpu_blocks_override")
-"""Engine options that set the cache size."""
 MOST_ON_A_CPU = 4 * GIB
 """Maximum size of a cache in the machine's memory, which other programs use too, unless an option sets the size."""
 _BLOCK = 128
@@ -60,10 +59,12 @@ class CacheSize:
     Attributes:
         size: Size of the cache, in bytes; ``None`` lets vLLM choose.
         why: The reason, in one line.
+        offloads: Whether the optimizer's state must be in host memory while the engine is awake.
     """
 
     size: int | None
     why: str
+    offloads: bool = False
 
 
 def device_memory(device: torch.device, gather: Callable[[int], list[int]]) -> DeviceMemory:
@@ -105,22 +106,30 @@ def cache_for_vllm(
     try:
         sizes = sizes_in(model.to_dict(), "the policy", where="the policy's configuration")
     except ConfigurationError as error:
-        return CacheSize(None, f"vLLM chooses the size of its cache: {error}")
+        return CacheSize(
+            None, f"vLLM chooses the size of its cache: {error}", offloads=bool(config.optim.offload_state)
+        )
     assume, dtype = Assumptions(), getattr(torch, str(options["dtype"]), None)
     if not isinstance(dtype, torch.dtype):
         dtype = dtype_of(config.model)
-    how = training_of(sizes, Workload.of(config), processes, assume, accelerator=room.accelerator)
+    work = Workload.of(config)
+    how = training_of(sizes, work, processes, assume, accelerator=room.accelerator)
     sharding = sharding if processes > 1 else "none"
     how = replace(how, sharding=sharding, bfloat16=dtype_of(config.model) is not torch.float32)
-    coming, what = _coming(sizes, how, asleep=bool(options.get("sleep")))
     # On a CPU the program, for which a plan reserves memory, is already loaded.
     spare = (1 - assume.memory_share) * room.total + assume.reserve_gib * GIB
     spare = spare if room.accelerator else (1 - assume.memory_share) * room.free
     weights, each = dtype.itemsize * sizes.parameters, token_bytes(model, dtype)
-    left = int(room.free - weights - coming - spare)
     longest = int(options.get("max_model_len") or model.get_text_config().max_position_embeddings)
     rows = int(options.get("max_rows") or config.rollout.max_in_flight)
     needed = _needed(rows, longest) * each
+    asleep, wanted = bool(options.get("sleep")), config.optim.offload_state
+    coming, what = _coming(sizes, how, asleep=asleep)
+    left = int(room.free - weights - coming - spare)
+    short = left < concurrent_tokens(work, processes, assume) * each
+    offloads = bool(wanted) or (wanted is None and asleep and room.accelerator and short)
+    if offloads and asleep:
+        left, coming, what = left + coming, 0, "the optimizer state, which waits in host memory"
     size, because = min(
         (left, "the remaining memory"),
         (needed, f"the need of {rows} conversations of {longest} tokens"),
@@ -139,9 +148,8 @@ def cache_for_vllm(
             "(run.sharding=fsdp2), or set engine.kv_cache_gib yourself.",
             option="rollout.engine_options",
         )
-    return CacheSize(
-        size, f"The cache of vLLM has {size / GIB:.2f} GiB, {size // each:,} tokens, limited by {because}: {sum_of_it}."
-    )
+    why = f"The cache of vLLM has {size / GIB:.2f} GiB, {size // each:,} tokens, limited by {because}: {sum_of_it}."
+    return CacheSize(size, why, offloads)
 
 
 def _coming(sizes: Architecture, how: Training, *, asleep: bool) -> tuple[int, str]:

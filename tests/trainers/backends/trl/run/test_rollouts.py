@@ -192,6 +192,7 @@ def test_rows_train_at_the_temperature_at_which_they_were_drawn(options):
     [
         ({"engine": "transformers", "engine_options": {}}, "engine='transformers' computes with the weights"),
         ({"engine": "vllm", "engine_options": {"sleep": True}}, "engine.sleep=true puts the engine to sleep"),
+        ({"engine": "vllm", "engine_options": {}, "offload_state": True}, "optim.offload_state=true moves the optim"),
         ({"handover": "carry"}, "max_staleness=2 or more"),
         ({"handover": "carry", "max_staleness": 0}, "has no episode to carry over"),
         ({"handover": "wait"}, "'drain', 'carry'"),

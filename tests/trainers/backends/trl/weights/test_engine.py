@@ -101,9 +101,12 @@ def holds(result):
 @pytest.mark.parametrize("rank", [pytest.param(0, marks=pytest.mark.proof), 4])
 def test_vllm_in_process_follows_the_policy_step_by_step(policy_folder, tmp_path, rank):
     needs_vllm()
-    options = {**options_of_a_run(policy_folder, tmp_path / "run"), "lora_rank": rank}
+    options = {**options_of_a_run(policy_folder, tmp_path / "run"), "lora_rank": rank, "offload_state": True}
     result = run(tmp_path, {**options, "engine": "vllm", "engine_options": {"kv_cache_gib": 0.0625}})
     holds(result)
+    steps = [line for line in result["history"] if "loss" in line]
+    assert "seconds/offload" not in steps[0], "the optimizer has no state before its first step"
+    assert all(line["seconds/offload"] > 0 for line in steps[1:])
     assert result["threads"] == []
     assert result["process_group"] is False
 

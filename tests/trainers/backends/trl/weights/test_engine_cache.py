@@ -62,7 +62,8 @@ SPARE = 0.08 * 80 * GIB + 4 * GIB
 
 
 def test_an_engine_that_sleeps_leaves_room_for_the_optimizers_state(policy: Any) -> None:
-    cache = chosen(policy, H100, engine={"sleep": True})
+    cache = chosen(policy, H100, offload_state=False, engine={"sleep": True})
+    assert not cache.offloads
     # Two moments in float32 of each parameter, and the engine's own weights in bfloat16.
     assert cache.size == pytest.approx(70 * GIB - (8 + 2) * MODEL.parameters - SPARE, abs=8)
     assert "70.00 GiB are free" in cache.why
@@ -71,7 +72,8 @@ def test_an_engine_that_sleeps_leaves_room_for_the_optimizers_state(policy: Any)
 
 
 def test_an_engine_that_stays_awake_leaves_room_for_gradients_and_activations_too(policy: Any) -> None:
-    asleep, awake = chosen(policy, H100, engine={"sleep": True}).size, chosen(policy, H100).size
+    asleep = chosen(policy, H100, offload_state=False, engine={"sleep": True}).size
+    awake = chosen(policy, H100).size
     how = training_of(MODEL, Workload.of(config()), 1, Assumptions(), accelerator=True)
     training = training_memory(MODEL, how)
     assert asleep is not None
@@ -80,8 +82,29 @@ def test_an_engine_that_stays_awake_leaves_room_for_gradients_and_activations_to
     assert asleep - awake > 4 * MODEL.parameters
 
 
+MANY = {"problems_per_step": 64, "group_size": 32}
+"""A step of so many episodes that the cache beside the optimizer does not hold those in flight."""
+
+
+def test_a_cache_that_would_be_too_small_gets_the_memory_of_the_optimizers_state(policy: Any) -> None:
+    cache = chosen(policy, H100, engine={"sleep": True}, **MANY)
+    assert cache.offloads
+    assert cache.size == pytest.approx(70 * GIB - 2 * MODEL.parameters - SPARE, abs=8)
+    assert "waits in host memory" in cache.why
+
+
+def test_the_state_stays_where_it_is_if_the_cache_holds_the_episodes_in_flight_or_the_engine_stays_awake(
+    policy: Any,
+) -> None:
+    few = {"problems_per_step": 2, "group_size": 4}
+    assert not chosen(policy, H100, engine={"sleep": True}, **few).offloads
+    assert not chosen(policy, H100, **MANY).offloads
+    assert chosen(policy, H100, engine={"sleep": True}, offload_state=True, **few).offloads
+    assert not chosen(policy, H100, engine={"sleep": True}, offload_state=False, **MANY).offloads
+
+
 def test_processes_that_divide_the_optimizer_have_larger_caches(policy: Any) -> None:
-    cache = chosen(policy, H100, processes=8, sharding="fsdp2", engine={"sleep": True})
+    cache = chosen(policy, H100, processes=8, sharding="fsdp2", offload_state=False, engine={"sleep": True})
     assert cache.size == pytest.approx(70 * GIB - (8 / 8 + 2) * MODEL.parameters - SPARE, abs=8)
 
 

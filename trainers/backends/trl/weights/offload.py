@@ -1,0 +1,92 @@
+"""``OffloadedState``: keeps the state of the optimizer in host memory while the engine plays.
+
+An engine in the trainer's process and the optimizer need the device's memory at different times: the engine sleeps
+during optimizer steps, and the optimizer does nothing during rollouts. Covered: torch's optimizers, whole or sharded by
+FSDP2; only the tensors that are on the device of their weights move. Not covered: weights and gradients, DeepSpeed
+(which has no engine in its process), and quantized optimizers, whose states torch does not list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributed.tensor import DTensor
+
+
+class OffloadedState:
+    """Moves the state of an optimizer to host memory and back, bit by bit.
+
+    The tensors keep their identity, so the optimizer, and a checkpoint that is written meanwhile, see the same state.
+    The host memory is allocated once and kept, since pinning memory takes longer than the copy.
+    """
+
+    def __init__(self) -> None:
+        self._host: dict[tuple[int, str], Tensor] = {}
+        self._away: list[tuple[Tensor, torch.device]] = []
+
+    @torch.no_grad()
+    def to_host(self, optimizer: Any) -> int:
+        """Move the state to host memory; its device memory is free for other uses of torch.
+
+        Args:
+            optimizer: The optimizer, unwrapped; ``None`` before training creates it.
+
+        Returns:
+            The number of bytes that were moved; 0 if the optimizer has no state yet, or if its state is away already.
+        """
+        if optimizer is None or self._away:
+            return 0
+        found = list(_on_device(optimizer))
+        for key, local in found:
+            self._buffer(key, local).copy_(local, non_blocking=True)
+        _wait(local.device for _, local in found)
+        for key, local in found:
+            self._away.append((local, local.device))
+            local.data = self._host[key]
+        return sum(local.nbytes for _, local in found)
+
+    @torch.no_grad()
+    def to_device(self) -> int:
+        """Move the state back to its devices; does nothing if it is there.
+
+        Returns:
+            The number of bytes that were moved.
+        """
+        moved, self._away = self._away, []
+        for local, device in moved:
+            local.data = torch.empty_like(local, device=device).copy_(local, non_blocking=True)
+        _wait(device for _, device in moved)
+        return sum(local.nbytes for local, _ in moved)
+
+    def _buffer(self, key: tuple[int, str], local: Tensor) -> Tensor:
+        """Return the host memory of a tensor."""
+        kept = self._host.get(key)
+        if kept is None or kept.shape != local.shape or kept.dtype != local.dtype:
+            pinned = local.device.type == "cuda"
+            kept = torch.empty(local.shape, dtype=local.dtype, device="cpu", pin_memory=pinned)
+            self._host[key] = kept
+        return kept
+
+
+def _on_device(optimizer: Any) -> Iterator[tuple[tuple[int, str], Tensor]]:
+    """Yield the state's tensors of this process that are on the device of their weights, by weight and name."""
+    every = (weights for group in optimizer.param_groups for weights in group["params"])
+    for number, weights in enumerate(every):
+        device = _local(weights).device
+        for name, value in optimizer.state.get(weights, {}).items():
+            if isinstance(value, Tensor) and (local := _local(value)).device == device:
+                yield (number, name), local
+
+
+def _local(value: Tensor) -> Tensor:
+    """Return this process's part of a sharded tensor; without gradients, it is the part itself and no view."""
+    return value.to_local() if isinstance(value, DTensor) else value
+
+
+def _wait(devices: Any) -> None:
+    """Wait for the copies of accelerators, which run beside the program."""
+    for device in {device for device in devices if device.type == "cuda"}:
+        torch.cuda.synchronize(device)
