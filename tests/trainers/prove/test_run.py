@@ -98,3 +98,36 @@ def test_a_figure_out_of_its_range_is_a_problem_if_it_must_be_inside(value: floa
     found = judged("kernels", "ran", [ProofFigure("an error", value, None, 1.0, "exact", must=must)])
     assert found.level == level
     assert PartFinding.from_record(found.record()).level == level
+
+
+BARE = """
+import sys
+from importlib.machinery import PathFinder
+
+
+class Without(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        absent = name.partition(".")[0] in ("trl", "vllm", "datasets", "deepspeed")
+        return None if absent else PathFinder.find_spec(name, path, target)
+
+
+sys.meta_path[sys.meta_path.index(PathFinder)] = Without
+"""
+
+
+@pytest.mark.slow
+def test_a_bare_image_with_torch_transformers_and_peft_runs_all_but_what_needs_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(BARE)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    found = {one.part: one for one in prove(minutes=6, parts=["engine", "sharded", "grpo", "vllm"])}
+    assert {name: one.level for name, one in found.items()} == {
+        "engine": "ok",
+        "sharded": "ok",
+        "grpo": "skipped",
+        "vllm": "skipped",
+    }, [one.note for one in found.values()]
+    assert found["grpo"].note == "trl, datasets not installed"
+    assert found["vllm"].note == "vllm not installed"
