@@ -27,7 +27,7 @@ _NOT_LEARNED = (
     *("model", "output_dir", "resume", "overwrite", "save_every"),
     *("sharding", "threads", "report_to", "progress", "seed"),
 )
-"""Options that are no part of a stage's fingerprint."""
+"""Options that the fingerprint of a stage leaves out."""
 
 
 @dataclass(frozen=True)
