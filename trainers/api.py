@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from rstar2_env.core import trust
+from rstar2_env.core.closing import release_memory
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import call_with_options, nested_options, read_loosely, typed_options
 from rstar2_env.core.progress import progress
@@ -130,7 +131,10 @@ def sft(traces: Iterable[Mapping[str, Any]], **options: Unpack[SftKeywords]) -> 
     shown = progress("cold start: importing torch and TRL", show=chosen.progress and first_process())
     with shown, needs_training_stack("The cold start"):
         from .backends.trl.sft import run_sft
-    return run_sft(traces, chosen, checkpoint)
+    try:
+        return run_sft(traces, chosen, checkpoint)
+    finally:
+        release_memory()
 
 
 def layers_of(name: str | None, config: str | Path | None) -> tuple[str, list[dict[str, Any]]]:

@@ -1,7 +1,10 @@
-"""``Closing``: the base of objects that a ``with`` statement closes at its end."""
+"""``Closing``: the base of objects that a ``with`` statement closes at its end; ``release_memory``."""
 
 from __future__ import annotations
 
+import ctypes
+import gc
+import sys
 from abc import ABC, abstractmethod
 from typing import Self
 
@@ -20,3 +23,17 @@ class Closing(ABC):
     def __exit__(self, *exception: object) -> None:
         """Close the object."""
         self.close()
+
+
+def release_memory() -> None:
+    """Give memory that is no longer used back to the system.
+
+    Trainers and their callbacks refer to each other, so a model and its optimizer stay until the garbage collector
+    finds them; then the C library keeps the freed memory for itself, and torch that of an accelerator.
+    """
+    gc.collect()
+    if (torch := sys.modules.get("torch")) is not None and torch.cuda.is_available():
+        torch.cuda.empty_cache()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's alone
+    if trim is not None:
+        trim(0)

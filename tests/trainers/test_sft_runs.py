@@ -1,5 +1,6 @@
 """Whole cold starts: adapters are trained on, every trace of a batch trains, a stopped run goes on where it was."""
 
+import gc
 import json
 import shutil
 
@@ -123,6 +124,18 @@ def test_reinforcement_learning_without_a_learning_rate_takes_the_one_of_the_mod
         trainer.close()
     assert [line["learning_rate"] for line in read_run(result.output_dir).metrics()] == [pytest.approx(1e-5)]
     assert "by the size of the model" in (result.output_dir / "events.jsonl").read_text()
+
+
+def test_a_cold_start_leaves_no_weights_in_memory(tiny_model, tmp_path):
+    """Trainer and callbacks refer to each other: without a collection, the weights stay beside the next ones."""
+    gc.collect()
+    before = _weights_alive()
+    sft(tmp_path / "sft", tiny_model, steps=1)
+    assert _weights_alive() == before
+
+
+def _weights_alive():
+    return sum(type(one) is torch.nn.Parameter for one in gc.get_objects())
 
 
 def test_every_step_of_a_short_cold_start_has_its_loss_speed_and_memory(tiny_model, tmp_path):

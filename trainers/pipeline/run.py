@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from rstar2_env.core.closing import release_memory
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.json_lines import lock_file
 from rstar2_env.core.files.outputs import check_folder, kind_of
@@ -270,7 +271,10 @@ def _run_step(
             report=shown.report if shown else lambda done, total: None,
             say=say,
         )
-        figures = made.stage.run(work)
+        try:
+            figures = made.stage.run(work)
+        finally:
+            release_memory()  # the next stage loads a model of its own
     outputs = run.left(made, sync=True)
     for name, digest in outputs.items():
         if digest is None:

@@ -1,8 +1,10 @@
 """What is up to date is not done again; a changed option redoes its stage and what depends on it."""
 
+import gc
 import json
 import os
 import shutil
+import weakref
 from datetime import datetime
 from types import SimpleNamespace
 from typing import ClassVar
@@ -38,6 +40,25 @@ def test_a_second_run_does_nothing(tmp_path):
     assert diary(tmp_path / "run") == before
     assert begun(before) == list(ORDER)
     assert all("up to date" in line for line in said if line.startswith("["))
+
+
+def test_memory_of_a_stage_is_released_before_the_next(tmp_path, monkeypatch):
+    left, alive, plain = [], [], Letters.run
+
+    def leaving(self, work):
+        alive.extend(one() is not None for one in left)
+        cycle = type("Cycle", (), {})()
+        cycle.itself = cycle
+        left.append(weakref.ref(cycle))
+        return plain(self, work)
+
+    monkeypatch.setattr(Letters, "run", leaving)
+    gc.disable()
+    try:
+        run(written(tmp_path, TWO), tmp_path / "run")
+    finally:
+        gc.enable()
+    assert alive == [False] * (0 + 1 + 2 + 3)
 
 
 def test_rounds_end_at_their_criterion_and_what_follows_takes_the_last_round(tmp_path):
