@@ -122,7 +122,7 @@ def test_a_bare_image_with_torch_transformers_and_peft_runs_all_but_what_needs_m
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text(BARE)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    found = {one.part: one for one in prove(minutes=6, parts=["engine", "sharded", "grpo", "vllm"])}
+    found = {one.part: one for one in prove(timeout_s=360, parts=["engine", "sharded", "grpo", "vllm"])}
     assert {name: one.level for name, one in found.items()} == {
         "engine": "ok",
         "sharded": "ok",
