@@ -1,0 +1,193 @@
+"""The cases of the atlas: each part alone and each recipe as a whole, in worlds and settings; and their figures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from atlas_update import REFERENCE, Expected, Setting, Updates, alone
+from atlas_world import (
+    WORLDS,
+    TabularPolicy,
+    expected_return,
+    gradient,
+    log_success,
+    pass_at,
+    regularised,
+)
+from torch import Tensor
+
+from rstar2_env.core.errors import Rstar2Error
+from rstar2_env.trainers import TRAINERS
+from rstar2_env.trainers.base import Recipe
+from rstar2_env.trainers.options.slots import FIELDS
+
+CASES: Mapping[str, tuple[str, Setting]] = {
+    "base": ("base", Setting()),
+    "equal lengths": ("equal lengths", Setting()),
+    "rare success": ("rare", Setting()),
+    "failing tool": ("failing", Setting()),
+    "reliable tool": ("reliable", Setting()),
+    "dense reward": ("dense", Setting()),
+    "groups of 2": ("base", Setting(group_size=2)),
+    "older weights": ("base", Setting(stale=0.6)),
+    "hotter engine": ("base", Setting(temperature=1.3)),
+    "demonstration": ("base", Setting(expert=True)),
+}
+"""The world and the setting of each case."""
+OF_FAMILY: Mapping[str, tuple[str, ...]] = {
+    "advantage": ("base", "equal lengths", "rare success", "dense reward", "groups of 2"),
+    "aggregation": ("base", "equal lengths", "reliable tool", "failing tool", "groups of 2"),
+    "loss": ("base", "older weights", "hotter engine", "demonstration"),
+    "correction": ("base", "hotter engine"),
+    "selector": ("base", "reliable tool", "failing tool"),
+    "recipe": ("base", "equal lengths", "rare success", "older weights"),
+}
+"""The cases of each family."""
+SLOTS = ("selector", "advantage", "loss", "aggregation", "correction")
+REPAIRS: tuple[Mapping[str, Any], ...] = (
+    {"aggregation": "const_len:length=1"},
+    {"advantage": "rloo"},
+    {"selector": "all"},
+    {"advantage": "rloo", "aggregation": "const_len:length=1"},
+    {"selector": "all", "advantage": "rloo", "aggregation": "const_len:length=1"},
+)
+"""Replacements that are tried, in this order, until the update of a recipe is parallel to the gradient."""
+PARALLEL = 1e-6
+"""Smallest 1 - cosine that counts as a bias, if all groups are listed."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row of the record.
+
+    Attributes:
+        family: The slot of a part, ``recipe``, or ``repair``.
+        name: Name of the part, of the recipe, or of the recipe and its replacements.
+        recipe: The recipe to compute.
+        case: Name in ``CASES``.
+    """
+
+    family: str
+    name: str
+    recipe: Recipe
+    case: str
+
+    @property
+    def key(self) -> str:
+        """Identifies the case in the record."""
+        return f"{self.family}/{self.name}/{self.case}"
+
+    def figures(self) -> dict[str, Any]:
+        """Compute the case; a recipe that cannot work with listed episodes has ``reason``."""
+        world, setting = CASES[self.case]
+        found: dict[str, Any] = {"family": self.family, "name": self.name, "case": self.case}
+        try:
+            updates = Updates(self.recipe, WORLDS[world], setting)
+            expected = updates.expected()
+        except Rstar2Error as error:
+            return {**found, "reason": str(error)}
+        return {**found, "listed": updates.lists, **compare(updates, expected)}
+
+
+def compare(updates: Updates, expected: Expected) -> dict[str, Any]:
+    """Return the cosines of an expected update to the gradients of objectives, its scale and its variance.
+
+    ``scales`` are the lengths of the update along the gradients, divided by the gradients' lengths.
+    ``noise`` is the variance of the update of one group, times the episodes of a group, divided by the squared length
+    of the expected update. ``within`` is the standard error of the cosine, from blocks of sampled groups.
+    """
+    policy, world = updates.policy, updates.world
+    reference = TabularPolicy(world, REFERENCE)
+    objectives = {
+        "return": expected_return(policy, world),
+        "pass at 4": pass_at(4, policy, world),
+        "log success": log_success(policy, world),
+        "return - KL": regularised(policy, world, reference, _kl_coef(updates)),
+    }
+    gradients = {name: gradient(value, policy) for name, value in objectives.items()}
+    own, true = expected.update, gradients["return"]
+    length = float(own.norm())
+    found: dict[str, Any] = {"cosines": {name: cosine(own, one) for name, one in gradients.items()}, "length": length}
+    found["scales"] = {name: float((own * one).sum() / (one**2).sum()) for name, one in gradients.items()}
+    found["noise"] = expected.variance * updates.setting.group_size / length**2 if length > 0 else None
+    if expected.blocks is not None:
+        rest = expected.blocks.sum(0)[None] - expected.blocks  # each without one block
+        left = torch.tensor([cosine(one, true) for one in rest])
+        found["within"] = float(((left - left.mean()) ** 2).sum().mul((len(left) - 1) / len(left)).sqrt())
+    return found
+
+
+def cosine(first: Tensor, second: Tensor) -> float:
+    """Return the cosine of two tables; 0 if one of them is 0."""
+    lengths = float(first.norm() * second.norm())
+    return float((first * second).sum()) / lengths if lengths > 0 else 0.0
+
+
+def degrees(cosine: float) -> float:
+    """Return the angle of a cosine."""
+    return math.degrees(math.acos(max(-1.0, min(1.0, cosine))))
+
+
+def signature(recipe: Recipe) -> str:
+    """Return the parts of a recipe that decide its update, as text; equal for recipes with the same update."""
+    config = recipe.configure({"model": "m", "max_episode_tokens": 16})
+    parts = config.parts
+    written = [parts.selector, parts.advantage, *parts.loss, parts.aggregation, parts.correction]
+    return " ".join(map(str, [*written, f"oversample={config.rollout.oversample}"]))
+
+
+def part_cases() -> Iterator[Case]:
+    """Yield the cases of all parts, each alone in a recipe of unbiased parts."""
+    for slot in SLOTS:
+        for name in FIELDS[slot].names():
+            more = {"defaults": {"rollout": {"oversample": 2}}} if slot == "selector" else {}
+            for case in OF_FAMILY[slot]:
+                yield Case(slot, name, alone(slot, name, **more), case)
+
+
+def recipe_cases() -> Iterator[Case]:
+    """Yield the cases of all recipes; recipes with the same parts are computed once, under the first name."""
+    seen: set[str] = set()
+    for name in TRAINERS.names():
+        recipe = TRAINERS.get(name)
+        if (parts := signature(recipe)) not in seen:
+            seen.add(parts)
+            for case in OF_FAMILY["recipe"]:
+                yield Case("recipe", name, recipe, case)
+
+
+def repair_cases(record: Mapping[str, Mapping[str, Any]]) -> Iterator[Case]:
+    """Yield the next replacement to try for each biased recipe that has no repaired form in the record."""
+    for case in recipe_cases():
+        found = record.get(case.key, {})
+        if case.case != "base" or "cosines" not in found or is_parallel(found):
+            continue
+        for swaps in REPAIRS:
+            other = replace(case.recipe, name=f"{case.name} with {words(swaps)}", **swaps)
+            tried = Case("repair", other.name, other, "base")
+            if tried.key not in record:
+                yield tried
+                break
+            if is_parallel(record[tried.key]):
+                break
+
+
+def words(swaps: Mapping[str, Any]) -> str:
+    """Return replacements as options."""
+    return " ".join(f"{slot}={part}" for slot, part in swaps.items())
+
+
+def is_parallel(found: Mapping[str, Any], objective: str = "return") -> bool:
+    """Return whether an update has the direction of a gradient: exactly, or within three standard errors."""
+    if "cosines" not in found:
+        return False
+    return 1 - found["cosines"][objective] < max(PARALLEL, 3 * found.get("within", 0.0))
+
+
+def _kl_coef(updates: Updates) -> float:
+    named = zip(updates.parts.term_names, updates.parts.terms, strict=True)
+    return sum(float(getattr(term, "coef", 0.0)) for name, term in named if name == "kl")

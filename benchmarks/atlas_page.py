@@ -1,0 +1,227 @@
+"""Write ``docs/atlas.md`` and its figure from the record of ``atlas.py``; every sentence about a part is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from atlas_cases import CASES, OF_FAMILY, REPAIRS, degrees, is_parallel, signature, words
+
+from rstar2_env.trainers import TRAINERS
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+Record = Mapping[str, Mapping[str, Any]]
+OBJECTIVES = ("return", "log success", "pass at 4", "return - KL")
+OTHER_POLICIES = ("older weights", "hotter engine", "demonstration")
+"""Cases whose episodes are not the policy's own."""
+PROBLEMS = ("base", "rare success", "reliable tool", "failing tool")
+"""Cases with the policy's own groups of four, between which the scale shows the weight of a problem."""
+FAMILIES = {
+    "advantage": "Advantages",
+    "aggregation": "Aggregations",
+    "loss": "Terms of the loss",
+    "correction": "Corrections",
+    "selector": "Selectors",
+}
+ALIKE = 1e-6
+"""Largest relative difference of scales that are equal."""
+_INTRO = """\
+<!-- Made by `python benchmarks/atlas.py write`. Change the program instead. -->
+
+# Gradient atlas
+
+For each advantage, term of the loss, aggregation, correction, selector and recipe, this page states which gradient its
+update estimates. The worlds are so small that all episodes can be listed, so the true gradients are exact. The expected
+update is a sum over all possible groups, each with its probability. Every group passes through the collector, the
+selector, the advantage and the loss of this package (`trainers/step/collector.py`,
+`trainers/backends/reference/step.py`); nothing is computed by a copy of a formula.
+
+- **angle**: the angle in degrees between the expected update and the gradient of the expected return. 0: the
+  update has the direction of the gradient (1 - cosine < 1e-6). 90: no progress. `±` is three standard errors, where
+  groups were sampled because a part draws or keeps a state.
+- **scale**: the length of the expected update along the gradient, divided by the gradient's length. A constant scale is
+  a learning rate. A scale that depends on the problem gives problems different weights.
+- **noise**: variance of the update of one group, times its episodes, divided by the squared length of the expected
+  update: about the number of episodes after which signal and noise are equal.
+
+An optimizer's batch is one group. In a batch of many groups, the denominators of `token_mean` and of statistics of the
+batch vary less, so their bias is smaller. The reward is the world's return, and rollout parts, samplers and hooks are
+left out: a reward that needs a judge or a model changes the objective, not the estimate of its gradient.
+
+## Worlds
+The policy answers directly, or calls a tool. If the call fails, it gives up or calls again. Each of the three to seven
+decisions has its own logits. A wrong direct answer has three further tokens, except in *equal lengths*.
+"""
+
+
+def write(record: Record, docs: Path = DOCS) -> list[Path]:
+    """Write the page and its figure; return their paths."""
+    page, figure = docs / "atlas.md", docs / "pictures" / "atlas.png"
+    page.write_text("\n".join(lines(record)) + "\n", "utf-8")
+    draw(record, figure)
+    return [page, figure]
+
+
+def lines(record: Record) -> Iterator[str]:
+    """Yield the lines of the page."""
+    yield _INTRO
+    yield from _worlds()
+    yield "\n![Angle of each part's update to the gradient of the expected return](pictures/atlas.png)"
+    for slot, title in FAMILIES.items():
+        yield f"\n## {title}"
+        yield _beside(slot)
+        yield from _family(record, slot)
+    yield "\n## Recipes"
+    yield (
+        "*Repaired* names the first replacement of parts, of those that were tried, after which the update has the "
+        f"direction of the gradient: {'; '.join(f'`{words(swaps)}`' for swaps in REPAIRS)}.\n"
+    )
+    yield from _recipes(record)
+
+
+def verdict(found: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return what an update estimates, from its cases: in words, computed from cosines and scales."""
+    base = found["base"]
+    if "reason" in base:
+        return f"not computed: {base['reason']}"
+    own = {case: one for case, one in found.items() if case not in OTHER_POLICIES and "cosines" in one}
+    if all(one["length"] < 1e-12 for one in own.values()):
+        return "no update on the policy's own groups"
+    apart = {case: degrees(one["cosines"]["return"]) for case, one in own.items() if not is_parallel(one)}
+    sampled = any("within" in one for one in own.values())
+    if not apart:
+        problems = [case for case in PROBLEMS if case in own]
+        for objective in OBJECTIVES[:3]:
+            scales = [own[case]["scales"][objective] for case in problems]
+            if not sampled and max(scales) - min(scales) <= ALIKE * max(scales):
+                return f"unbiased for the gradient of {_named(objective)} (scale {scales[0]:.3g})"
+        scales = [own[case]["scales"]["return"] for case in problems]
+        so = "no bias of the direction was found by sampling" if sampled else "direction of the gradient of the return"
+        return f"{so}; the weight of a problem varies: scale {min(scales):.3g} to {max(scales):.3g}"
+    if all(is_parallel(one, "return - KL") for one in own.values()):
+        return "unbiased for the return minus the KL divergence"
+    worst = max(apart, key=lambda case: apart[case])
+    equal = "equal lengths" in own and "equal lengths" not in apart
+    why = "biased only if lengths differ" if equal else "biased"
+    return f"{why}: {apart[worst]:.1f} degrees in *{worst}*"
+
+
+def cases_of(record: Record, family: str, name: str) -> dict[str, Mapping[str, Any]]:
+    """Return the recorded cases of a part or recipe, by the name of the case."""
+    return {case: one for case in CASES if (one := record.get(f"{family}/{name}/{case}"))}
+
+
+def draw(record: Record, path: Path) -> None:
+    """Draw the angle of every part and recipe, one panel for each family."""
+    from matplotlib.figure import Figure
+
+    panels = [(title, slot) for slot, title in FAMILIES.items()] + [("Recipes", "recipe")]
+    figure = Figure(figsize=(11, 16), layout="constrained")
+    axes = figure.subplots(3, 2, gridspec_kw={"height_ratios": [1.1, 1.1, 2.2]})
+    for panel, (title, family) in zip(axes.flat, panels, strict=True):
+        names = [one["name"] for one in record.values() if one["family"] == family and one["case"] == "base"]
+        for at, name in enumerate(names):
+            found = cases_of(record, family, name)
+            for case, mark, colour in (("base", "o", "#1f5fbf"), ("equal lengths", "|", "#c0392b")):
+                if "cosines" in (one := found.get(case, {})) and one["length"] > 0:
+                    panel.plot(degrees(one["cosines"]["return"]), at, mark, color=colour, markersize=5)
+        panel.set_yticks(range(len(names)), names, fontsize=6)
+        panel.invert_yaxis()
+        panel.set_title(title, fontsize=9)
+        panel.set_xlabel("angle to the gradient, degrees (circle: base; bar: equal lengths)", fontsize=7)
+        panel.tick_params(axis="x", labelsize=7)
+        panel.grid(axis="x", alpha=0.3)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110)
+
+
+def _worlds() -> Iterator[str]:
+    from atlas_world import WORLDS, TabularPolicy, success
+
+    yield "| case | episodes | success | call fails | most calls | setting |"
+    yield "|---|---|---|---|---|---|"
+    for case, (name, setting) in CASES.items():
+        world = WORLDS[name]
+        rate = success(TabularPolicy(world), world).item()
+        plain = type(setting)()
+        special = [
+            f"groups of {setting.group_size}",
+            *[f"weights shifted by {setting.stale}" for _ in [0] if setting.stale != plain.stale],
+            *[f"engine at temperature {setting.temperature}" for _ in [0] if setting.temperature != plain.temperature],
+            *["the last episode is a demonstration" for _ in [0] if setting.expert],
+            *[f"a call that works earns {world.bonus}" for _ in [0] if world.bonus],
+        ]
+        fails = world.failure if world.calls > 1 else 0
+        yield f"| {case} | {len(world.paths())} | {rate:.2f} | {fails:g} | {world.calls} | {', '.join(special)} |"
+
+
+def _beside(slot: str) -> str:
+    others = {"advantage": "`rloo`", "loss": "`reinforce`", "aggregation": "`const_len:length=1`"}
+    used = ", ".join(part for name, part in others.items() if name != slot)
+    more = " Eight episodes are played for four that are kept." if slot == "selector" else ""
+    return f"Each part alone, beside {used}.{more}\n"
+
+
+def _family(record: Record, slot: str) -> Iterator[str]:
+    cases = OF_FAMILY[slot]
+    heads = [*(f"angle, {case}" for case in cases), "scale, base", "noise, base", "estimates"]
+    yield f"| `{slot}` | " + " | ".join(heads) + " |"
+    yield "|---" * (len(heads) + 1) + "|"
+    for name in dict.fromkeys(one["name"] for one in record.values() if one["family"] == slot):
+        found = cases_of(record, slot, name)
+        base = found.get("base", {})
+        cells = [_angle(found.get(case)) for case in cases]
+        cells += [_number(base.get("scales", {}).get("return")), _number(base.get("noise"))]
+        yield f"| `{name}` | " + " | ".join([*cells, verdict(found) if base else ""]) + " |"
+
+
+def _recipes(record: Record) -> Iterator[str]:
+    same: dict[str, list[str]] = {}
+    for name in TRAINERS.names():
+        same.setdefault(signature(TRAINERS.get(name)), []).append(name)
+    cases = OF_FAMILY["recipe"]
+    heads = [*(f"angle, {case}" for case in cases), "noise, base", "estimates", "repaired"]
+    yield "| recipes with the same update | " + " | ".join(heads) + " |"
+    yield "|---" * (len(heads) + 1) + "|"
+    for names in same.values():
+        found = cases_of(record, "recipe", names[0])
+        if not found:
+            continue
+        cells = [_angle(found.get(case)) for case in cases] + [_number(found.get("base", {}).get("noise"))]
+        listed = ", ".join(f"`{name}`" for name in names)
+        yield f"| {listed} | " + " | ".join([*cells, verdict(found), repaired(record, names[0])]) + " |"
+
+
+def repaired(record: Record, name: str) -> str:
+    """Return the replacement after which a recipe's update has the direction of the gradient, as text."""
+    base = record.get(f"recipe/{name}/base", {})
+    if "cosines" not in base or is_parallel(base):
+        return ""
+    tried = False
+    for swaps in REPAIRS:
+        one = record.get(f"repair/{name} with {words(swaps)}/base")
+        tried = tried or one is not None
+        if one is not None and is_parallel(one):
+            return f"`{words(swaps)}`"
+    return "none of those tried" if tried else ""
+
+
+def _named(objective: str) -> str:
+    names = {"return": "the expected return", "log success": "the logarithm of success", "pass at 4": "pass at 4"}
+    return names[objective]
+
+
+def _angle(one: Mapping[str, Any] | None) -> str:
+    if one is None or "cosines" not in one:
+        return ""
+    if one["length"] < 1e-12:
+        return "no update"
+    cosine = one["cosines"]["return"]
+    if "within" not in one:
+        return "0" if is_parallel(one) else f"{degrees(cosine):.1f}"
+    return f"{degrees(cosine):.1f} ± {degrees(cosine - 3 * one['within']) - degrees(cosine):.1f}"
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}"

@@ -1,0 +1,189 @@
+"""The gradient atlas: exact gradients, known estimators through the product, and a page that follows its record."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from math import comb, sqrt
+
+import pytest
+from places import BENCHMARKS
+
+pytestmark = pytest.mark.train
+torch = pytest.importorskip("torch")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _programs():
+    """The programs of benchmarks/ can be imported; it is no package."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(BENCHMARKS))
+        yield
+    for name in [name for name in sys.modules if name.startswith("atlas")]:
+        del sys.modules[name]
+
+
+def program(name):
+    return importlib.import_module(name)
+
+
+def objectives(world):
+    """Objectives as functions of a policy."""
+    made = program("atlas_world")
+    reference = made.TabularPolicy(world, 0.3)
+    return {
+        "return": lambda policy: made.expected_return(policy, world),
+        "pass at 4": lambda policy: made.pass_at(4, policy, world),
+        "log success": lambda policy: made.log_success(policy, world),
+        "return - KL": lambda policy: made.regularised(policy, world, reference, 0.5),
+    }
+
+
+@pytest.mark.parametrize("name", ["base", "dense", "four turns"])
+@pytest.mark.parametrize("objective", ["return", "pass at 4", "log success", "return - KL"])
+def test_the_exact_gradient_is_that_of_finite_differences(name, objective):
+    made = program("atlas_world")
+    world = made.WORLDS[name]
+    value, policy = objectives(world)[objective], made.TabularPolicy(world)
+    exact = made.gradient(value(policy), policy)
+    for at in range(exact.numel()):
+        with torch.no_grad():
+            around = []
+            for step in (1e-5, -1e-5):
+                moved = made.TabularPolicy(world)
+                moved.table.view(-1)[at] += step
+                around.append(value(moved).item())
+        assert (around[0] - around[1]) / 2e-5 == pytest.approx(exact.view(-1)[at].item(), abs=1e-9)
+
+
+def test_the_chances_of_all_episodes_of_a_world_add_up_to_1():
+    made = program("atlas_world")
+    for world in made.WORLDS.values():
+        policy = made.TabularPolicy(world)
+        assert sum(policy.chance(path).item() for path in world.paths()) == pytest.approx(1, abs=1e-12), world.name
+        for path in world.paths():
+            episode = path.episode([0.0] * len(path.tokens()[0]), world.bonus)
+            assert sum(turn.reward for turn in episode.steps) == pytest.approx(episode.reward)
+            spans = [at for turn in episode.steps for at in range(turn.start, turn.stop)]
+            assert spans == [at for at, own in enumerate(episode.mask) if own]
+
+
+def figures(recipe, case="base", **setting):
+    """The figures of a recipe in a case whose setting is changed."""
+    cases = program("atlas_cases")
+    world, plain = cases.CASES[case]
+    updates = cases.Updates(recipe, cases.WORLDS[world], cases.replace(plain, **setting))
+    return cases.compare(updates, updates.expected())
+
+
+def rate_of(case):
+    """The success rate of a case's world."""
+    made = program("atlas_world")
+    world = made.WORLDS[program("atlas_cases").CASES[case][0]]
+    return made.success(made.TabularPolicy(world), world).item()
+
+
+def alone(slot, written):
+    return program("atlas_update").alone(slot, written)
+
+
+def test_leave_one_out_is_the_gradient_of_the_expected_return():
+    for case in ("base", "dense reward", "rare success"):
+        found = figures(alone("advantage", "rloo"), case)
+        assert found["cosines"]["return"] == pytest.approx(1, abs=1e-6)
+        assert found["scales"]["return"] == pytest.approx(1, abs=1e-9)
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_the_mean_of_the_group_shrinks_the_gradient_by_the_share_of_the_others(size):
+    found = figures(alone("advantage", "group_mean"), "equal lengths", group_size=size)
+    assert found["scales"]["return"] == pytest.approx((size - 1) / size, abs=1e-9)
+
+
+@pytest.mark.parametrize("case", ["equal lengths", "rare success"])
+def test_division_by_the_deviation_weighs_a_problem_by_its_rate_of_success(case):
+    """Given m right of n, right episodes have the mean score dp/p, wrong ones -dp/(1-p): the weight of dp is known."""
+    n, p = 4, rate_of(case)
+    weight = sum(
+        comb(n, m) * p**m * (1 - p) ** (n - m) * m * (n - m) / n**2 / (sqrt(m * (n - m) / (n * (n - 1))) + 1e-4)
+        for m in range(1, n)
+    ) / (p * (1 - p))
+    found = figures(alone("advantage", "group_norm"), case)
+    assert found["cosines"]["return"] == pytest.approx(1, abs=1e-9), "one problem has one direction"
+    assert found["scales"]["return"] == pytest.approx(weight, rel=1e-9)
+
+
+def test_maxrl_is_the_gradient_of_pass_at_1_to_3_each_divided_by_its_number():
+    """The truncated maximum likelihood of arXiv 2602.02710: sum of pass@k / k, of order n - 1 with a baseline."""
+    for case in ("base", "rare success"):
+        p = rate_of(case)
+        found = figures(alone("advantage", "maxrl"), case)
+        assert found["cosines"]["return"] == pytest.approx(1, abs=1e-9)
+        assert found["scales"]["return"] == pytest.approx(sum((1 - p) ** (k - 1) for k in (1, 2, 3)), rel=1e-9)
+
+
+def test_a_mean_over_each_episode_turns_the_gradient_only_if_lengths_differ():
+    found = {case: figures(alone("aggregation", "seq_mean"), case, group_size=2) for case in ("base", "equal lengths")}
+    assert found["equal lengths"]["cosines"]["return"] == pytest.approx(1, abs=1e-9)
+    assert found["base"]["cosines"]["return"] < 0.999
+
+
+def test_the_noise_is_the_variance_of_listed_updates():
+    """Two episodes and two outcomes: the variance by hand from the updates of the groups."""
+    made = program("atlas_update")
+    updates = made.Updates(alone("advantage", "rloo"), program("atlas_world").WORLDS["equal lengths"], made.Setting(2))
+    groups = [(chance, updates.update(members)) for chance, members in updates.groups()]
+    assert sum(chance for chance, _ in groups) == pytest.approx(1)
+    mean = sum(chance * update for chance, update in groups)
+    spread = sum(chance * float(((update - mean) ** 2).sum()) for chance, update in groups)
+    assert updates.expected().variance == pytest.approx(spread, rel=1e-9)
+
+
+def test_sampled_groups_agree_with_listed_groups_within_their_error():
+    made, cases = program("atlas_update"), program("atlas_cases")
+    world = program("atlas_world").WORLDS["equal lengths"]
+    updates = made.Updates(alone("aggregation", "seq_mean"), world, made.Setting(2, samples=200))
+    listed, sampled = updates.expected(), updates._sampled()
+    error = sqrt(sampled.variance / 200)
+    assert float((listed.update - sampled.update).norm()) < 4 * error
+    assert 0 < cases.compare(updates, sampled)["within"] < 0.2
+
+
+def test_a_stopped_run_continues_where_it_was(tmp_path):
+    atlas, cases = program("atlas"), program("atlas_cases")
+    given = [cases.Case("advantage", name, alone("advantage", name), "groups of 2") for name in ("rloo", "opo")]
+    path = tmp_path / "atlas.jsonl"
+    assert atlas.run(path, -1.0, given) == 2
+    assert atlas.run(path, 60.0, given[:1]) == 0
+    first = path.read_text()
+    assert atlas.run(path, 60.0, given) == 0
+    assert path.read_text().startswith(first)
+    assert list(atlas.read(path)) == [case.key for case in given]
+
+
+def test_the_page_has_a_row_for_each_recorded_part_and_recipe(tmp_path):
+    atlas, cases, page = program("atlas"), program("atlas_cases"), program("atlas_page")
+    given = [case for case in cases.part_cases() if case.name in ("rloo", "seq_mean") and case.case == "groups of 2"]
+    atlas.run(tmp_path / "atlas.jsonl", 60.0, given)
+    record = atlas.read(tmp_path / "atlas.jsonl")
+    rows = [line for line in page.lines(record) if line.startswith(("| `rloo`", "| `seq_mean`"))]
+    assert len(rows) == 2
+    page.draw(record, tmp_path / "atlas.png")
+    assert (tmp_path / "atlas.png").read_bytes().startswith(b"\x89PNG")
+    assert all(key in line for key, line in zip(record, atlas.table(record), strict=True))
+
+
+def test_a_verdict_follows_from_the_cosines_and_the_scales():
+    page = program("atlas_page")
+
+    def one(angle, scale, **more):
+        cosines = dict.fromkeys(("return", "log success", "pass at 4", "return - KL"), angle)
+        scales = {"return": scale, "log success": 2.0 * scale, "pass at 4": scale**2, "return - KL": scale}
+        return {"cosines": cosines, "scales": scales, "length": 1.0, **more}
+
+    assert page.verdict({"base": one(1.0, 0.5), "rare success": one(1.0, 0.5)}).startswith("unbiased for the gradient")
+    assert "scale 0.5 to 0.7" in page.verdict({"base": one(1.0, 0.5), "rare success": one(1.0, 0.7)})
+    assert page.verdict({"base": one(0.5, 0.5)}) == "biased: 60.0 degrees in *base*"
+    lengths = {"base": one(0.5, 0.5), "equal lengths": one(1.0, 0.5)}
+    assert page.verdict(lengths).startswith("biased only if lengths differ")
+    assert "by sampling" in page.verdict({"base": one(0.999, 0.5, within=0.01)})
