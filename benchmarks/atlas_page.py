@@ -102,7 +102,7 @@ def verdict(found: Mapping[str, Mapping[str, Any]]) -> str:
     if all(is_parallel(one, "return - KL") for one in own.values()):
         return "unbiased for the return minus the KL divergence"
     worst = max(apart, key=lambda case: apart[case])
-    equal = "equal lengths" in own and "equal lengths" not in apart
+    equal = "base" in apart and "equal lengths" in own and "equal lengths" not in apart
     why = "biased only if lengths differ" if equal else "biased"
     return f"{why}: {apart[worst]:.1f} degrees in *{worst}*"
 

@@ -7,7 +7,10 @@ import sys
 from math import comb, sqrt
 
 import pytest
-from places import BENCHMARKS
+from places import BENCHMARKS, DOCS
+
+from rstar2_env.trainers import TRAINERS
+from rstar2_env.trainers.options.slots import FIELDS
 
 pytestmark = pytest.mark.train
 torch = pytest.importorskip("torch")
@@ -171,6 +174,29 @@ def test_the_page_has_a_row_for_each_recorded_part_and_recipe(tmp_path):
     page.draw(record, tmp_path / "atlas.png")
     assert (tmp_path / "atlas.png").read_bytes().startswith(b"\x89PNG")
     assert all(key in line for key, line in zip(record, atlas.table(record), strict=True))
+
+
+def test_the_record_is_what_the_code_computes():
+    cases, record = program("atlas_cases"), program("atlas").read()
+    short = [case for case in [*cases.part_cases(), *cases.recipe_cases()] if case.case == "equal lengths"]
+    for case in short[::25]:
+        again, recorded = case.figures(), record[case.key]
+        assert again["cosines"] == pytest.approx(recorded["cosines"], abs=1e-9), case.key
+        assert again["scales"] == pytest.approx(recorded["scales"], rel=1e-9, abs=1e-12), case.key
+
+
+def test_every_part_and_every_recipe_is_recorded_and_on_the_page():
+    cases, record = program("atlas_cases"), program("atlas").read()
+    missing = [case.key for case in [*cases.part_cases(), *cases.recipe_cases()] if case.key not in record]
+    assert missing == [], "run: python benchmarks/atlas.py run, then write"
+    page = (DOCS / "atlas.md").read_text("utf-8")
+    names = [name for slot in cases.SLOTS for name in FIELDS[slot].names()] + list(TRAINERS.names())
+    assert [name for name in names if f"`{name}`" not in page] == []
+
+
+def test_the_page_is_written_from_the_record():
+    page = "\n".join(program("atlas_page").lines(program("atlas").read())) + "\n"
+    assert (DOCS / "atlas.md").read_text("utf-8") == page, "run: python benchmarks/atlas.py write"
 
 
 def test_a_verdict_follows_from_the_cosines_and_the_scales():
