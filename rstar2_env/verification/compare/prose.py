@@ -16,7 +16,7 @@ from rstar2_env.verification.read.words import plain_words
 _TEXT = re.compile(r"\\(?:text|textrm|mbox|mathrm|textbf|textit)\s*\{([^{}]*)\}")
 _DOLLARS = re.compile(r"(?<!\\)\$([^$]*)\$")
 _PLAIN_WORD = re.compile(r"(?<![\\a-zA-Z])[^\W\d_]{2,}(?![a-zA-Z])")
-_FORMULA_EDGES = " .,;:!?\"'"
+_FORMULA_EDGES = " .,;:!\"'"
 
 
 @dataclass(frozen=True, slots=True)

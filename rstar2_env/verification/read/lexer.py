@@ -52,7 +52,7 @@ _ESCAPED = {
 }
 """Kind and text of a character after a backslash."""
 
-_OTHER = {char: kind for kind, chars in {"sep": ",;", "money": "€£¥₹¢", "stop": '.?"`'}.items() for char in chars} | {
+_OTHER = {char: kind for kind, chars in {"sep": ",;", "money": "€£¥₹¢", "stop": '."`'}.items() for char in chars} | {
     "|": "bar", ":": "colon", "&": "amp", "'": "prime", "%": "pct"
 }  # fmt: skip
 """Kind of a character that stands for itself. A ``stop`` ends a sentence or quotes a word."""

@@ -85,7 +85,7 @@ PERCENT_WORDS = frozenset({"percent", "per cent", "pct", "percentage", "percents
 JOINTS = {"或": "or", "和": "and", "及": "and", "与": "and", "と": "and", "または": "or", "и": "and", "или": "or"}
 """Words of other scripts that join two answers."""
 
-VERBS = word_set("is are equals equal was be to")
+VERBS = word_set("is are equals equal was be")
 """Words between a label and its value, as in "the area is 5"."""
 
 STRUCTURES = word_set("the an ordered point pair triple vector matrix set interval tuple coordinates at union is are")

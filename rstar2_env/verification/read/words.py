@@ -16,7 +16,7 @@ from rstar2_env.verification.read.names import word_set
 _TEXT_COMMAND = re.compile(
     r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operatorname|emph|mathit|textsc|quad|qquad)\b\*?"
 )
-_PUNCTUATION = re.compile(r"[.,;:!?\"()\[\]`]+")
+_PUNCTUATION = re.compile(r"[.,;:!\"()\[\]`]+")
 _LETTERS = re.compile(r"[^\W\d_]{2}")
 _SPACE = re.compile(r"\s+")
 _ARTICLES = frozenset({"the", "a", "an"})
