@@ -53,7 +53,7 @@ def option_of(text: str) -> tuple[str, str] | None:
 def _is_option_text(text: str, gold: str, question: str | None) -> bool:
     """Whether the text after a letter is that of an option: it is in the gold or the question, or it is a value."""
     plain = plain_words(text)
-    if plain and any(f" {plain} " in f" {plain_words(other)} " for other in (gold, question or "")):
+    if plain and any(f" {plain} " in f" {plain_words(other)} " for other in (gold, (question or "").replace("?", " "))):
         return True
     try:
         tree, first = readings(text)[0], lex(clean(text))[0]
