@@ -59,7 +59,7 @@ def _is_option_text(text: str, gold: str, question: str | None) -> bool:
         tree, first = readings(text)[0], lex(clean(text))[0]
     except ReadError:
         return False
-    worded = first.kind == "sep" or any(isinstance(part, Words | Given) for part in walk(tree))
+    worded = first.kind == "sep" or text.isalpha() or any(isinstance(part, Words | Given) for part in walk(tree))
     return not worded and unknown_word(None, tree, known_words(gold, question), question) is None
 
 

@@ -183,6 +183,7 @@ WRONG = [
     ("7", "7?"),
     ("Paris", "Paris?"),
     ("B", "B?"),
+    ("B", "(B) dex"),
     ("Yes", "Yes?"),
     ("7", "close to 7"),
     ("7", "rounded to 7"),
