@@ -9,6 +9,7 @@ from rstar2_env.verification import verify
 RIGHT = [
     ("1.5 g/cm^3", "1500 kg/m^3"),
     ("5 m/min", "300 m/h"),
+    (r"\frac{5x}{yz}", "5 x/yz"),
     (r"\begin{pmatrix}1\\2\end{pmatrix}", r"(1,2)^{\top}"),
     ("Yes", "yes it does"),
     ("Yes", "Yes because 7 is prime"),
