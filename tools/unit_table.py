@@ -52,10 +52,11 @@ WORDS = OPERATORS | names.VERBS | names.UNIT_STOPS | names.FILLERS | {"at", "th"
 
 def rows() -> Iterator[tuple[list[str], Fraction, str]]:
     """Iterate over the names, the size and the base units of every unit."""
-    pint = importlib.import_module("pint")
+    pint: Any = importlib.import_module("pint")
     registry = pint.UnitRegistry(non_int_type=Fraction, cache_folder=None)
+    folder = Path(str(pint.__file__)).parent
     defined, constants = (
-        {line.partition("=")[0].strip() for line in Path(pint.__file__).with_name(name).read_text("utf-8").splitlines()}
+        {line.partition("=")[0].strip() for line in (folder / name).read_text("utf-8").splitlines()}
         for name in ("default_en.txt", "constants_en.txt")
     )
     customary = set().union(*(registry.get_group(name).members for name in CUSTOMARY))
@@ -73,7 +74,7 @@ def rows() -> Iterator[tuple[list[str], Fraction, str]]:
             size = registry.Quantity(Fraction(1), unit.name).to_root_units()
         except (pint.errors.PintError, TypeError, ValueError, ZeroDivisionError, OverflowError):
             continue
-        powers = dict(size._units)
+        powers: dict[str, Any] = dict(size._units)
         if not powers or any(Fraction(power).denominator != 1 for power in powers.values()):
             continue
         factor = Fraction(size.magnitude) / Fraction(1000) ** int(powers.get("gram", 0))
