@@ -19,6 +19,7 @@ from rstar2_env.verification import verify
         ("x^2", "x > 0", False),
         ("x+1", "x = 5", False),
         ("7", "x = 1", False),
+        ("7", "n > 0", False),
         ("n(n+1)", "n \\ge 1", True),
         ("n(n+1)", "n \\ge 2", False),
         ("x + y", "x > y", False),
@@ -49,5 +50,6 @@ def test_a_set_of_numbers_must_be_whole(words: str, right: bool) -> None:
 def test_a_condition_of_the_gold_may_be_repeated_or_left_out() -> None:
     gold = r"x^2 \text{ for } x > 0"
     assert verify(gold, "x^2", timeout_s=10.0).correct
+    assert verify(gold, r"x \cdot x \text{ for } x > 0", timeout_s=10.0).correct
     assert verify(gold, r"x^2 \text{ for } x>0", timeout_s=10.0).correct
     assert not verify(gold, r"x^2 \text{ for } x < 0", timeout_s=10.0).correct
