@@ -130,6 +130,7 @@ def draw(record: Record, path: Path) -> None:
         panel.invert_yaxis()
         panel.set_title(title, fontsize=9)
         panel.set_xlabel("angle to the gradient, degrees (circle: base; bar: equal lengths)", fontsize=7)
+        panel.set_xlim(min(panel.get_xlim()[0], -0.5), max(panel.get_xlim()[1], 5))
         panel.tick_params(axis="x", labelsize=7)
         panel.grid(axis="x", alpha=0.3)
     path.parent.mkdir(parents=True, exist_ok=True)
