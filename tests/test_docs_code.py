@@ -103,6 +103,15 @@ def test_a_grader_with_another_verifier(block):
     run(block)  # it asserts by itself
 
 
+@block_of("docs/diagnosis.md", "from rstar2_env.diagnosis import diagnose")
+def test_a_run_is_diagnosed_from_python(block, folder):
+    write_training(folder / "runs" / "demo" / "grpo_roc")
+    scope, (fields, *_), out = run(block)
+    assert fields == (scope["found"].names, scope["found"].silent, scope["found"].not_recorded)
+    assert len(out.splitlines()) == len(scope["found"].names)
+    assert scope["found"].silent
+
+
 @block_of("docs/sandbox.md", 'sandbox.run_many([Job("1 / 0")')
 def test_a_job_and_several_jobs(block):
     scope, _, _ = run(block)
