@@ -249,7 +249,7 @@ def _data(one: RunRecord, other: RunRecord) -> list[RunDifference]:
 
 
 def _versions(first: Path, second: Path) -> list[RunDifference]:
-    known = []
+    known: list[dict[str, Any]] = []
     for path in (first, second):
         events = read_run(path).events if (path / RUN_FILE).is_file() else []
         known.append(next((event for event in reversed(events) if event["event"] in ("started", "resumed")), {}))
@@ -259,9 +259,9 @@ def _versions(first: Path, second: Path) -> list[RunDifference]:
         for name in sorted(left.keys() | right.keys())
         if left.get(name) != right.get(name)
     ]
-    counts = [event.get("processes") for event in known]
-    if counts[0] != counts[1]:
-        found.append(RunDifference("processes", "processes", *counts, "chance"))
+    first_count, second_count = (event.get("processes") for event in known)
+    if first_count != second_count:
+        found.append(RunDifference("processes", "processes", first_count, second_count, "chance"))
     return found
 
 

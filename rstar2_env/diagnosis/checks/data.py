@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+from functools import partial
+
 from rstar2_env.diagnosis.base import Evidence, RunCheck, register
-from rstar2_env.diagnosis.record import RunRecord
+from rstar2_env.diagnosis.record import EpisodeDigest, RunRecord
 
 _SHARE, _LEAST = 0.05, 20
 _HELD_OUT, _LEAST_HELD_OUT = 0.05, 3
@@ -24,9 +27,13 @@ def _duplicates(run: RunRecord) -> Evidence | None:
                 None,
                 f"{repeated} of the {problems} problems up to step {step.number} have the text of another problem.",
                 {"problems": problems, "repeated": repeated},
-                run.examples(1, step.number, lambda one, twice=twice: one.question in twice),
+                run.examples(1, step.number, partial(_asks_one_of, twice)),
             )
     return None
+
+
+def _asks_one_of(questions: Set[str], episode: EpisodeDigest) -> bool:
+    return episode.question in questions
 
 
 def _contaminated(run: RunRecord) -> Evidence | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rstar2_env.core.run_folder.layout import Kind
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import EpisodeDigest, FigurePoint, RunRecord
@@ -84,7 +85,7 @@ def _verifier(run: RunRecord) -> Evidence | None:
     )
 
 
-_KINDS = frozenset({"training", "evaluation"})
+_KINDS: frozenset[Kind] = frozenset({"training", "evaluation"})
 
 register(
     RunCheck(

@@ -16,7 +16,7 @@ _FEW, _VERY_FEW = 0.3, 0.2
 
 def signal_shares(run: RunRecord) -> list[tuple[int, Mapping[str, float], float]]:
     """Return, for each step, its number, the number of groups without a signal by reason, and of those with one."""
-    found = []
+    found: list[tuple[int, Mapping[str, float], float]] = []
     for step in run.steps:
         figures = step.figures
         if "groups/signal" in figures:

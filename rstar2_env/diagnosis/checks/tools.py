@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from rstar2_env.core.run_folder.layout import Kind
 from rstar2_env.core.status import ToolStatus, error_share
 from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import FigurePoint, RunRecord
@@ -88,7 +89,7 @@ def _status(run: RunRecord) -> Evidence | None:
     )
 
 
-_KINDS = frozenset({"training", "evaluation"})
+_KINDS: frozenset[Kind] = frozenset({"training", "evaluation"})
 
 register(
     RunCheck(
