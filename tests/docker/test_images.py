@@ -88,7 +88,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     with contextlib.ExitStack() as stack:
         try:
             url = stack.enter_context(plain_engine())
-            client = docker_engine.connect(url, timeout=600)
+            client = docker_engine.connect(url, timeout_s=600)
             stack.callback(client.close)
             base = make_debian_base(client, tmp_path_factory.mktemp("base"))
         except (NoEngineError, NoBaseError) as error:

@@ -85,7 +85,7 @@ def answers(url: str | None) -> bool:
     from rstar2_env.sandbox.docker import engine as docker_engine
 
     try:
-        docker_engine.connect(url, timeout=5).close()
+        docker_engine.connect(url, timeout_s=5).close()
     except Rstar2Error:
         return False
     return True
@@ -140,6 +140,6 @@ def build_image(url: str, *packages: str) -> None:
     from rstar2_env.sandbox.docker import engine as docker_engine
     from rstar2_env.sandbox.docker import image as docker_image
 
-    engine = docker_engine.connect(url, timeout=300)
+    engine = docker_engine.connect(url, timeout_s=300)
     docker_image.build_from_host(engine, IMAGE, packages, say=lambda _: None)
     engine.close()

@@ -110,7 +110,7 @@ def serve(servers: list[Server], shared: Path) -> Iterator[Serve]:
     with ExitStack() as stack:
 
         def start(**options: Any) -> VllmServerEngine:
-            chosen = {"retries": 0, "timeout_s": 30, "wait_s": 0, "weights_dir": shared, **options}
+            chosen = {"retries": 0, "timeout_s": 30, "start_timeout_s": 0, "weights_dir": shared, **options}
             engine = VllmServerEngine([server.http.address for server in servers], **chosen)
             stack.callback(engine.close)
             return engine

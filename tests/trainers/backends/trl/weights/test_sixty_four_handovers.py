@@ -82,7 +82,7 @@ def engines(
         state=SimpleNamespace(num_processes=SIZE), unwrap_model=lambda model: model, autocast=nullcontext
     )
     with flaky(server) as http:
-        options = {"base_urls": [http.address], "weights_dir": str(tmp_path), "retries": 0, "wait_s": 0}
+        options = {"base_urls": [http.address], "weights_dir": str(tmp_path), "retries": 0, "start_timeout_s": 0}
         config = TRAINERS.get("grpo").configure(
             {"model": str(tiny_model), "dtype": "float32", "engine": "vllm-server", "engine_options": options}
         )
