@@ -58,6 +58,7 @@ REPAIRS: tuple[Mapping[str, Any], ...] = (
 """Replacements that are tried, in this order, until the update of a recipe is parallel to the gradient."""
 PARALLEL = 1e-6
 """Smallest 1 - cosine that counts as a bias, if all groups are listed."""
+_NARROW_DEGREES = 3.0
 
 
 @dataclass(frozen=True)
@@ -172,7 +173,7 @@ def repair_cases(record: Mapping[str, Mapping[str, Any]]) -> Iterator[Case]:
             if tried.key not in record:
                 yield tried
                 break
-            if is_parallel(record[tried.key]):
+            if is_shown_parallel(record[tried.key]):
                 break
 
 
@@ -186,6 +187,13 @@ def is_parallel(found: Mapping[str, Any], objective: str = "return") -> bool:
     if "cosines" not in found:
         return False
     return 1 - found["cosines"][objective] < max(PARALLEL, 3 * found.get("within", 0.0))
+
+
+def is_shown_parallel(found: Mapping[str, Any]) -> bool:
+    """Return whether an update is parallel to the gradient of the return, and its interval narrower than 3 degrees."""
+    if not is_parallel(found):
+        return False
+    return degrees(found["cosines"]["return"] - 3 * found.get("within", 0.0)) < _NARROW_DEGREES
 
 
 def _kl_coef(updates: Updates) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from atlas_cases import CASES, OF_FAMILY, REPAIRS, degrees, is_parallel, signature, words
+from atlas_cases import CASES, OF_FAMILY, REPAIRS, degrees, is_parallel, is_shown_parallel, signature, words
 
 from rstar2_env.trainers import TRAINERS
 
@@ -38,8 +38,8 @@ selector, the advantage and the loss of this package (`trainers/step/collector.p
 `trainers/backends/reference/step.py`); nothing is computed by a copy of a formula.
 
 - **angle**: the angle in degrees between the expected update and the gradient of the expected return. 0: the
-  update has the direction of the gradient (1 - cosine < 1e-6). 90: no progress. `±` is three standard errors, where
-  groups were sampled because a part draws or keeps a state.
+  update has the direction of the gradient (1 - cosine < 1e-6). 90: no progress. `a to b` is three standard errors
+  on each side, where groups were sampled because a part draws or keeps a state.
 - **scale**: the length of the expected update along the gradient, divided by the gradient's length. A constant scale is
   a learning rate. A scale that depends on the problem gives problems different weights.
 - **noise**: variance of the update of one group, times its episodes, divided by the squared length of the expected
@@ -50,7 +50,7 @@ batch vary less, so their bias is smaller. The reward is the world's return, and
 left out: a reward that needs a judge or a model changes the objective, not the estimate of its gradient.
 
 ## Worlds
-The policy answers directly, or calls a tool. If the call fails, it gives up or calls again. Each of the three to seven
+The policy answers directly, or calls a tool. If the call fails, it gives up or calls again. Each of the three or five
 decisions has its own logits. A wrong direct answer has three further tokens, except in *equal lengths*.
 """
 
@@ -70,7 +70,7 @@ def lines(record: Record) -> Iterator[str]:
     yield "\n![Angle of each part's update to the gradient of the expected return](pictures/atlas.png)"
     for slot, title in FAMILIES.items():
         yield f"\n## {title}"
-        yield _beside(slot)
+        yield _rest_of(slot)
         yield from _family(record, slot)
     yield "\n## Recipes"
     yield (
@@ -157,11 +157,11 @@ def _worlds() -> Iterator[str]:
         yield f"| {case} | {len(world.paths())} | {rate:.2f} | {fails:g} | {world.calls} | {', '.join(special)} |"
 
 
-def _beside(slot: str) -> str:
+def _rest_of(slot: str) -> str:
     others = {"advantage": "`rloo`", "loss": "`reinforce`", "aggregation": "`const_len:length=1`"}
     used = ", ".join(part for name, part in others.items() if name != slot)
     more = " Eight episodes are played for four that are kept." if slot == "selector" else ""
-    return f"Each part alone, beside {used}.{more}\n"
+    return f"Each part alone, with {used} for the rest.{more}\n"
 
 
 def _family(record: Record, slot: str) -> Iterator[str]:
@@ -199,13 +199,14 @@ def repaired(record: Record, name: str) -> str:
     base = record.get(f"recipe/{name}/base", {})
     if "cosines" not in base or is_parallel(base):
         return ""
-    tried = False
+    tried = undecided = False
     for swaps in REPAIRS:
         one = record.get(f"repair/{name} with {words(swaps)}/base")
         tried = tried or one is not None
-        if one is not None and is_parallel(one):
+        if one is not None and is_shown_parallel(one):
             return f"`{words(swaps)}`"
-    return "none of those tried" if tried else ""
+        undecided = undecided or (one is not None and is_parallel(one))
+    return "undecided: the interval is wide" if undecided else "none of those tried" if tried else ""
 
 
 def _named(objective: str) -> str:
@@ -221,7 +222,7 @@ def _angle(one: Mapping[str, Any] | None) -> str:
     cosine = one["cosines"]["return"]
     if "within" not in one:
         return "0" if is_parallel(one) else f"{degrees(cosine):.1f}"
-    return f"{degrees(cosine):.1f} ± {degrees(cosine - 3 * one['within']) - degrees(cosine):.1f}"
+    return f"{degrees(cosine + 3 * one['within']):.1f} to {degrees(cosine - 3 * one['within']):.1f}"
 
 
 def _number(value: float | None) -> str:

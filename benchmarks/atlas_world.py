@@ -1,9 +1,9 @@
 """Worlds whose episodes can all be listed, a tabular softmax policy on them, and the exact gradients of objectives.
 
 A world is a tree: at each decision the policy writes one of two tokens, after a call the environment answers (the call
-works or fails), and an episode ends with a reward. A branch may go on with forced tokens, which the policy writes with
-probability 1: they make episodes longer without further decisions. Not covered: estimates of these gradients
-(``atlas_update``).
+works or fails), and an episode ends with a reward. A branch may continue with forced tokens, which the policy writes
+with probability 1: they make episodes longer without further decisions. Not covered: estimates of these
+gradients (``atlas_update``).
 """
 
 from __future__ import annotations

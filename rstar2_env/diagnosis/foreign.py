@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -51,9 +52,10 @@ NAMES: Mapping[str, str] = {
     "perf/throughput": "speed/generated_tokens_per_second",
 }
 """Names of figures in the logs of other trainers, and the names of this package."""
-_EVALUATED = ("eval_reward", "val-core/")
+_EVALUATED = re.compile(r"eval_reward|val-core/.+/mean@\d+|val-core/[^@]+")
+"""Names of the reward on held-out problems; of several in a line, the first counts."""
 _OF_EPISODE = ("messages", "prompt", "completion", "input", "output")
-_MOST_HEAD = 1 << 16
+_MOST_HEAD = 1 << 26
 
 
 def is_foreign(path: Path) -> bool:
@@ -65,7 +67,7 @@ def is_foreign(path: Path) -> bool:
     if path.suffix == ".json":
         return True
     with path.open("rb") as file:
-        head = file.read(_MOST_HEAD).split(b"\n", 1)[0]
+        head = file.readline(_MOST_HEAD)
     try:
         first = json.loads(head)
     except ValueError:
@@ -89,7 +91,13 @@ def read_foreign(path: Path) -> RunRecord:
         if not isinstance(step, int) or isinstance(step, bool):
             raise RecordFormatError(f"{place}: expected an object with a whole number 'step', got {str(line)[:100]}.")
         if any(name in line for name in _OF_EPISODE):
-            episodes.setdefault(step, []).append(_episode(place, step, line))
+            try:
+                episode = _episode(place, step, line)
+            except RecordFormatError:
+                raise
+            except (KeyError, TypeError, ValueError) as error:
+                raise RecordFormatError(f"{place}: the episode cannot be read: {error!r}.") from error
+            episodes.setdefault(step, []).append(episode)
             continue
         given = line.get("metrics", line.get("data", line))
         if not isinstance(given, Mapping):
@@ -98,8 +106,8 @@ def read_foreign(path: Path) -> RunRecord:
             if name == "step" or isinstance(value, bool) or not isinstance(value, (int, float, type(None))):
                 continue
             number = math.nan if value is None else float(value)
-            if name.startswith(_EVALUATED):
-                held_out.setdefault(step, {})["pass_rate"] = number
+            if _EVALUATED.fullmatch(name):
+                held_out.setdefault(step, {}).setdefault("pass_rate", number)
             else:
                 figures.setdefault(step, {})[NAMES.get(name, name)] = number
     for step in sorted({*figures, *episodes}):

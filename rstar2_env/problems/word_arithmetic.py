@@ -137,7 +137,7 @@ class _Story:
         if kind == "gifts":
             a, b = _between(rng, 2, 20), _between(rng, 2, 50)
             return self._do(rng, kind, (a, b), f"x-={a}*{b}", self.value - a * b)
-        choices = _PERCENT if kind == "percent" else _SHARES
+        choices = [a for a in (_PERCENT if kind == "percent" else _SHARES) if a <= self.largest]
         fitting = [a for a in choices if (self.value * a % 100 if kind == "percent" else self.value % a) == 0]
         if not fitting:
             return False

@@ -96,7 +96,7 @@ SENTENCES: Mapping[str, Mapping[str, Sequence[str]]] = {
             "[A fire|A storm|Rain|A thief] [destroys|takes|spoils|costs {name}] {a}% of the {items}.",
         ),
         "share": (
-            "{name} shares all of them equally among {a} [people|friends|children] and looks at one share.",
+            "{name} shares all of them equally among {a} [people|players], {name} among them, and keeps one share.",
             "All {items} are divided into {a} equal [piles|heaps|parts|stacks], and {name} keeps one[| of them].",
             "{name} [splits|spreads|divides] the {items} evenly between {a} [boxes|bags] and takes one[| of them].",
             "The {items} are [dealt|given|handed] out to {a} [players|friends] in equal parts. {name} gets one part.",

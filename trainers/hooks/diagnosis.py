@@ -5,7 +5,8 @@ The hook reads the figures that are logged and the episodes that are already in 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,20 +31,32 @@ class DiagnosisHook(RunHook):
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Read the steps before a resume."""
         if state.is_world_process_zero:
-            self._live = LiveDiagnosis(args.output_dir)
+            with self._ending():
+                self._live = LiveDiagnosis(args.output_dir)
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Add the figures of an evaluation."""
         if self._live is not None:
-            self._live.evaluated(self._run.step, kwargs["metrics"])
+            with self._ending():
+                self._live.evaluated(self._run.step, kwargs["metrics"])
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
         """Look at the step that was logged, and note what changed."""
         logged = logs or {}
         if self._live is None or "loss" not in logged:
             return
-        for change in self._live.add(self._run.step, logged):
-            self._run.note(change.line)
+        with self._ending():
+            for change in self._live.add(self._run.step, logged):
+                self._run.note(change.line)
+
+    @contextmanager
+    def _ending(self) -> Iterator[None]:
+        """End the diagnosis, not the run, if it fails."""
+        try:
+            yield
+        except Exception as error:
+            self._live = None
+            self._run.note(f"diagnosis ended by an error of its own, and training continues: {error!r}")
 
 
 HOOKS.register("diagnosis", DiagnosisHook)

@@ -43,6 +43,8 @@ def named_as(recorded: Any, present: Any) -> Any:
         recorded: Options that a run recorded, as JSON values.
         present: The options of the present run, as JSON values.
     """
+    if isinstance(recorded, list) and isinstance(present, list) and len(recorded) == len(present):
+        return [named_as(one, now) for one, now in zip(recorded, present, strict=True)]
     if not (isinstance(recorded, Mapping) and isinstance(present, Mapping)):
         return recorded
     found = with_new_names(recorded, present)

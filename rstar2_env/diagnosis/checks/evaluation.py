@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import RunRecord
 
@@ -24,7 +26,7 @@ def _temperature(run: RunRecord) -> Evidence | None:
 
 
 def _falls(run: RunRecord) -> Evidence | None:
-    known = [one for one in run.evaluations if "pass_rate" in one.figures]
+    known = [one for one in run.evaluations if math.isfinite(one.figures.get("pass_rate", math.nan))]
     if len(known) < 2:
         return None
     best, last = max(known[:-1], key=lambda one: one.figures["pass_rate"]), known[-1]

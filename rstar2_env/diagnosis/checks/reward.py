@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from statistics import fmean
 
@@ -110,7 +111,7 @@ def _exploited(run: RunRecord) -> Evidence | None:
     evaluated = [
         (one.number, one.figures["pass_rate"], one.figures.get("pass_rate_se", 0.0))
         for one in run.evaluations
-        if "pass_rate" in one.figures
+        if math.isfinite(one.figures.get("pass_rate", math.nan))
     ]
     rewards = rolling(run.series("rollout/reward"), _WINDOW)
     if len(evaluated) < 2 or len(rewards) < 2:

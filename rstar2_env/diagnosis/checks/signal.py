@@ -67,8 +67,12 @@ def _few(run: RunRecord) -> Evidence | None:
         if total:
             pooled.append((window[-1][0], sum(one[1] for one in window) / total))
     found = spell(pooled, lambda share: share < _FEW)
-    if found is None or max(found.values) <= 1 - _ALMOST:
-        return None  # no signal at all is another finding
+    if found is None:
+        return None
+    nothing = max(found.values) <= 1 - _ALMOST
+    reasons = {reason for _, each, _ in signal_shares(run) for reason in each}
+    if nothing and any(spell(_points(run, reason), lambda share: share >= _ALMOST) for reason in reasons & {*REASONS}):
+        return None  # no signal for one reason alone is another finding
     own = [one for one in shares if one[0] >= found.since - _WINDOW and (found.until is None or one[0] <= found.until)]
     share = sum(one[1] for one in own) / max(1.0, sum(one[2] for one in own))
     most = [one[3] for one in own]
@@ -81,7 +85,7 @@ def _few(run: RunRecord) -> Evidence | None:
         f"frequent reason: {words}.",
         {"share without a signal": 1 - share, "lowest share with a signal": min(found.values)},
         run.examples(found.since, found.until, lambda episode: episode.reason == "equal"),
-        "warning" if found.last < _VERY_FEW else "note",
+        "error" if nothing else "warning" if found.last < _VERY_FEW else "note",
     )
 
 

@@ -19,6 +19,7 @@ PREFIX_BYTES = _LENGTHS.size
 STARTED = b'{"started": true}'
 """Message of a child after its program has compiled, before it runs."""
 MAX_FRAME_BYTES = (1 << 32) - 1
+_MOST_UNFINISHED = 4096
 """Size of the largest frame, given by the width of the length field."""
 
 # Created once: they cost as much as a small header.
@@ -151,8 +152,11 @@ class FrameReader:
         number = frame.header.get("part_of")
         if number is None:
             return frame
-        whole = self._parts.setdefault(number, bytearray())
-        whole += frame.blob(0)
-        if not frame.header["last"]:
-            return None
-        return unpack(self._parts.pop(number))
+        try:
+            whole, part, last = self._parts.setdefault(number, bytearray()), frame.blob(0), frame.header["last"]
+        except (KeyError, IndexError, TypeError) as error:
+            raise FrameError(f"A part of a frame is invalid: {error!r}.") from None
+        if len(whole) + len(part) > MAX_FRAME_BYTES or len(self._parts) > _MOST_UNFINISHED:
+            raise FrameError("The parts of a frame are too long, or too many frames are unfinished.")
+        whole += part
+        return unpack(self._parts.pop(number)) if last else None

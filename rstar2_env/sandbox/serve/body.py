@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 VALUES_PER_CALL = 32
 """JSON values of a request for each call that it may hold; a call has 13, and 3 for each of its files."""
+LEAST_VALUES = 4096
+"""JSON values that every request may hold."""
 _STEP = 1 << 15
 """Bytes that are counted in one step: a few milliseconds at most."""
 _IN_STRING = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
@@ -46,7 +48,7 @@ async def read_json(request: Request, max_bytes: int, service: Service) -> Any:
         ValueError: The body is not JSON in UTF-8, or has a number of too many digits.
     """
     body = await _read(request, max_bytes)
-    most = VALUES_PER_CALL * service.options.max_calls
+    most = max(VALUES_PER_CALL * service.options.max_calls, LEAST_VALUES)
     if len(body) > 2 * most and await count_values(body, most) > most:  # a value has at least two bytes, with its comma
         raise ConfigurationError(
             f"A request can have at most {most} JSON values: send fewer calls, or fewer files with each."

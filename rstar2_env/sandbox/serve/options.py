@@ -8,7 +8,7 @@ from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions, option
-from rstar2_env.core.secret import Secret, secret_of
+from rstar2_env.core.secret import SHOWN, Secret, secret_of
 from rstar2_env.sandbox.limits import Limits
 
 
@@ -77,6 +77,8 @@ class ServeOptions(CheckedOptions):
             ConfigurationError: A value is out of range, or the server would be open to other machines.
         """
         super().__post_init__()
+        if self.token in ("", SHOWN):
+            raise ConfigurationError("The token is empty, or hidden: give the token itself, or none.", option="token")
         object.__setattr__(self, "token", secret := secret_of(self.token))
         token = secret.reveal() if secret is not None else "0" * 8
         if not token.isascii() or not token.isprintable() or " " in token:

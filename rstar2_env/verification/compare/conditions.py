@@ -59,8 +59,10 @@ def _holds(remark: str, gold: Node) -> bool:
     words = {word.lower() for word in re.findall(r"(?<![\\a-zA-Z])[^\W\d_]{2,}|[^\x00-\x7f]", remark)}
     if not words <= allowed or remark.split()[0] in ("is", "are"):
         return False  # "7 is odd"
+    if "not" in words or ("negative" in words and "non" not in words):
+        return False  # "where k is not an integer"
     if "in" in words or "given" in words:
-        return "in \\{" not in remark  # some values, not a set of numbers
+        return re.search(r"[\[(\d<>=]|\\\{", remark) is None  # a set of numbers, not some values
     if re.search(r"[<>=]", remark) is None:
         return "if" not in words and bool(words & LISTS["sets of numbers"]) and not re.search(r"\d", remark)
     formula = " ".join(part for part in remark.split() if part == "and" or part.lower() not in allowed)

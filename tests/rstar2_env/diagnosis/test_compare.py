@@ -69,7 +69,8 @@ def test_runs_without_a_common_step_are_refused(tmp_path: Path) -> None:
 
 
 def test_the_command_takes_two_runs_with_compare_and_one_without(made) -> None:
-    learns, still = made("learns"), made("still", slope=-4.0, options={"learning_rate": 5e-6})
+    learns = made("paced", options={"learning_rate": 1e-6})
+    still = made("still", slope=-4.0, options={"learning_rate": 5e-6})
     shown = run("diagnose", "--compare", learns, still)
     assert shown.exit_code == 0
     assert "optim.learning_rate: 1e-06 and 5e-06 (acts from the first update on)" in " ".join(shown.output.split())

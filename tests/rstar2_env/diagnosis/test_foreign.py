@@ -45,6 +45,28 @@ def test_the_figures_of_verl_have_the_names_of_this_package(tmp_path: Path) -> N
     assert read_foreign(path).evaluations[0].figures == {"pass_rate": 0.3}
 
 
+def test_the_held_out_reward_of_trl_is_not_taken_from_its_deviation(tmp_path: Path) -> None:
+    path = lines(
+        tmp_path / "log.jsonl",
+        {"step": 1, "loss": 0.1, "eval_reward": 0.4, "eval_rewards/right/mean": 0.2, "eval_reward_std": 0.9},
+    )
+    assert read_foreign(path).evaluations[0].figures == {"pass_rate": 0.4}
+
+
+def test_an_episode_with_a_field_of_another_type_is_named_by_its_line(tmp_path: Path) -> None:
+    path = lines(tmp_path / "log.jsonl", {"step": 1, "prompt": "p", "completion": "c", "reward": 1.0, "tokens": None})
+    with pytest.raises(RecordFormatError, match=r"log\.jsonl.*1.*cannot be read"):
+        read_foreign(path)
+
+
+def test_a_log_in_which_no_group_trains_for_two_reasons_is_named(tmp_path: Path) -> None:
+    path = lines(
+        tmp_path / "log.jsonl", *({"step": step, "reward": 0.5, "frac_reward_zero_std": 1.0} for step in range(1, 16))
+    )
+    found = diagnose(path)
+    assert found.findings[found.names.index("few_signals")].severity == "error"
+
+
 def test_episodes_of_a_prompt_and_a_completion_are_read_with_their_groups(tmp_path: Path) -> None:
     path = lines(
         tmp_path / "rollouts.jsonl",

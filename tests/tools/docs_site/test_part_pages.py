@@ -46,6 +46,7 @@ def test_every_part_says_what_it_is_and_what_each_option_means():
 OURS = {
     ("advantage", "quality_ties"),
     ("correction", "none"),
+    ("hook", "diagnosis"),
     ("hook", "guard"),
     ("hook", "until"),
     ("reward", "answer_format"),

@@ -51,3 +51,13 @@ def test_a_run_without_findings_has_no_note(made: Path) -> None:
 
 def test_only_the_first_process_looks(made: Path) -> None:
     assert notes(made, first=False, grad_norm=0.0) == []
+
+
+def test_an_error_of_a_check_ends_the_diagnosis_and_not_the_run(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise KeyError("tokens")
+
+    monkeypatch.setattr("rstar2_env.trainers.hooks.diagnosis.LiveDiagnosis.add", broken)
+    assert [text for _, text in notes(made)] == [
+        "diagnosis ended by an error of its own, and training continues: KeyError('tokens')"
+    ]

@@ -124,7 +124,7 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions, checkpoint
     resumed = None if checkpoint is None else step_of(checkpoint)
     # config.json is the model's: the folder is both the run's and the model's.
     record = asdict(options) | ({} if choice is None else {SFT_CPU: choice.record()})
-    files.begin(record, resumed=resumed, config_file=SFT_FILE, traces=len(rows))
+    files.begin(record, resumed=resumed, config_file=SFT_FILE, traces=len(rows), learning_rate=rate)
     if choice is not None and choice.seconds and options.progress and state.is_main_process:
         say(choice.line)
     if options.learning_rate is None and options.progress and state.is_main_process:

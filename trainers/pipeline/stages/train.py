@@ -33,7 +33,7 @@ from ..spread import spread_of
 
 _EXACT: Mapping[str, Any] = {"run": {"export_dtype": "float32"}}
 """Default of a stage: a later stage may train on its export."""
-_NOT_LEARNED = tuple(name for name in MAY_CHANGE if name != "run.steps")
+_NOT_LEARNED = tuple(name for name in MAY_CHANGE if name not in ("run.steps", "run.export_dtype"))
 
 
 @dataclass(frozen=True)

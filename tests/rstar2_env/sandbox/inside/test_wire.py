@@ -52,3 +52,15 @@ def test_junk_is_refused(junk: bytes) -> None:
 def test_no_bytes_break_the_reader_otherwise_than_with_a_wire_error(data: bytes) -> None:
     with contextlib.suppress(FrameError):
         unpack(data)
+
+
+@pytest.mark.parametrize("header", [{"part_of": 1}, {"part_of": [], "last": True}, {"part_of": 1, "last": True}])
+def test_a_part_that_is_no_part_is_refused(header: dict[str, object]) -> None:
+    with pytest.raises(FrameError, match="part of a frame is invalid"):
+        FrameReader().feed(pack(header, []))
+
+
+def test_parts_of_too_many_unfinished_frames_are_refused() -> None:
+    parts = b"".join(pack({"part_of": number, "last": False}, [b"x"]) for number in range(5000))
+    with pytest.raises(FrameError, match="unfinished"):
+        FrameReader().feed(parts)

@@ -21,6 +21,7 @@ from places import DOCS
 from waiting import wait_for
 
 from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
+from rstar2_env.core.secret import bearer
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox import Job, Limits, Outcome, Sandbox
 from rstar2_env.sandbox.ray.provider import RaySandbox
@@ -67,7 +68,7 @@ def wardens(pid: int) -> list[str]:
 
 def runs(sandbox: RaySandbox, url: str) -> int:
     """Number of calls that the server of a node has passed to its sandbox."""
-    page = httpx.get(f"{url}/metrics", headers={"Authorization": f"Bearer {sandbox._token}"}, trust_env=False).text
+    page = httpx.get(f"{url}/metrics", headers=bearer(sandbox._token), trust_env=False).text
     (line,) = [line for line in page.splitlines() if line.startswith("rstar2_sandbox_in_flight ")]
     return int(float(line.split()[1]))
 

@@ -46,6 +46,12 @@ def guarded(serve: Any) -> Iterator[Any]:
 # Who may ask
 
 
+@pytest.mark.parametrize("token", ["", "***"])
+def test_an_empty_or_a_hidden_token_is_refused_and_does_not_open_the_server(token: str) -> None:
+    with pytest.raises(ConfigurationError, match="The token is empty, or hidden"):
+        ServeOptions(token=token)
+
+
 @pytest.mark.parametrize("path", ["/capabilities", "/metrics", "/status", "/no-such-page"])
 def test_nothing_is_told_without_the_token(guarded: Any, path: str) -> None:
     assert httpx.get(guarded.url + path).status_code == 401

@@ -142,8 +142,15 @@ class PolicyEngine:
         if self._state is None:
             return
         begun, wrapped = time.perf_counter(), self._trl.optimizer
-        self._state.to_host(getattr(wrapped, "optimizer", wrapped))
-        self._out_s = time.perf_counter() - begun
+        error: BaseException | None = None
+        moved = 0
+        try:
+            moved = self._state.to_host(getattr(wrapped, "optimizer", wrapped))
+        except Exception as failed:
+            error = failed
+        self._raise_everywhere(error)  # the hand-over that follows waits for every process
+        if moved:
+            self._out_s = time.perf_counter() - begun
 
     def _cache(self, config: TrainConfig, options: Mapping[str, Any]) -> CacheSize | None:
         """Choose the cache size of vLLM, the same in each process; ``None`` if an option sets it."""
