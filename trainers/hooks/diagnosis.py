@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from rstar2_env.core.run_folder.layout import RUN_FILE
 from rstar2_env.diagnosis.live import LiveDiagnosis
 
 from .base import HOOKS, RunHook
@@ -29,8 +31,8 @@ class DiagnosisHook(RunHook):
         self._live: LiveDiagnosis | None = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Read the steps before a resume."""
-        if state.is_world_process_zero:
+        """Read the steps before a resume; a run that records nothing is not looked at."""
+        if state.is_world_process_zero and (Path(args.output_dir) / RUN_FILE).is_file():
             with self._ending():
                 self._live = LiveDiagnosis(args.output_dir)
 

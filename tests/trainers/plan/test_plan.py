@@ -105,7 +105,7 @@ def test_the_optimizers_state_stays_on_the_device_where_nothing_needs_its_memory
 
 
 def test_an_evaluation_moves_the_optimizers_state_too() -> None:
-    held_out = replace(WORK, eval_every=4, eval_episodes=64, eval_budget=12_288)
+    held_out = replace(WORK, eval_every=4, eval_episodes=64, max_eval_tokens=12_288)
     often, never = planned(gpus=8, serve=0, work=held_out).time, planned(gpus=8, serve=0).time
     assert often is not None
     assert never is not None

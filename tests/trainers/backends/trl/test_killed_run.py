@@ -86,11 +86,9 @@ def run(tmp_path, tiny_model):
 
 
 def curve(read):
-    """Metrics of each step, but for those of time, and of which requests were computed together."""
-    return {
-        line["step"]: {name: line[name] for name in line if not name.startswith(("seconds/", "speed/", "engine/"))}
-        for line in read.metrics()
-    }
+    """Metrics of each step, but for those of time, of memory, and of which requests were computed together."""
+    other = ("seconds/", "speed/", "engine/", "memory/")
+    return {line["step"]: {name: line[name] for name in line if not name.startswith(other)} for line in read.metrics()}
 
 
 def test_a_killed_run_goes_on_along_the_same_curve(run):
