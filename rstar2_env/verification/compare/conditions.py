@@ -62,7 +62,7 @@ def _holds(remark: str, gold: Node) -> bool:
     if "not" in words or ("negative" in words and "non" not in words):
         return False  # "where k is not an integer"
     if "in" in words or "given" in words:
-        return re.search(r"[\[(\d<>=]|\\\{", remark) is None  # a set of numbers, not some values
+        return "in \\{" not in remark  # some values, not a set of numbers
     if re.search(r"[<>=]", remark) is None:
         return "if" not in words and bool(words & LISTS["sets of numbers"]) and not re.search(r"\d", remark)
     formula = " ".join(part for part in remark.split() if part == "and" or part.lower() not in allowed)

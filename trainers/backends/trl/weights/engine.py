@@ -142,7 +142,7 @@ class PolicyEngine:
         if self._state is None:
             return
         begun, wrapped = time.perf_counter(), self._trl.optimizer
-        error: BaseException | None = None
+        error: Exception | None = None
         moved = 0
         try:
             moved = self._state.to_host(getattr(wrapped, "optimizer", wrapped))
