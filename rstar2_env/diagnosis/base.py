@@ -37,6 +37,10 @@ class Evidence:
     severity: FindingSeverity | None = None
 
 
+PLAYED: frozenset[Kind] = frozenset({"training", "evaluation"})
+"""Kinds of runs in which a policy plays episodes."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCheck:
     """One thing that may be wrong with a run.

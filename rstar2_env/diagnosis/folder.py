@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from rstar2_env.core.run_folder import Run, read_run
-from rstar2_env.core.run_folder.layout import Split, episode_key
+from rstar2_env.core.run_folder.layout import RUN_FILE, Split, episode_key
 from rstar2_env.diagnosis.facts import facts_of
 from rstar2_env.diagnosis.record import EpisodeDigest, RunRecord, StepData
 
@@ -70,6 +70,6 @@ def stages_of(path: Path) -> dict[str, Path]:
     for event in read_run(path).events:
         if event.get("event") == "stage_began":
             name = str(event["stage"])
-            if (path / STAGES / name / "run.json").is_file():
+            if (path / STAGES / name / RUN_FILE).is_file():
                 found.setdefault(name, path / STAGES / name)
     return found

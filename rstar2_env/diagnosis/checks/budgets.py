@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rstar2_env.diagnosis.base import Evidence, RunCheck, register
+from rstar2_env.diagnosis.base import PLAYED, Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import RunRecord
 from rstar2_env.diagnosis.spells import least_of, shares, spell
 
@@ -41,7 +41,7 @@ def _check(end: str, change: tuple[str, ...], cause: str, otherwise: str) -> Run
         otherwise=otherwise,
         needs=(f"episodes|rollout/end/{end}",),
         look=_cut(end),
-        kinds=frozenset({"training", "evaluation"}),
+        kinds=PLAYED,
     )
 
 

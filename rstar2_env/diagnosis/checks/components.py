@@ -5,7 +5,7 @@ from __future__ import annotations
 from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import EpisodeDigest, RunRecord
 
-_LEAST, _STEPS, _SAME = 64, 3, 1e-9
+_LEAST, _STEPS = 64, 3
 
 
 def _parts(run: RunRecord) -> set[str]:

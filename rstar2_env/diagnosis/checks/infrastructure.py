@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from rstar2_env.core.run_folder.layout import Kind
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.diagnosis.base import Evidence, RunCheck, register
+from rstar2_env.diagnosis.base import PLAYED, Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import EpisodeDigest, FigurePoint, RunRecord
 from rstar2_env.diagnosis.spells import least_of, shares, spell
 
@@ -85,8 +84,6 @@ def _verifier(run: RunRecord) -> Evidence | None:
     )
 
 
-_KINDS: frozenset[Kind] = frozenset({"training", "evaluation"})
-
 register(
     RunCheck(
         name="sandbox_unavailable",
@@ -100,7 +97,7 @@ register(
         otherwise="A verifier or a judge that is unavailable: the error of the episodes names it.",
         needs=("episodes",),
         look=_unavailable,
-        kinds=_KINDS,
+        kinds=PLAYED,
     ),
     RunCheck(
         name="faults_unlabelled",
@@ -128,7 +125,7 @@ register(
         otherwise="A policy that has learned to write answers that cannot be compared: open the episodes.",
         needs=("episodes",),
         look=_verifier,
-        kinds=_KINDS,
+        kinds=PLAYED,
         applies=lambda run: any(one.verdict for step in run.steps for one in step.episodes),
     ),
 )

@@ -46,7 +46,7 @@ def _stale(run: RunRecord) -> Evidence | None:
     if len(points) < _STEPS or _lagging(run):
         return None
     found = spell(points, lambda value: value > _STALE)
-    if found is None or found.until is not None or len(points) < _STEPS:
+    if found is None or found.until is not None:
         return None
     first = points[0][1]
     recent = [value for _, value in points[-_STEPS:]]

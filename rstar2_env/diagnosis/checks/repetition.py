@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statistics import fmean
 
-from rstar2_env.diagnosis.base import Evidence, RunCheck, register
+from rstar2_env.diagnosis.base import PLAYED, Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import FigurePoint, RunRecord
 from rstar2_env.diagnosis.spells import least_of, spell, start_level
 
@@ -45,6 +45,6 @@ register(
         otherwise="Programs that are written again with one change after an error: see `tool_fails`.",
         needs=("episodes",),
         look=_look,
-        kinds=frozenset({"training", "evaluation"}),
+        kinds=PLAYED,
     ),
 )

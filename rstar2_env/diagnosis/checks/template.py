@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rstar2_env.diagnosis.base import Evidence, RunCheck, register
+from rstar2_env.diagnosis.base import PLAYED, Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import EpisodeDigest, RunRecord
 from rstar2_env.diagnosis.spells import least_of, shares, spell
 
@@ -53,7 +53,7 @@ register(
         otherwise="Problems about chat templates, whose answers quote such markup.",
         needs=("episodes",),
         look=_markup,
-        kinds=frozenset({"training", "evaluation"}),
+        kinds=PLAYED,
     ),
     RunCheck(
         name="prompts_cut",

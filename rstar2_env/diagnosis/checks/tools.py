@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from rstar2_env.core.run_folder.layout import Kind
 from rstar2_env.core.status import ToolStatus, error_share
-from rstar2_env.diagnosis.base import Evidence, RunCheck, register
+from rstar2_env.diagnosis.base import PLAYED, Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import FigurePoint, RunRecord
 from rstar2_env.diagnosis.spells import least_of, rolling, spell, start_level
 
@@ -89,8 +88,6 @@ def _status(run: RunRecord) -> Evidence | None:
     )
 
 
-_KINDS: frozenset[Kind] = frozenset({"training", "evaluation"})
-
 register(
     RunCheck(
         name="tool_unused",
@@ -116,7 +113,7 @@ register(
         otherwise="A base model that has never seen the tool: a cold start teaches it.",
         needs=("episodes|rollout/tool_error_share",),
         look=_fails,
-        kinds=_KINDS,
+        kinds=PLAYED,
     ),
     RunCheck(
         name="status_dominates",
@@ -131,6 +128,6 @@ register(
         otherwise="Problems that all need the same unavailable module: see the error of the calls.",
         needs=("episodes",),
         look=_status,
-        kinds=_KINDS,
+        kinds=PLAYED,
     ),
 )

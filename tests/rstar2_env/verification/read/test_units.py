@@ -31,6 +31,9 @@ from rstar2_env.verification.read.vocabulary import OPERATORS
         ("arcminutes", Fraction(1, 60), {"deg": 1}),
         ("kcal", 4184, {"kg": 1, "m": 2, "s": -2}),
         ("mol/L", 1000, {"mol": 1, "m": -3}),
+        ("rads", 1, {}),
+        ("Gal", Fraction(473176473, 125_000_000_000), {"m": 3}),
+        ("mil", Fraction(9, 160), {"deg": 1}),
     ],
 )
 def test_a_unit_is_a_multiple_of_base_units(text: str, factor: Fraction, dimension: dict[str, int]) -> None:
