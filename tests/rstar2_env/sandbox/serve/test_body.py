@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rstar2_env.sandbox.serve import body
-from rstar2_env.sandbox.serve.body import VALUES_PER_CALL, count_values
+from rstar2_env.sandbox.serve.body import LEAST_VALUES, VALUES_PER_CALL, count_values
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(alphabet='a"\\,[]{}:\né'),
@@ -73,27 +73,36 @@ def test_counting_ends_at_the_limit_and_lets_others_run() -> None:
     assert turns <= 2
 
 
+def answer_of(url: str, text: str) -> str:
+    """Post a JSON text, and return the body of the answer, whatever its status."""
+    request = urllib.request.Request(url, text.encode(), {"Content-Type": "application/json"}, method="POST")
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return str(answer.read().decode())
+    except urllib.error.HTTPError as error:
+        return error.read().decode()
+
+
 @pytest.mark.parametrize("path", ["/v1/calls", "/v1/cancel", "/run/batch"])
 def test_a_request_of_too_many_values_is_refused(serve: Any, path: str) -> None:
-    with serve(max_calls=4, provider="failing") as running:
-        most = 4 * VALUES_PER_CALL
+    max_calls = 2 * LEAST_VALUES // VALUES_PER_CALL
+    most = max_calls * VALUES_PER_CALL
+    with serve(max_calls=max_calls, provider="failing") as running:
         for count, refused in ((most - 20, False), (most + 20, True)):
             calls = ",".join(['"{,["'] * count)
             text = f'{{"calls": [{calls}], "ids": [], "submissions": [{{}}]}}'
-            request = urllib.request.Request(
-                running.url + path, text.encode(), {"Content-Type": "application/json"}, method="POST"
-            )
-            try:
-                with urllib.request.urlopen(request, timeout=60) as answer:
-                    told = answer.read().decode()
-            except urllib.error.HTTPError as error:
-                told = error.read().decode()
+            told = answer_of(running.url + path, text)
+            assert ("JSON values" in told) is refused, told
+
+
+def test_a_service_of_few_calls_reads_a_request_of_many_values(serve: Any) -> None:
+    with serve(max_calls=1, provider="failing") as running:
+        for count, refused in ((LEAST_VALUES - 20, False), (LEAST_VALUES + 20, True)):
+            text = f'{{"ids": [{",".join(["7"] * count)}], "x": "{"y" * LEAST_VALUES}"}}'
+            told = answer_of(f"{running.url}/v1/cancel", text)
             assert ("JSON values" in told) is refused, told
 
 
 def test_a_number_of_many_digits_is_refused(server: Any) -> None:
-    text = b'{"ids": [], "x": ' + b"9" * 401 + b"}"
-    request = urllib.request.Request(f"{server.url}/v1/cancel", text, {"Content-Type": "application/json"})
-    with pytest.raises(urllib.error.HTTPError) as told:
-        urllib.request.urlopen(request, timeout=60)
-    assert "401 digits" in told.value.read().decode()
+    text = '{"ids": [], "x": ' + "9" * 401 + "}"
+    assert "401 digits" in answer_of(f"{server.url}/v1/cancel", text)
