@@ -82,7 +82,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "serve": ("Serve an environment to OpenEnv clients.", "rstar2 serve --env rstar2/MathTool-v0 --port 8000"),
     "new": ("Write an environment, an agent or a part, with its test.", "rstar2 new env divisors"),
-    "model": ("Fetch or convert a pretrained model, or show what it is.", ""),
+    "model": ("Fetch, convert or describe a pretrained model.", ""),
     "problems": ("Show, convert and decontaminate problem sources.", ""),
     "sandbox": ("Run programs in the sandbox, and check its isolation.", ""),
 }

@@ -19,7 +19,8 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the earlie
 Trust = Annotated[
     bool,
     typer.Option(
-        "--trust", help="Let the files that are read name code, a sandbox, a variable or an address (docs/trust.md)."
+        "--trust",
+        help="Trust the files that are read: they may name code, a sandbox, a variable or an address (docs/trust.md).",
     ),
 ]
 EnvId = Annotated[
@@ -89,7 +90,7 @@ def options_of(settings: Iterable[str] | None, *parts: str) -> dict[str, dict[st
             example = " or ".join(f"--set {known}.NAME=VALUE" for known in parts)
             raise ConfigurationError(f"--set {each} must begin with the name of a part: write {example}.")
         given[part].append(rest)
-    return {part: parse_options(options) for part, options in given.items()}
+    return {part: parse_options(options, flag=f"--set {part}.") for part, options in given.items()}
 
 
 def refuse_disagreement(
@@ -196,4 +197,4 @@ def layers_of(settings: Iterable[str] | None) -> list[dict[str, Any]]:
     for name in names:
         if names.count(name) > 1:
             raise ConfigurationError(f"The option {name!r} is given twice.")
-    return [parse_options([each]) for each in settings or ()]
+    return [parse_options([each], flag="--set ") for each in settings or ()]

@@ -39,7 +39,6 @@ def by_playing(
     from rstar2_env.cli._interrupt import stopped_by_ctrl_c
     from rstar2_env.cli._options import check_flags, options_of, source_of
     from rstar2_env.core.options.declare import call_with_options
-    from rstar2_env.core.progress import progress
     from rstar2_env.traces.playing import TriesOptions, play_traces
     from rstar2_env.traces.selection import TraceSelection
 
@@ -65,7 +64,7 @@ def by_playing(
         "traces", TraceSelection, {name: given[name] for name in given if name not in tries_names}
     )
     source = None if problems is None else source_of(problems, split, "train")
-    with progress("playing", show=True) as report, stopped_by_ctrl_c("episodes") as stop:
+    with stopped_by_ctrl_c("episodes") as stop:
         result = play_traces(
             env,
             out=out,
@@ -74,7 +73,6 @@ def by_playing(
             worked_options=worked,
             resume=resume,
             overwrite=overwrite,
-            progress=lambda done, total, kept: report(done, total, f"{kept} kept"),
             stop=stop,
             problems=source,
             split=split or "train",

@@ -34,8 +34,8 @@ def audit_command(
         typer.Option(
             "--golds",
             metavar="CLASS",
-            help="Class of golds that the grader is meant for (integers, words, ...); repeatable [default: those that "
-            "it reads and tells apart].",
+            help="Class of golds that the grader is meant for (integers, words, ...); repeatable [default: the classes "
+            "that the grader reads and distinguishes].",
         ),
     ] = None,
     grade_timeout: Annotated[float, typer.Option(min=0.1, help="Time limit of one grade, in seconds.")] = 10.0,

@@ -24,11 +24,11 @@ def diagnose_command(
         bool,
         typer.Option(
             "--compare",
-            help="Take two runs, and name the differences that can explain that their curves differ.",
+            help="Compare two runs, and name the differences that may explain why their curves differ.",
         ),
     ] = False,
     step: Annotated[
-        int | None, typer.Option(min=0, help="Look at the run as it was after this step [default: the last].")
+        int | None, typer.Option(min=0, help="Diagnose the run as it was after this step [default: the last].")
     ] = None,
     as_json: Json = False,
 ) -> None:

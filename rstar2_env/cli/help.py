@@ -40,7 +40,7 @@ def help_command(
     elif words[0] in COMMANDS or words[0] in RENAMED:
         build(words)(args=[*words, "--help"], prog_name="rstar2")
     else:
-        text = read_topic(" ".join(words))
+        text = read_topic(" ".join(words), others=COMMANDS)
         console = Console()
         if console.is_terminal:
             console.print(Markdown(text))

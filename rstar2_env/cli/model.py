@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rstar2_env.models.measure import ModelSpeed
 
 app = typer.Typer(
-    help="Fetch or convert a pretrained model, or show what it is.",
+    help="Fetch, convert or describe a pretrained model.",
     no_args_is_help=True,
 )
 

@@ -30,9 +30,7 @@ def new_command(
     ] = False,
     out: Annotated[
         Path,
-        typer.Option(
-            "--out", "-o", help="Folder of the files; a distribution gets a folder of its name in it.", file_okay=False
-        ),
+        typer.Option("--out", "-o", help="Folder to write to; a distribution gets its own subfolder.", file_okay=False),
     ] = Path(),
 ) -> None:
     """Write a small working example of an environment, an agent or a part, with a test, as a start for your own.

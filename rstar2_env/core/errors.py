@@ -55,7 +55,7 @@ class UnknownNameError(Rstar2Error, KeyError):
 
     def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
         known = sorted(known)
-        near = difflib.get_close_matches(str(name), known, n=3, cutoff=0.5)
+        near = difflib.get_close_matches(str(name), known, n=3, cutoff=0.55)
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
         listing = ", ".join(known) if known else "none"
         super().__init__(f"There is no {kind} named {name!r}.{hint} Known: {listing}.")

@@ -146,7 +146,7 @@ def found(path: Path, values: Any, only: Any = None) -> bool:
         Whether the data may name code: the user trusts them, or recorded them.
 
     Raises:
-        UntrustedError: It chooses a sandbox, a variable of the environment, an address, or a model's own code.
+        UntrustedError: The data chooses a sandbox, a variable of the environment, an address, or a model's own code.
     """
     if trusts():
         return True

@@ -79,7 +79,7 @@ def check_text(env: gym.Env[Any, Any], name: str) -> None:
     """Reject an environment that is not text in, text out.
 
     Raises:
-        ConfigurationError: One of its spaces does not contain text.
+        ConfigurationError: The action space or the observation space does not contain text.
     """
     spaces = {kind: getattr(env, f"{kind}_space", None) for kind in ("action", "observation")}
     for space in spaces.values():

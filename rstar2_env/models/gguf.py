@@ -57,11 +57,11 @@ def check_gguf(file: Path) -> None:
 
 
 def converted(file: Path, folder: Path | None = None) -> Path:
-    """Return the folder of a GGUF file's model; the file is converted if that was not done before.
+    """Return the folder of a GGUF file's model; convert the file if no earlier call did.
 
     Args:
         file: The GGUF file.
-        folder: The folder to write; ``None`` is ``folder_beside`` the file.
+        folder: The folder to write; ``None`` writes to ``folder_beside(file)``.
 
     Raises:
         ConfigurationError: The file cannot be converted, or the folder holds something else.

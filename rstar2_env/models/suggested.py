@@ -2,7 +2,7 @@
 
 The learning rates lie on the power law through two points. The lower one was tried with SmolLM2-135M-Instruct, whose
 cold start learns the form of a tool call at 3e-4. The upper one, 2e-5 for a cold start and 1e-6 for reinforcement
-learning at 7 billion parameters, is what public recipes of that size use. A LoRA adapter gets ten times the rate of
+learning at 7 billion parameters, is the value of public recipes of that size. A LoRA adapter gets ten times the rate of
 full weights ("LoRA Without Regret", Thinking Machines Lab 2025). Not covered: a search for the best values.
 """
 

@@ -75,7 +75,7 @@ def parse_where(written: str) -> Where:
     """Parse one condition.
 
     Raises:
-        ConfigurationError: It does not have the form FIELD OPERATOR VALUE.
+        ConfigurationError: The condition does not have the form FIELD OPERATOR VALUE.
     """
     match = _WRITTEN.fullmatch(written) if isinstance(written, str) else None
     if match is None or not match["value"]:
@@ -102,7 +102,7 @@ def make_where(where: str | Condition | Iterable[str | Condition] | None) -> tup
     """Parse conditions: a string, a function of a problem, or several of these.
 
     Raises:
-        ConfigurationError: One of them is neither a condition nor a function.
+        ConfigurationError: An item of ``where`` is neither a condition nor a function.
     """
     if where is None:
         return ()

@@ -113,7 +113,7 @@ class ProceduralSource:
         """Generate the problem of that id.
 
         Raises:
-            UnknownProblemError: It is not an id of this source.
+            UnknownProblemError: This source has no problem with that id.
         """
         index = problem_id.removeprefix(self._prefix)
         if index == problem_id or not (index.isascii() and index.isdecimal()) or (index[0] == "0" and index != "0"):

@@ -203,7 +203,7 @@ def check_candidates(engine: Engine, wanted: int) -> None:
     """Check that an engine reports enough candidates.
 
     Raises:
-        ConfigurationError: It reports fewer.
+        ConfigurationError: The engine reports fewer than ``wanted``.
     """
     if wanted and (most := most_candidates(engine)) < wanted:
         able = f"reports at most {most}" if most else "reports none"

@@ -37,7 +37,7 @@ class WorldModel(Protocol[S, A_contra]):
 
 
 class SearchConfig(Protocol[S_contra, A]):
-    """Proposes actions and rates them."""
+    """A guide of a search: proposes the actions to try in a state, and rates them."""
 
     def get_actions(self, state: S_contra) -> Sequence[A]:
         """Return the actions to try in a state; an empty list ends the branch."""

@@ -25,6 +25,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.json_lines import begin_lines, plain
 from rstar2_env.core.files.outputs import check_file
 from rstar2_env.core.options.declare import CheckedOptions, option
+from rstar2_env.core.progress import progress as show_progress
 from rstar2_env.core.stop import Stop
 from rstar2_env.env.agent import AnyAgent
 from rstar2_env.env.named import EnvSpec
@@ -114,7 +115,7 @@ def play_traces(
     worked_options: Mapping[str, Any] | None = None,
     resume: bool = False,
     overwrite: bool = False,
-    progress: TracesProgress | None = None,
+    progress: TracesProgress | bool = True,
     stop: Stop | None = None,
     **options: Unpack[EvaluationKeywords],
 ) -> PlayedTraces:
@@ -129,7 +130,7 @@ def play_traces(
         worked_options: Fields of ``TraceOptions`` for traces from worked solutions.
         resume: Continue an interrupted run. The budgets, the selection and the use of worked solutions may change.
         overwrite: Replace the files if they exist.
-        progress: Called after every episode.
+        progress: Show the progress on stderr or in a notebook; or a callback after every episode.
         stop: Once a stop is requested, no further episode begins; the traces so far are written.
         **options: Fields of ``EvaluationOptions``: ``model``, ``problems``, ``episodes`` (the number of problems), ....
             ``split`` is ``"train"`` by default.
@@ -146,6 +147,7 @@ def play_traces(
     _check_files(path, resume=resume, overwrite=overwrite)
     stop = Stop() if stop is None else stop
     with ExitStack() as opened:
+        report = opened.enter_context(show_progress("playing", show=progress is True))
         parts = make_parts(env, asked)
         if resume:
             check_resumed_model(episodes_file(path), env, asked, parts)
@@ -153,12 +155,15 @@ def play_traces(
         source = source_of(crew.env, asked.problems, asked.split)
         plan = plan_of(source, asked.episodes, asked.seed, tries.tries)
         run = run_record(asked, parts, crew.record, source)
-        state = _State(plan, tries, selection, progress)
+        state = _State(plan, tries, selection)
         log = EvalLog(episodes_file(path), run=run, plan=plan, resume=resume, overwrite=overwrite, taken=state.restore)
         opened.callback(log.close)
 
         def take(played: PlayedEpisode) -> None:
             state.take(played.episode)
+            report(state.count, state.planned, f"{state.kept} kept")
+            if callable(progress):
+                progress(state.count, state.planned, state.kept)
             task = played.task
             about = About(task.start, "" if task.problem is None else task.problem.source, difficulty_of(task.problem))
             log.write(played.episode, task, about=about, seconds=round(played.seconds, 6))
@@ -224,17 +229,24 @@ def _worked(
 
 
 class _State:
-    """The episodes of a run so far, by problem."""
+    """The episodes of a run so far, by problem.
 
-    def __init__(
-        self, plan: EvaluationPlan, tries: TriesOptions, selection: TraceSelection, progress: TracesProgress | None
-    ) -> None:
+    Attributes:
+        problems: The tries of each problem.
+        count: Number of episodes.
+        tokens: Number of generated tokens.
+        reasons: Why episodes did not qualify, with counts.
+        planned: Number of episodes up to the end of the current round.
+        kept: Number of qualifying episodes.
+    """
+
+    def __init__(self, plan: EvaluationPlan, tries: TriesOptions, selection: TraceSelection) -> None:
         self.problems = [ProblemTries() for _ in range(plan.starts)]
         self.count = self.tokens = 0
         self.reasons: Counter[str] = Counter()
-        self._plan, self._options, self._selection, self._progress = plan, tries, selection, progress
+        self._plan, self._options, self._selection = plan, tries, selection
         self._done: set[int] = set()
-        self._begun = self._planned = self._kept = 0
+        self._begun = self.planned = self.kept = 0
 
     @property
     def spent(self) -> str:
@@ -260,7 +272,7 @@ class _State:
     def begin_round(self, sample: int) -> list[Task]:
         """Return the tasks of a round that remain."""
         tasks = [self._plan[index] for index in self._missing(sample)]
-        self._planned = self.count + len(tasks)
+        self.planned = self.count + len(tasks)
         return tasks
 
     def within_budget(self, tasks: Iterable[Task]) -> Iterator[Task]:
@@ -289,8 +301,6 @@ class _State:
                 "The player does not count its tokens, so the token budget cannot be kept: limit the episodes instead.",
                 option="max_total_episodes",
             )
-        if self._progress is not None:
-            self._progress(self.count, self._planned, self._kept)
 
     def traces(self, path: Path) -> list[Trace]:
         """Return the traces of the qualifying episodes, in the order of the plan."""
@@ -309,7 +319,7 @@ class _State:
         self.count += 1
         self.tokens += _tokens(episode)
         reason = self.problems[episode.group // self._plan.samples].add(episode, self._selection)
-        self._kept += reason is None
+        self.kept += reason is None
         if reason is not None:
             self.reasons[reason] += 1
 

@@ -53,7 +53,7 @@ class RunState(Protocol):
     temperature: float
 
     def check_limits(self, limits: Budgets) -> None:
-        """Check that episodes can be played with some limits.
+        """Check that episodes can be played with the given limits.
 
         Raises:
             ConfigurationError: The environment does not accept its options, or an episode does not fit the engine.

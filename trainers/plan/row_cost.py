@@ -33,7 +33,7 @@ _MASK = 1.5
 
 @dataclass(frozen=True, slots=True)
 class RowCost:
-    """The sizes of a model from which time and memory of rows are estimated, in tokens of separate rows.
+    """Sizes of a model, from which the cost of a pass is estimated as a number of tokens in separate rows.
 
     A layer keeps about 6 vectors of the model's width, 2 of the width of its queries, and 4 of the width of its
     feed-forward part for each token of its backward pass; see ``training_memory``.

@@ -37,7 +37,7 @@ def pass_work(model: Architecture, work: Workload, lengths: NDArray[np.float64],
 
 
 def cost_of(model: Architecture) -> RowCost:
-    """Return the sizes of a model from which costs of rows are estimated."""
+    """Return the sizes of a model, from which the costs of passes are estimated."""
     return RowCost(model.hidden, model.query_width, model.intermediate * max(1, model.active_experts), model.layers)
 
 

@@ -35,8 +35,8 @@ class Dump(SavedAttributes):
         problems: The environment's source.
         by: Field of the problems that names their kind, if the source is not a mixture.
         order: The kinds to use; all by default.
-        window: Number of latest episodes of a kind over which its mean is computed; of a group that lies only partly
-            within the window, every episode counts with the group's mean.
+        window: Number of latest episodes of a kind over which its mean is computed. If only a part of a group lies in
+            the window, each of its episodes counts with the group's mean.
         temperature: Temperature of the softmax over the kinds.
 
     Raises:

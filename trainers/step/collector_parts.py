@@ -85,7 +85,7 @@ def check_parts(parts: Parts, rollout: Rollout, options: StepOptions, services: 
         services: The services.
 
     Raises:
-        ConfigurationError: They do not.
+        ConfigurationError: Parts, options and services do not fit together.
     """
     count, size = options.problems_per_step, services.ranks.size
     if count % size:

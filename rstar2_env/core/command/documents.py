@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from rstar2_env.core.errors import UnknownNameError
@@ -25,8 +25,12 @@ def pages() -> dict[str, str]:
     return {name: next(_headings(path.read_text("utf-8")), (0, 0, name))[2] for name, path in found.items()}
 
 
-def read_topic(topic: str) -> str:
+def read_topic(topic: str, *, others: Iterable[str] = ()) -> str:
     """Return the text of a page or a section, in Markdown; a link becomes the command that prints its target.
+
+    Args:
+        topic: The page or the section.
+        others: Further topics to suggest if there is no such page or section, such as the commands.
 
     Raises:
         UnknownNameError: There is no such page or section; the message suggests the nearest.
@@ -39,7 +43,7 @@ def read_topic(topic: str) -> str:
     if page not in known:
         raise UnknownNameError("page", page, known)
     text = (_folder() / f"{page}.md").read_text("utf-8")
-    return _with_commands(_section(text, page, section) if section else text, page).strip()
+    return _with_commands(_section(text, page, section, others) if section else text, page).strip()
 
 
 def _folder() -> Path:
@@ -58,12 +62,12 @@ def _headings(text: str) -> Iterator[tuple[int, int, str]]:
             yield number, len(match[1]), match[2]
 
 
-def _section(text: str, page: str, section: str) -> str:
+def _section(text: str, page: str, section: str, others: Iterable[str]) -> str:
     headings = list(_headings(text))
     by_anchor = {_anchor(title): place for place, (_, _, title) in reversed(list(enumerate(headings)))}
     if _anchor(section) not in by_anchor:
         if page == ERRORS_PAGE:
-            raise UnknownNameError("command, page or section", section, {*pages(), *by_anchor})
+            raise UnknownNameError("command, page or section", section, {*others, *pages(), *by_anchor})
         raise UnknownNameError(f"section of {page}", section, by_anchor)
     place = by_anchor[_anchor(section)]
     begin, level, _ = headings[place]

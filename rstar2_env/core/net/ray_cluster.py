@@ -46,7 +46,7 @@ def import_ray(needed_for: str) -> Any:
     """Import and return the module ``ray``.
 
     Raises:
-        MissingExtraError: It is not installed.
+        MissingExtraError: Ray is not installed.
     """
     try:
         import ray

@@ -190,11 +190,15 @@ def _positions(function: Callable[..., Any]) -> tuple[str, ...]:
     return tuple(one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD))
 
 
-def parse_options(written: Iterable[str]) -> dict[str, Any]:
+def parse_options(written: Iterable[str], *, flag: str = "") -> dict[str, Any]:
     """Split ``name=value`` pairs. Dotted names become dicts: ``limits.wall_s=2`` is ``{"limits": {"wall_s": "2"}}``.
 
     Values remain text (``Written``), to be parsed for a target (``typed_options``, ``call_with_options``) or without
     one (``read_loosely``).
+
+    Args:
+        written: The pairs.
+        flag: Text that precedes each pair on the command line (``"--set env."``), for messages about the options.
 
     Raises:
         ConfigurationError: A pair is not ``name=value``, or a name is repeated.
@@ -204,17 +208,17 @@ def parse_options(written: Iterable[str]) -> dict[str, Any]:
         name, sign, value = pair.partition("=")
         path = [part.strip() for part in name.split(".")]
         if not sign or not all(part.isidentifier() for part in path):
-            raise ConfigurationError(f"Expected an option as name=value, got {pair!r}.")
+            raise ConfigurationError(f"Expected an option as name=value, got {flag + pair!r}.")
         holder = options
         for part in path[:-1]:
             holder = holder.setdefault(part, {})
             if not isinstance(holder, dict):
                 raise ConfigurationError(
-                    f"The option {part!r} is given twice: as a whole, and in part as {name.strip()!r}."
+                    f"The option {part!r} is given twice: as a whole, and in part as {flag + name.strip()!r}."
                 )
         if path[-1] in holder:
-            raise ConfigurationError(f"The option {name.strip()!r} is given twice.")
-        holder[path[-1]] = Written(value)
+            raise ConfigurationError(f"The option {flag + name.strip()!r} is given twice.")
+        holder[path[-1]] = Written(value, f"{flag}{name.strip()}" if flag else "")
     return options
 
 
@@ -291,21 +295,22 @@ def _fitted(name: str, value: Any, parameter: Parameter | None, *, passed_on: bo
     if parameter is None:
         return value if passed_on else read_loosely(value)
     hint = parameter.hint
+    shown = (isinstance(value, Written) and value.typed) or name
     if isinstance(value, Written) and str(value) in parameter.rule.choices:
         value = str(value)  # a choice that is also a word for None keeps its meaning as a choice
     elif isinstance(value, Written):
         try:
             value = read(value, hint, lambda kind, found: _record(name, kind, found))
         except UnreadableError:
-            raise ConfigurationError(refusal(name, hint, parameter.rule, value)) from None
+            raise ConfigurationError(refusal(shown, hint, parameter.rule, value)) from None
     if isinstance(value, Mapping):
         value = _nested(name, value, hint, passed_on=passed_on)
     elif isinstance(value, list) and any(isinstance(member, type) and member is tuple for member in _kinds(hint)):
         value = tuple(value)
     if not parameter.admits(value):
-        raise ConfigurationError(refusal(name, hint, parameter.rule, value))
+        raise ConfigurationError(refusal(shown, hint, parameter.rule, value))
     if parameter.rule.most is None and parameter.rule.below is None:
-        check_count(name, value)
+        check_count(name, value, written=shown)
     return value
 
 
@@ -334,15 +339,14 @@ def _record(name: str, kind: type, found: Mapping[str, Any], make: Callable[...,
     return make(f"option {name!r}", kind, found, prefix=f"{name}.")
 
 
-def _refuse_unknown(what: str, given: Iterable[str], known: Options, prefix: str = "") -> None:
+def _refuse_unknown(what: str, given: Mapping[str, Any], known: Options, prefix: str = "") -> None:
     if known.open:
         return
     for name in given:
         if name not in known.parameters:
             near = did_you_mean(name, known.parameters)
-            raise UnknownOptionError(
-                f"The {what} has no option {prefix + name!r}.{near}{_listing(known, short=bool(near))}"
-            )
+            shown = getattr(given[name], "typed", "") or repr(prefix + name)
+            raise UnknownOptionError(f"The {what} has no option {shown}.{near}{_listing(known, short=bool(near))}")
 
 
 def _listing(known: Options, *, short: bool = False) -> str:

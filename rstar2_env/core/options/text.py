@@ -10,7 +10,7 @@ import enum
 import json
 import pathlib
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, Self, get_args, get_origin
 
 from rstar2_env.core.options.rules import is_list, is_mapping, is_record, members, says_nothing, unannotated
 
@@ -20,9 +20,22 @@ _LAST = 9
 
 
 class Written(str):
-    """The text of an option as a user wrote it, not parsed yet: its value depends on the annotation of its target."""
+    """The text of an option as a user wrote it, not parsed yet: its value depends on the annotation of its target.
 
-    __slots__ = ()
+    Args:
+        text: The text of the value.
+        typed: The option as it was typed on the command line (``--set env.max_turns``), for messages; empty if it was
+            not typed there.
+    """
+
+    __slots__ = ("typed",)
+    typed: str
+
+    def __new__(cls, text: str, typed: str = "") -> Self:
+        """Create the text of an option."""
+        written = super().__new__(cls, text)
+        written.typed = typed
+        return written
 
 
 class UnreadableError(ValueError):

@@ -68,8 +68,8 @@ class UserCodeName:
         """Import the file or the module.
 
         Raises:
-            UntrustedError: A file names it, and not the user.
-            ConfigurationError: It does not exist, or its import fails; the message names file and line.
+            UntrustedError: A file names the code, and the user does not.
+            ConfigurationError: The code does not exist, or its import fails; the message names file and line.
         """
         trust.check_code(self.written, self.file)
         module = load_module(self.module) if self.file is None else load_file(self.file)
@@ -141,7 +141,7 @@ def load_module(name: str) -> ModuleType:
     """Import a module, with the current folder on the path as in ``python -m``.
 
     Raises:
-        ConfigurationError: It does not exist, or its import fails; the message names file and line.
+        ConfigurationError: The module does not exist, or its import fails; the message names file and line.
     """
     here = str(Path.cwd())
     with _lock:
@@ -168,7 +168,7 @@ def load_file(path: str | os.PathLike[str]) -> ModuleType:
     name is derived from the path.
 
     Raises:
-        ConfigurationError: It does not exist, or its import fails; the message names file and line.
+        ConfigurationError: The file does not exist, or its import fails; the message names file and line.
     """
     whole = Path(path).resolve()
     if not whole.is_file():

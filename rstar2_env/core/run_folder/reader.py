@@ -248,7 +248,7 @@ def _identity(folder: Path) -> dict[str, Any]:
 def _object(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ConfigurationError(f"{path} cannot be read: {error}.") from error
     if not isinstance(value, dict):
         raise ConfigurationError(f"{path} is not one JSON object.")
@@ -267,7 +267,7 @@ def _parsed(path: Path, parse: Callable[[Any], T]) -> Iterator[T]:
             yield parse(json.loads(line))
         except RecordFormatError as error:
             raise RecordFormatError(f"{path}, line {number}: {error}") from error
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise RecordFormatError(f"{path}, line {number} is not a JSON object: {error}.") from error
 
 

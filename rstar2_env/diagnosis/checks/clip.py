@@ -54,7 +54,7 @@ register(
         rule="exactly 0 in 20 consecutive steps: with several updates at a useful learning rate, .1 to 2 % of the "
         "tokens are clipped; with one update the ratio is 1 and 0 is right",
         severity="note",
-        cause="A learning rate that is too low, or ratios that are taken to the current weights.",
+        cause="A learning rate that is too low, or ratios that are computed against the current weights.",
         change=("--set optim.learning_rate=HIGHER",),
         otherwise="Bounds that are wide, such as `loss.ppo_clip.high=10`.",
         needs=_NEEDS,

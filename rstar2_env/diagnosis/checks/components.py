@@ -44,12 +44,12 @@ register(
         name="judge_constant",
         title="A component of the reward is constant",
         looks_at="`rewards` of the episodes, by component, in runs with several components",
-        rule="one value for at least 64 episodes of at least 3 steps among which right and wrong ones occur: a judge "
-        "that reads the episodes tells some of them apart",
+        rule="the same value in at least 64 right and wrong episodes of at least 3 steps: a judge that reads the "
+        "episodes does not give all of them the same score",
         severity="warning",
         cause="A judge whose reply is not understood, so that its default counts, or a prompt without the episode.",
         change=("--set rollout.judge=model:url=URL,model=NAME", "--set reward=return"),
-        otherwise="A penalty or a bonus that no episode has earned: it is 0, so a constant of 0 is only a note.",
+        otherwise="No episode has earned the penalty or the bonus, which is then 0: a constant of 0 is only a note.",
         needs=("episodes",),
         look=_look,
         applies=lambda run: len(_parts(run)) > 1,

@@ -56,13 +56,13 @@ register(
     RunCheck(
         name="duplicates",
         title="The training problems contain duplicates",
-        looks_at="the text of the problems of different ids, without white space and case",
-        rule="more than 5 % of at least 20 problems that were drawn: below, repetition hardly shifts the weights",
+        looks_at="the texts of problems with different ids, ignoring white space and case",
+        rule="more than 5 % of the drawn problems, of which there are at least 20: fewer duplicates hardly matter",
         severity="warning",
         cause="Several sources that share problems, or a file that was joined with itself.",
         change=("rstar2 problems stats FILE", "rstar2 problems decontaminate"),
-        otherwise="An environment whose question does not contain the problem, such as a game: its text is then equal "
-        "for all.",
+        otherwise="An environment whose question does not contain the problem, such as a game: all problems then "
+        "have the same text.",
         needs=("episodes",),
         look=_duplicates,
         applies=lambda run: len({one.question for step in run.steps for one in step.episodes}) > 1,
@@ -70,10 +70,10 @@ register(
     RunCheck(
         name="held_out_in_training",
         title="Held-out problems are trained on",
-        looks_at="the text of the problems of training and of evaluations, without white space and case",
-        rule="at least 3 and more than 5 % of the held-out problems: small procedural families repeat a few by chance",
+        looks_at="the texts of the problems of training and of evaluations, ignoring white space and case",
+        rule="at least 3 and more than 5 % of the held-out problems: small procedural families repeat some by chance",
         severity="error",
-        cause="One file for both, or a benchmark that is part of the training data.",
+        cause="The same file for training and evaluation, or a benchmark that is part of the training data.",
         change=("rstar2 problems decontaminate --problems TRAIN --against HELD_OUT --out clean.jsonl",),
         otherwise="A family with few different problems, such as sums of one digit: draw a harder level.",
         needs=("episodes", "held_out"),

@@ -55,7 +55,7 @@ register(
         rule=f"below {LOWEST} nats a token in 3 consecutive means: 99 of 100 tokens are then the most likely one, and "
         "sampled episodes hardly differ",
         severity="warning",
-        cause="Many updates on few problems, or a clip that lets likely tokens grow and unlikely ones not.",
+        cause="Many updates on few problems, or a clip bound under which only likely tokens can become more likely.",
         change=(
             "--set loss.ppo_clip.high=0.28",
             "--set loss=ppo_clip+entropy",

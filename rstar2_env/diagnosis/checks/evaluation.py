@@ -1,4 +1,4 @@
-"""Evaluations: played otherwise than training, or worse and worse."""
+"""Evaluations: other settings than in training, and falling pass rates."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ register(
         severity="note",
         cause="An evaluation that is set to be greedy.",
         change=("--set eval.temperature=null",),
-        otherwise="A choice made on purpose: then compare evaluations only with one another.",
+        otherwise="The difference is intended: then compare evaluations only with one another.",
         needs=("evaluations", "option:rollout"),
         look=_temperature,
     ),
@@ -62,10 +62,10 @@ register(
         name="held_out_falls",
         title="The held-out pass rate falls",
         looks_at="the evaluations with their standard errors",
-        rule="the last one 5 points and 3 standard errors below the best earlier one, which is high by chance as the "
-        "best of several",
+        rule="the pass rate of the last evaluation is 5 points and 3 standard errors below that of the best earlier "
+        "evaluation; 3 because the best of several is partly high by chance",
         severity="error",
-        cause="A collapse, or a reward that pays something else than answers.",
+        cause="A collapse, or a reward for something other than right answers.",
         change=("rstar2 export RUN --which best", "--set hook=collapse", "--set optim.learning_rate=LOWER"),
         otherwise="Few held-out episodes: `eval.episodes` of 128 give a standard error of 4 points.",
         needs=("evaluations",),

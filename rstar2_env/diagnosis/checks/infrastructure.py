@@ -89,8 +89,8 @@ register(
         name="sandbox_unavailable",
         title="The sandbox is unavailable",
         looks_at="the status `unavailable` of calls and the end `unavailable` of episodes",
-        rule="more than 10 % of the episodes in 3 consecutive steps (of an evaluation): such calls are retried, so "
-        "what remains is not an accident",
+        rule="more than 10 % of the episodes in 3 consecutive steps (of an evaluation): such calls are "
+        "retried, so the remaining failures are not accidental",
         severity="error",
         cause="Workers that die, servers that do not answer, or a machine without memory: see `error` of the episodes.",
         change=("rstar2 sandbox check", "rstar2 doctor", "--set rollout.max_in_flight=FEWER"),
@@ -103,8 +103,8 @@ register(
         name="faults_unlabelled",
         title="Injected faults are not labelled",
         looks_at="`injected` of the episodes, and the rate of the wrapper `fault_injection` in the options",
-        rule=f"no label although it would have a probability below {_BY_CHANCE:g} by chance, at half of the rate, "
-        "since a fault does not change a call that fails by itself",
+        rule=f"no call is labelled, although the probability of this is below {_BY_CHANCE:g} at half of the rate; "
+        "half, since a fault does not change a call that fails by itself",
         severity="error",
         cause="A wrapper around the injected faults that drops their labels: the policy is then punished for them.",
         change=("--set rollout.wrappers=[]", "rstar2 validate ENV"),

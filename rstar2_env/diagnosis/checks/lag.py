@@ -36,7 +36,7 @@ register(
         rule="a mean lag above the bound in 3 consecutive steps: the bound holds for every turn, so a mean above it "
         "cannot be noise",
         severity="error",
-        cause="Weights that are not handed over after each update, or a version that is not counted.",
+        cause="Weights that are not synced after each update, or a version that is not counted.",
         change=("--set rollout.max_staleness=1", "--set rollout.handover=drain", "--set rollout.tail=wait"),
         otherwise="A rollout part that plays with older weights on purpose; its turns are marked as `stale`.",
         needs=("policy/lag", "option:rollout"),

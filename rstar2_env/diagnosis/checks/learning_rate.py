@@ -56,9 +56,9 @@ register(
         name="learning_rate_high",
         title="The learning rate is too high",
         looks_at="`weights/change`: the relative change of the weights that train, by one step",
-        rule="more than 1e-2 in 3 consecutive steps: 10 to 1000 times what published recipes change",
+        rule="more than 1e-2 in 3 consecutive steps: 10 to 1000 times the change in published recipes",
         severity="error",
-        cause="A learning rate of pretraining or of LoRA on all weights.",
+        cause="A learning rate for pretraining or for LoRA, used on all weights.",
         change=("--set optim.learning_rate=1e-6", "--set optim.warmup_steps=10"),
         otherwise="Adapters (LoRA) begin at zero, so that their relative change is large at first; the check ends when "
         "their norm has grown.",
@@ -69,12 +69,13 @@ register(
         name="learning_rate_low",
         title="The learning rate is too low",
         looks_at="`weights/change` in the steps that trained on rows with an advantage, after the warm-up",
-        rule="less than 1e-7 in 5 consecutive steps: the resolution of float32 is 6e-8, so most of it is rounded away",
+        rule="less than 1e-7 in 5 consecutive steps: the resolution of float32 is 6e-8, so most of the update is "
+        "lost to rounding",
         severity="error",
         cause="A learning rate that is too low, or a schedule that has ended.",
         change=("--set optim.learning_rate=1e-6", "--set optim.lr_scheduler=constant_with_warmup"),
-        otherwise="Weights in bfloat16, which resolve only 4e-3 of a value and round steps away: `model.dtype` says "
-        "which.",
+        otherwise="Weights in bfloat16, whose resolution is only 4e-3 of a value, so updates are lost to rounding: see "
+        "`model.dtype`.",
         needs=("weights/change",),
         look=_low,
     ),

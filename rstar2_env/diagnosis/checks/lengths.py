@@ -38,8 +38,8 @@ def _changes(ratio: Callable[[float], bool]) -> Callable[[RunRecord], Evidence |
 
 
 _RULE = (
-    " times the median of the first 5 steps in 3 consecutive means of 3 steps, while the pass rate is at most 5 points "
-    "above its start: lengths vary by a third between steps, and a run that learns may change them for a reason"
+    " times the median of the first 5 steps, in 3 consecutive means of 3 steps, while the pass rate is at most 5 "
+    "points above its start: lengths vary by a third between steps, and runs that learn may have reasons to change them"
 )
 _NEEDS = ("rollout/tokens",)
 
@@ -64,7 +64,7 @@ register(
         severity="warning",
         cause="A penalty on length or on tool calls that outweighs the answer, or a budget that punishes long answers.",
         change=("--set reward=return", "--set rollout.max_episode_tokens=MORE"),
-        otherwise="A policy that stops to explain what it does not need: then the pass rate holds or rises.",
+        otherwise="The policy omits explanations that it does not need: then the pass rate stays the same or rises.",
         needs=_NEEDS,
         look=_changes(lambda ratio: ratio < 1 / _TIMES),
     ),

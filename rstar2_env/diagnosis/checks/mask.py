@@ -39,7 +39,7 @@ register(
     RunCheck(
         name="environment_trained",
         title="Tokens of the environment train",
-        looks_at="`mask/outside`: of the tokens with mask 1, the share outside every turn of the policy",
+        looks_at="`mask/outside`: the share of the tokens with mask 1 that are outside every turn of the policy",
         rule="any share above 0: a row trains exactly the tokens that the policy sampled",
         severity="error",
         cause="A rollout part or a template that masks by text or by position, so that tool results train.",
@@ -51,11 +51,11 @@ register(
     RunCheck(
         name="turn_end_untrained",
         title="The token that ends a turn does not train",
-        looks_at="`mask/turn_ends`: of the turns that ended by themselves, the share whose last token has mask 1 and "
+        looks_at="`mask/turn_ends`: the share of the turns that ended by themselves whose last token has mask 1 and "
         "ends a turn",
-        rule="less than 50 % in 3 consecutive steps: a policy that is never rewarded for ending its turn forgets to",
+        rule="less than 50 % in 3 consecutive steps: a policy that is not trained to end its turns no longer ends them",
         severity="error",
-        cause="A stop token that the engine removes, or a mask that ends before it.",
+        cause="A stop token that the engine removes, or a mask that excludes this token.",
         change=("rstar2 validate --tokens RUN", "--set model.chat_template=chatml"),
         otherwise="Turns that end by a stop string of the dialect, such as a closing tag, end without a token of the "
         "template.",

@@ -78,7 +78,8 @@ register(
             "--set model.dtype=bfloat16",
             "--set correction=truncate",
         ),
-        otherwise="Turns of older weights (`policy/lag` above 0) differ for a reason: `lag_beyond_bound` watches them.",
+        otherwise="Turns of older weights (`policy/lag` above 0) are expected to differ: `lag_beyond_bound` checks "
+        "their age.",
         needs=_NEEDS,
         look=_differs,
         applies=lambda run: not _lagging(run),
@@ -87,13 +88,13 @@ register(
         name="weights_stale",
         title="New weights do not reach the engine",
         looks_at="`mismatch/logp_difference` over the steps, in a run whose turns are of the newest weights",
-        rule="above .02 nats, 3 times its first value, and rising in most of the last 5 steps: with weights that "
-        "arrive it stays at the level of the precision",
+        rule="above .02 nats, 3 times its first value, and rising in most of the last 5 steps: if new weights "
+        "reach the engine, it stays at the level of the precision",
         severity="error",
         cause="Weights or adapters (LoRA) that are sent under names that the engine ignores, or a server that was "
         "restarted with the initial model.",
         change=("--set rollout.handover_tolerance=0.05", "--set model.lora_rank=0"),
-        otherwise="A policy whose probabilities become more extreme in low precision: then it rises and levels off.",
+        otherwise="Probabilities that become more extreme, in low precision: then the difference rises and levels off.",
         needs=_NEEDS,
         look=_stale,
         applies=lambda run: not _lagging(run),

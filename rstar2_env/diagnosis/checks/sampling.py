@@ -59,10 +59,10 @@ register(
         name="sampler_stuck",
         title="The sampler is stuck on a part of the data",
         looks_at="the problems of the groups of the last 10 steps, and `sampler/problems`",
-        rule="at least 40 groups of which each problem is drawn 8 times on average, although twice as many problems "
-        "are known: a uniform draw from that many repeats a problem less than 4 times",
+        rule="in at least 40 groups, each drawn problem occurs 8 times on average, although the sampler has at least "
+        "twice as many problems: a uniform sampler would repeat a problem less than 4 times",
         severity="warning",
-        cause="A sampler that follows its own estimates into a corner, or a filter that leaves few problems.",
+        cause="A sampler whose own estimates confine it to few problems, or a filter that leaves few problems.",
         change=("--set sampler=uniform",),
         otherwise="A curriculum at a level with few problems: see `sampler/level`.",
         needs=("episodes",),
@@ -75,9 +75,10 @@ register(
         rule="one value for the whole run of at least 20 steps, while more than 90 % of the episodes of the last 20 "
         "steps are right: at such a rate few groups train",
         severity="warning",
-        cause="A threshold of the curriculum that the pass rate does not reach, or results that do not reach it.",
+        cause="A threshold of the curriculum that the pass rate does not reach, or results that do not "
+        "reach the sampler.",
         change=("--set sampler=curriculum:above=0.5", "--set sampler=difficulty_pool"),
-        otherwise="The last level: then the problems are all learned.",
+        otherwise="The curriculum is at its last level: then all problems are learned.",
         needs=("sampler/level|sampler/stage", "rollout/pass_rate"),
         look=_still,
     ),

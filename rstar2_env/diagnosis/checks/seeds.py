@@ -58,8 +58,8 @@ register(
         name="same_seeds",
         title="Groups repeat one another",
         looks_at="problems and texts of the groups of a step, over all processes",
-        rule="more than 25 % of the groups with the problem and exactly the texts of another group, whose episodes "
-        "differ among themselves, in 3 consecutive steps: sampled texts agree only if their random numbers do",
+        rule="more than 25 % of the groups have the problem and exactly the texts of another group, although the "
+        "episodes within a group differ, in 3 consecutive steps: sampled texts agree only if their random numbers do",
         severity="error",
         cause="The same seed on two processes or servers, so that half of the work is done twice.",
         change=("--set run.seed=SEED", "rstar2 doctor"),

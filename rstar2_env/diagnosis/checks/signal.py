@@ -90,7 +90,7 @@ def _few(run: RunRecord) -> Evidence | None:
 
 
 _NEEDS = ("groups/signal",)
-_RULE = "at least 95 % of the groups in 3 consecutive steps: almost nothing of what is played trains"
+_RULE = "at least 95 % of the groups in 3 consecutive steps: almost none of the played episodes train"
 
 register(
     RunCheck(
@@ -99,7 +99,7 @@ register(
         looks_at="`groups/none_correct`",
         rule=_RULE,
         severity="error",
-        cause="The problems are too hard for the model, or it does not know the format of answers.",
+        cause="The problems are too hard for the model, or the model has not learned the format of answers.",
         change=(
             "rstar2 traces --out traces.jsonl",
             "rstar2 sft --traces traces.jsonl --model MODEL",
@@ -130,7 +130,7 @@ register(
         severity="error",
         cause="A selector whose conditions no group meets, or whose penalty removes every difference.",
         change=("--set selector=all",),
-        otherwise="Groups that are equal in their rewards: they are counted by their own reason.",
+        otherwise="Groups with equal rewards, which are counted under a separate reason.",
         needs=_NEEDS,
         look=_all("not_selected", "have correct and wrong episodes, but the selector rejected them"),
     ),

@@ -103,10 +103,10 @@ register(
         name="throughput_falls",
         title="Throughput falls",
         looks_at="tokens of the rollout per second, and the times that episodes spend in the environment and waiting",
-        rule="the mean of 5 steps below half of the median of steps 3 to 12, in 3 consecutive means: lengths and "
-        "machines vary by less",
+        rule="the mean of 5 steps below half of the median of steps 3 to 12, in 3 consecutive means: ordinary "
+        "variation is smaller",
         severity="warning",
-        cause="Longer prompts that press on the cache, one slow server, or a queue in front of the sandbox: the "
+        cause="Longer prompts that fill the cache, one slow server, or a queue in front of the sandbox: the "
         "finding says which figures rose.",
         change=("--set rollout.adaptive_in_flight=true", "--set rollout.max_in_flight=FEWER", "rstar2 doctor"),
         otherwise="Another program on the machine, or episodes with other proportions of tool time.",
@@ -116,12 +116,12 @@ register(
     RunCheck(
         name="process_waits",
         title="Processes wait for one another",
-        looks_at="`seconds/share_waiting`: the mean wait for the slowest process, of the rollout's time",
+        looks_at="`seconds/share_waiting`: the mean wait for the slowest process, as a share of the rollout's time",
         rule="more than 30 % in 5 consecutive steps: uneven episodes alone cost 5 to 20 % on average",
         severity="warning",
         cause="One process with longer episodes or a slower machine.",
         change=("--set rollout.one_queue=true", "--set rollout.tail=carry"),
-        otherwise="Few episodes for each process: with one or two, their lengths decide.",
+        otherwise="Few episodes for each process: with one or two, the wait depends on their lengths.",
         needs=("seconds/share_waiting",),
         look=_waits,
         applies=lambda run: run.processes != 1,

@@ -44,7 +44,7 @@ register(
     RunCheck(
         name="template_wrong",
         title="The chat template does not fit the model",
-        looks_at="what the policy wrote: markup such as `<|im_start|>` or `[INST]` as text",
+        looks_at="the text of the policy: markup such as `<|im_start|>` or `[INST]` as text",
         rule="in more than 20 % of the episodes of 3 consecutive steps (of an evaluation): a model whose template fits "
         "ends its turn with a token, which is not part of the text",
         severity="error",
@@ -60,12 +60,12 @@ register(
         title="Prompts are cut",
         looks_at="`cut_prompt` of the episodes, or `prompt/cut` of the step",
         rule="more than 5 % in 3 consecutive steps: a cut prompt loses the problem or the instructions, and its "
-        "episodes teach to guess",
+        "episodes reward guessing",
         severity="error",
         cause="A limit on the prompt that is shorter than the longest problem; runs of this package refuse such "
         "prompts, other trainers cut them.",
         change=("max_prompt_length=HIGHER (TRL)", "data.max_prompt_length=HIGHER (verl)"),
-        otherwise="Prompts that are padded to the limit: then the length is equal for all.",
+        otherwise="Prompts that are padded to the limit: then all have the same length.",
         needs=("prompt/cut",),
         look=_cut,
     ),

@@ -44,7 +44,7 @@ def audit(
         target: ``module:function`` or ``FILE.py:function`` of (gold, answer), a reward function of TRL,
             ``reasoning-gym:NAME``, ``verifiers:TASKSET``, ``openenv:URL``, ``nemo-gym:URL``, ``lm-eval:TASK``,
             ``inspect:module:scorer``, or an environment (an id), ``reward:NAME`` or ``verifier:NAME`` of this package.
-        golds: Classes of golds that the grader is meant for; without any, those that it reads and tells apart.
+        golds: Classes of golds that the grader is meant for; without any, those that it reads and distinguishes.
         grade_timeout_s: Longest time of one grade, in seconds.
         timeout_s: Time after which no further probe begins, in seconds.
         seed: Seed of the golds.

@@ -111,7 +111,7 @@ class AuditBench:
         If it tells no class apart, the classes count whose golds it pays, since it pays all else too.
 
         Args:
-            classes: The classes to use; without any, those that the target reads and tells apart.
+            classes: The classes to use; without any, those that the target reads and distinguishes.
 
         Raises:
             TargetError: The target cannot be loaded, or pays no gold for itself.

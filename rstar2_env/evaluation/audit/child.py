@@ -91,8 +91,8 @@ def number(raw: Any) -> float | None:
     """Return a grade as a number; ``None`` for no grade.
 
     Raises:
-        TypeError: It is not a number.
-        ValueError: It is not finite.
+        TypeError: The grade is not a number.
+        ValueError: The grade is not finite.
     """
     if raw is None:
         return None

@@ -6,6 +6,7 @@ default the last step. Not covered: the format (``rstar2_env.core.run_folder``).
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -14,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from rstar2_env.core import trust
-from rstar2_env.core.errors import ConfigurationError, Rstar2Error
+from rstar2_env.core.errors import ConfigurationError, RecordFormatError, Rstar2Error
+from rstar2_env.core.files.append_only import whole_lines
 from rstar2_env.core.run_folder import EpisodeEntry, Run, read_run
 from rstar2_env.core.run_folder.layout import RUN_FILE
 from rstar2_env.core.trust import UntrustedError
@@ -78,6 +80,8 @@ def find_stored(written: str) -> Stored:
     if (match := _AT_STEP.fullmatch(written)) and not Path(written).exists():
         path, step = match[1], int(match[2])
     run = read_run(path)
+    if run.path.is_file():
+        _check_episodes(run)
     steps = run.evaluated_steps
     if not steps:
         raise ConfigurationError(
@@ -92,6 +96,27 @@ def find_stored(written: str) -> Stored:
             f"{path} has no held-out episodes of step {step}; it has held-out episodes of the steps {known}."
         )
     return Stored(written, run, step)
+
+
+def _check_episodes(run: Run) -> None:
+    """Check that a file begins with an episode.
+
+    Raises:
+        ConfigurationError: The file is empty, or its first line is not an episode; the message names the line's keys.
+    """
+    expected = "expected the folder of a run, or a file of episodes that rstar2 eval --out NAME.jsonl wrote"
+    try:
+        if next(iter(run.each_held_out()), None) is None:
+            raise ConfigurationError(f"{run.path} has no complete line: {expected}.")
+    except RecordFormatError as error:
+        try:
+            record = json.loads(next(whole_lines(run.path)))
+        except ValueError:
+            record = None
+        there = f"its first line has the keys {', '.join(record)[:200]}" if isinstance(record, dict) else str(error)
+        raise ConfigurationError(
+            f"{run.path} does not hold episodes: {there.removesuffix('.')}; {expected}."
+        ) from error
 
 
 def find_sets(written: str) -> dict[str, Stored]:
@@ -166,7 +191,7 @@ def setting_of(run: Run, *, trained: bool = False) -> Setting:
         trained: Whether to return the settings of training; otherwise those of evaluation.
 
     Raises:
-        UntrustedError: They choose a sandbox, a variable of the environment or an address.
+        UntrustedError: The options choose a sandbox, a variable of the environment or an address.
         ConfigurationError: The run does not record them, or its environment was an object without a name.
     """
     config = run.config

@@ -74,7 +74,7 @@ def parse_column(written: str) -> Column:
     """Parse a column.
 
     Raises:
-        ConfigurationError: It has no path, or an unknown extraction.
+        ConfigurationError: The column has no path, or an unknown extraction.
     """
     if not isinstance(written, str) or not written.partition("|")[0].strip():
         raise ConfigurationError(
@@ -137,7 +137,7 @@ def make_columns(columns: Mapping[str, str] | None, keep: Sequence[str] | str | 
     """Parse a mapping from our fields to columns.
 
     Raises:
-        ConfigurationError: It is not a mapping from names to columns.
+        ConfigurationError: ``columns`` is not a mapping from names to columns.
     """
     if columns is not None and not isinstance(columns, Mapping):
         raise ConfigurationError(

@@ -1,4 +1,4 @@
-r"""Read factors: atoms with what is attached to them, and names that take arguments, such as ``\frac``."""
+r"""Read factors: atoms with their powers, subscripts and units, and names that take arguments, such as ``\frac``."""
 
 from __future__ import annotations
 

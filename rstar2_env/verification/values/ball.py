@@ -60,7 +60,7 @@ def known(value: _Ball) -> _Ball:
     """Return a ball unchanged if it is bounded.
 
     Raises:
-        VagueError: It is unbounded, because it contains a point at which an operation has no value.
+        VagueError: The ball is unbounded, because it contains a point at which an operation has no value.
     """
     if not value.is_finite():
         raise VagueError
@@ -125,8 +125,8 @@ def floor_of(value: arb) -> int:
     """Return the floor, if it is the same over the whole ball.
 
     Raises:
-        VagueError: It differs within the ball.
-        TooLargeError: It has more than 4,000 bits.
+        VagueError: The floor differs within the ball.
+        TooLargeError: The value has more than 4,000 bits.
     """
     if size_exponent(value) > 4000:
         raise TooLargeError

@@ -239,7 +239,7 @@ def _read_reply(message: dict[str, Any]) -> WorkerReply:
     """Check the reply of a worker.
 
     Raises:
-        WireError: It is not a valid reply.
+        WireError: The message is not a valid reply.
     """
     try:
         return WorkerReply(Reason(message["reason"]), str(message.get("method", "")))

@@ -24,7 +24,7 @@ def encode(message: dict[str, Any]) -> bytes:
     """Encode one message as a frame.
 
     Raises:
-        WireError: It is larger than ``MAX_BYTES``.
+        WireError: The message is larger than ``MAX_BYTES``.
     """
     # Model output may contain lone surrogates; "surrogatepass" encodes them where strict UTF-8 would raise.
     body = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
@@ -49,7 +49,7 @@ def decode(body: bytes) -> dict[str, Any]:
     """Decode a frame's body.
 
     Raises:
-        WireError: It is not a JSON object.
+        WireError: The message is not a JSON object.
     """
     try:
         message = json.loads(body.decode("utf-8", "surrogatepass"))

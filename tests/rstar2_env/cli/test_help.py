@@ -82,6 +82,15 @@ def test_a_wrong_argument_is_reported_like_any_error():
         assert "╭" not in done.stderr
 
 
+def test_help_on_an_unknown_topic_suggests_a_near_command_and_nothing_that_is_not_near():
+    refused = run("help", "evla")
+    assert refused.exit_code == 2
+    assert "Did you mean 'eval'?" in refused.stderr
+    refused = run("help", "nosuch")
+    assert refused.exit_code == 2
+    assert "Did you mean" not in refused.stderr
+
+
 def test_one_thing_has_one_name_in_every_command():
     long: dict[str, set[str]] = {}
     for command in COMMANDS.values():

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.progress import activities, screens
 from rstar2_env.core.stop import Stop
 from rstar2_env.traces.playing import TriesOptions, episodes_file, play_traces
 from rstar2_env.traces.reading import read_traces
@@ -55,6 +56,16 @@ def test_problems_are_played_until_they_have_their_trace_and_every_trace_earned_
     for trace in traces:
         played = sum(line["problem_id"] == trace["problem_id"] for line in lines)
         assert trace["success_rate"] == pytest.approx(1 / played)
+
+
+@pytest.mark.parametrize("progress", [True, False])
+def test_a_call_from_python_shows_its_progress_unless_it_is_declined(progress, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(activities, "TICK_S", 0.0)
+    monkeypatch.setattr(screens, "FIRST_LINE_S", 0.0)
+    result = play(tmp_path, **({} if progress else {"progress": False}))
+    shown = capsys.readouterr().err
+    assert (f"{len(result.traces)} kept" in shown) is progress
+    assert (shown == "") is not progress
 
 
 def test_the_traces_are_the_same_for_any_number_of_workers(tmp_path):

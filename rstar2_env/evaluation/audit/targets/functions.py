@@ -1,9 +1,9 @@
 """Python functions as targets: ``module:function`` or ``FILE.py:function``.
 
-The names of the parameters say what a function is: ``completions`` makes it a reward function of TRL; otherwise one
-parameter takes the answer and one the gold (``GOLDS``, ``ANSWERS``), or the first two take gold and answer. If another
-parameter takes the answer, ``answer`` is the gold. A coroutine function is awaited. Not covered: functions with further
-parameters that have no default.
+The kind of a function follows from the names of its parameters: a function with ``completions`` is a reward function of
+TRL; otherwise one parameter takes the answer and one the gold answer (``GOLDS``, ``ANSWERS``), or the first two take
+gold answer and answer. If another parameter takes the answer, ``answer`` is the gold answer. A
+coroutine function is awaited. Not covered: functions with further parameters that have no default.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def function_target(code: UserCodeName) -> Target:
         code: Its place.
 
     Raises:
-        ConfigurationError: It cannot be imported, or its parameters are not those of a grader.
+        ConfigurationError: The function cannot be imported, or its parameters are not those of a grader.
     """
     imported = import_lines(code)
     what = asked(code.written, imported + _DESCRIBE, "_described()")

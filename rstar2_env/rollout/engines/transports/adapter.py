@@ -62,7 +62,7 @@ class AdapterTransport(Transport):
         """See ``Transport``: the server has room for two adapters, if it reports its options (development mode).
 
         Raises:
-            ConfigurationError: It has room for one adapter, or does not accept adapters.
+            ConfigurationError: The server has room for only one adapter, or does not accept adapters.
         """
         try:
             found = await self._setting.http.ask("GET", base, "/server_info?config_format=json", retries=0)

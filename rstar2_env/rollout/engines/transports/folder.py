@@ -48,7 +48,7 @@ class FolderTransport(Transport):
         """See ``Transport``: with ``relay``, the server's machine has that folder, and the server can copy into it.
 
         Raises:
-            ConfigurationError: It has not, or was started without the worker extension.
+            ConfigurationError: The server cannot copy into the folder, or was started without the worker extension.
             ServiceError: The server does not answer.
         """
         relay = self._setting.relay

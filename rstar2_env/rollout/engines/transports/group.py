@@ -56,7 +56,7 @@ class GroupTransport(Transport):
         """See ``Transport``: the server's vLLM is new enough, and in development mode.
 
         Raises:
-            ConfigurationError: It is not; the message has its version.
+            ConfigurationError: vLLM is too old, or not in development mode; the message names its version.
             ServiceError: The server does not answer.
         """
         found = await self._ask_or_none(base, "/version")

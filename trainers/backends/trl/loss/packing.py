@@ -62,7 +62,7 @@ def by_prefix(rows: Sequence[Ids]) -> list[int]:
 
 
 def shared_lengths(rows: Sequence[Ids]) -> list[int]:
-    """Return the number of tokens that each row shares with the row before it, whose next tokens are also the same.
+    """Return the number of first tokens of each row that equal those of the row before it, except the last such token.
 
     Args:
         rows: Token ids of each row, in the order of ``by_prefix``.

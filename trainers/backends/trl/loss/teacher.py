@@ -187,7 +187,7 @@ def check_same(own: PreTrainedTokenizerBase, other: PreTrainedTokenizerBase, nam
         name: The teacher's name.
 
     Raises:
-        ConfigurationError: They differ.
+        ConfigurationError: The tokenizers differ.
     """
     ours, theirs = own.get_vocab(), other.get_vocab()
     differ = [token for token in ours | theirs if theirs.get(token) != ours.get(token)]

@@ -46,7 +46,7 @@ def check_schedule(config: TrainConfig) -> None:
     """Check that the learning rate schedule can be made, before a model is loaded.
 
     Raises:
-        ConfigurationError: It needs options that ``optim.trl_options.lr_scheduler_kwargs`` does not have.
+        ConfigurationError: The schedule needs options that ``optim.trl_options.lr_scheduler_kwargs`` does not have.
     """
     optim = config.optim
     given = optim.trl_options.get("lr_scheduler_kwargs") or {}

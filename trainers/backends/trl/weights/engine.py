@@ -261,7 +261,7 @@ def _offloads(config: TrainConfig) -> bool:
     """Whether the options ask for the optimizer's state in host memory.
 
     Raises:
-        ConfigurationError: They ask for it, but no engine would use the memory.
+        ConfigurationError: The options ask for it, but no engine would use the freed memory.
     """
     if config.optim.offload_state and config.rollout.engine != "vllm":
         raise ConfigurationError(
