@@ -104,9 +104,7 @@ def decontaminate(
         list[str], typer.Option(metavar="SPEC", help="Benchmark; repeatable, or followed by more benchmarks.")
     ],
     out: _Out,
-    more: Annotated[
-        list[str] | None, typer.Argument(metavar="SPEC", help="Further benchmarks, as for --against.")
-    ] = None,
+    more: Annotated[list[str] | None, typer.Argument(metavar="SPEC", help="Further benchmarks.")] = None,
     ngram: Annotated[
         int, typer.Option(min=1, help="Remove problems that share this many consecutive words with a benchmark.")
     ] = 8,

@@ -62,9 +62,7 @@ def run(
     session: Annotated[
         str | None, typer.Option(help="Run the programs in order as cells of one session with this name.")
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object per program, each on its own line.")
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per program.")] = False,
 ) -> None:
     """Run each program in its own sandbox, or all as cells of one session, and show the results.
 
