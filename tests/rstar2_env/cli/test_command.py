@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -105,3 +108,11 @@ def test_no_mistake_ends_in_a_traceback(command, tmp_path):
     assert "Traceback" not in done.output
     assert "Error" in done.output
     assert not Path(f"{file}.part").exists()
+
+
+def test_characters_that_the_output_cannot_encode_are_written_as_escapes():
+    command = [sys.executable, "-c", "from rstar2_env.cli import main; main()", "list", "envs"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "COLUMNS": "80"}
+    done = subprocess.run(command, capture_output=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert b"\\u2026" in done.stdout

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -52,6 +53,21 @@ def wait_for(process: subprocess.Popen[bytes], path: Path, lines: int = 1) -> No
 
 def interrupt(process: subprocess.Popen[bytes]) -> None:
     os.killpg(process.pid, signal.SIGINT)
+
+
+def test_ctrl_c_while_modules_are_imported_is_one_line():
+    program = """
+        import os, signal, sys
+        class Interrupts:
+            def find_spec(self, name, path=None, target=None):
+                if name == "typer":
+                    os.kill(os.getpid(), signal.SIGINT)
+        from rstar2_env.cli import main
+        sys.meta_path.insert(0, Interrupts())
+        main(["list", "envs"])
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "Interrupted.\n")
 
 
 @pytest.mark.slow
