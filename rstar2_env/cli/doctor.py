@@ -70,9 +70,10 @@ def doctor_command(
         report = folder / "gpu-report.md"
     if report is not None:
         check_file(report, option="report", overwrite=overwrite, inputs=machine)
-    state = (
-        record(folder) if machine is None else MachineState.read(machine.read_text(encoding="utf-8", errors="replace"))
-    )
+    if machine is None:
+        state = record(folder)
+    else:
+        state = MachineState.read(machine.read_text(encoding="utf-8", errors="replace"), name=str(machine))
     checked = examine(state)
     proof = _prove(timeout, model, part or (), quiet=as_json) if prove else []
     if report is not None:

@@ -78,7 +78,7 @@ def _check_base(folder: Path) -> None:
         record = json.loads((folder / "adapter_config.json").read_text("utf-8"))
     except OSError:
         return
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigurationError(f"{folder}/adapter_config.json is not JSON: {error}.", option="model") from error
     base = record.get("base_model_name_or_path") if isinstance(record, dict) else None
     if not base:

@@ -70,7 +70,7 @@ def is_foreign(path: Path) -> bool:
         head = file.readline(_MOST_HEAD)
     try:
         first = json.loads(head)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(first, dict) and "step" in first and "index" not in first and "kept" not in first
 
@@ -105,7 +105,10 @@ def read_foreign(path: Path) -> RunRecord:
         for name, value in given.items():
             if name == "step" or isinstance(value, bool) or not isinstance(value, (int, float, type(None))):
                 continue
-            number = math.nan if value is None else float(value)
+            try:
+                number = math.nan if value is None else float(value)
+            except OverflowError as error:
+                raise RecordFormatError(f"{place}: the number {name!r} is too large.") from error
             if _EVALUATED.fullmatch(name):
                 held_out.setdefault(step, {}).setdefault("pass_rate", number)
             else:
@@ -124,7 +127,7 @@ def _facts(step: int, played: list[EpisodeEntry]) -> list[EpisodeDigest]:
 def _lines(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the place and the object of each line."""
     if file.suffix == ".json":
-        state = _parsed(str(file), file.read_text("utf-8"))
+        state = _parsed(str(file), file.read_bytes())
         history = state.get("log_history")
         if not isinstance(history, list):
             raise RecordFormatError(f"{file}: expected the key 'log_history', a list, as in TRL's trainer_state.json.")
@@ -141,7 +144,7 @@ def _lines(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def _parsed(place: str, text: str | bytes) -> dict[str, Any]:
     try:
         value = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RecordFormatError(f"{place} is not JSON: {error}.") from error
     if not isinstance(value, dict):
         raise RecordFormatError(f"{place}: expected a JSON object, got {str(value)[:100]!r}.")

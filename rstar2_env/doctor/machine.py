@@ -158,24 +158,24 @@ class MachineState(CheckedOptions):
         return call_with_options("state of a machine", cls, state)
 
     @classmethod
-    def read(cls, text: str) -> MachineState:
+    def read(cls, text: str, *, name: str = "The state of a machine") -> MachineState:
         """Read the output of ``rstar2 doctor --json``, or the state alone.
+
+        Args:
+            text: The text.
+            name: Name of the text in messages, such as its file.
 
         Raises:
             ConfigurationError: The text is neither.
         """
         try:
             found = json.loads(text)
-        except ValueError as error:
-            raise ConfigurationError(
-                f"The state of a machine must be JSON from `rstar2 doctor --json`: {error}."
-            ) from error
+        except (ValueError, RecursionError) as error:
+            raise ConfigurationError(f"{name} must be JSON from `rstar2 doctor --json`: {error}.") from error
         if isinstance(found, Mapping):
             found = found.get("machine", found)
         if not isinstance(found, Mapping):
-            raise ConfigurationError(
-                f"The state of a machine must be an object from `rstar2 doctor --json`, not {str(found)[:60]!r}."
-            )
+            raise ConfigurationError(f"{name} must be an object from `rstar2 doctor --json`, not {str(found)[:60]!r}.")
         return cls.from_record(found)
 
     @property

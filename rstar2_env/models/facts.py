@@ -106,7 +106,7 @@ def _safetensors(file: Path) -> list[tuple[str, list[int]]]:
                 raise ValueError(f"its header of {length} bytes is longer than the file")
             header = json.loads(stream.read(length))
         return [(one["dtype"], one["shape"]) for name, one in header.items() if name != "__metadata__"]
-    except (OSError, ValueError, KeyError, struct.error) as error:
+    except (OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError, struct.error) as error:
         raise ConfigurationError(f"{file} is not a file of safetensors: {error}. Download it again.") from error
 
 
@@ -130,7 +130,7 @@ def _json(file: Path) -> dict[str, Any]:
         return {}
     try:
         found = json.loads(file.read_text("utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigurationError(f"{file} is not valid JSON: {error}.") from error
     return found if isinstance(found, dict) else {}
 

@@ -48,7 +48,7 @@ def json_spec(text: str) -> Mapping[str, Any]:
     """
     try:
         value = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigurationError(f"Expected a JSON object, got the source {text[:80]!r}: {error}.") from error
     assert isinstance(value, Mapping)  # it begins with a brace
     return value

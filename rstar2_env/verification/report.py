@@ -101,7 +101,7 @@ def _read_pair(line: str, path: Path, number: int) -> Pair:
 
     try:
         record: Any = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ProblemFormatError(f"{path}, line {number}: not JSON ({error}).") from error
     if not isinstance(record, dict):
         raise ProblemFormatError(f"{path}, line {number}: expected an object, got {type(record).__name__}.")

@@ -148,7 +148,7 @@ def read_architecture(folder: Path) -> Architecture:
         found = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigurationError(f"config.json of the folder {folder} cannot be read: {error}.") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigurationError(f"{file} is not valid JSON: {error}.") from error
     return sizes_in(found, folder.resolve().name, where=str(file))
 

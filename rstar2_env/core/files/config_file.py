@@ -61,14 +61,14 @@ def _toml(file: IO[bytes]) -> Any:
 
     try:
         return tomllib.load(file)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _InvalidError(f"TOML: {error}") from error
 
 
 def _json(file: IO[bytes]) -> Any:
     try:
         return json.load(file, object_pairs_hook=_once)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _InvalidError(f"JSON: {error}") from error
 
 
@@ -82,7 +82,7 @@ def _yaml(file: IO[bytes]) -> Any:
     loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+.0123456789"))
     try:
         return yaml.load(file, loader)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise _InvalidError(f"YAML: {' '.join(str(error).split())}") from error
 
 

@@ -40,7 +40,7 @@ def read_lines(path: Path, what: str) -> Iterator[tuple[int, str, Any]]:
                     return  # The run was killed while writing it; it may be valid JSON by chance.
                 try:
                     record = json.loads(line)
-                except ValueError as error:
+                except (ValueError, RecursionError) as error:
                     raise ConfigurationError(
                         f"{path}:{number} is not {what} ({error!r}), so the file cannot be resumed."
                     ) from error

@@ -77,7 +77,7 @@ def read_loosely(value: Any) -> Any:
         return {"True": True, "False": False, "None": None}[plain]
     try:
         return json.loads(plain)
-    except ValueError:
+    except (ValueError, RecursionError):
         return plain
 
 

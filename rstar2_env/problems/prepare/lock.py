@@ -129,7 +129,7 @@ class Lock:
 def _read(path: Path) -> dict[str, Pin]:
     try:
         found = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ConfigurationError(f"The lock file {path} cannot be read: {error}.") from error
     sources = found.get("sources") if isinstance(found, Mapping) else None
     if not isinstance(sources, Mapping) or found.get("version") != _VERSION:

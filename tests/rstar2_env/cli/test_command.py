@@ -110,6 +110,30 @@ def test_no_mistake_ends_in_a_traceback(command, tmp_path):
     assert not Path(f"{file}.part").exists()
 
 
+@pytest.mark.parametrize(
+    ("suffix", "text", "command"),
+    [
+        (".json", "[" * 100_000, ("train", "grpo_roc", "--config", FILE)),
+        (".yaml", "[" * 100_000, ("eval", FILE)),
+        (".toml", "a = " + "[" * 100_000, ("run", FILE)),
+        (".json", "[" * 100_000, ("doctor", "--machine", FILE)),
+        (".json", "[" * 100_000, ("diagnose", FILE)),
+        (".json", "\x80", ("diagnose", FILE)),
+        (".jsonl", '{"step": 1, "loss": 1' + "0" * 400 + "}\n", ("diagnose", FILE)),
+        (".jsonl", "[" * 100_000 + "\n", ("compare", FILE, FILE)),
+        (".jsonl", "[" * 100_000 + "\n", ("verify", "--jsonl", FILE)),
+        (".jsonl", "[" * 100_000 + "\n", ("problems", "stats", FILE)),
+    ],
+)
+def test_a_file_that_is_nested_too_deeply_or_not_text_is_refused(suffix, text, command, tmp_path):
+    file = (tmp_path / "file").with_suffix(suffix)
+    file.write_text(text, "latin-1")
+    done = run(*(word.replace(FILE, str(file)) for word in command))
+    assert done.exit_code == 2, done.output
+    assert done.stderr.startswith("Error: ")
+    assert str(file) in done.stderr
+
+
 def test_characters_that_the_output_cannot_encode_are_written_as_escapes():
     command = [sys.executable, "-c", "from rstar2_env.cli import main; main()", "list", "envs"]
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "COLUMNS": "80"}
