@@ -9,6 +9,7 @@ traceback.
 from __future__ import annotations
 
 import errno
+import math
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -75,7 +76,10 @@ class CliCommand(_PlainSwitches, TyperCommand):
             with _reported_errors(ctx), _bounds(ctx):
                 for parameter in ctx.command.params:
                     written = flag(ctx, parameter.name) if parameter.param_type_name == "option" else parameter.name
-                    check_count(parameter.name, ctx.params.get(parameter.name), written=written)
+                    value = ctx.params.get(parameter.name)
+                    check_count(parameter.name, value, written=written)
+                    if isinstance(value, float) and not math.isfinite(value):
+                        raise ConfigurationError(f"{written} must be a finite number, not {value}.")
                 return super().invoke(ctx)
         finally:
             set_running_command("")
