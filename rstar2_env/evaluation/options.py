@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any, TypedDict
 
 from rstar2_env.core.errors import ConfigurationError, UnknownOptionError
-from rstar2_env.core.options.declare import CheckedOptions, Count, Seed
+from rstar2_env.core.options.declare import CheckedOptions, Count, Seed, check_options
 from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.core.options.rules import did_you_mean
 from rstar2_env.env.agent import AnyAgent
@@ -79,6 +79,14 @@ class EvaluationOptions(CheckedOptions):
     scores: str | Sequence[ScoreSpec] = ()
     baseline: str | os.PathLike[str] | None = None
     repeat: bool = False
+
+    def __post_init__(self) -> None:
+        """Check every field; environment, agent and engine parse the text of their own options.
+
+        Raises:
+            ConfigurationError: A value is invalid.
+        """
+        check_options(self, passed_on=True)
 
 
 class EvaluationKeywords(TypedDict, total=False):

@@ -119,7 +119,7 @@ class CheckedOptions:
         check_options(self)
 
 
-def check_options(record: Any, prefix: str = "") -> None:
+def check_options(record: Any, prefix: str = "", *, passed_on: bool = False) -> None:
     """Check every field of a dataclass against its annotation and its rule.
 
     Unparsed text is parsed. If the annotation requires it, a list becomes a tuple, and a dict becomes a record.
@@ -127,6 +127,7 @@ def check_options(record: Any, prefix: str = "") -> None:
     Args:
         record: An instance, frozen or not.
         prefix: Prefix of the names in messages ("Limits.").
+        passed_on: Leave text without an annotation to the part that receives it, as in the options of another part.
 
     Raises:
         ConfigurationError: A value has the wrong type, is out of its range, or is not one of its choices.
@@ -138,7 +139,7 @@ def check_options(record: Any, prefix: str = "") -> None:
         given = getattr(record, name)
         if given is known[name].default:
             continue
-        value = _fitted(prefix + name, given, known[name])
+        value = _fitted(prefix + name, given, known[name], passed_on=passed_on)
         if value is not given:
             object.__setattr__(record, name, value)
 
