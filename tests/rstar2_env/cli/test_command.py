@@ -72,13 +72,13 @@ def test_ctrl_c_is_said_and_130():
     assert (done.exit_code, done.output) == (130, "Interrupted.\n")
 
 
-@pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
-def test_a_number_that_is_not_finite_is_refused_before_the_command_runs(value):
-    done = run("verify", "1", "1", "--tolerance", value)
+@pytest.mark.parametrize(
+    "command", [("verify", "1", "1", "--tolerance", "inf"), ("train", "grpo_roc", "--model", "m", "--lr", "nan")]
+)
+def test_a_number_that_is_not_finite_is_refused_before_the_command_runs(command):
+    done = run(*command)
     assert done.exit_code == 2
-    # Below the lower bound, the argument is refused already when it is parsed.
-    said = "--tolerance must be a finite number" if value != "-inf" else "Invalid value for '--tolerance'"
-    assert said in done.stderr
+    assert f"must be a finite number, not {command[-1]}." in done.stderr
 
 
 FILE = "{file}"  # a file, where a folder is needed
