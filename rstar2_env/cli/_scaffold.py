@@ -194,7 +194,8 @@ def _filled(text: str, words: Mapping[str, str]) -> str:
 def _check_name(kind: str, name: str, snake: str) -> None:
     if not _NAME.fullmatch(name) or keyword.iskeyword(snake):
         raise ConfigurationError(
-            f"{name!r} cannot be the name of a module: use letters, digits, - and _, and begin with a letter.",
+            f"{name!r} cannot be the name of a module: use letters from a to z, digits, - and _, begin "
+            "with a letter, and avoid keywords of Python.",
         )
     registry, _, attribute = KINDS[kind].registry.partition(":")
     if registry and snake in getattr(importlib.import_module(registry), attribute):

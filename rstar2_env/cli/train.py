@@ -152,21 +152,23 @@ def train_command(
     docs/training.md explains each. The folder of the run receives the best and last weights, checkpoints, every
     episode and the metrics.
     """
+    from rstar2_env.cli._command import flag
     from rstar2_env.cli._options import layers_of, refuse_disagreement
     from rstar2_env.core.files.outputs import refuse_inputs
 
     api = import_trainers("api")
-    given = {flag: ctx.params[flag] for flag in _FLAGS}
+    given = {parameter: ctx.params[parameter] for parameter in _FLAGS}
     absent: tuple[Any, ...] = (None, (), [])
-    flags = {_FLAGS[flag]: (flag, value) for flag, value in given.items() if value not in absent and value is not False}
+    typed = {parameter: value for parameter, value in given.items() if value not in absent and value is not False}
+    flags = {_FLAGS[parameter]: (parameter, value) for parameter, value in typed.items()}
     settings = layers_of(set_)
     refuse_disagreement(ctx, flags, api.by_setting(set_, settings), api.typed_value)
     name, layers = api.layers_of(name, config)
     layers = [{"output_dir": str(api.default_folder(name))}, *layers, *settings]
-    for option, (_, value) in flags.items():
+    for option, (parameter, value) in flags.items():
         group, of_group, *of_env = option.split(".")
         if not of_env:
-            layers.append({group: {of_group: str(value) if isinstance(value, Path) else value}})
+            layers.append({group: {of_group: _layered(value, flag(ctx, parameter))}})
     layers.append(_problems(api.chosen(layers, "rollout", "env_options"), problems, eval_problems, holdout))
     if overwrite and output_dir is not None:
         refuse_inputs(output_dir, [name, config], option="output_dir")
@@ -181,6 +183,15 @@ def train_command(
     finally:
         trainer.close()
     _report(result)
+
+
+def _layered(value: Any, typed: str) -> Any:
+    """Return the value of a flag for a layer of options; messages about a number name the flag as it was typed."""
+    from rstar2_env.core.options.text import Written
+
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return Written(str(value), typed)
+    return str(value) if isinstance(value, Path) else value
 
 
 def _problems(

@@ -105,6 +105,7 @@ def test_no_file_is_overwritten_and_none_is_written_beside_it(tmp_path):
         ("env", "class", "cannot be the name of a module"),
         ("env", "../up", "cannot be the name of a module"),
         ("env", "3d", "cannot be the name of a module"),
+        ("env", "ü", "use letters from a to z"),
         ("selector", "roc", "The selector 'roc' exists already"),
         ("selecter", "mine", "Did you mean 'selector'"),
     ],

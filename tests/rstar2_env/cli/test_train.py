@@ -30,6 +30,7 @@ def test_each_option_is_a_layer_over_those_before_it():
     [
         (("--set", "env.max_turn=3"), "Did you mean"),
         (("--set", "selector.mood=rank"), "Did you mean"),
+        (("--lr", "-1"), "--learning-rate must be a positive number, or None, not -1.0"),
         (("--set", "learning_rate=abc"), "learning_rate must be a positive number, or None, not 'abc'"),
         (("--env", "CartPole-v1"), "text environment"),
         (("--env", "rstar2/MathTol-v0"), "Did you mean"),
