@@ -51,6 +51,7 @@ def compare_command(
     from rstar2_env.core.errors import ConfigurationError
     from rstar2_env.core.files.outputs import check_file
     from rstar2_env.evaluation.comparison.compare import compare
+    from rstar2_env.evaluation.figures.plot import picture_format
     from rstar2_env.evaluation.stored.runs import find_sets
 
     ks = None if k is None else whole_numbers(k, "--k")
@@ -66,6 +67,7 @@ def compare_command(
     files = {name: report and (report.with_stem(f"{report.stem}-{name}") if name else report) for name in names}
     for written in filter(None, files.values()):
         check_file(written, option="report", overwrite=overwrite, inputs=runs)
+        picture_format(written)
     found: list[Comparison] = []
     pictures = []
     for name in names:

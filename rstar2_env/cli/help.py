@@ -32,7 +32,7 @@ def help_command(
     from rstar2_env.cli._tables import print_list
     from rstar2_env.core.command.documents import pages, read_topic
 
-    words = topic or []
+    words = [word for word in topic or () if word]
     if not words:
         print_list({name: line for name, (line, _) in COMMANDS.items()})
         say("\nrstar2 help COMMAND describes a command. The pages, of which rstar2 help PAGE prints one:\n")

@@ -49,13 +49,14 @@ class UnknownNameError(Rstar2Error, KeyError):
         kind: Kind of part that the name should refer to ("agent"), for the message.
         name: The name.
         known: The registered names.
+        cutoff: Similarity from which a name is suggested, as in ``difflib.get_close_matches``.
     """
 
     section = "unknown-name"
 
-    def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
+    def __init__(self, kind: str, name: object, known: Iterable[str], *, cutoff: float = 0.5) -> None:
         known = sorted(known)
-        near = difflib.get_close_matches(str(name), known, n=3, cutoff=0.55)
+        near = difflib.get_close_matches(str(name), known, n=3, cutoff=cutoff)
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
         listing = ", ".join(known) if known else "none"
         super().__init__(f"There is no {kind} named {name!r}.{hint} Known: {listing}.")

@@ -59,8 +59,8 @@ def read_pairs(path: Path) -> list[Pair]:
     """Read a JSONL file of ``{"gold", "pred"[, "question", "expected", "id", "categories"]}``; blank lines are skipped.
 
     Raises:
-        ProblemFormatError: Lines are not such objects; the message names the file, the line number and the field of
-            each, up to ``MOST_FAULTS``.
+        ProblemFormatError: The file has no pairs, or lines are not such objects; the message names the file, the line
+            number and the field of each, up to ``MOST_FAULTS``.
         OSError: The file cannot be read.
     """
     pairs: list[Pair] = []
@@ -77,6 +77,8 @@ def read_pairs(path: Path) -> list[Pair]:
             if len(faults) == MOST_FAULTS:
                 faults.append("and perhaps more: reading ended here.")
                 break
+    if not pairs and not faults:
+        raise ProblemFormatError(f'{path} has no pairs: expected lines of {{"gold", "pred"}}.')
     if faults:
         raise ProblemFormatError("\n  ".join([f"{path} cannot be graded:", *faults] if faults[1:] else faults))
     return pairs

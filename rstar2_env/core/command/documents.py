@@ -67,7 +67,7 @@ def _section(text: str, page: str, section: str, others: Iterable[str]) -> str:
     by_anchor = {_anchor(title): place for place, (_, _, title) in reversed(list(enumerate(headings)))}
     if _anchor(section) not in by_anchor:
         if page == ERRORS_PAGE:
-            raise UnknownNameError("command, page or section", section, {*others, *pages(), *by_anchor})
+            raise UnknownNameError("command, page or section", section, {*others, *pages(), *by_anchor}, cutoff=0.6)
         raise UnknownNameError(f"section of {page}", section, by_anchor)
     place = by_anchor[_anchor(section)]
     begin, level, _ = headings[place]

@@ -10,6 +10,7 @@ from typing import Any
 from rstar2_env.core.errors import MissingExtraError
 from rstar2_env.core.files.outputs import check_file, replacing
 from rstar2_env.evaluation.comparison.compare import Comparison
+from rstar2_env.evaluation.figures.plot import picture_format
 from rstar2_env.evaluation.figures.statistics import Interval
 
 _COLOURS = ("#57606a", "#1f6feb", "#d9730d", "#2da44e", "#8250df", "#cf222e")
@@ -24,10 +25,11 @@ def draw(comparisons: Sequence[Comparison], path: Path, *, overwrite: bool = Fal
         overwrite: Replace an existing file.
 
     Raises:
-        ConfigurationError: The file exists already, or cannot be written.
+        ConfigurationError: The file exists already, cannot be written, or has the suffix of another format.
         MissingExtraError: matplotlib is not installed.
     """
     check_file(path, option="report", overwrite=overwrite)
+    picture = picture_format(path)
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -59,7 +61,7 @@ def draw(comparisons: Sequence[Comparison], path: Path, *, overwrite: bool = Fal
         axis.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()
     with replacing(path) as partial:
-        figure.savefig(partial, format=path.suffix.removeprefix(".") or "png")
+        figure.savefig(partial, format=picture)
     return path
 
 

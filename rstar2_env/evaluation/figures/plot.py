@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rstar2_env.core.errors import MissingExtraError
+from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 from rstar2_env.core.figures import FIGURES
 from rstar2_env.core.files.outputs import check_file, replacing
 
@@ -19,6 +19,25 @@ if TYPE_CHECKING:
     from rstar2_env.evaluation.figures.intervals import IntervalFigures
 
 COLOURS = ("#1f6feb", "#d9730d", "#2da44e", "#8250df")
+
+
+_FORMATS = ("png", "svg", "pdf", "jpg", "jpeg", "webp", "tif", "tiff", "eps", "ps")
+"""Formats of pictures that matplotlib writes."""
+
+
+def picture_format(path: Path) -> str:
+    """Return the format that the suffix of a picture's file selects; PNG without a suffix.
+
+    Raises:
+        ConfigurationError: The suffix is not that of a picture.
+    """
+    name = path.suffix.removeprefix(".").lower() or "png"
+    if name not in _FORMATS:
+        raise ConfigurationError(
+            f"{path} would hold a picture, not {path.suffix}: name the file {path.with_suffix('.png').name}. "
+            f"Other formats are {', '.join(_FORMATS[1:])}."
+        )
+    return name
 
 
 class Plot:
@@ -59,12 +78,13 @@ class Plot:
             overwrite: Replace an existing file.
 
         Raises:
-            ConfigurationError: The file exists already, or cannot be written.
+            ConfigurationError: The file exists already, cannot be written, or has the suffix of another format.
         """
         path = Path(path)
         check_file(path, option="path", overwrite=overwrite)
+        picture = picture_format(path)
         with replacing(path) as partial:
-            self.figure.savefig(partial, format=path.suffix.removeprefix(".") or "png")
+            self.figure.savefig(partial, format=picture)
         return path
 
     def _repr_png_(self) -> bytes:

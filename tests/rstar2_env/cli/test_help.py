@@ -86,6 +86,7 @@ def test_help_on_an_unknown_topic_suggests_a_near_command_and_nothing_that_is_no
     refused = run("help", "evla")
     assert refused.exit_code == 2
     assert "Did you mean 'eval'?" in refused.stderr
+    assert run("help", "").output == run("help").output
     refused = run("help", "nosuch")
     assert refused.exit_code == 2
     assert "Did you mean" not in refused.stderr

@@ -87,6 +87,15 @@ def test_a_line_may_hold_any_unicode(tmp_path: Path) -> None:
     assert pair.gold == "a\u2028b"
 
 
+@pytest.mark.parametrize("text", ["", "\n\n"])
+def test_a_file_without_pairs_is_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "pairs.jsonl"
+    path.write_text(text)
+    done = run("verify", "--jsonl", path)
+    assert done.exit_code == 2
+    assert "has no pairs" in done.stderr
+
+
 def test_percentiles_are_values_that_occurred() -> None:
     assert percentile([1, 2, 3, 4], 0.5) == 2
     assert percentile([1, 2, 3, 4], 0.99) == 4

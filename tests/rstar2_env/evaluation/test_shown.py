@@ -8,6 +8,7 @@ import re
 import pytest
 
 from rstar2_env import evaluate
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.text import html_table, text_table
 from rstar2_env.evaluation.suite import make_suite, run_suite
 
@@ -38,6 +39,13 @@ def test_a_plot_is_a_picture_that_shows_every_share_and_curve(result, tmp_path):
     assert "pass rate" in [label.get_text() for label in shares.get_yticklabels()]
     assert list(curve.lines[0].get_xdata()) == [1, 2, 4]
     assert list(curve.lines[0].get_ydata()) == [1, 1, 1]
+
+
+def test_a_plot_is_not_written_under_the_suffix_of_another_format(result, tmp_path):
+    pytest.importorskip("matplotlib")
+    with pytest.raises(ConfigurationError, match=r"name the file plot\.png"):
+        result.plot().save(tmp_path / "plot.txt")
+    assert not list(tmp_path.iterdir())
 
 
 def test_one_sample_has_no_curve():

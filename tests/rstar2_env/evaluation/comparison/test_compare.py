@@ -172,6 +172,14 @@ class TestCommand:
             assert words in done.output, words
         assert (tmp_path / "deep" / "c.png").read_bytes().startswith(b"\x89PNG")
 
+    def test_a_report_with_the_suffix_of_another_format_is_refused(
+        self, pair: tuple[Path, Path], tmp_path: Path
+    ) -> None:
+        done = run("compare", *pair, "--report", tmp_path / "c.txt")
+        assert done.exit_code == 2
+        assert "name the file c.png" in " ".join(done.stderr.split())
+        assert not (tmp_path / "c.txt").exists()
+
     def test_json_holds_it_all(self, pair: tuple[Path, Path]) -> None:
         (told,) = json.loads(run("compare", *pair, "--json").stdout)
         assert told["figures"]["pass@1"]["difference"]["value"] == pytest.approx(0.25)
