@@ -88,6 +88,8 @@ def view_command(
     user's cache folder.
     """
     roots = list(runs) if runs else [Path("runs") if Path("runs").is_dir() else Path(".")]
+    if report is not None and (text or episode is not None):
+        raise typer.BadParameter("--report writes a page; --text and --episode print in the terminal: omit one.")
     if text or episode is not None:
         query = _query(filter_, sort)
         whole = episodes is None and not query and episode is None

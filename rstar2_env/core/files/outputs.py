@@ -231,7 +231,7 @@ def refuse_inputs(output: Location, inputs: object, *, option: str = "out") -> N
     Raises:
         ConfigurationError: An input would be replaced.
     """
-    at = Path(output).resolve()
+    at = Path(os.path.realpath(output))  # unlike resolve(), not an error for a loop of links
     for path in named_paths(inputs):
         if path.resolve() == at or at in path.resolve().parents:
             raise ConfigurationError(

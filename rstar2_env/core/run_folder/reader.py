@@ -224,9 +224,33 @@ def read_run(path: str | os.PathLike[str]) -> Run:
         path: The folder, or an evaluation's file of JSON lines.
 
     Raises:
-        ConfigurationError: The path is not a run, or has a later version of the format.
+        ConfigurationError: The path is not a run, has a later version of the format, or is a file without episodes.
     """
-    return Run(path)
+    run = Run(path)
+    if run.path.is_file():
+        _check_episodes(run)
+    return run
+
+
+def _check_episodes(run: Run) -> None:
+    """Check that a file begins with an episode.
+
+    Raises:
+        ConfigurationError: The file is empty, or its first line is not an episode; the message names the line's keys.
+    """
+    expected = "expected the folder of a run, or a file of episodes that rstar2 eval --out NAME.jsonl wrote"
+    try:
+        if next(iter(run.each_held_out()), None) is None:
+            raise ConfigurationError(f"{run.path} has no complete line: {expected}.")
+    except RecordFormatError as error:
+        try:
+            record = json.loads(next(whole_lines(run.path)))
+        except (ValueError, RecursionError):
+            record = None
+        there = f"its first line has the keys {', '.join(record)[:200]}" if isinstance(record, dict) else str(error)
+        raise ConfigurationError(
+            f"{run.path} does not hold episodes: {there.removesuffix('.')}; {expected}."
+        ) from error
 
 
 def _identity(folder: Path) -> dict[str, Any]:

@@ -119,7 +119,9 @@ def check_ks(ks: Iterable[int] | None, samples: int) -> tuple[int, ...]:
         ConfigurationError: A k is below 1 or above the number of samples.
     """
     chosen = sorted({1, samples} if ks is None else set(ks))
-    if wrong := [k for k in chosen if not 1 <= k <= samples]:
+    if chosen and chosen[0] < 1:
+        raise ConfigurationError(f"k must be at least 1, not {chosen[0]}.", option="k")
+    if wrong := [k for k in chosen if k > samples]:
         raise ConfigurationError(
             f"k must be between 1 and n, the number of samples of each start; got k = {wrong[0]} and n = {samples}.",
             option="n",

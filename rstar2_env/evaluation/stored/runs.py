@@ -6,7 +6,6 @@ default the last step. Not covered: the format (``rstar2_env.core.run_folder``).
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -15,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rstar2_env.core import trust
-from rstar2_env.core.errors import ConfigurationError, RecordFormatError, Rstar2Error
-from rstar2_env.core.files.append_only import whole_lines
+from rstar2_env.core.errors import ConfigurationError, Rstar2Error
 from rstar2_env.core.run_folder import EpisodeEntry, Run, read_run
 from rstar2_env.core.run_folder.layout import RUN_FILE
 from rstar2_env.core.trust import UntrustedError
@@ -80,8 +78,6 @@ def find_stored(written: str) -> Stored:
     if (match := _AT_STEP.fullmatch(written)) and not Path(written).exists():
         path, step = match[1], int(match[2])
     run = read_run(path)
-    if run.path.is_file():
-        _check_episodes(run)
     steps = run.evaluated_steps
     if not steps:
         raise ConfigurationError(
@@ -96,27 +92,6 @@ def find_stored(written: str) -> Stored:
             f"{path} has no held-out episodes of step {step}; it has held-out episodes of the steps {known}."
         )
     return Stored(written, run, step)
-
-
-def _check_episodes(run: Run) -> None:
-    """Check that a file begins with an episode.
-
-    Raises:
-        ConfigurationError: The file is empty, or its first line is not an episode; the message names the line's keys.
-    """
-    expected = "expected the folder of a run, or a file of episodes that rstar2 eval --out NAME.jsonl wrote"
-    try:
-        if next(iter(run.each_held_out()), None) is None:
-            raise ConfigurationError(f"{run.path} has no complete line: {expected}.")
-    except RecordFormatError as error:
-        try:
-            record = json.loads(next(whole_lines(run.path)))
-        except ValueError:
-            record = None
-        there = f"its first line has the keys {', '.join(record)[:200]}" if isinstance(record, dict) else str(error)
-        raise ConfigurationError(
-            f"{run.path} does not hold episodes: {there.removesuffix('.')}; {expected}."
-        ) from error
 
 
 def find_sets(written: str) -> dict[str, Stored]:

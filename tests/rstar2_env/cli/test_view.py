@@ -38,6 +38,7 @@ def test_text_goes_from_the_overview_to_one_episode(tmp_path):
         (["view", "--text", "run", "--filter", "kept"], "must be NAME=VALUE"),
         (["view", "--text", "run", "--filter", "step=x"], "step must be a whole number"),
         (["view", "--text", "run", "--sort", "x"], "Cannot sort by 'x'"),
+        (["view", "--text", "run", "--report", "x.html"], "--report writes a page; --text and --episode print"),
         (["view", "--text", "run", "--episode", "x"], "is not the key of an episode"),
         (["view", "empty/x.txt", "--text"], "does not contain episodes"),
         (["view", "run/episodes/train-000001.jsonl.gz", "--episode", "99"], "does not contain episode 99"),

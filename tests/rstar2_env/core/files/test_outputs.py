@@ -18,6 +18,7 @@ from rstar2_env.core.files.outputs import (
     kind_of,
     list_files,
     named_paths,
+    refuse_inputs,
     replacing,
 )
 
@@ -167,6 +168,14 @@ def test_a_file_is_new_or_empty_or_replaced_on_request(tmp_path: Path) -> None:
         check_file(tmp_path, overwrite=True)
     with pytest.raises(ConfigurationError, match=r"x\.jsonl is a file"):
         check_file(file / "y", overwrite=True)
+
+
+def test_a_loop_of_links_is_not_an_input(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "input").touch()
+    refuse_inputs(tmp_path / "loop", [tmp_path / "input"])
+    with pytest.raises(ConfigurationError, match="is an input"):
+        refuse_inputs(tmp_path / "input", [tmp_path / "input"])
 
 
 def test_a_device_is_never_replaced_by_a_file() -> None:

@@ -96,3 +96,10 @@ def test_ks_are_one_and_the_samples_unless_given():
     for wrong in ([0], [9], []):
         with pytest.raises(ConfigurationError, match="k must be"):
             check_ks(wrong, 8)
+
+
+@pytest.mark.parametrize(("wrong", "option"), [([-1, 1], "k"), ([1, 9], "n")])
+def test_the_message_names_the_option_that_is_wrong(wrong, option):
+    with pytest.raises(ConfigurationError) as refused:
+        check_ks(wrong, 8)
+    assert refused.value.option == option

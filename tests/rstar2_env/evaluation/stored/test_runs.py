@@ -28,10 +28,19 @@ def test_a_file_without_episodes_is_refused_and_its_content_is_named(text, said,
     assert "rstar2 eval --out NAME.jsonl" in str(refused.value)
 
 
-@pytest.mark.parametrize("command", [("compare", "{}", "{}"), ("verify", "--run", "{}")])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("compare", "{}", "{}"),
+        ("verify", "--run", "{}"),
+        ("diagnose", "{}"),
+        ("eval", "rstar2/MathTool-v0", "--agent", "oracle", "-n", "1", "--baseline", "{}"),
+    ],
+)
 def test_commands_on_runs_name_the_content_of_a_file_of_problems(command, tmp_path):
     file = tmp_path / "problems.jsonl"
     file.write_text('{"question": "1 + 1?", "answer": "2"}\n')
     refused = run(*(word.format(file) for word in command))
     assert refused.exit_code == 2
+    assert "Error: " in refused.stderr
     assert "does not hold episodes: its first line has the keys question, answer" in " ".join(refused.stderr.split())
