@@ -7,6 +7,7 @@ part: ``--set env.max_turns=3 --set agent.corrupt=true``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -121,6 +122,20 @@ def refuse_disagreement(
                 f"{flag(ctx, name, str(value))} and --set {written} give different values to the option {option}: omit "
                 "one of them."
             )
+
+
+def as_typed(value: Any, written: str) -> Any:
+    """Return the value of a flag for the options of a run; messages about a number name the flag.
+
+    Args:
+        value: The value.
+        written: The flag as it was typed.
+    """
+    from rstar2_env.core.options.text import Written
+
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return Written(str(value), written)
+    return str(value) if isinstance(value, Path) else value
 
 
 def check_flags(

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rstar2_env.cli._options import ChatTemplate, LoraRank, Overwrite, ReportTo, refuse_disagreement
+from rstar2_env.cli._options import ChatTemplate, LoraRank, Overwrite, ReportTo, as_typed, refuse_disagreement
 from rstar2_env.cli._printing import say
 from rstar2_env.cli._trainers import import_trainers
 
@@ -62,6 +62,7 @@ def sft_command(
     overwrite: Overwrite = False,
 ) -> None:
     """Cold-start a model on tool-use traces; only the policy's tokens contribute to the loss."""
+    from rstar2_env.cli._command import flag
     from rstar2_env.core.files.config_file import read_mapping
     from rstar2_env.core.files.outputs import refuse_inputs
     from rstar2_env.core.options.declare import parse_options, typed_options
@@ -86,14 +87,15 @@ def sft_command(
         "overwrite": overwrite or None,
     }
     flags = {name: value for name, value in given.items() if value is not None}
-    settings = parse_options(set_ or ())
+    settings = parse_options(set_ or (), flag="--set ")
     of_settings = {name: (f"{name}={value}", value) for name, value in settings.items()}
 
     def typed(name: str, value: object) -> object:
         return typed_options("cold start", trainers.SftOptions, {name: value})[name]
 
     refuse_disagreement(ctx, {name: (name, value) for name, value in flags.items()}, of_settings, typed)
-    options = {**(read_mapping(config) if config else {}), **settings, **flags}
+    given_flags = {name: as_typed(value, flag(ctx, name)) for name, value in flags.items()}
+    options = {**(read_mapping(config) if config else {}), **settings, **given_flags}
     if overwrite and output_dir is not None:
         refuse_inputs(output_dir, [traces, config], option="output_dir")
     folder = trainers.sft(trainers.read_traces(traces), **options)

@@ -153,7 +153,7 @@ def train_command(
     episode and the metrics.
     """
     from rstar2_env.cli._command import flag
-    from rstar2_env.cli._options import layers_of, refuse_disagreement
+    from rstar2_env.cli._options import as_typed, layers_of, refuse_disagreement
     from rstar2_env.core.files.outputs import refuse_inputs
 
     api = import_trainers("api")
@@ -168,7 +168,7 @@ def train_command(
     for option, (parameter, value) in flags.items():
         group, of_group, *of_env = option.split(".")
         if not of_env:
-            layers.append({group: {of_group: _layered(value, flag(ctx, parameter))}})
+            layers.append({group: {of_group: as_typed(value, flag(ctx, parameter))}})
     layers.append(_problems(api.chosen(layers, "rollout", "env_options"), problems, eval_problems, holdout))
     if overwrite and output_dir is not None:
         refuse_inputs(output_dir, [name, config], option="output_dir")
@@ -183,15 +183,6 @@ def train_command(
     finally:
         trainer.close()
     _report(result)
-
-
-def _layered(value: Any, typed: str) -> Any:
-    """Return the value of a flag for a layer of options; messages about a number name the flag as it was typed."""
-    from rstar2_env.core.options.text import Written
-
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return Written(str(value), typed)
-    return str(value) if isinstance(value, Path) else value
 
 
 def _problems(

@@ -141,3 +141,15 @@ def test_a_cold_start_takes_its_options_from_a_file_too(suffix, tmp_path, monkey
         refused = run("sft", "--traces", traces, "--model", "m", "--steps", "3", "--set", setting)
         assert refused.exit_code == 2
         assert said in " ".join(refused.output.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [(("--lr", "-1"), "--learning-rate must be a positive"), (("--set", "seed=x"), "--set seed must be an integer")],
+)
+def test_a_wrong_number_of_a_cold_start_names_what_was_typed(arguments, said, tmp_path):
+    traces = tmp_path / "traces.jsonl"
+    traces.write_text('{"messages": []}\n')
+    done = run("sft", "--model", tmp_path, "--traces", traces, *arguments)
+    assert done.exit_code == 2
+    assert said in done.stderr
