@@ -21,7 +21,8 @@ def plan_command(
         ),
     ] = None,
     model: Annotated[
-        str | None, typer.Option(help="A known model (qwen3-14b), or a folder with a config.json.")
+        str | None,
+        typer.Option(help="A known model (qwen3-14b), or a folder with a config.json [default: the one in --config]."),
     ] = None,
     gpus: Annotated[int, typer.Option(min=1, help="Number of devices.")] = 8,
     gpu: Annotated[str, typer.Option(help="Device type: MI300X, H100, ..., or cpu for this machine.")] = "MI300X",
@@ -59,25 +60,21 @@ def plan_command(
     import json
 
     from rstar2_env.cli._options import layers_of, refuse_disagreement
-    from rstar2_env.core.errors import ConfigurationError
     from rstar2_env.core.options.declare import call_with_options, parse_options
     from rstar2_env.models.folder import folder_of_gguf
 
     if published:
         _published(as_json)
         return
-    if model is None:
-        raise ConfigurationError(
-            "No model: give a name such as qwen3-14b, or a folder with a config.json.", option="model"
-        )
     api = import_trainers("api")
     settings = layers_of(set_)
-    refuse_disagreement(ctx, {"model.path": ("model", model)}, api.by_setting(set_, settings), api.typed_value)
-    architecture = import_trainers("plan.architecture").architecture_of(folder_of_gguf(model))
+    flags = {} if model is None else {"model.path": ("model", model)}
+    refuse_disagreement(ctx, flags, api.by_setting(set_, settings), api.typed_value)
     device = import_trainers("plan.device").device_of(gpu)
     name, layers = api.layers_of(trainer or (None if config else "grpo_roc"), config)
     recipe, file_options = api.find_recipe(name)
-    options = recipe.configure(file_options, *layers, *settings, {"model": model})
+    options = recipe.configure(file_options, *layers, *settings, *([] if model is None else [{"model": model}]))
+    architecture = import_trainers("plan.architecture").architecture_of(folder_of_gguf(options.model.path))
     assumed = parse_options(assume or ())
     assumptions = call_with_options("plan", import_trainers("plan.assumptions").Assumptions, assumed)
     workload = import_trainers("plan.workload").Workload.of(options)

@@ -38,6 +38,13 @@ def test_a_run_that_does_not_fit_exits_with_1_and_says_what_would_help() -> None
     assert "Ways out" in result.output
 
 
+def test_the_model_may_be_that_of_a_file_or_of_set(tmp_path) -> None:
+    file = tmp_path / "run.toml"
+    file.write_text('trainer = "grpo"\n[model]\npath = "qwen3-8b"\n')
+    for words in (("--config", file), ("--set", "model=qwen3-8b")):
+        assert "qwen3-8b on 8 x MI300X" in run("plan", *words).output
+
+
 def test_published_figures_are_compared() -> None:
     found = json.loads(run("plan", "--published", "--json").stdout)
     assert {one["fitted"] for one in found} == {True, False}
@@ -47,7 +54,9 @@ def test_published_figures_are_compared() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "No model"),
+        ((), "needs a model"),
+        (("nope",), "There is no trainer named 'nope'"),
+        (("--config", "nowhere.toml"), "nowhere.toml cannot be read"),
         (("--model", "qwen3-14"), "Did you mean 'qwen3-14b'"),
         (("--model", "qwen3-8b", "--gpu", "MI9"), "Unknown device 'MI9'"),
         (("--model", "qwen3-8b", "--assume", "nope=1"), "no option 'nope'"),
