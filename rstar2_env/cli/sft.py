@@ -94,7 +94,8 @@ def sft_command(
         return typed_options("cold start", trainers.SftOptions, {name: value})[name]
 
     refuse_disagreement(ctx, {name: (name, value) for name, value in flags.items()}, of_settings, typed)
-    given_flags = {name: as_typed(value, flag(ctx, name)) for name, value in flags.items()}
+    as_given = {name: as_typed(value, flag(ctx, name)) for name, value in flags.items()}
+    given_flags = typed_options("cold start", trainers.SftOptions, as_given)
     options = {**(read_mapping(config) if config else {}), **settings, **given_flags}
     if overwrite and output_dir is not None:
         refuse_inputs(output_dir, [traces, config], option="output_dir")

@@ -144,7 +144,7 @@ def test_a_file_that_is_nested_too_deeply_or_not_text_is_refused(suffix, text, c
 
 
 def test_characters_that_the_output_cannot_encode_are_written_as_escapes():
-    command = [sys.executable, "-c", "from rstar2_env.cli import main; main()", "list", "envs"]
+    command = [sys.executable, "-c", "from rstar2_env.cli import main; main()", "view", "--help"]
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "COLUMNS": "80"}
     done = subprocess.run(command, capture_output=True, env=environment)
     assert done.returncode == 0, done.stderr
