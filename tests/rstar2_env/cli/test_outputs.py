@@ -205,7 +205,7 @@ WRITING = sorted({*FILES, "export --env out"} - {"play out"})
 
 @pytest.mark.parametrize("name", WRITING)
 def test_a_full_disk_is_one_line_with_the_path_and_what_to_do(name, made, tmp_path, monkeypatch) -> None:
-    out = tmp_path / "out.jsonl"
+    out = tmp_path / ("out.png" if name == "compare report" else "out.jsonl")  # a picture has its own suffix
     real = Path.open
 
     def full(self: Path, mode: str = "r", *more: Any, **options: Any) -> Any:
