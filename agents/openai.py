@@ -1,8 +1,8 @@
-"""``openai``: plays with a model behind any OpenAI-compatible endpoint: chat completions, text in and text out.
+"""``openai``: plays with a model behind any OpenAI-compatible endpoint: chat completions or the Responses API.
 
-Covered: native tool calls or the dialect's text, unusable replies, retries, rate limits, budgets of tokens and money, a
-cache on disk, an API key in an environment variable. Not covered: streaming; training, because an endpoint does not
-return token ids (use the engine ``vllm-server``).
+Covered: native tool calls or the dialect's text, reasoning that the Responses API keeps between turns, unusable
+replies, retries, rate limits, budgets of tokens and money, a cache on disk, an API key in an environment variable. Not
+covered: streaming; training, because an endpoint does not return token ids (use the engine ``vllm-server``).
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from rstar2_env.core.errors import UnusableReplyError
+from rstar2_env.core.errors import ConfigurationError, UnusableReplyError
 from rstar2_env.core.net.chat.client import ClientOptions, Priced, shared_client
 from rstar2_env.core.net.chat.limits import ChatLimits
+from rstar2_env.core.net.chat.responses import ChatApi, KeepReasoning, check_fields
 from rstar2_env.core.options.declare import call_with_options, checked
 from rstar2_env.dialects import Dialect
 from rstar2_env.env.conversation import Conversation
@@ -44,10 +45,14 @@ class OpenAIChat:
         limits: Rates and budgets of all agents of the process at this endpoint together; see ``ChatLimits``.
         cache: SQLite file that stores replies; a repeated request is not sent again.
         dialect: The environment's dialect.
+        api: ``"chat"``: chat completions. ``"responses"``: the Responses API, which has neither seeds nor stop strings.
+        reasoning: How the Responses API keeps reasoning between turns. ``"encrypted"``: requests contain it, encrypted
+            by the server, which stores nothing. ``"stored"``: the server stores every response, and a request names the
+            previous one. ``"none"``: it is dropped.
 
     Raises:
-        ConfigurationError: ``base_url`` is not a URL, a number is out of range, or the dialect cannot write native
-            calls.
+        ConfigurationError: ``base_url`` is not a URL, a number is out of range, the dialect cannot write native calls,
+            or ``api="responses"`` is combined with ``stop``, or ``reasoning="stored"`` with ``cache``.
     """
 
     incidental = frozenset({"api_key_env", "timeout_s", "retries", "limits", "cache"})
@@ -73,7 +78,17 @@ class OpenAIChat:
         limits: ChatLimits | Mapping[str, Any] | None = None,
         cache: str | None = None,
         dialect: Dialect | str = "rstar2",
+        api: ChatApi = "chat",
+        reasoning: KeepReasoning = "encrypted",
     ) -> None:
+        if api == "responses":
+            check_fields({"stop": stop})
+            if reasoning == "stored" and cache is not None:
+                raise ConfigurationError(
+                    "A cached reply names a response that the server may have deleted: with a cache, use "
+                    "reasoning='encrypted'.",
+                    option=("cache", "reasoning"),
+                )
         if not isinstance(limits, ChatLimits):
             limits = call_with_options("option 'limits'", ChatLimits, limits or {}, prefix="limits.")
         self._client = shared_client(
@@ -84,12 +99,14 @@ class OpenAIChat:
                 retries,
                 limits,
                 None if cache is None else Path(cache),
+                api,
+                reasoning,
             )
         )
         given = {"temperature": temperature, "top_p": top_p, "max_tokens": max_tokens, "stop": list(stop) or None}
         self._fields = {"model": model, **{name: value for name, value in given.items() if value is not None}}
         self._fields |= extra or {}
-        self._seeded, self._plays_cut = seeded, cut == "play"
+        self._seeded, self._plays_cut = seeded and api == "chat", cut == "play"
         self._talk = Conversation(dialect, native=tools == "native")
         self._seed = self._spoken = 0
         self.usage: dict[str, float] = {}

@@ -86,12 +86,15 @@ class Conversation:
             raise UnusableReplyError(
                 "no_text", f"The reply has no text and only native calls ({names}) that the dialect cannot write."
             )
+        # A call that is played as text gets no output, without which a server refuses the call's item.
+        kept = {"items": reply.items, "response_id": reply.response_id} if self._native or not reply.calls else {}
+        kept = {name: value for name, value in kept.items() if value}
         if self._native and reply.calls:
             self._pending = reply.calls
             calls = [call.record() for call in reply.calls]
-            self.messages.append({"role": "assistant", "content": reply.text or None, "tool_calls": calls})
+            self.messages.append({"role": "assistant", "content": reply.text or None, "tool_calls": calls, **kept})
         else:
-            self.messages.append({"role": "assistant", "content": turn})
+            self.messages.append({"role": "assistant", "content": turn, **kept})
         return turn
 
     def _written(self, call: NativeCall) -> str:

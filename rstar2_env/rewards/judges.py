@@ -36,6 +36,7 @@ class RewardModelJudge(AskedModel):
         max_tokens: Maximum number of tokens of an answer.
         timeout_s: Seconds for one request.
         retries: Further attempts for one answer.
+        api: API of the endpoint: ``chat`` (chat completions) or ``responses``.
     """
 
     async def __call__(self, prompt: str) -> str:

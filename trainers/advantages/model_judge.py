@@ -43,6 +43,7 @@ class StepModelJudge(AskedModel):
         max_tokens: Maximum number of tokens of a critique.
         timeout_s: Maximum seconds of one request.
         retries: Maximum number of retries for one critique.
+        api: API of the endpoint: ``chat`` (chat completions) or ``responses``.
         critiques: Number of critiques of an episode; 4 in the paper.
         workers: Number of episodes that are judged concurrently.
     """

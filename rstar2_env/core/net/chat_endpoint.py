@@ -1,4 +1,4 @@
-"""The client of OpenAI-compatible endpoints: chat completions, for threads.
+"""The client of OpenAI-compatible endpoints: chat completions and the Responses API, for threads.
 
 Covered: several attempts with growing waits, ``Retry-After``, time limits. Not covered: streaming, token ids (the
 engine ``vllm-server`` has them), event loops (call it in a thread).
@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from rstar2_env.core.errors import ConfigurationError, ServiceError
-from rstar2_env.core.net.chat.reply import read_reply
+from rstar2_env.core.net.chat.reply import ChatReply, read_reply
+from rstar2_env.core.net.chat.responses import PATHS, ChatApi, KeepReasoning, problem_of, read_response, request_of
 from rstar2_env.core.net.http import Attempt, BlockingClient
 from rstar2_env.core.net.retries import delay, failure
 from rstar2_env.core.progress import waiting
 from rstar2_env.core.secret import Secret, bearer
 
-_PATH = "/chat/completions"
 _FILTERED = re.compile(r"content_filter|content_policy_violation|ResponsibleAIPolicyViolation")
 _TOO_LONG = re.compile(r"context_length_exceeded|maximum context length|context (?:window|size|length)", re.IGNORECASE)
 
@@ -36,7 +36,7 @@ class RequestPace(Protocol):
 
 
 class ChatEndpoint:
-    """Client of one OpenAI-compatible endpoint for chat completions; threads may share it, and it can be pickled.
+    """Client of one OpenAI-compatible endpoint; threads may share it, and it can be pickled.
 
     Args:
         base_url: The endpoint up to and including its version, such as ``http://127.0.0.1:8000/v1``.
@@ -47,6 +47,8 @@ class ChatEndpoint:
         max_bytes: Maximum length of an answer, in bytes; a longer answer is an error.
         option: Name of the caller's option that holds ``base_url``, for messages.
         pace: Decides when each attempt may be sent; ``None`` sends at once.
+        api: The API that the endpoint speaks.
+        reasoning: How reasoning is kept between turns; only ``api="responses"`` can keep it.
 
     Attributes:
         url: The address that requests go to.
@@ -66,6 +68,8 @@ class ChatEndpoint:
         max_bytes: int = 64 << 20,
         option: str = "base_url",
         pace: RequestPace | None = None,
+        api: ChatApi = "chat",
+        reasoning: KeepReasoning = "none",
     ) -> None:
         if not re.fullmatch(r"https?://[^/\s]+(/\S*)?", str(base_url)):
             raise ConfigurationError(f"{option} must be an address such as http://127.0.0.1:8000/v1, not {base_url!r}.")
@@ -74,7 +78,8 @@ class ChatEndpoint:
                 f"timeout_s must be positive and retries 0 or more, not {timeout_s!r} and {retries!r}."
             )
         self._pace = pace
-        self.url = str(base_url).rstrip("/") + _PATH
+        self._api, self._reasoning = api, reasoning
+        self.url = str(base_url).rstrip("/") + PATHS[api]
         self._retries = retries
         self._worth_another = {"lost", "passing", "late"} if retry_timeouts else {"lost", "passing"}
         headers = {"User-Agent": "rstar2-env", **bearer(api_key)}
@@ -95,7 +100,15 @@ class ChatEndpoint:
             ServiceError: The endpoint did not answer, refused, or sent an invalid answer; the message names it
                 and quotes its answer.
         """
-        return read_reply(self.ask(messages, **fields), self.url).text
+        return self.read(self.ask(messages, **fields)).text
+
+    def read(self, answer: Any) -> ChatReply:
+        """Read an answer of the endpoint.
+
+        Raises:
+            ServiceError: The answer is not one of its API.
+        """
+        return (read_response if self._api == "responses" else read_reply)(answer, self.url)
 
     def ask(self, messages: Sequence[Mapping[str, Any]], **fields: Any) -> Any:
         """Request the next message of a conversation.
@@ -110,7 +123,15 @@ class ChatEndpoint:
         Raises:
             ServiceError: The endpoint did not answer, or refused; the message names it and quotes its answer.
         """
-        body = {**fields, "messages": list(messages)}
+        return self._answer(self._body(messages, fields))
+
+    def _body(self, messages: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]) -> dict[str, Any]:
+        if self._api == "responses":
+            return request_of(messages, fields, self._reasoning)
+        return {**fields, "messages": list(messages)}
+
+    def _answer(self, body: Mapping[str, Any]) -> Any:
+        """Send a request until it is answered, or its attempts are used up."""
         attempts = 0
         with waiting(self.url) as report:
             while True:
@@ -118,6 +139,8 @@ class ChatEndpoint:
                 if self._pace is not None:
                     self._pace.wait()
                 attempt = self._client.attempt("POST", self.url, body)
+                if self._api == "responses" and (failed := problem_of(attempt.answer)) is not None:
+                    attempt = Attempt(problem=failed[0], cause=failed[1], status=attempt.status, text=attempt.text)
                 if attempt.problem is None:
                     return attempt.answer
                 if attempt.cause not in self._worth_another or attempts > self._retries:

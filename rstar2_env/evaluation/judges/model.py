@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from rstar2_env.core.errors import ServiceError
 from rstar2_env.core.net.chat.asking import marked, read_verdict
+from rstar2_env.core.net.chat.responses import ChatApi
 from rstar2_env.core.net.chat_endpoint import ChatEndpoint
 from rstar2_env.core.options.declare import Count, Rule, Seconds, checked
 from rstar2_env.evaluation.judges.base import JUDGES, JudgedChain
@@ -37,6 +38,7 @@ class ChainModelJudge:
         api_key_env: Environment variable that holds the API key; if it is not set, none is sent.
         timeout_s: Seconds to wait for a reply.
         retries: Maximum number of further attempts after a failed request.
+        api: API of the endpoint: ``chat`` (chat completions) or ``responses``, which has no seed.
 
     Raises:
         ConfigurationError: ``base_url`` is not an address, or a number is out of its range.
@@ -56,9 +58,10 @@ class ChainModelJudge:
         api_key_env: str = "OPENAI_API_KEY",
         timeout_s: Seconds = 600.0,
         retries: Annotated[int, Rule(least=0)] = 6,
+        api: ChatApi = "chat",
     ) -> None:
         key = os.environ.get(api_key_env)
-        self._endpoint = ChatEndpoint(base_url, api_key=key, timeout_s=timeout_s, retries=retries)
+        self._endpoint = ChatEndpoint(base_url, api_key=key, timeout_s=timeout_s, retries=retries, api=api)
         self._fields: dict[str, Any] = {"model": model, "temperature": temperature, "max_tokens": max_tokens}
         self._times, self._decide, self._max_chars = times, decide, max_chars
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.net.chat.responses import ChatApi
 from rstar2_env.core.options.declare import CheckedOptions, Count, Seconds, option
 from rstar2_env.core.secret import Secret, secret_of
 
@@ -37,6 +38,7 @@ class AskedModel(CheckedOptions):
         max_tokens: Maximum length of a reply, in tokens.
         timeout_s: Timeout of one request, in seconds.
         retries: Maximum number of further attempts for one reply.
+        api: API of the endpoint: ``chat`` (chat completions) or ``responses``.
     """
 
     url: str
@@ -46,6 +48,7 @@ class AskedModel(CheckedOptions):
     max_tokens: Count = 1024
     timeout_s: Seconds = 120.0
     retries: int = option(4, least=0)
+    api: ChatApi = "chat"
 
     def __post_init__(self) -> None:
         """Check the options and the address.
@@ -59,7 +62,8 @@ class AskedModel(CheckedOptions):
     @functools.cached_property
     def endpoint(self) -> ChatEndpoint:
         """The endpoint's client."""
-        return judge_endpoint(self.url, key_from(self.api_key_env), timeout_s=self.timeout_s, retries=self.retries)
+        key = key_from(self.api_key_env)
+        return judge_endpoint(self.url, key, timeout_s=self.timeout_s, retries=self.retries, api=self.api)
 
     def ask(self, content: str, system: str = "") -> str:
         """Ask the model, and wait for its reply.
@@ -77,7 +81,9 @@ class AskedModel(CheckedOptions):
         return self.endpoint.complete(messages, **fields)
 
 
-def judge_endpoint(url: str, api_key: str | Secret | None, *, timeout_s: float, retries: int) -> ChatEndpoint:
+def judge_endpoint(
+    url: str, api_key: str | Secret | None, *, timeout_s: float, retries: int, api: ChatApi = "chat"
+) -> ChatEndpoint:
     """Return a client for short replies; it also retries requests that timed out.
 
     Raises:
@@ -93,6 +99,7 @@ def judge_endpoint(url: str, api_key: str | Secret | None, *, timeout_s: float, 
         retry_timeouts=True,
         max_bytes=_MAX_REPLY_BYTES,
         option="url",
+        api=api,
     )
 
 

@@ -13,7 +13,8 @@ from rstar2_env.core.episode import ReplyEnd
 from rstar2_env.core.errors import ServiceError, UnusableReplyError
 from rstar2_env.core.net.chat.cache import ChatCache, digest
 from rstar2_env.core.net.chat.limits import ChatLimits, Meter, Pace
-from rstar2_env.core.net.chat.reply import ChatReply, read_reply
+from rstar2_env.core.net.chat.reply import ChatReply
+from rstar2_env.core.net.chat.responses import ChatApi, KeepReasoning
 from rstar2_env.core.net.chat_endpoint import ChatEndpoint
 from rstar2_env.core.secret import Secret
 
@@ -44,6 +45,8 @@ class ClientOptions:
         retries: Attempts after the first, on temporary failures.
         limits: Limits of all requests together.
         cache: File of replies; ``None`` for no cache.
+        api: The API that the endpoint speaks.
+        reasoning: How reasoning is kept between turns.
     """
 
     base_url: str
@@ -52,6 +55,8 @@ class ClientOptions:
     retries: int = 6
     limits: ChatLimits = field(default_factory=ChatLimits)
     cache: Path | None = None
+    api: ChatApi = "chat"
+    reasoning: KeepReasoning = "none"
 
 
 class ChatClient:
@@ -76,6 +81,8 @@ class ChatClient:
             timeout_s=options.timeout_s,
             retries=options.retries,
             pace=self._pace,
+            api=options.api,
+            reasoning=options.reasoning,
         )
         self.meter = Meter(options.limits, self._endpoint.url)
         self._cache = None if options.cache is None else ChatCache(options.cache)
@@ -92,11 +99,11 @@ class ChatClient:
             EndpointBudgetError: The token or money budget is spent.
             UnusableReplyError: The endpoint refused the conversation for its content, or it exceeds the model's
                 context.
-            ServiceError: The endpoint did not answer, or its answer is not a chat completion.
+            ServiceError: The endpoint did not answer, or its answer is not one of its API.
         """
         name = digest(self._endpoint.url, {**fields, "messages": list(messages)}, sample) if self._cache else ""
         if self._cache is not None and (known := self._cache.get(name)) is not None:
-            return Priced(read_reply(known, self._endpoint.url), 0.0, True)
+            return Priced(self._endpoint.read(known), 0.0, True)
         with self._pace.seat():
             self.meter.check()
             try:
@@ -108,7 +115,7 @@ class ChatClient:
                 if end is None or (end == "cut" and all(message["role"] != "assistant" for message in messages)):
                     raise
                 raise UnusableReplyError(end, str(error)) from error
-            reply = read_reply(answer, self._endpoint.url)
+            reply = self._endpoint.read(answer)
             self._pace.add(reply.usage.tokens or 0)
             cost = self.meter.add(reply.usage)
         # A reply that cannot be played is not cached, so it is requested again after a resume.

@@ -1,7 +1,7 @@
 """Replies of an endpoint: text, native tool calls, finish reason, cost, and whether the reply can be played.
 
 Covered: the answers of chat completions, as OpenAI, vLLM, llama.cpp, OpenRouter and Azure write them. Not covered:
-several choices, streaming.
+several choices, streaming, the Responses API (``responses``).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """The first choice of a chat completion.
+    """The first choice of a chat completion, or a response of the Responses API.
 
     Attributes:
         text: Its text; empty if it has none.
@@ -67,6 +67,8 @@ class ChatReply:
         finish: Finish reason, as the endpoint reports it (``stop``, ``length``, ``tool_calls``, ``content_filter``).
         refusal: The endpoint's message, if it refused to reply.
         usage: Its tokens and cost.
+        items: The output items of a response, reasoning included, to be sent back as they are; empty for a completion.
+        response_id: Id of a response; empty for a completion.
     """
 
     text: str
@@ -74,6 +76,8 @@ class ChatReply:
     finish: str
     refusal: str
     usage: Usage
+    items: tuple[Mapping[str, Any], ...] = ()
+    response_id: str = ""
 
     @property
     def trouble(self) -> tuple[ReplyEnd, str] | None:
@@ -128,11 +132,12 @@ def _call(number: int, call: Mapping[str, Any]) -> NativeCall:
 def _usage(usage: Mapping[str, Any]) -> Usage:
     cost = usage.get("cost")
     return Usage(
-        _count(usage.get("prompt_tokens")),
-        _count(usage.get("completion_tokens")),
+        count_of(usage.get("prompt_tokens")),
+        count_of(usage.get("completion_tokens")),
         float(cost) if isinstance(cost, (int, float)) and not isinstance(cost, bool) and cost >= 0 else None,
     )
 
 
-def _count(value: Any) -> int | None:
+def count_of(value: Any) -> int | None:
+    """Return a reported number of tokens; ``None`` if it is none."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
