@@ -157,6 +157,12 @@ def test_a_provider_is_given_to_the_suite_as_the_suite_wants_it(block, monkeypat
     assert len(taken) == 2
 
 
+@block_of("docs/telemetry.md", "with recording(tracers=provider)")
+def test_the_spans_of_a_script_go_to_its_own_provider(block):
+    pytest.importorskip("opentelemetry.sdk", reason="needs the extra otel")
+    run(block)  # it asserts by itself
+
+
 @block_of("docs/compare.md", "find_stored(")
 def test_two_evaluations_are_compared(block, folder):
     write_evaluation(folder / "runs" / "eval-base")

@@ -18,6 +18,7 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.options.parts import read_part
 from rstar2_env.core.progress import progress as show_progress
 from rstar2_env.core.stop import Stop
+from rstar2_env.core.telemetry import recording
 from rstar2_env.env.agent import AnyAgent
 from rstar2_env.env.named import EnvSpec
 from rstar2_env.evaluation.figures.boundary import boundary_sets, check_shared, tally_of_run
@@ -101,6 +102,7 @@ def evaluate(
     n, seed = asked.n, asked.seed
     before = None if asked.baseline is None else tally_of_run(asked.baseline)
     with ExitStack() as opened:
+        opened.enter_context(recording())  # first, so that it sends what is left after everything else is closed
         report = opened.enter_context(show_progress("playing", show=progress is True and asked.agent != "human"))
         crew = open_crew(env_id, asked, parts, opened)
         source = source_of(crew.env, asked.problems, asked.split)

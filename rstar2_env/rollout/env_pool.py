@@ -16,6 +16,8 @@ from typing import Any, TypeVar
 
 import gymnasium as gym
 
+from rstar2_env.core.telemetry import carried
+
 T = TypeVar("T")
 
 EnvFactory = Callable[[], "gym.Env[str, str]"]
@@ -130,7 +132,7 @@ class LentEnv:
                     self._dispose()
 
         self._sound, self._inside = False, True
-        self._call = self._pool._submit(run)
+        self._call = self._pool._submit(carried(run))
         result: T = await asyncio.wrap_future(self._call)
         self._sound = True
         return result

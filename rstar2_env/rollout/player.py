@@ -23,6 +23,7 @@ from rstar2_env.core.errors import BranchError, ConfigurationError
 from rstar2_env.core.manner import PLAIN, Manner
 from rstar2_env.core.options.declare import Count, Rule, checked
 from rstar2_env.core.progress import progress
+from rstar2_env.core.telemetry import agent_span
 from rstar2_env.rollout.chat import ChatCodec
 from rstar2_env.rollout.engine import Engine, SamplingParams, Scores, most_after, open_episode
 from rstar2_env.rollout.env_pool import EnvFactory, EnvPool, LentEnv
@@ -30,6 +31,9 @@ from rstar2_env.rollout.replay import Replay
 from rstar2_env.rollout.request import QUESTION, Budget, EpisodeRequest, RolloutError
 from rstar2_env.rollout.seats import GivenTurns, TwoPolicies, check_engines
 from rstar2_env.rollout.turns import SingleReply, Timing, Turns, drop_unanswered
+
+_POLICY = "policy"
+"""Name of the agent in telemetry."""
 
 
 class Player(Closing):
@@ -44,6 +48,8 @@ class Player(Closing):
         max_in_flight: Maximum number of episodes played at the same time.
         max_failed: Fraction of a batch, 0 to 1, that may end ``unavailable`` before ``play`` raises.
         stale_engine: An engine with older weights, for episodes that use them (``Manner.stale``).
+        model: Name of the model, for telemetry.
+        provider: Name of the engine, for telemetry.
 
     Attributes:
         engine: The engine.
@@ -72,12 +78,15 @@ class Player(Closing):
         max_in_flight: Count = 1024,
         max_failed: Annotated[float, Rule(least=0, most=1)] = 0.5,
         stale_engine: Engine | None = None,
+        model: str = "",
+        provider: str = "",
     ) -> None:
         self.engine, self.chat, self.stale_engine = engine, chat, stale_engine
         self.encode, self.decode = chat.plain, chat.text
         self.sampling, self.budget = sampling, budget or Budget()
         self.max_in_flight, self._max_failed = max_in_flight, max_failed
         self.envs = EnvPool(make_env)
+        self._served = (model, provider)
         self._timing = Timing()
 
     def play(self, requests: Sequence[EpisodeRequest], *, sampling: SamplingParams | None = None) -> list[Episode]:
@@ -293,6 +302,19 @@ class Player(Closing):
         env: SingleReply | None = None,
         given: GivenTurns | None = None,
     ) -> None:
+        with agent_span(_POLICY, *self._served) as span:
+            await self._play_to_end(episode, request, sampling, replay, env, given)
+            span.episode(episode)
+
+    async def _play_to_end(
+        self,
+        episode: Episode,
+        request: EpisodeRequest,
+        sampling: SamplingParams,
+        replay: Replay | None,
+        env: SingleReply | None,
+        given: GivenTurns | None,
+    ) -> None:
         lent = env or self.envs.lend()
         clock = asyncio.timeout(self.budget.wall_s)
         try:
@@ -351,5 +373,15 @@ class Player(Closing):
                 two = TwoPolicies(seat, self.stale_engine, manner.stale, request.sampling_seed, (prompt, most))
                 seats.push_async_callback(two.leave)
             budget = replace(self.budget, tokens=most)
-            turns = Turns(env, given or two or seat, self.chat, budget, self._timing, manner, replay, two)
+            turns = Turns(
+                env,
+                given or two or seat,
+                self.chat,
+                budget,
+                self._timing,
+                manner,
+                replay,
+                two,
+                served=self._served,
+            )
             await turns.play(episode, sampling, request.sampling_seed)

@@ -17,6 +17,7 @@ import numpy as np
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.manner import OPEN, PLAIN, Manner
+from rstar2_env.core.telemetry import chat_span
 from rstar2_env.core.turn import Turn
 from rstar2_env.rollout.chat import ChatCodec
 from rstar2_env.rollout.engine import Generation, SamplingParams, Seat
@@ -88,6 +89,7 @@ class Turns:
         manner: How the episode is played.
         replay: The turns that the episode shares with another one; they come before turns of ``seat``.
         two: The seat, if it draws from two versions of the weights.
+        served: Names of the model and of the engine, for telemetry.
     """
 
     env: LentEnv | SingleReply
@@ -98,6 +100,7 @@ class Turns:
     manner: Manner = PLAIN
     replay: Replay | None = None
     two: TwoPolicies | None = None
+    served: tuple[str, str] = ("", "")
 
     async def play(self, episode: Episode, sampling: SamplingParams, seed: int | None) -> None:
         """Play until the environment, a budget or the manner ends the episode.
@@ -119,9 +122,15 @@ class Turns:
             given, whole = (0, False) if self.replay is None else self.replay.next_given()
             shared = self.replay.next_turn() if self.replay is not None and given else None
             last = self.manner.chunk is not None and not whole  # the chunk ends within this turn or right after it
-            generation, cut = await self._generate(
-                episode.played_ids + episode.completion_ids, params, given + (self.manner.chunk or 0) if last else None
-            )
+            played = episode.played_ids + episode.completion_ids
+            with chat_span(*self.served, params) as span:
+                generation, cut = await self._generate(
+                    played, params, given + (self.manner.chunk or 0) if last else None
+                )
+                span.generation(len(played), len(generation.ids), generation.finish_reason)
+                if span.content:
+                    shown = ((message.role, message.content) for message in episode.messages)
+                    span.texts(shown, self.chat.text(generation.ids), generation.finish_reason)
             action = self._record(episode, generation, shared)
             if generation.finish_reason == "length" and len(episode.completion_ids) >= most:
                 episode.end = "tokens"

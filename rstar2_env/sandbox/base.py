@@ -22,6 +22,7 @@ from types import FrameType
 from typing import Any, ClassVar, Protocol
 
 from rstar2_env.core.errors import SandboxUnavailableError
+from rstar2_env.core.telemetry import report_job
 from rstar2_env.sandbox.job import Capability, Job, Outcome, Sandbox
 from rstar2_env.sandbox.messages import check_job
 
@@ -146,10 +147,12 @@ class BaseSandbox(Sandbox, abc.ABC):
         """Run one job without blocking the event loop. Cancelling the call ends the program."""
         pending = self.submit(job)
         try:
-            return await asyncio.wrap_future(pending.future)
+            outcome = await asyncio.wrap_future(pending.future)
         except asyncio.CancelledError:
             self._drop([pending])
             raise
+        report_job(type(self).__name__, outcome.status, outcome.wall_s)
+        return outcome
 
     def run_many(self, jobs: Sequence[Job]) -> list[Outcome]:
         """Run jobs in parallel, up to the number of workers; return the outcomes in the order of the jobs."""
@@ -157,10 +160,13 @@ class BaseSandbox(Sandbox, abc.ABC):
             self._check(job)
         pending = self._submit_many(jobs)
         try:
-            return [each.future.result() for each in pending]
+            outcomes = [each.future.result() for each in pending]
         except BaseException:
             self._drop(pending)
             raise
+        for outcome in outcomes:
+            report_job(type(self).__name__, outcome.status, outcome.wall_s)
+        return outcomes
 
     @property
     def closed(self) -> bool:

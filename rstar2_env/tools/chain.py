@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.status import ToolStatus
+from rstar2_env.core.telemetry import tool_span
 from rstar2_env.tools.base import CallContext, EpisodeTool, Tool, ToolCall, ToolResult, ToolSpec
 from rstar2_env.tools.schema import invalid_argument
 
@@ -62,7 +63,10 @@ class ToolChain:
 
     def call(self, call: ToolCall, context: CallContext) -> ToolResult:
         """Run one call through the chain. Errors of the policy are reported as a status."""
-        return self._handler(0)(call, context)
+        with tool_span(call.name if call.name in self._tools else "") as span:
+            result = self._handler(0)(call, context)
+            span.tool_result(result.status, result.error_type, result.injected, call.arguments, result.text)
+        return result
 
     def end_episode(self) -> None:
         """End the episode of every tool that keeps state across calls."""

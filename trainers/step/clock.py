@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from rstar2_env.core.telemetry import phase_span
+
 
 class Clock:
     """Sums seconds of wall-clock time by name."""
@@ -18,6 +20,7 @@ class Clock:
         """Add the duration of the block."""
         begun = time.perf_counter()
         try:
-            yield
+            with phase_span(name):
+                yield
         finally:
             self.seconds[name] += time.perf_counter() - begun

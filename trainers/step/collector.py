@@ -28,6 +28,7 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.progress import progress
 from rstar2_env.core.row import FloatArray, Row
+from rstar2_env.core.telemetry import phase_span
 
 from ..advantages.base import as_number, check_advantages
 from ..options.parts import Parts
@@ -104,7 +105,7 @@ class Collector:
         """
         clock = Clock()
         sampled = figures_of(self.sampler)
-        with Together(self._services.ranks) as ranks, self._failing():
+        with phase_span("collect", step + 1), Together(self._services.ranks) as ranks, self._failing():
             groups, missing = self._play_rounds(_Step(step, ranks, clock))
             with clock.measure("advantage"):
                 advantages = self._advantages(groups, missing, ranks)

@@ -60,6 +60,7 @@ _MODULES = {
         "trainers.backends.trl.sharding.shards",
     ),
     "stored-runs": ("evaluation.comparison", "evaluation.stored"),
+    "telemetry": ("core.telemetry",),
     "testing": ("testing",),
     "training": ("trainers",),
     "training-options": (

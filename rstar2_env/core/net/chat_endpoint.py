@@ -18,6 +18,7 @@ from rstar2_env.core.net.http import Attempt, BlockingClient
 from rstar2_env.core.net.retries import delay, failure
 from rstar2_env.core.progress import waiting
 from rstar2_env.core.secret import Secret, bearer
+from rstar2_env.core.telemetry import endpoint_span
 
 _FILTERED = re.compile(r"content_filter|content_policy_violation|ResponsibleAIPolicyViolation")
 _TOO_LONG = re.compile(r"context_length_exceeded|maximum context length|context (?:window|size|length)", re.IGNORECASE)
@@ -123,7 +124,15 @@ class ChatEndpoint:
         Raises:
             ServiceError: The endpoint did not answer, or refused; the message names it and quotes its answer.
         """
-        return self._answer(self._body(messages, fields))
+        with endpoint_span(self.url, fields) as span:
+            answer = self._answer(self._body(messages, fields))
+            if span.on:
+                reply = self.read(answer)
+                span.generation(reply.usage.prompt_tokens, reply.usage.completion_tokens, reply.finish)
+                if span.content:
+                    shown = ((str(one.get("role")), str(one.get("content") or "")) for one in messages)
+                    span.texts(shown, reply.text, reply.finish)
+        return answer
 
     def _body(self, messages: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]) -> dict[str, Any]:
         if self._api == "responses":

@@ -14,6 +14,7 @@ import gymnasium as gym
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError, UnusableReplyError
+from rstar2_env.core.telemetry import agent_span
 from rstar2_env.dialects import Dialect
 from rstar2_env.env.agent import AnyAgent, start_agent
 from rstar2_env.env.reference import reference_of
@@ -51,6 +52,20 @@ def play_episode(
         ConfigurationError: The agent needs the problem, and none was given.
         StopPlayingError: ``stopped`` returned true.
     """
+    with agent_span(type(agent).__name__) as span:
+        episode = _played(env, agent, seed, problem, draws, stopped)
+        span.episode(episode)
+    return episode
+
+
+def _played(
+    env: gym.Env[str, str],
+    agent: AnyAgent,
+    seed: int,
+    problem: Problem | None,
+    draws: int | None,
+    stopped: Callable[[], bool] | None,
+) -> Episode:
     observation, info = env.reset(seed=seed, options=None if problem is None else {"problem": problem})
     episode = Episode(seed=seed, task=env.spec.id if env.spec is not None else "").begin(observation, info)
     agent_seed = seed if draws is None else draws

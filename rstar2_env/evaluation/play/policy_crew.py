@@ -206,6 +206,8 @@ class PolicyCrew:
                 wall_s=options.max_episode_seconds,
             ),
             max_in_flight=options.max_in_flight,
+            model=model.path,
+            provider=model.engine_name,
         )
         self._ended = self._failed = 0
         self._running: tuple[asyncio.AbstractEventLoop, asyncio.Task[None]] | None = None

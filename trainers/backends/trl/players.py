@@ -46,6 +46,8 @@ def make_player(
         max_in_flight=rollout.max_in_flight,
         max_failed=rollout.max_failed,
         stale_engine=stale_engine,
+        model=config.model.path,
+        provider=rollout.engine,
     )
 
 

@@ -25,6 +25,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.full_disk import naming_full_disk
 from rstar2_env.core.progress import progress
 from rstar2_env.core.row import FloatArray, Row
+from rstar2_env.core.telemetry import phase_span
 
 from ...losses.mismatch import summary
 from ...record.checkpoints import drop_old, mark_unfinished, mark_whole
@@ -152,7 +153,8 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
         # If no process has a gradient, momentum and weight decay must not move the weights either.
         self._nothing = not batches
         self.accelerator.gradient_state._set_sync_gradients(not self._nothing)
-        loss = self.accumulate(model, batches, self._loss)
+        with phase_span("update"):
+            loss = self.accumulate(model, batches, self._loss)
         self._account(batches, float(loss), started)
         return loss * self.ranks.size
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.figures import MetricSums
+from rstar2_env.core.telemetry import phase_span
 from rstar2_env.rollout.engines.registry import ENGINES
 
 from ....options.config import TrainConfig
@@ -182,9 +183,10 @@ class Rollouts:
     def _sync(self) -> None:
         """Sync the weights to the engines, and add the duration to the metrics."""
         begun = time.perf_counter()
-        self._policy.update()
-        if self._stale is not None:
-            self._stale.update()
+        with phase_span("hand_over"):
+            self._policy.update()
+            if self._stale is not None:
+                self._stale.update()
         self._sync_s = time.perf_counter() - begun
         self._trl.sums.add("seconds/hand_over", self._sync_s)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from contextlib import closing
 from dataclasses import replace
 from itertools import chain
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from rstar2_env.core.progress import progress, say
 from rstar2_env.core.run_folder import read_run
+from rstar2_env.core.telemetry import phase_span, recording
 from rstar2_env.evaluation.figures.summary import summarize
 from rstar2_env.rollout import EpisodeRequest
 
@@ -26,6 +28,7 @@ from .callbacks import BEST_DIR, Console, Evaluation
 from .parts import PlayParts, RunSetup
 from .recorder import RunRecorder
 from .rollouts import Rollouts
+from .step_spans import StepSpans
 from .stopping import RolloutAbortedError, Stopping
 
 _LOG = logging.getLogger(__name__)
@@ -83,7 +86,9 @@ class TrlRun:
         if every := self.config.eval.every:
             evaluation = Evaluation(self.evaluate, recorder.save, recorder.log_evaluation, every=every, folder=folder)
             self.trl.add_callback(evaluation)
-        with self._stopping.listening():
+        steps = StepSpans()
+        self.trl.add_callback(steps)
+        with recording(), closing(steps), self._stopping.listening():
             try:
                 self._run_steps()
             except (KeyboardInterrupt, SystemExit):
@@ -135,7 +140,8 @@ class TrlRun:
             EpisodeRequest(group=i, seed=start.seed, options=start.options, sampling_seed=_seed(_EVAL_SEED, i))
             for i, start in enumerate(starts)
         ]
-        with progress("evaluating"), Together(self._setup.ranks) as ranks, self._rollouts.evaluating():
+        shown = progress("evaluating")
+        with shown, phase_span("evaluate"), Together(self._setup.ranks) as ranks, self._rollouts.evaluating():
             episodes = self.play.evaluation.play(requests[ranks.rank :: ranks.size])
             gathered = list(chain.from_iterable(ranks.gather(episodes)))
         self._recorder.write_held_out(gathered)

@@ -1,0 +1,34 @@
+"""OpenTelemetry: spans and metrics of episodes, turns, tool calls, sandboxed jobs and training steps.
+
+``recording`` switches it on, by environment variables; every span is made by ``recorder``, under the names in
+``conventions``. Switched off, nothing of OpenTelemetry is imported and no object is made for a turn: each function
+below returns the same constant. docs/telemetry.md lists the spans, the metrics and the variables.
+"""
+
+from rstar2_env.core.telemetry.spans import (
+    OFF,
+    NoSpan,
+    agent_span,
+    carried,
+    chat_span,
+    endpoint_span,
+    phase_span,
+    report_figures,
+    report_job,
+    tool_span,
+)
+from rstar2_env.core.telemetry.switch import recording
+
+__all__ = [
+    "OFF",
+    "NoSpan",
+    "agent_span",
+    "carried",
+    "chat_span",
+    "endpoint_span",
+    "phase_span",
+    "recording",
+    "report_figures",
+    "report_job",
+    "tool_span",
+]

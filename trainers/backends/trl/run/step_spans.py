@@ -1,0 +1,54 @@
+"""``StepSpans``: the spans of optimizer steps and the gauges of their figures; see docs/telemetry.md."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any
+
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from rstar2_env.core.telemetry import phase_span, report_figures
+
+
+class StepSpans(TrainerCallback):
+    """Opens a span for each optimizer step, the root of a trace, and one for its optimizer.
+
+    Rows that are collected on demand are collected within the step; a batch that is collected ahead, in a thread of its
+    own, is the root of a trace itself.
+    """
+
+    def __init__(self) -> None:
+        self._opened = ExitStack()
+
+    def on_step_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Open the span of a step."""
+        self._opened.enter_context(phase_span("step", state.global_step + 1))
+
+    def on_pre_optimizer_step(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Open the span of the optimizer."""
+        self._opened.enter_context(phase_span("optimizer"))
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Close the spans of the step."""
+        self.close()
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Report the figures of a step; every process has the same, so the first reports them."""
+        if state.is_world_process_zero and logs:
+            figures = {name: float(value) for name, value in logs.items() if isinstance(value, (int, float))}
+            report_figures(state.global_step, figures)
+
+    def close(self) -> None:
+        """Close the spans that are open; call it also after an exception."""
+        self._opened.close()
