@@ -3,7 +3,7 @@
 Covered: parents across coroutines and threads (``spans.carried``), failures, texts only if they were requested, secrets
 as ``***``. Not covered: exporters (``switch``), spans inside a sandbox or an inference server.
 
-Names that a policy chooses are no attributes: a call of an unknown tool has no ``gen_ai.tool.name``, and the class of
+Names that a policy chooses are not recorded: a call of an unknown tool has no ``gen_ai.tool.name``, and the class of
 an exception is recorded only if it is one of Python's. An exception's message is never recorded.
 """
 

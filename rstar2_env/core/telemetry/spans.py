@@ -60,7 +60,7 @@ class NoSpan:
 
 
 OFF = NoSpan()
-"""What every function here returns while telemetry is off."""
+"""Result of every function that opens a span while telemetry is off."""
 
 
 class Records(Protocol):
@@ -95,7 +95,7 @@ def agent_span(agent: str, model: str = "", provider: str = "") -> NoSpan:
     Args:
         agent: Name of the agent.
         model: Name of the model, if one plays.
-        provider: What serves the model.
+        provider: Name of the engine that serves the model.
     """
     return OFF if _recorder is None else _recorder.agent(agent, model, provider)
 

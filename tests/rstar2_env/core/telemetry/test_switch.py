@@ -1,4 +1,4 @@
-"""What switches telemetry on, what it costs while it is off, and what a run keeps when its collector is gone."""
+"""Variables that switch telemetry on, its cost while it is off, and runs whose collector is gone."""
 
 from __future__ import annotations
 
