@@ -117,15 +117,14 @@ def view_command(
 
 
 def _serve(roots: list[Path], host: str, port: int, *, token: bool, names: list[str], browser: bool) -> None:
-    from rstar2_env.core.errors import ConfigurationError
     from rstar2_env.core.secret import secret_of
-    from rstar2_env.view.library import no_runs
     from rstar2_env.view.server import ViewOptions, ViewServer
 
     options = ViewOptions.create(host, port, token=token, names=tuple(names))
     with ViewServer(roots, options) as server:
         if not server.answers.runs()["runs"]:
-            raise ConfigurationError(no_runs(roots))
+            where = ", ".join(map(str, roots))
+            say(f"There are no runs in {where} yet: the page shows each run as soon as it begins.", err=True)
         say(f"Showing runs on {server.link} (Ctrl-C stops)", err=True, tells=secret_of(options.token))
         # Command lines are visible to all users of this machine, and the browser's would contain the token.
         if browser and options.token is None:

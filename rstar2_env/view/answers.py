@@ -18,10 +18,13 @@ from rstar2_env.view.following import FollowedRun, Follower
 from rstar2_env.view.index import RunIndex
 from rstar2_env.view.library import Library, ViewedRun, no_runs
 from rstar2_env.view.queries import comparing, episodes, groups, problems, sampling, tokens
+from rstar2_env.view.queries.events import event_details
 from rstar2_env.view.queries.figures import cached_figures
 from rstar2_env.view.queries.filters import split_of
+from rstar2_env.view.queries.health import health_of
 from rstar2_env.view.queries.result_cache import ResultCache
 from rstar2_env.view.queries.run_facts import RunFacts
+from rstar2_env.view.queries.sentences import sentences_of
 from rstar2_env.view.queries.stages import stages_of
 
 _CACHE_SIZE = 64
@@ -92,15 +95,27 @@ class Answers:
             **self.row(run, followed),
             "config": facts.config,
             "recipe_parts": {"name": facts.config.get("trainer", ""), **parts} if isinstance(parts, dict) else None,
-            "events": facts.events[-_MOST_EVENTS:],
+            "events": [{**event, "details": event_details(event)} for event in facts.events[-_MOST_EVENTS:]],
             "summary": facts.summary,
             "verdict": facts.verdict,
+            "health": self._health(run, facts),
+            "sentences": self._sentences(run, facts, index),
             "stages": self._stages(run),
             "model_card": facts.card,
             "metric_names": sorted({name for figures in facts.metrics.values() for name in figures}),
             "episode_figures": cached_figures(index, "figures"),
             "columns": cached_figures(index, "columns"),
         }
+
+    def _health(self, run: ViewedRun, facts: RunFacts) -> list[JsonObject]:
+        key = ("health", run.path, facts.signature())
+        return self._cache.find(key, lambda: health_of(run.kind, facts.config, facts.metrics))
+
+    def _sentences(self, run: ViewedRun, facts: RunFacts, index: RunIndex) -> list[JsonObject]:
+        if run.kind != "training":
+            return []
+        key = ("sentences", index.file, index.version, facts.signature())
+        return self._cache.find(key, lambda: sentences_of(index, facts.metrics))
 
     def _stages(self, run: ViewedRun) -> list[JsonObject]:
         if run.kind != "pipeline":
@@ -134,6 +149,10 @@ class Answers:
         found = episodes.list_episodes(index, params)
         searched = not params.get("q") or followed.searchable[0] >= followed.searchable[1]
         return {**found, "partial": not (followed.complete or followed.read[0] >= followed.read[1]) or not searched}
+
+    def aggregates(self, name: str, params: Params) -> JsonObject:
+        """Return the figures of the filtered episodes, in total and by step."""
+        return episodes.aggregate_episodes(self._find(name)[2], params)
 
     def place(self, name: str, key: str, params: Params) -> JsonObject:
         """Return the position of an episode in the filtered and sorted table of episodes."""

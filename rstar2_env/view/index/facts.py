@@ -15,7 +15,8 @@ from rstar2_env.core.status import ToolStatus
 STATUSES = tuple(str(status) for status in ToolStatus)
 """Names of all tool statuses; the position of a name is its bit in ``status_bits``."""
 _BITS = {name: 1 << place for place, name in enumerate(STATUSES)}
-_ERRORS = frozenset(str(status) for status in ToolStatus if status.is_error)
+ERRORS = frozenset(str(status) for status in ToolStatus if status.is_error)
+"""Names of the statuses of failed calls."""
 _VOID = frozenset({"unavailable", "cancelled", "no_text", "cut", "refused"})
 """Ends of episodes that are excluded from means (see ``Episode.available``)."""
 _DECODER = json.JSONDecoder(parse_constant=lambda name: None)
@@ -56,6 +57,8 @@ class EpisodeFacts(NamedTuple):
     source: str
     statuses: str
     injected: str
+    last_status: str
+    after_error: str
     answer: str | None
 
 
@@ -87,8 +90,7 @@ def facts_of(record: Mapping[str, Any], split: str, step: int, line: int) -> Epi
         RecordFormatError: The record is not an episode.
     """
     check_episode(record)
-    statuses, counted, errors, status_bits = _calls(record.get("statuses"))
-    injected, _, _, injected_bits = _calls(record.get("injected"))
+    calls, faults = _calls(record.get("statuses")), _calls(record.get("injected"))
     group, member = record.get("group", record.get("start")), record.get("member", record.get("sample"))
     if group is None:
         group = record.get("index", line)
@@ -107,18 +109,20 @@ def facts_of(record: Mapping[str, Any], split: str, step: int, line: int) -> Epi
         advantage=as_float(record.get("advantage")),
         turns=as_int(record.get("turns")),
         tokens=as_int(record.get("policy_tokens")),
-        calls=counted,
-        errors=errors,
-        status_bits=status_bits,
-        injected_bits=injected_bits,
+        calls=calls.counted,
+        errors=calls.errors,
+        status_bits=calls.bits,
+        injected_bits=faults.bits,
         seconds=as_float(record.get("seconds")),
         version=as_int(record.get("policy_version")),
         tags=as_int(record.get("answer_tags")),
         end=end,
         reason=_text(record.get("reason")),
         source=_text(record.get("source")) or "policy",
-        statuses=statuses,
-        injected=injected,
+        statuses=calls.counts,
+        injected=faults.counts,
+        last_status=calls.last,
+        after_error=calls.after_error or (("answered" if end == "answered" else "ended") if calls.errors else ""),
         answer=None if answer is None else _text(answer)[:ANSWER],
     )
 
@@ -181,19 +185,47 @@ def problem_of(record: Mapping[str, Any]) -> ProblemFacts:
     )
 
 
-def _calls(value: Any) -> tuple[str, int, int, int]:
-    """Summarize a list of statuses: counts by name as JSON, number of counted calls, number of errors, bit mask."""
+class _Calls(NamedTuple):
+    """A summary of a list of statuses.
+
+    Attributes:
+        counts: Counts by name, as JSON; empty without calls.
+        counted: Number of calls that count.
+        errors: Number of failed calls.
+        bits: Bit mask of the names.
+        last: The last status.
+        after_error: Whether the call after the first failed one worked (``ok``) or failed too (``failed``); empty if
+            there is no such call.
+    """
+
+    counts: str = ""
+    counted: int = 0
+    errors: int = 0
+    bits: int = 0
+    last: str = ""
+    after_error: str = ""
+
+
+def _calls(value: Any) -> _Calls:
     if not isinstance(value, list) or not value:
-        return "", 0, 0, 0
+        return _Calls()
     return _summarize_statuses(tuple(_text(status)[:40] for status in value))
 
 
 @functools.lru_cache(maxsize=4096)
-def _summarize_statuses(names: tuple[str, ...]) -> tuple[str, int, int, int]:
+def _summarize_statuses(names: tuple[str, ...]) -> _Calls:
     counts = Counter(names)
-    counted = sum(count for name, count in counts.items() if name != "unavailable")
-    errors = sum(count for name, count in counts.items() if name in _ERRORS)
-    return json.dumps(counts), counted, errors, _bits(counts)
+    own = [name for name in names if name != "unavailable"]
+    first = next((at for at, name in enumerate(own) if name in ERRORS), len(own))
+    following = own[first + 1 : first + 2]
+    return _Calls(
+        counts=json.dumps(counts),
+        counted=len(own),
+        errors=sum(count for name, count in counts.items() if name in ERRORS),
+        bits=_bits(counts),
+        last=names[-1],
+        after_error="" if not following else "failed" if following[0] in ERRORS else "ok",
+    )
 
 
 def _bits(counts: Mapping[str, int]) -> int:
@@ -206,9 +238,6 @@ def _bits(counts: Mapping[str, int]) -> int:
 def bits_of(names: list[str]) -> int:
     """Return the bit mask of a list of status names; unknown names are ignored."""
     return _bits(dict.fromkeys(names, 1))
-
-
-ERROR_BITS = bits_of(list(_ERRORS))
 
 
 def _text(value: Any) -> str:

@@ -18,7 +18,7 @@ from typing import get_args, get_type_hints
 from rstar2_env.view.index.facts import EpisodeFacts
 from rstar2_env.view.index.locking import claim, lock_file
 
-VERSION = 2
+VERSION = 3
 """Schema version; an index of another version is rebuilt."""
 WAIT_MS = 30_000
 """Timeout for locks held by other connections, in milliseconds."""

@@ -5,6 +5,7 @@ The ids of matching episodes are cached, so that only the rows of the requested 
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from array import array
 from collections.abc import Mapping
@@ -15,6 +16,7 @@ from rstar2_env.core.run_folder.layout import episode_key
 from rstar2_env.view.index import RunIndex
 from rstar2_env.view.index.facts import question_of
 from rstar2_env.view.index.schema import version_of
+from rstar2_env.view.queries.figures import figure_sql, figures_of
 from rstar2_env.view.queries.filters import SORTS, EpisodeFilter, read_filter, read_sort, words_query
 from rstar2_env.view.queries.result_cache import CACHE
 from rstar2_env.view.queries.rows import FROM, PLACE, EpisodeRow, id_of, neighbour_of, read_key, rows_of
@@ -38,6 +40,42 @@ def list_episodes(index: RunIndex, params: Mapping[str, str]) -> dict[str, Any]:
         numbers = _cached_ids(index, db, params)
         rows = rows_of(db, numbers[offset : offset + limit].tolist())
     return {"total": len(numbers), "rows": rows}
+
+
+def aggregate_episodes(index: RunIndex, params: Mapping[str, str]) -> dict[str, Any]:
+    """Return figures of the episodes that match a filter, in total and by step.
+
+    Args:
+        index: Index of the run.
+        params: Filters (``queries.filters``).
+
+    Returns:
+        ``figures`` as ``figures_of`` returns them, ``None`` without episodes; ``steps`` with the number of ``episodes``
+        and their share of correct ones (``success``) at each.
+
+    Raises:
+        ConfigurationError: A value is invalid.
+    """
+    with index.reading() as db:
+        wanted = read_filter(params)
+        return CACHE.find((index.file, version_of(db), wanted, "aggregates"), lambda: _aggregates(index, db, params))
+
+
+def _aggregates(index: RunIndex, db: sqlite3.Connection, params: Mapping[str, str]) -> dict[str, Any]:
+    wanted = read_filter(params)
+    values: tuple[Any, ...] = wanted.values
+    if wanted.q:
+        where, values = "id IN (SELECT value FROM json_each(?))", (json.dumps(_cached_ids(index, db, params).tolist()),)
+    elif wanted.where == "1":
+        where = "1"
+    else:
+        where = f"id IN (SELECT e.id FROM {FROM if 'p.' in wanted.where else 'episodes e'} WHERE {wanted.where})"
+    by_step = db.execute(
+        f"SELECT step, count(*), {figure_sql('pass_rate')} FROM episodes WHERE {where} GROUP BY step ORDER BY step",
+        values,
+    ).fetchall()
+    steps, counts, success = (list(column) for column in zip(*by_step, strict=True)) if by_step else ([], [], [])
+    return {"figures": figures_of(db, where, values), "steps": steps, "episodes": counts, "success": success}
 
 
 def find_place(index: RunIndex, params: Mapping[str, str], key: str) -> dict[str, Any]:

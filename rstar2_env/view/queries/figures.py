@@ -8,6 +8,7 @@ from typing import Any
 
 from rstar2_env.core.figures import FIGURES
 from rstar2_env.view.index import RunIndex
+from rstar2_env.view.index.facts import ERRORS
 from rstar2_env.view.queries.filters import FIELDS, RANGES
 from rstar2_env.view.queries.rows import parse_counts, sum_counts
 
@@ -54,6 +55,7 @@ CACHED: Mapping[str, Callable[[RunIndex], Any]] = {
     "figures": lambda index: figures_by_split(index),
     "by_step train": lambda index: figures_by_step(index, "train"),
     "by_step eval": lambda index: figures_by_step(index, "eval"),
+    "answered after error": lambda index: answered_after_error(index),
 }
 """Queries whose results are cached in the index, by the name of the result."""
 
@@ -82,6 +84,7 @@ def figures_by_step(index: RunIndex, split: str) -> dict[str, Any]:
         answer: dict[str, Any] = {"steps": steps, "episodes": [sizes[step] for step in steps]}
         place = {step: at for at, step in enumerate(steps)}
         names = {"statuses": "statuses", "injected": "injected", "ends": "end", "reasons": "reason"}
+        names["after_errors"] = "after_error"
         for name, column in names.items():
             series: dict[str, list[int]] = {}
             for step, text, times in db.execute(
@@ -99,6 +102,17 @@ def figures_by_step(index: RunIndex, split: str) -> dict[str, Any]:
             series.setdefault(str(round_), [0] * len(steps))[place[step]] = groups
         answer["rounds"] = series
     return answer
+
+
+def answered_after_error(index: RunIndex) -> dict[str, int]:
+    """Count training episodes: with ``calls``, ``answered`` right after a failed call, and these if ``correct``."""
+    answered = f"end = 'answered' AND last_status IN ({', '.join('?' * len(ERRORS))})"
+    counts = f"count(*), sum({answered}), sum(correct AND {answered})"
+    with index.reading() as db:
+        found = db.execute(
+            f"SELECT {counts} FROM episodes WHERE split = 'train' AND calls > 0", (*ERRORS, *ERRORS)
+        ).fetchone()
+    return dict(zip(("calls", "answered", "correct"), (number or 0 for number in found), strict=True))
 
 
 def figures_of(db: sqlite3.Connection, where: str, values: tuple[Any, ...]) -> dict[str, Any] | None:
@@ -161,7 +175,7 @@ def columns_of(index: RunIndex) -> list[dict[str, Any]]:
     with index.reading() as db:
         if db.execute("SELECT 1 FROM episodes LIMIT 1").fetchone() is None:
             return []
-        for name in ("split", "end", "reason", "source"):
+        for name in ("split", "end", "reason", "last_status", "after_error", "source"):
             values = _values(db, f"SELECT {name}, count(*) FROM episodes GROUP BY 1 ORDER BY 2 DESC")
             if values:
                 add(name, "text", "values", values=values[:MOST_VALUES])
@@ -201,6 +215,8 @@ _LABELS: Mapping[str, str] = {
     "problem_source": "source of the problem",
     "source": "played by",
     "statuses": "calls by status",
+    "last_status": "last call",
+    "after_error": "after a failed call",
     "injected": "injected faults",
     "errors": "failed calls",
     "version": "version of the weights",

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.view.index.facts import ERROR_BITS, STATUSES, bits_of
+from rstar2_env.view.index.facts import ERRORS, STATUSES, bits_of
 
 FIELDS: Mapping[str, str] = {
     "split": "e.split",
@@ -34,6 +34,8 @@ FIELDS: Mapping[str, str] = {
     "errors": "e.errors",
     "statuses": "e.statuses",
     "injected": "e.injected",
+    "last_status": "e.last_status",
+    "after_error": "e.after_error",
     "problem_id": "p.name",
     "task": "p.task",
     "source": "e.source",
@@ -49,7 +51,7 @@ RANGES = ("step", "reward", "advantage", "turns", "policy_tokens", "calls", "err
 """Fields with filters ``min_X`` and ``max_X``."""
 SORTS: Mapping[str, str] = {**{name: FIELDS[name] for name in RANGES}, **FIELDS, "problem": "p.name"}
 """Fields that the table of episodes can be sorted by, with their columns."""
-_TEXTS = ("end", "reason", "source", "task", "problem_source", "difficulty", "split")
+_TEXTS = ("end", "reason", "after_error", "source", "task", "problem_source", "difficulty", "split")
 _NUMBERS = ("group", "member", "round", "turns")
 _FLAGS = ("kept", "correct")
 _YES, _NO = frozenset({"1", "true", "yes"}), frozenset({"0", "false", "no"})
@@ -107,6 +109,9 @@ def read_filter(params: Mapping[str, str]) -> EpisodeFilter:
             add(r"(p.name LIKE ? ESCAPE '\' OR p.question LIKE ? ESCAPE '\')", like, like)
         elif name == "status":
             add("(e.status_bits & ?) != 0", _statuses(text))
+        elif name == "last":
+            names = _named_statuses(text)
+            add(f"e.last_status IN ({','.join('?' * len(names))})", *names)
         elif name == "injected":
             if text in _NO:
                 add("e.injected = ''")
@@ -155,7 +160,7 @@ def read_sort(text: str, columns: Mapping[str, str], default: str) -> str:
 def known_names() -> list[str]:
     """Return the names of all filters."""
     bounds = [f"{end}_{name}" for name in RANGES for end in ("min", "max")]
-    return [*_TEXTS, *_NUMBERS, *_FLAGS, "step", "problem", "problem_q", "status", "injected", "q", *bounds]
+    return [*_TEXTS, *_NUMBERS, *_FLAGS, "step", "problem", "problem_q", "status", "last", "injected", "q", *bounds]
 
 
 def words_query(q: str) -> str:
@@ -240,10 +245,15 @@ def _steps(text: str) -> tuple[int, int]:
 
 
 def _statuses(text: str) -> int:
+    return bits_of(_named_statuses(text))
+
+
+def _named_statuses(text: str) -> list[str]:
+    """Return the statuses in a value of a filter, with those that ``error`` stands for."""
     names = text.split(",")
     if unknown := [name for name in names if name not in (*STATUSES, "error")]:
         raise ConfigurationError(f"There is no status {unknown[0][:40]!r}: choose from error, {', '.join(STATUSES)}.")
-    return bits_of(names) | (ERROR_BITS if "error" in names else 0)
+    return [name for name in STATUSES if name in names or ("error" in names and name in ERRORS)]
 
 
 def _escaped(text: str) -> str:

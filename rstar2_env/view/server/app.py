@@ -12,6 +12,7 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -27,6 +28,8 @@ from rstar2_env.view.server.page import PageFiles
 
 _LOOK_S = 0.2
 _MOST_ANSWER = 256 << 20
+_ZIPPED, _EFFORT = 4096, 4
+"""Smallest response in bytes that is compressed, and the level of gzip: higher ones cost more time than they save."""
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -79,6 +82,7 @@ def build_app(answers: Answers, follower: Follower, files: PageFiles, options: V
         Route(f"{run}/episodes", endpoint(answers.episodes, "run", with_query=True)),
         Route(f"{run}/episodes/{{key:str}}", endpoint(answers.episode, "run", "key")),
         Route(f"{run}/episodes/{{key:str}}/tokens", endpoint(answers.tokens, "run", "key")),
+        Route(f"{run}/aggregates", endpoint(answers.aggregates, "run", with_query=True)),
         Route(f"{run}/groups", endpoint(answers.groups, "run", with_query=True)),
         Route(
             f"{run}/groups/{{step:str}}/{{group:str}}", endpoint(answers.group, "run", "step", "group", with_query=True)
@@ -88,7 +92,8 @@ def build_app(answers: Answers, follower: Follower, files: PageFiles, options: V
         Route(f"{run}/problems/{{problem:path}}", endpoint(answers.problem, "run", "problem", with_query=True)),
         Route("/{name:path}", page),
     ]
-    return RequestGuard(Starlette(routes=routes), options)
+    zipped = GZipMiddleware(Starlette(routes=routes), minimum_size=_ZIPPED, compresslevel=_EFFORT)
+    return RequestGuard(zipped, options)
 
 
 def _respond(query: Callable[[Request], Any], request: Request) -> Response:

@@ -39,6 +39,8 @@ _FIGURES = (
 )
 _EVENTS = 8
 _CURVE = 40
+_HEALTH_CURVE = 16
+_HEALTH_STYLES = {"ok": "green", "watch": "yellow", "problem": "bold red", "unknown": "dim"}
 _NARROW = 110
 """Terminal width below which the minimum and maximum of a figure are omitted, to leave space for the curve."""
 
@@ -89,6 +91,9 @@ def run_overview(run: Mapping[str, Any], metrics: Mapping[str, Any]) -> Group:
     parts: list[RenderableType] = [_head(run)]
     parts += [safe_text(f"Note: {note}", "yellow") for note in run["notes"]]
     parts += [safe_text(sentence) for sentence in run["verdict"]]
+    if run["health"]:
+        parts.append(_health(run["health"]))
+    parts += [safe_text(one_line(sentence["text"], 1000)) for sentence in run["sentences"]]
     if metrics["series"]:
         parts.append(_Fitted(partial(_curves, metrics)))
     for split, figures in run["episode_figures"].items():
@@ -112,6 +117,22 @@ def _head(run: Mapping[str, Any]) -> RenderableType:
         f"{run['episodes']['eval']:,} held out",
     )
     return Group(line, safe_text(run["error"], "red")) if run["error"] else line
+
+
+def _health(signs: Sequence[Mapping[str, Any]]) -> RenderableType:
+    table = Table(title="health", title_justify="left")
+    for heading in ("figure", "last", "curve", "state", ""):
+        table.add_column(heading, justify="right" if heading == "last" else "left", overflow="fold")
+    for sign in signs:
+        last = f"{100 * sign['last']:.1f}%" if sign["percent"] else number(sign["last"])
+        table.add_row(
+            safe_text(sign["label"]),
+            safe_text(last),
+            sparkline(sign["values"], _HEALTH_CURVE),
+            Text(sign["state"], _HEALTH_STYLES[sign["state"]]),
+            safe_text(one_line(" ".join(sign["says"]), 400)),
+        )
+    return table
 
 
 def _curves(metrics: Mapping[str, Any], width: int) -> RenderableType:
@@ -163,16 +184,14 @@ def _stages(stages: Sequence[Mapping[str, Any]]) -> RenderableType:
 
 def _events(events: Sequence[Mapping[str, Any]]) -> RenderableType:
     table = Table(title=f"the last of {len(events):,} events", title_justify="left")
-    for heading in ("time", "step", "event", ""):
+    for heading in ("time", "step", "event", "details"):
         table.add_column(heading, overflow="fold")
     for event in events[-_EVENTS:]:
-        more = {name: value for name, value in event.items() if name not in ("event", "time", "step", "versions")}
-        details = ", ".join(f"{name}={value}" for name, value in more.items())
         table.add_row(
             safe_text(one_line(event.get("time", ""), 40)),
             safe_text(one_line(event.get("step", ""), 20)),
             safe_text(one_line(event.get("event", ""), 40)),
-            safe_text(one_line(details)),
+            safe_text(one_line(event["details"], 2000)),
         )
     return table
 

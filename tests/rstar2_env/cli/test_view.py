@@ -10,6 +10,7 @@ import pytest
 from cli_runner import run
 from run_sample import write_run
 from viewed import write_page
+from waiting import wait_for
 
 from rstar2_env.view.server import ViewServer, page
 
@@ -53,6 +54,24 @@ def test_a_mistake_is_told_in_one_line(tmp_path, monkeypatch, arguments, told):
     done = run(*arguments)
     assert done.exit_code == 2
     assert told in " ".join(done.stderr.split())
+
+
+def test_an_empty_folder_waits_for_its_first_run(tmp_path, monkeypatch):
+    (tmp_path / "empty").mkdir()
+    monkeypatch.setattr(page, "PageFiles", lambda made=page.PageFiles: made(write_page(tmp_path / "page")))
+    shown: list[list[str]] = []
+
+    def first_run_comes(server):
+        shown.append([row["run"] for row in server.answers.runs()["runs"]])
+        write_run(tmp_path / "empty" / "first", steps=1)
+        wait_for(lambda: server.answers.runs()["runs"] != [])
+        shown.append([row["run"] for row in server.answers.runs()["runs"]])
+
+    monkeypatch.setattr(ViewServer, "wait", first_run_comes)
+    done = run("view", tmp_path / "empty", "--port", "0", "--no-browser")
+    assert done.exit_code == 0
+    assert f"There are no runs in {tmp_path / 'empty'} yet" in " ".join(done.stderr.split())
+    assert shown == [[], ["first"]]
 
 
 def test_nothing_heavy_is_loaded():

@@ -1,12 +1,17 @@
 """The page's own unit tests pass, which are in TypeScript beside it, and its sources keep the rules of the house."""
 
+import gzip
 import shutil
 import subprocess
 
 import pytest
 from places import ROOT
 
+from rstar2_env.view.built_page import FOLDER
+
 WEB = ROOT / "rstar2_env" / "view" / "web"
+MOST_BYTES = 110_000
+"""Budget of the compressed page."""
 
 
 def test_the_pages_own_tests_pass():
@@ -14,6 +19,13 @@ def test_the_pages_own_tests_pass():
         pytest.skip("what the page is built of is not there: run `make view`, which needs Node")
     done = subprocess.run(["npm", "test"], cwd=WEB, capture_output=True, text=True, timeout=800, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_page_is_small_enough_for_a_slow_network():
+    if not (FOLDER / "index.html").is_file():
+        pytest.skip("the page is not built (make view)")
+    sizes = {path.name: len(gzip.compress(path.read_bytes())) for path in FOLDER.rglob("*") if path.is_file()}
+    assert sum(sizes.values()) < MOST_BYTES, f"the compressed page is too large: {sizes}"
 
 
 def test_no_lock_file_names_a_registry():

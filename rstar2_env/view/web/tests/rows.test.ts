@@ -2,10 +2,10 @@ import { describe, expect, it } from "vitest";
 import { order, type Row, searched, select, within, wordsOf } from "../src/data/rows";
 
 const ROWS: Row[] = [
-  { key: "train-1-0", split: "train", step: 1, reward: 1, correct: true, kept: true, end: "answered", statuses: { ok: 2 }, injected: {}, problem_id: "p1", question: "Add 1" },
-  { key: "train-1-1", split: "train", step: 1, reward: 0, correct: false, kept: false, end: "turns", statuses: { exception: 1, ok: 1 }, injected: { timeout: 1 }, problem_id: "p1", question: "Add 1" },
-  { key: "train-7-0", split: "train", step: 7, reward: 0.5, correct: false, kept: true, end: "answered", statuses: { unavailable: 1 }, injected: {}, problem_id: "p2", question: "Divide" },
-  { key: "eval-0-0", split: "eval", step: 0, reward: null, correct: null, kept: null, end: "", statuses: {}, injected: {}, problem_id: "p3", question: "Multiply" },
+  { key: "train-1-0", split: "train", step: 1, reward: 1, correct: true, kept: true, end: "answered", statuses: { ok: 2 }, last_status: "timeout", after_error: "", injected: {}, problem_id: "p1", question: "Add 1" },
+  { key: "train-1-1", split: "train", step: 1, reward: 0, correct: false, kept: false, end: "turns", statuses: { exception: 1, ok: 1 }, last_status: "ok", after_error: "ok", injected: { timeout: 1 }, problem_id: "p1", question: "Add 1" },
+  { key: "train-7-0", split: "train", step: 7, reward: 0.5, correct: false, kept: true, end: "answered", statuses: { unavailable: 1 }, last_status: "unavailable", after_error: "", injected: {}, problem_id: "p2", question: "Divide" },
+  { key: "eval-0-0", split: "eval", step: 0, reward: null, correct: null, kept: null, end: "", statuses: {}, last_status: "", after_error: "", injected: {}, problem_id: "p3", question: "Multiply" },
 ];
 const text = (row: Row) => wordsOf(`${row["question"]} said by ${row["key"]}`);
 const keys = (query: Record<string, string | number>) => select(ROWS, query, text).rows.map((row) => row["key"]);
@@ -27,6 +27,9 @@ describe("filters", () => {
   it("find calls by status, and count no infrastructure failure as an error", () => {
     expect(keys({ status: "error" })).toEqual(["train-1-1"]);
     expect(keys({ status: "unavailable" })).toEqual(["train-7-0"]);
+    expect(keys({ last: "error" })).toEqual(["train-1-0"]);
+    expect(keys({ last: "unavailable,ok" })).toEqual(["train-1-1", "train-7-0"]);
+    expect(keys({ after_error: "ok" })).toEqual(["train-1-1"]);
     expect(keys({ injected: "1" })).toEqual(["train-1-1"]);
     expect(keys({ injected: "timeout" })).toEqual(["train-1-1"]);
     expect(keys({ injected: "memory" })).toEqual([]);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 
 from playwright.sync_api import expect
@@ -100,6 +101,43 @@ def test_injected_faults_are_told_apart_from_errors(look, runs):
     at = [one for one in runs_of[name] if one.step == entry.step].index(entry)
     page = look(f"runs/{name}/episodes/train-{entry.step}-{at}")
     expect(page.get_by_text(f"injected {entry.episode.injected[0]}").first).to_be_visible()
+
+
+def test_the_filtered_table_is_summed_up_and_downloaded(look, runs):
+    wanted = [entry for entry in trained(runs) if "exception" in map(str, entry.episode.statuses)]
+    page = look("runs/roc-0/episodes?split=train&status=exception&sort=-policy_tokens")
+    count_is(page, len(wanted))
+    right = sum(entry.episode.correct for entry in wanted) / len(wanted)
+    expect(page.locator(".aggregates")).to_contain_text(f"{100 * right:.1f}".removesuffix(".0") + "% correct")
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Download CSV").click()
+    with open(waiting.value.path(), newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    tokens = sorted((entry.episode.policy_tokens for entry in wanted), reverse=True)
+    assert [int(row["policy_tokens"]) for row in rows] == tokens
+
+
+def test_episodes_that_answered_right_after_a_failed_call_are_found(look, runs):
+    def failed_last(entry):
+        return bool(entry.episode.statuses) and entry.episode.statuses[-1].is_error
+
+    wanted = [entry for entry in trained(runs) if failed_last(entry) and entry.episode.end == "answered"]
+    page = look("runs/roc-0/episodes?split=train&end=answered")
+    page.get_by_role("button", name="More filters").click()
+    page.get_by_label("Last call", exact=True).select_option(label="any error")
+    count_is(page, len(wanted))
+
+
+def test_a_link_of_a_viewer_over_another_folder_opens_the_same_episode(look, pages):
+    pages.expected.append("404")
+    page = look("runs/somewhere-runs-roc-0/episodes/train-3-1")
+    expect(page.get_by_role("list", name="Conversation")).to_be_visible()
+    assert "#/runs/roc-0/episodes/train-3-1" in page.url
+    page = look("overview?runs=x-roc-0,x-roc-1")
+    expect(page.locator("canvas").first).to_be_visible()
+    page = look("runs/0")
+    expect(page.get_by_role("alert").get_by_role("link", name="Open it in grpo-0")).to_be_visible()
+    expect(page.get_by_role("button", name="Try again")).to_have_count(0)
 
 
 def test_the_keyboard_alone_opens_and_walks_episodes(look):

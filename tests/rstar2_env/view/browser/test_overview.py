@@ -205,6 +205,33 @@ def test_seeds_are_a_mean_with_a_band_or_each_a_line(look, runs):
     assert data(page, "Reward")["grpo-0"] == wanted
 
 
+def test_a_click_on_a_plot_opens_the_episodes_of_that_step(look, runs):
+    page = look("runs/roc-0")
+    over = card(page, "Success").locator(".u-over")
+    over.scroll_into_view_if_needed()
+    box = over.bounding_box()
+    page.mouse.click(box["x"] + 3 / 8 * box["width"], box["y"] + 30)  # of steps 0 to 8
+    expect(page.get_by_role("grid", name="Episodes")).to_be_visible()
+    assert asked(page) == {"split": "train", "step": "3"}
+    found = len(read_run(runs / "roc-0").episodes(3))
+    expect(page.locator(".table-count")).to_have_text(f"{found} episodes found")
+    page = look("runs/roc-0")
+    data(page, "Success")
+    page.get_by_role("region", name="Data of Success").get_by_role("link", name="0", exact=True).click()
+    expect(page.get_by_role("grid", name="Episodes")).to_be_visible()
+    assert asked(page) == {"split": "eval", "step": "0"}
+
+
+def test_a_double_click_resets_the_zoom_and_opens_nothing(look):
+    page = look("runs/roc-0?from=2&to=6")
+    over = card(page, "Success").locator(".u-over")
+    over.scroll_into_view_if_needed()
+    over.dblclick()
+    expect(page.get_by_label("From step")).to_have_value("")
+    page.wait_for_timeout(600)  # longer than a single click waits for a second one
+    assert "episodes" not in page.url
+
+
 def test_a_legend_turns_its_line_off_and_on(look):
     page = look("runs/roc-0")
     before, labels = picture(page, "Tool errors"), list(data(page, "Tool errors"))

@@ -12,8 +12,9 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.run_folder import Decision, RunWriter
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.view.index import RunIndex
+from rstar2_env.view.index.facts import facts_of
 from rstar2_env.view.queries import problems
-from rstar2_env.view.queries.episodes import find_place, list_episodes, page_of
+from rstar2_env.view.queries.episodes import aggregate_episodes, find_place, list_episodes, page_of
 from rstar2_env.view.queries.figures import figures_by_split
 from rstar2_env.view.queries.filters import SORTS, words_query
 from rstar2_env.view.queries.groups import list_groups
@@ -74,7 +75,20 @@ def rows(index):
     return list_episodes(index, {"limit": "1000"})["rows"]
 
 
+ORDERED = {
+    ("ok", "timeout"): ("timeout", {"answered": "answered", "turns": "ended"}),
+    ("timeout", "ok"): ("ok", {"answered": "ok", "turns": "ok"}),
+    ("timeout", "exception", "ok"): ("ok", {"answered": "failed", "turns": "failed"}),
+    ("exception", "unavailable"): ("unavailable", {"answered": "answered", "turns": "ended"}),
+    ("ok",): ("ok", {"answered": "", "turns": ""}),
+    (): ("", {"answered": "", "turns": ""}),
+}
+"""Statuses in order: the last one, and what followed the first failed call, by the end of the episode."""
+
 ASKED = {
+    "last=timeout": lambda row: row["last_status"] == "timeout",
+    "last=error,unavailable": lambda row: row["last_status"] in {*ERRORS, "unavailable"},
+    "after_error=failed,answered": lambda row: row["after_error"] in ("failed", "answered"),
     "split=train": lambda row: row["split"] == "train",
     "step=2": lambda row: row["step"] == 2,
     "step=2-4": lambda row: 2 <= row["step"] <= 4,
@@ -260,6 +274,33 @@ def test_figures_of_a_split_are_those_of_its_rows(index, rows):
         assert figures["success"] == pytest.approx(len(right) / len(counted))
         for name, some in (("tool_error_share", counted), ("tool_error_share_correct", right)):
             assert figures[name] == sum(row["errors"] for row in some) / sum(row["calls"] for row in some)
+
+
+@pytest.mark.parametrize("statuses", ORDERED)
+def test_what_followed_a_failed_call_is_told_by_the_next_call_or_the_end(statuses):
+    last, ends = ORDERED[statuses]
+    for end, followed in ends.items():
+        found = facts_of({"messages": [], "statuses": list(statuses), "end": end}, "train", 1, 0)
+        assert (found.last_status, found.after_error) == (last, followed)
+
+
+@pytest.mark.parametrize("asked", ["split=train&status=error", "q=alpha", "step=2-4&kept=0", "task=games&correct=1"])
+def test_aggregates_are_those_of_the_rows_that_a_filter_keeps(index, asked):
+    own = list_episodes(index, {**asked_of(asked), "limit": "1000"})["rows"]
+    found = aggregate_episodes(index, asked_of(asked))
+    counted = [row for row in own if row["end"] != "unavailable"]
+    assert found["figures"]["episodes"] == len(own)
+    assert found["figures"]["success"] == sum(row["correct"] for row in counted) / len(counted)
+    assert found["figures"]["calls"] == sum(row["calls"] for row in counted)
+    steps = sorted({row["step"] for row in own})
+    assert (found["steps"], sum(found["episodes"])) == (steps, len(own))
+    for step, success in zip(steps, found["success"], strict=True):
+        here = [row["correct"] for row in counted if row["step"] == step]
+        assert success == (sum(here) / len(here) if here else None)
+
+
+def test_a_filter_that_keeps_nothing_has_no_aggregates(index):
+    assert aggregate_episodes(index, {"step": "77"}) == {"figures": None, "steps": [], "episodes": [], "success": []}
 
 
 def test_a_problem_is_of_the_splits_that_played_it(index):

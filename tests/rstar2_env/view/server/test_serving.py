@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 import subprocess
@@ -237,6 +238,27 @@ def test_the_page_is_served_and_kept_by_the_browser(tmp_path):
         assert page.headers["cache-control"] == "no-cache"
         assert ask("/", If_None_Match=page.headers["etag"]).status == 304
         assert ask("/app.js").headers["content-type"].startswith("text/javascript")
+
+
+def test_large_answers_and_files_are_compressed_for_who_accepts_it(tmp_path):
+    write_run(tmp_path / "run")
+    with viewed(tmp_path / "run", base=tmp_path) as ask:
+        plain = ask("/api/runs/run/episodes")
+        packed = ask("/api/runs/run/episodes", Accept_Encoding="gzip")
+        assert len(plain.body) > 4096
+        assert "content-encoding" not in plain.headers
+        assert packed.headers["content-encoding"] == "gzip"
+        assert gzip.decompress(packed.body) == plain.body
+        assert len(packed.body) < len(plain.body) / 4
+
+
+def test_figures_of_a_filtered_table_are_answered(tmp_path):
+    write_run(tmp_path / "run")
+    with viewed(tmp_path / "run", base=tmp_path) as ask:
+        rows = ask.json("runs/run/episodes?split=train&kept=0")["rows"]
+        found = ask.json("runs/run/aggregates?split=train&kept=0")
+        assert found["figures"]["episodes"] == len(rows) > 0
+        assert ask("/api/runs/run/aggregates?step=x").status == 400
 
 
 def test_options_that_differ_are_told_by_their_dotted_names(tmp_path):

@@ -14,6 +14,7 @@ from run_sample import write_run
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.text import harmless
+from rstar2_env.view.answers import read_runs
 from rstar2_env.view.index import RunIndex
 from rstar2_env.view.terminal.episodes import conversation
 from rstar2_env.view.terminal.files import show_file
@@ -102,6 +103,16 @@ def test_an_overview_tells_of_a_run(tmp_path):
     assert "36 training episodes, 6 held out" in text
     assert "eval/pass_rate" in text
     assert "answered 36" in text
+
+
+def test_events_are_told_in_the_words_of_the_page(tmp_path):
+    write_run(tmp_path / "run")
+    with read_runs([tmp_path / "run"], tmp_path / "cache") as answers:
+        told = [event["details"] for event in answers.run("run")["events"] if event["event"] == "evaluation"]
+    text = " ".join(printed(*text_view([tmp_path / "run"], cache=tmp_path / "cache")).split())
+    assert told
+    assert all(f"pass_rate {part}" in text for one in told for part in [one.split("pass_rate ")[1].split(",")[0]])
+    assert "{" not in text.partition("events")[2]
 
 
 def test_episodes_are_listed_and_one_is_shown(tmp_path):

@@ -18,6 +18,7 @@ export function passes(row: Row, name: string, wanted: string): boolean {
   if (name === "problem") return String(row["problem_id"] ?? "") === wanted;
   if (name === "problem_q") return `${row["problem_id"]}\n${row["question"]}`.toLowerCase().includes(wanted.toLowerCase());
   if (name === "status") return wanted.split(",").some((status) => count(row["statuses"], status) > 0);
+  if (name === "last") return wanted.split(",").some((status) => row["last_status"] !== "" && count({ [String(row["last_status"])]: 1 }, status) > 0);
   if (name === "injected") return wanted.split(",").some((status) => injected(row["injected"], status));
   if (name === "step") return within(Number(row["step"]), wanted);
   if (name.startsWith("min_") || name.startsWith("max_")) {

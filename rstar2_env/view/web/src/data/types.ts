@@ -49,6 +49,8 @@ export interface RunEvent {
   event: string;
   time: string;
   step: number;
+  /** Details in words. */
+  details: string;
   [key: string]: unknown;
 }
 
@@ -93,12 +95,27 @@ export interface EpisodeFigures {
   injected: Counts;
 }
 
+/** A figure of the health strip; `state` is that of the checks of the diagnosis. */
+export interface HealthSign {
+  label: string;
+  figure: string;
+  percent: boolean;
+  last: number;
+  step: number;
+  values: number[];
+  state: "ok" | "watch" | "problem" | "unknown";
+  says: string[];
+}
+
 export interface RunDetail extends RunRow {
   config: Record<string, unknown>;
   recipe_parts: Record<string, unknown> | null;
   events: RunEvent[];
   summary: Record<string, unknown> | null;
   verdict: string[];
+  health: HealthSign[];
+  /** Answers in a sentence, with the filters of the training episodes behind it. */
+  sentences: { text: string; filter: Record<string, string> | null }[];
   stages: Stage[];
   model_card: string | null;
   metric_names: string[];
@@ -121,8 +138,18 @@ export interface Statuses {
   ends: Record<string, number[]>;
   reasons: Record<string, number[]>;
   injected: Record<string, number[]>;
+  /** What followed the first failed call of an episode: the next call worked or failed, or the episode was answered or ended. */
+  after_errors: Record<string, number[]>;
   /** Number of groups by round: 0 is the first round, the others are refills. */
   rounds: Record<string, number[]>;
+}
+
+/** Figures of the episodes that match a filter. */
+export interface Aggregates {
+  figures: EpisodeFigures | null;
+  steps: number[];
+  episodes: number[];
+  success: Numbers;
 }
 
 export interface Page<Row> {
@@ -150,6 +177,8 @@ export interface EpisodeRow {
   errors: number;
   statuses: Counts;
   injected: Counts;
+  last_status: string;
+  after_error: string;
   problem_id: string;
   task: string;
   source: string;

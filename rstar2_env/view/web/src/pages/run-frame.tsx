@@ -50,6 +50,8 @@ function before(row: RunRow): RunDetail {
     events: [],
     summary: null,
     verdict: [],
+    health: [],
+    sentences: [],
     stages: [],
     model_card: null,
     metric_names: [],

@@ -29,10 +29,14 @@ export interface CanvasProps {
   /** Position on the x axis under the pointer; null when the pointer leaves. */
   onPoint: (x: number | null) => void;
   onZoom: (from: number | null, to: number | null) => void;
+  /** A click on a point of the x axis; a double click resets the zoom instead. */
+  onPick?: ((x: number) => void) | undefined;
 }
 
 /** Synchronizes the cursors of all plots on the page. */
 const SYNC = uPlot.sync("steps");
+/** Time in which a second click makes a double click, in milliseconds. */
+const DOUBLE_MS = 300;
 
 export function Canvas(props: CanvasProps) {
   const place = useRef<HTMLDivElement>(null);
@@ -80,6 +84,7 @@ function dataOf(lines: Line[], stack: boolean, axes: Axes): uPlot.AlignedData {
 function options(width: number, now: { current: CanvasProps }, colors: Look): uPlot.Options {
   const { lines, stack, axes, form, height, unit } = now.current;
   const { series, bands } = stack ? areas(lines, colors) : curves(lines, colors);
+  const picking: { timer?: ReturnType<typeof setTimeout> } = {};
   const axis: uPlot.Axis = {
     stroke: colors.text,
     grid: { stroke: colors.grid, width: 1 },
@@ -108,9 +113,21 @@ function options(width: number, now: { current: CanvasProps }, colors: Look): uP
       drag: { x: true, y: false, setScale: false },
       points: { size: 6 },
       y: false,
-      bind: { dblclick: () => () => (now.current.onZoom(null, null), null) },
+      bind: { dblclick: () => () => (clearTimeout(picking.timer), now.current.onZoom(null, null), null) },
     },
     hooks: {
+      ready: [
+        (u) => {
+          if (!now.current.onPick) return;
+          u.over.style.cursor = "pointer";
+          u.over.addEventListener("click", () => {
+            clearTimeout(picking.timer);
+            const x = u.cursor.idx === null || u.cursor.idx === undefined ? undefined : u.data[0][u.cursor.idx];
+            if (x !== undefined) picking.timer = setTimeout(() => now.current.onPick?.(x), DOUBLE_MS);
+          });
+        },
+      ],
+      destroy: [() => clearTimeout(picking.timer)],
       setCursor: [(u) => now.current.onPoint(u.cursor.idx === null || u.cursor.idx === undefined ? null : (u.data[0][u.cursor.idx] ?? null))],
       setSelect: [
         (u) => {

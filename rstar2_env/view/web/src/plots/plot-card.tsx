@@ -1,6 +1,7 @@
 /* A plot in a card: title, values under the pointer, a legend that toggles lines, and the data as a table. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { go } from "../shell/router";
 import { useTheme } from "../shell/theme";
 import { Copy } from "../ui/copy";
 import { type Axes, Canvas } from "./canvas";
@@ -17,6 +18,8 @@ export interface PlotCardProps {
   axes: Axes;
   form: (value: number) => string;
   onZoom: (from: number | null, to: number | null) => void;
+  /** Address behind a point of the x axis: a click on the plot, or a link in the table of data. */
+  linkOf?: ((x: number) => string) | undefined;
   /** Unit of the x axis. */
   unit?: string;
   height?: number;
@@ -54,6 +57,7 @@ export function PlotCard(props: PlotCardProps) {
           unit={unit}
           onPoint={setPoint}
           onZoom={props.onZoom}
+          onPick={props.linkOf && ((x) => go(props.linkOf?.(x) ?? ""))}
         />
       ) : (
         <div style={{ minHeight: `${height}px` }} />
@@ -61,7 +65,7 @@ export function PlotCard(props: PlotCardProps) {
       <Legend lines={lines} off={off} toggle={toggle} point={point} form={form} stack={stack} unit={unit} />
       <details class="plot-data" onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary>Data of “{title}”</summary>
-        {open && <DataTable lines={drawn} form={form} unit={unit} title={title} />}
+        {open && <DataTable lines={drawn} form={form} unit={unit} title={title} linkOf={props.linkOf} />}
       </details>
     </section>
   );
@@ -138,7 +142,19 @@ function valueAt(line: Line, x: number | null, form: (value: number) => string):
   return value === null || value === undefined ? "–" : form(value);
 }
 
-function DataTable({ lines, form, unit, title }: { lines: Line[]; form: (value: number) => string; unit: string; title: string }) {
+function DataTable({
+  lines,
+  form,
+  unit,
+  title,
+  linkOf,
+}: {
+  lines: Line[];
+  form: (value: number) => string;
+  unit: string;
+  title: string;
+  linkOf?: ((x: number) => string) | undefined;
+}) {
   const shown = useMemo(() => lines.flatMap(withBand), [lines]);
   const { x, columns } = useMemo(() => aligned(shown), [shown]);
   const rows = thinned(x.length, MOST_ROWS);
@@ -167,7 +183,7 @@ function DataTable({ lines, form, unit, title }: { lines: Line[]; form: (value: 
           <tbody>
             {rows.map((at) => (
               <tr key={at}>
-                <th scope="row">{x[at]}</th>
+                <th scope="row">{linkOf ? <a href={linkOf(x[at] ?? 0)}>{x[at]}</a> : x[at]}</th>
                 {columns.map((column, index) => (
                   <td key={index}>{column[at] === null || column[at] === undefined ? "–" : form(column[at])}</td>
                 ))}

@@ -1,6 +1,8 @@
 /* Placeholders for data that is loading, missing or failed to load. */
 import type { ComponentChildren } from "preact";
+import { SourceError } from "../data/address";
 import type { Loaded } from "../data/hooks";
+import { OtherRuns } from "../shell/known-runs";
 
 export function Loading({ what = "Loading" }: { what?: string }) {
   return (
@@ -21,12 +23,15 @@ export function Empty({ title, children }: { title: string; children?: Component
 }
 
 export function Failed({ error, again, page = false }: { error: Error; again?: () => void; page?: boolean }) {
-  const title = "Failed to load";
+  // Trying again does not help with an address that does not exist here.
+  const unknown = error instanceof SourceError && error.status === 404;
+  const title = unknown ? "Not found" : "Failed to load";
   return (
     <div class="state failed" role="alert">
       {page ? <h1>{title}</h1> : <p class="state-title">{title}</p>}
       <p class="state-text">{error.message}</p>
-      {again && (
+      {unknown && <OtherRuns />}
+      {again && !unknown && (
         <button type="button" class="button" onClick={again}>
           Try again
         </button>

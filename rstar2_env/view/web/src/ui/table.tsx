@@ -194,7 +194,7 @@ function Head<Row>({
       title={column.title}
     >
       {column.sortable ? (
-        <button type="button" onClick={() => onSort(down ? column.name : up ? "" : `-${column.name}`)}>
+        <button type="button" onClick={() => onSort(down ? column.name : `-${column.name}`)}>
           {column.label}
           <span class="sort-sign" aria-hidden="true">
             {up ? "▲" : down ? "▼" : ""}

@@ -4,6 +4,7 @@ import { useLoad } from "../../data/hooks";
 import type { ComparePage as Answer, CompareRow, Side } from "../../data/group-types";
 import type { RunRow, Runs, Statuses } from "../../data/types";
 import { count, isNumber, many, number, percent, signed } from "../../format";
+import { useKnownRuns } from "../../shell/known-runs";
 import { href, setQuery } from "../../shell/router";
 import { Choose, TextField } from "../../ui/fields";
 import { Empty, Notes, Shown } from "../../ui/states";
@@ -15,6 +16,7 @@ import { Figure } from "../../ui/figure";
 
 export function ComparePage({ query }: PageProps) {
   const load = useLoad<Runs>(path("runs"));
+  useKnownRuns(load.value?.runs.map((row) => row.run) ?? []);
   return (
     <Shown load={load} what="Reading the runs">
       {({ runs }) => {

@@ -4,6 +4,7 @@ import type { EpisodeLine } from "../../data/types";
 import { count, isNumber, NONE, number, plain, seconds, signed, visible } from "../../format";
 import { href } from "../../shell/router";
 import { Chip, CorrectChip, endTone, KeptChip, StatusChips } from "../../ui/chip";
+import { REASONS } from "../groups/words";
 import { LongText } from "./conversation";
 import { verdictWords } from "./verdict";
 
@@ -45,6 +46,7 @@ export function Facts({ line, run }: { line: EpisodeLine; run: string }) {
       {row.kept !== null && (
         <Box title="Selection">
           <Fact name="Trained" value={<KeptChip kept={row.kept} reason={row.reason} />} />
+          {!row.kept && Object.hasOwn(REASONS, row.reason) && <p class="quiet">{REASONS[row.reason]}</p>}
           <Fact name="Advantage" value={signed(row.advantage)} />
           {row.round > 0 && <Fact name="Refill" value={`round ${row.round}`} />}
           <p>

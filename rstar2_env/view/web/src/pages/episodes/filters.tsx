@@ -3,11 +3,16 @@ import { useRef, useState } from "preact/hooks";
 import type { Column, RunDetail } from "../../data/types";
 import { count } from "../../format";
 import { setQuery } from "../../shell/router";
+import { AFTER_ERROR } from "./words";
 import { Choose, type Option, TextField } from "../../ui/fields";
 
 const ANY: Option = { value: "", label: "Any" };
 const ANSWER: Option[] = [ANY, { value: "1", label: "correct" }, { value: "0", label: "wrong" }];
 const KEPT: Option[] = [ANY, { value: "1", label: "kept" }, { value: "0", label: "dropped" }];
+
+const FAILED: Option = { value: "error", label: "any error" };
+/** Filters that are shown even if all episodes with a value have the same. */
+const MAY_BE_ONE = new Set(["reason", "injected", "after_error"]);
 
 /** Labels of the filters. */
 export const FILTERS: Record<string, string> = {
@@ -21,6 +26,8 @@ export const FILTERS: Record<string, string> = {
   problem_q: "Problem",
   problem: "Problem",
   reason: "Drop reason",
+  last: "Last call",
+  after_error: "After a failed call",
   injected: "Injected fault",
   task: "Task",
   source: "Played by",
@@ -38,7 +45,7 @@ export const FILTERS: Record<string, string> = {
 };
 
 const RANGES = ["reward", "policy_tokens", "turns", "advantage"];
-const CHOICES = ["reason", "injected", "task", "source", "problem_source", "difficulty"];
+const CHOICES = ["reason", "last", "after_error", "injected", "task", "source", "problem_source", "difficulty"];
 
 /** The filters in a query, without other parameters. */
 export function filtersOf(query: Record<string, string>): Record<string, string> {
@@ -70,7 +77,7 @@ export function Filters({ detail, query }: { detail: RunDetail; query: Record<st
         <Choose
           label="Has a call"
           value={query["status"] ?? ""}
-          options={[ANY, { value: "error", label: "any error" }, ...valuesOf(columns.get("statuses"))]}
+          options={[ANY, FAILED, ...valuesOf(columns.get("statuses"))]}
           onChange={set("status")}
         />
         <Choose label="End" value={query["end"] ?? ""} options={[ANY, ...valuesOf(columns.get("end"))]} onChange={set("end")} />
@@ -81,8 +88,8 @@ export function Filters({ detail, query }: { detail: RunDetail; query: Record<st
       <div class="toolbar more-filters" id="more-filters" hidden={!open}>
         <TextField label="Problem or its id" value={query["problem_q"] ?? ""} onChange={set("problem_q")} />
         {CHOICES.map((name) => {
-          const options = valuesOf(columns.get(name));
-          return options.length > (name === "reason" || name === "injected" ? 0 : 1) || query[name] ? (
+          const options = optionsOf(columns, name);
+          return options.length > (MAY_BE_ONE.has(name) ? 0 : 1) || query[name] ? (
             <Choose key={name} label={FILTERS[name] ?? name} value={query[name] ?? ""} options={[ANY, ...options]} onChange={set(name)} />
           ) : null;
         })}
@@ -126,7 +133,15 @@ function Active({ query }: { query: Record<string, string> }) {
 
 function words(name: string, value: string): string {
   const named = { correct: ANSWER, kept: KEPT }[name]?.find((option) => option.value === value);
-  return named?.label ?? value;
+  if (name === "last" && value === "error") return FAILED.label;
+  return named?.label ?? (name === "after_error" ? (AFTER_ERROR[value] ?? value) : value);
+}
+
+/** Options of a filter that an episode has exactly one value of. */
+function optionsOf(columns: Map<string, Column>, name: string): Option[] {
+  if (name === "last") return [FAILED, ...valuesOf(columns.get("last_status"))].filter((_, __, all) => all.length > 1);
+  const options = valuesOf(columns.get(name));
+  return name === "after_error" ? options.map(({ value, label }) => ({ value, label: label.replace(value, AFTER_ERROR[value] ?? value) })) : options;
 }
 
 function valuesOf(column: Column | undefined): Option[] {

@@ -8,7 +8,9 @@ import { Table } from "../../ui/table";
 import { useWindowed } from "../../ui/windowed";
 import type { PageProps } from "../types";
 import { RunFrame } from "../run-frame";
+import { AggregatesLine } from "./aggregates";
 import { columnsOf, sharedPrompt } from "./columns";
+import { DownloadCsv } from "./csv";
 import { Filters, filtersOf } from "./filters";
 
 export function EpisodesPage({ values, query }: PageProps) {
@@ -35,6 +37,12 @@ function Episodes({ detail, query }: { detail: RunDetail; query: Record<string, 
         {filtered && rows.total !== null && " found"}
         {rows.partial && ", still indexing"}
       </p>
+      {rows.total ? (
+        <div class="table-facts">
+          <AggregatesLine detail={detail} filters={filters} />
+          <DownloadCsv detail={detail} query={{ ...filters, sort }} />
+        </div>
+      ) : null}
       <Table
         label="Episodes"
         rows={rows}

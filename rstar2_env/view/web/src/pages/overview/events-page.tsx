@@ -1,6 +1,6 @@
 /* Events of a run, newest first, and its model card. */
 import type { RunEvent } from "../../data/types";
-import { moment, number, plain, short } from "../../format";
+import { moment, visible } from "../../format";
 import { Chip, type Tone } from "../../ui/chip";
 import { Empty } from "../../ui/states";
 import type { PageProps } from "../types";
@@ -49,38 +49,14 @@ function Events({ events }: { events: RunEvent[] }) {
             <tr key={at}>
               <td class="number no-wrap">{moment(event.time)}</td>
               <td class="right">{event.step}</td>
-              <td>
+              <td class="no-wrap">
                 <Chip tone={TONES[event.event] ?? "quiet"}>{event.event}</Chip>
               </td>
-              <td>{more(event)}</td>
+              <td>{visible(event.details)}</td>
             </tr>
           ))}
         </tbody>
       </table>
     </div>
   );
-}
-
-/** Figures of an evaluation shown in the list of events; plots show all of them. */
-const SHOWN_FIGURES = ["pass_rate", "reward", "tool_error_share", "broken_format", "turns", "tokens", "episodes"];
-
-function more(event: RunEvent): string {
-  const figures = event["figures"];
-  if (event.event === "evaluation" && typeof figures === "object" && figures !== null) {
-    const known = Object.entries(figures).filter(([name]) => SHOWN_FIGURES.includes(name));
-    if (known.length) return written(Object.fromEntries(known.sort(([a], [b]) => SHOWN_FIGURES.indexOf(a) - SHOWN_FIGURES.indexOf(b))));
-  }
-  return Object.entries(event)
-    .filter(([name]) => !["event", "time", "step"].includes(name))
-    .map(([name, value]) => `${name}: ${written(value)}`)
-    .join("; ");
-}
-
-function written(value: unknown): string {
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) {
-    return Object.entries(value)
-      .map(([name, inner]) => `${name} ${typeof inner === "number" ? number(inner) : plain(inner)}`)
-      .join(", ");
-  }
-  return short(plain(value), 2000);
 }

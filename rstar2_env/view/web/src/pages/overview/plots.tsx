@@ -11,7 +11,7 @@ import { setQuery } from "../../shell/router";
 import { Choose, Switch, TextField } from "../../ui/fields";
 import { Empty, Loading, Notes } from "../../ui/states";
 import { type Card, CARDS, others, present } from "./cards";
-import { type Drawing, lines, type Set as RunSet, sets } from "./curves";
+import { type Drawing, episodesAt, lines, type Set as RunSet, sets } from "./curves";
 import { StatusCards } from "./status-cards";
 
 const HOW: { value: Spread; label: string }[] = [
@@ -60,8 +60,10 @@ export function Plots({ rows, query }: { rows: RunRow[]; query: Record<string, s
         <Empty title="No metrics yet">They appear here after the first step.</Empty>
       )}
       {sections(cards).map(([section, list]) => (
-        <section key={section} aria-label={section}>
-          <h2 class="section-title">{section}</h2>
+        <details key={section} class="further" open>
+          <summary>
+            <h2>{section}</h2>
+          </summary>
           <div class="plot-grid">
             {list.map((card) => (
               <MetricCard
@@ -75,11 +77,12 @@ export function Plots({ rows, query }: { rows: RunRow[]; query: Record<string, s
               />
             ))}
             {section === "Tools" && !only && <StatusCards rows={rows} values={train.values} kind="statuses" axes={axes} />}
+            {section === "Tools" && !only && <StatusCards rows={rows} values={train.values} kind="after_errors" axes={axes} />}
             {section === "Shape of the episodes" && !only && (
               <StatusCards rows={rows} values={train.values} kind="ends" axes={axes} />
             )}
           </div>
-        </section>
+        </details>
       ))}
       {!only && <Further names={names} drawn={drawn} values={metrics.values} drawing={{ how, weight }} axes={axes} />}
     </>
@@ -149,6 +152,7 @@ function MetricCard({ card, names, drawn, values, drawing, axes }: MetricCardPro
       axes={stack ? { ...axes, logY: false } : axes}
       form={card.form}
       onZoom={(from, to) => setQuery({ from, to })}
+      linkOf={episodesAt(drawn, shown, values)}
       tools={
         choose ? (
           <Choose

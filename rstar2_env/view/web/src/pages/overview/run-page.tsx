@@ -3,9 +3,11 @@ import type { EpisodeFigures, RunDetail } from "../../data/types";
 import { count, isNumber, number, percent, visible } from "../../format";
 import type { PageProps } from "../types";
 import { RunFrame } from "../run-frame";
+import { Health } from "./health";
 import { Plots } from "./plots";
 import { Stages } from "./stages";
 import { Summary } from "./summary";
+import { Ways } from "./ways";
 import { Figure } from "../../ui/figure";
 
 export function RunPage({ values, query }: PageProps) {
@@ -21,6 +23,8 @@ export function RunPage({ values, query }: PageProps) {
               ))}
             </section>
           )}
+          <Health detail={detail} />
+          <Ways detail={detail} />
           <Figures detail={detail} />
           {detail.summary && <Summary summary={detail.summary} />}
           {(detail.kind === "training" || detail.kind === "sft" || detail.metric_names.length > 0) &&

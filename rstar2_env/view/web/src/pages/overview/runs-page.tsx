@@ -2,6 +2,7 @@
 import { path } from "../../data/address";
 import { useLoad } from "../../data/hooks";
 import type { RunRow, Runs } from "../../data/types";
+import { useKnownRuns } from "../../shell/known-runs";
 import { href, setQuery } from "../../shell/router";
 import { Choose } from "../../ui/fields";
 import { Empty, Notes, Shown } from "../../ui/states";
@@ -11,6 +12,7 @@ import { Plots } from "./plots";
 
 export function RunsSideBySide({ query }: PageProps) {
   const load = useLoad<Runs>(path("runs"));
+  useKnownRuns(load.value?.runs.map((row) => row.run) ?? []);
   const wanted = (query["runs"] ?? "").split(",").filter(Boolean);
   return (
     <Shown load={load} what="Looking for runs" page>

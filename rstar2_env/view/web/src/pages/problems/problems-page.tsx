@@ -1,15 +1,14 @@
 /* The problems of a run with their success rates. */
 import { path } from "../../data/address";
 import type { ProblemRow } from "../../data/group-types";
-import { useLoad } from "../../data/hooks";
-import type { RunDetail, Statuses } from "../../data/types";
+import type { RunDetail } from "../../data/types";
 import { count, number, percent } from "../../format";
 import { href, setQuery } from "../../shell/router";
 import { Choose, TextField } from "../../ui/fields";
-import { LinkButton } from "../../ui/link-button";
 import { Table, type TableColumn } from "../../ui/table";
 import { useWindowed } from "../../ui/windowed";
 import type { PageProps } from "../types";
+import { CompareSteps } from "../compare/compare-steps";
 import { RunFrame } from "../run-frame";
 import { Bar, Spark } from "./bar";
 
@@ -32,7 +31,7 @@ function Problems({ detail, query }: { detail: RunDetail; query: Record<string, 
   const { run, episodes } = detail;
   const split = query["split"] ?? (episodes.train > 0 ? "train" : "eval");
   const band = BANDS[query["solved"] ?? ""];
-  const asked = { split, q: query["q"] ?? "", task: query["task"] ?? "", sort: query["sort"] ?? "", min_success: band?.min ?? "", max_success: band?.max ?? "" };
+  const asked = { split, q: query["q"] ?? "", task: query["task"] ?? "", sort: query["sort"] ?? "success", min_success: band?.min ?? "", max_success: band?.max ?? "" };
   const rows = useWindowed<ProblemRow>(path("runs", run, "problems"), asked, run);
   const tasks = detail.columns.find((column) => column.name === "task")?.values ?? [];
   return (
@@ -70,19 +69,12 @@ function Problems({ detail, query }: { detail: RunDetail; query: Record<string, 
         columns={COLUMNS}
         rowKey={(row) => row.problem_id}
         to={(row) => href(["runs", run, "problems", row.problem_id], { split })}
-        sort={query["sort"] ?? ""}
+        sort={asked.sort}
         onSort={(sort) => setQuery({ sort })}
         empty="No problems match these filters."
       />
     </>
   );
-}
-
-/** Link to the comparison of the first with the last step, where each problem is paired with itself. */
-function CompareSteps({ run, split }: { run: string; split: string }) {
-  const steps = useLoad<Statuses>(path("runs", run, "statuses"), { split }, run).value?.steps ?? [];
-  if (steps.length < 2) return null;
-  return <LinkButton to={href(["compare"], { a: run, b: run, split, a_step: `${steps[0]}`, b_step: `${steps.at(-1)}` })}>Compare two steps</LinkButton>;
 }
 
 const COLUMNS: TableColumn<ProblemRow>[] = [

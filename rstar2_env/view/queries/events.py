@@ -1,0 +1,44 @@
+"""The details of a run's events in words, for every face of the viewer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+_COMMON = frozenset({"event", "time", "step", "versions"})
+"""Keys that have a column of their own, and versions of packages, which the model card lists."""
+_EVALUATION = ("pass_rate", "reward", "tool_error_share", "broken_format", "turns", "tokens", "episodes")
+"""Figures of an evaluation that its event shows, in order; curves show all of them."""
+_LONGEST = 2000
+
+
+def event_details(event: Mapping[str, Any]) -> str:
+    """Return the details of an event, such as ``figures: pass_rate 0.941, episodes 1,024``."""
+    parts = []
+    for name, value in event.items():
+        if name in _COMMON:
+            continue
+        if name == "figures" and event.get("event") == "evaluation" and isinstance(value, dict):
+            value = {figure: value[figure] for figure in _EVALUATION if figure in value} or value
+        parts.append(f"{name}: {_words(value)}")
+    text = "; ".join(parts)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_plain(inner)}" for name, inner in value.items())
+    return _plain(value)
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.3g}"

@@ -1,0 +1,139 @@
+"""The health of a run: for a few figures the last value, the curve, and whether the diagnosis finds something in it.
+
+The state of a figure is that of the checks of ``rstar2_env.diagnosis`` that look at it, so that the viewer has no
+thresholds of its own. Only recorded figures are read: checks that need episodes are left to ``rstar2 diagnose``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from rstar2_env.diagnosis.base import CHECKS, SEVERITIES
+from rstar2_env.diagnosis.checks.signal import signal_shares
+from rstar2_env.diagnosis.examination import examine
+from rstar2_env.diagnosis.record import FigurePoint, RunRecord, StepData
+from rstar2_env.diagnosis.result import Diagnosis
+
+HealthState: TypeAlias = Literal["ok", "watch", "problem", "unknown"]
+"""``ok``: no check finds anything now; ``watch``: a warning or a note; ``problem``: an error; ``unknown``: no check
+could decide."""
+_STATES: Mapping[str, HealthState] = dict(zip(SEVERITIES, ("problem", "watch", "watch"), strict=True))
+_MOST_POINTS = 60
+_HELD_OUT = "eval/"
+
+
+@dataclass(frozen=True, slots=True)
+class HealthSign:
+    """A figure of the strip.
+
+    Attributes:
+        label: Its label.
+        figure: Its name in the metrics.
+        percent: Whether it is a share.
+        checks: Names of the checks that look at it.
+        points: Returns its values with their steps; ``None`` for the recorded ones.
+    """
+
+    label: str
+    figure: str
+    percent: bool
+    checks: tuple[str, ...]
+    points: Callable[[RunRecord], list[FigurePoint]] | None = None
+
+
+def _held_out(run: RunRecord) -> list[FigurePoint]:
+    return [
+        (one.number, value) for one in run.evaluations if math.isfinite(value := one.figures.get("pass_rate", math.nan))
+    ]
+
+
+def _without_signal(run: RunRecord) -> list[FigurePoint]:
+    return [
+        (step, 1.0 - signal / total)
+        for step, reasons, signal in signal_shares(run)
+        if (total := signal + sum(reasons.values())) > 0
+    ]
+
+
+SIGNS = (
+    HealthSign("Held-out success", "eval/pass_rate", True, ("held_out_falls",), _held_out),
+    HealthSign(
+        "Groups without a signal",
+        "groups/signal",
+        True,
+        ("all_wrong", "all_right", "all_rejected", "all_unavailable", "few_signals"),
+        _without_signal,
+    ),
+    HealthSign("Entropy", "policy/entropy", False, ("entropy_collapsed", "entropy_exploded")),
+    HealthSign("Tokens per episode", "rollout/tokens", False, ("lengths_explode", "lengths_collapse")),
+    HealthSign("KL to the reference", "kl", False, ("kl_runs_away",)),
+    HealthSign("Engine against trainer", "mismatch/logp_difference", False, ("engine_differs", "weights_stale")),
+    HealthSign("Gradient norm", "grad_norm", False, ("gradient_nan", "gradient_zero", "gradient_clipped")),
+    HealthSign("Failed calls", "rollout/tool_error_share", True, ("tool_fails",)),
+)
+"""The figures of the strip, in order; a figure that a run does not record is left out."""
+
+
+def health_of(
+    kind: str, config: Mapping[str, Any], metrics: Mapping[int, Mapping[str, float | None]]
+) -> list[dict[str, Any]]:
+    """Return the figures of the strip for a training run or a cold start; empty for other runs.
+
+    Args:
+        kind: Kind of the run.
+        config: Its options.
+        metrics: Its figures by step, from ``RunFacts.metrics``.
+
+    Returns:
+        For each figure ``label``, ``figure``, ``percent``, ``last`` and ``step`` (the last value and its step),
+        ``values`` (at most 60, evenly chosen, with the last one), ``state`` and ``says`` (the findings that hold now).
+    """
+    if kind not in ("training", "sft"):
+        return []
+    record = _record(kind, config, metrics)
+    found = examine(record, checks=[CHECKS.get(name) for sign in SIGNS for name in sign.checks])
+    signs = []
+    for sign in SIGNS:
+        points = sign.points(record) if sign.points is not None else record.series(sign.figure)
+        if not points:
+            continue
+        state, says = _judged(sign, found)
+        stride = math.ceil(len(points) / _MOST_POINTS)
+        signs.append(
+            {
+                "label": sign.label,
+                "figure": sign.figure,
+                "percent": sign.percent,
+                "last": points[-1][1],
+                "step": points[-1][0],
+                "values": [value for _, value in points[::-1][::stride][::-1]],
+                "state": state,
+                "says": says,
+            }
+        )
+    return signs
+
+
+def _record(kind: str, config: Mapping[str, Any], metrics: Mapping[int, Mapping[str, float | None]]) -> RunRecord:
+    record = RunRecord("the run", "sft" if kind == "sft" else "training", config)
+    for step, figures in metrics.items():
+        known = {name: math.nan if value is None else value for name, value in figures.items()}
+        held_out = {name.removeprefix(_HELD_OUT): value for name, value in known.items() if name.startswith(_HELD_OUT)}
+        own = {name: value for name, value in known.items() if not name.startswith(_HELD_OUT)}
+        if held_out:
+            record.evaluations.append(StepData(step, held_out))
+        if own:
+            record.add(StepData(step, own))
+    return record
+
+
+def _judged(sign: HealthSign, found: Diagnosis) -> tuple[HealthState, list[str]]:
+    own = [finding for finding in found if finding.check in sign.checks and finding.until is None]
+    if own:
+        worst = min(own, key=lambda finding: SEVERITIES.index(finding.severity))
+        return _STATES[worst.severity], [f"{finding.title}. {finding.says}" for finding in own]
+    decided = {*found.silent, *found.names}
+    return ("ok" if decided.intersection(sign.checks) else "unknown"), []

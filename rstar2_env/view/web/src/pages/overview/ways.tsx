@@ -1,0 +1,28 @@
+/* Answers about the run in a sentence, with the episodes behind each, and comparisons of its steps and seeds. */
+import { path } from "../../data/address";
+import { useLoad } from "../../data/hooks";
+import type { RunDetail, Runs } from "../../data/types";
+import { visible } from "../../format";
+import { href } from "../../shell/router";
+import { LinkButton } from "../../ui/link-button";
+import { CompareSteps } from "../compare/compare-steps";
+
+export function Ways({ detail }: { detail: RunDetail }) {
+  const { run } = detail;
+  const runs = useLoad<Runs>(path("runs")).value?.runs ?? [];
+  const seeds = runs.filter((row) => row.kind === detail.kind && row.group !== "" && row.group === detail.group).map((row) => row.run);
+  if (detail.kind !== "training" || !detail.sentences.length) return null;
+  return (
+    <section class="card ways" aria-label="Answers">
+      {detail.sentences.map(({ text, filter }) => (
+        <p key={text}>
+          {visible(text)} {filter && <a href={href(["runs", run, "episodes"], { split: "train", ...filter })}>Episodes</a>}
+        </p>
+      ))}
+      <p class="ways-links">
+        <CompareSteps run={run} split={detail.evaluations > 1 ? "eval" : "train"} />
+        {seeds.length > 1 && <LinkButton to={href(["overview"], { runs: seeds.join(",") })}>Curves of the {seeds.length} seeds</LinkButton>}
+      </p>
+    </section>
+  );
+}

@@ -1,0 +1,86 @@
+"""Questions about a run, each answered in a sentence that is at most three clicks or keys from its overview."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+MOST = 3
+
+
+class Reader:
+    """Someone who begins at the overview of a run, and whose clicks are counted."""
+
+    def __init__(self, page) -> None:
+        self.page, self.clicks = page, 0
+
+    def click(self, role, name, *, within=None, nth=0):
+        self.clicks += 1
+        (within or self.page).get_by_role(role, name=name).nth(nth).click()
+
+    def reads(self, pattern, *, within="main"):
+        expect(self.page.locator(within).first).to_contain_text(re.compile(pattern))
+
+
+def worse_between_two_steps(reader):
+    reader.click("link", "Compare two steps")
+    reader.reads(r"Difference\s*[+−]?[\d.]+%\s*95%: .* to ", within="dl.figures")
+    reader.reads(r"Lost\s*▼ \d+", within="dl.figures")
+
+
+def why_an_episode_was_dropped(reader):
+    answers = reader.page.get_by_role("region", name="Answers")
+    expect(answers).to_contain_text("Dropped from training")
+    reader.click("link", "Episodes", within=answers)
+    reader.clicks += 1
+    reader.page.locator(".table-body [role=row] a").first.click()
+    reader.reads(r"dropped: \w+\s*[A-Z][^.]+\.", within=".fact-box[aria-label=Selection]")
+
+
+def what_follows_a_failed_call(reader):
+    reader.reads(r"After the first failed call of an episode: in \d+% the next call worked")
+
+
+def whether_it_collapses(reader):
+    reader.reads(r"Entropy\s*[\d.]+\s*✓?ok", within=".health")
+    reader.reads(r"Tokens per episode\s*[\d.]+\s*✓?ok", within=".health")
+
+
+def where_the_time_goes(reader):
+    reader.reads(r"Time of a step: [\d.]+ s on average: \d+% \w+")
+
+
+def which_errors_dominate(reader):
+    reader.reads(r"Failed calls: [\d.]+% of [\d,]+; most frequent: \w+ [\d,]+, \w+ [\d,]+")
+    reader.click("link", "Episodes", within=reader.page.get_by_text("Failed calls: "))
+    reader.reads(r"[\d,]+ episodes found")
+
+
+def how_two_seeds_compare(reader):
+    reader.click("link", "Curves of the 2 seeds")
+    reader.reads(r"roc \(2 seeds\)\s*[\d.]+%", within=".plot-card")
+
+
+def whether_it_answers_right_after_a_failed_call(reader):
+    reader.reads(r"Answered right after a failed call: [\d,]+ episodes? of [\d,]+ with calls, [\d,]+ of them correct")
+
+
+QUESTIONS = (
+    worse_between_two_steps,
+    why_an_episode_was_dropped,
+    what_follows_a_failed_call,
+    whether_it_collapses,
+    where_the_time_goes,
+    which_errors_dominate,
+    how_two_seeds_compare,
+    whether_it_answers_right_after_a_failed_call,
+)
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.__name__)
+def test_a_question_is_answered_in_few_clicks(look, question):
+    reader = Reader(look("runs/roc-0"))
+    question(reader)
+    assert reader.clicks <= MOST

@@ -1,0 +1,70 @@
+"""Sentences about a run say what plain Python counts over its rows, and their filters find these episodes."""
+
+from __future__ import annotations
+
+import pytest
+
+from rstar2_env.core.episode import Episode, Message
+from rstar2_env.core.run_folder import Decision, RunWriter
+from rstar2_env.core.status import ToolStatus
+from rstar2_env.view.index import RunIndex
+from rstar2_env.view.queries.episodes import list_episodes
+from rstar2_env.view.queries.sentences import sentences_of
+
+OK, SYNTAX, TIMEOUT = ToolStatus.OK, ToolStatus.SYNTAX_ERROR, ToolStatus.TIMEOUT
+PLAYED = [
+    ([SYNTAX, OK], "answered", True),
+    ([SYNTAX], "answered", True),
+    ([OK, SYNTAX], "answered", False),
+    ([TIMEOUT, SYNTAX], "turns", False),
+    ([SYNTAX, SYNTAX, OK, OK], "answered", True),
+    ([OK], "answered", True),
+    ([], "answered", False),
+    ([ToolStatus.UNAVAILABLE], "answered", False),
+]
+TIMES = {1: {"seconds/rollout": 6.0, "seconds/train": 1.0}, 2: {"seconds/rollout": 3.0}, 3: {"eval/reward": 1.0}}
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory):
+    base = tmp_path_factory.mktemp("sentences")
+    writer = RunWriter(base / "run")
+    writer.begin({})
+    group = [
+        Episode(group=0, problem_id="p", messages=[Message("user", "?")], statuses=statuses, end=end, correct=correct)
+        for statuses, end, correct in PLAYED
+    ]
+    reasons = ["", "quota", "quota", "draw", "", "", "", ""]
+    writer.train(1, [group], [[Decision(not reason, reason) for reason in reasons]])
+    with RunIndex(base / "run", base / "cache") as opened:
+        assert opened.refresh()
+        yield opened
+
+
+TOLD = [
+    ("Dropped from training: 38% of the episodes; reasons: quota 2, draw 1.", 3),
+    ("Failed calls: 58.3% of 12; most frequent: syntax_error 6, timeout 1.", 5),
+    (
+        "After the first failed call of an episode: in 40% the policy answered, in 40% the next call failed too, "
+        "in 20% the next call worked.",
+        5,
+    ),
+    ("Answered right after a failed call: 2 episodes of 6 with calls, 1 of them correct.", 2),
+    ("Time of a step: 5 s on average: 90% rollout, 10% training.", None),
+]
+
+
+@pytest.mark.parametrize("number", range(len(TOLD)))
+def test_a_sentence_and_its_episodes(index, number):
+    sentence = sentences_of(index, TIMES)[number]
+    text, many = TOLD[number]
+    assert sentence["text"] == text
+    chosen = sentence["filter"]
+    assert (None if chosen is None else list_episodes(index, {**chosen, "split": "train"})["total"]) == many
+
+
+def test_a_run_without_data_has_no_sentences(tmp_path):
+    RunWriter(tmp_path / "run").begin({})
+    with RunIndex(tmp_path / "run", tmp_path / "cache") as opened:
+        assert opened.refresh()
+        assert sentences_of(opened, {}) == []
