@@ -109,4 +109,5 @@ def _summed(series: Mapping[str, list[int]]) -> dict[str, int]:
 
 def _ranked(counts: Mapping[str, int]) -> str:
     parts = [f"{name} {count:,}" for name, count in list(counts.items())[:_MOST]]
-    return ", ".join(parts + ["…"] * (len(counts) > _MOST))
+    others = sum(list(counts.values())[_MOST:])
+    return ", ".join([*parts, f"others {others:,}"] if others else parts)

@@ -91,11 +91,11 @@ def run_overview(run: Mapping[str, Any], metrics: Mapping[str, Any]) -> Group:
     parts: list[RenderableType] = [_head(run)]
     parts += [safe_text(f"Note: {note}", "yellow") for note in run["notes"]]
     parts += [safe_text(sentence) for sentence in run["verdict"]]
+    if metrics["series"]:
+        parts.append(_Fitted(partial(_curves, metrics)))
     if run["health"]:
         parts.append(_health(run["health"]))
     parts += [safe_text(one_line(sentence["text"], 1000)) for sentence in run["sentences"]]
-    if metrics["series"]:
-        parts.append(_Fitted(partial(_curves, metrics)))
     for split, figures in run["episode_figures"].items():
         if figures:
             title = "training episodes" if split == "train" else "held-out episodes of the last evaluation"

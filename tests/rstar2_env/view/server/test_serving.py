@@ -243,6 +243,7 @@ def test_the_page_is_served_and_kept_by_the_browser(tmp_path):
 def test_large_answers_and_files_are_compressed_for_who_accepts_it(tmp_path):
     write_run(tmp_path / "run")
     with viewed(tmp_path / "run", base=tmp_path) as ask:
+        ask.read("run")
         plain = ask("/api/runs/run/episodes")
         packed = ask("/api/runs/run/episodes", Accept_Encoding="gzip")
         assert len(plain.body) > 4096
@@ -255,6 +256,7 @@ def test_large_answers_and_files_are_compressed_for_who_accepts_it(tmp_path):
 def test_figures_of_a_filtered_table_are_answered(tmp_path):
     write_run(tmp_path / "run")
     with viewed(tmp_path / "run", base=tmp_path) as ask:
+        ask.read("run")
         rows = ask.json("runs/run/episodes?split=train&kept=0")["rows"]
         found = ask.json("runs/run/aggregates?split=train&kept=0")
         assert found["figures"]["episodes"] == len(rows) > 0
