@@ -55,7 +55,9 @@ class Asker:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=400)
         try:
             named = {name.replace("_", "-"): value for name, value in headers.items()}
-            connection.putrequest(method, path, skip_host="Host" in named)
+            connection.putrequest(
+                method, path, skip_host="Host" in named, skip_accept_encoding="Accept-Encoding" in named
+            )
             for name, value in named.items():
                 connection.putheader(name, value)
             connection.endheaders()

@@ -84,7 +84,8 @@ def near(values):
 
 
 def picture(page, title):
-    """What is drawn in a card."""
+    """What is drawn in a card, which is scrolled to: plots far below are not drawn yet."""
+    card(page, title).scroll_into_view_if_needed()
     return card(page, title).locator("canvas").evaluate("canvas => canvas.toDataURL()")
 
 
