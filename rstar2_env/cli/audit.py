@@ -22,7 +22,7 @@ def audit_command(
         str,
         typer.Argument(
             metavar="TARGET",
-            help="module:function or FILE.py:function of (gold, answer), a reward function of TRL, reasoning-gym:NAME, "
+            help="Grader: module:function or FILE.py:function (of gold and answer, or of TRL), reasoning-gym:NAME, "
             "verifiers:TASKSET, openenv:URL or openenv:FILE.py:Class, nemo-gym:ROWS.jsonl@URL, lm-eval:TASK, "
             "inspect:module:scorer; or an "
             "environment ID, reward:NAME or verifier:NAME of this package.",

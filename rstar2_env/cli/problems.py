@@ -164,7 +164,7 @@ def decontaminate(
 @app.command(cls=CliCommand, epilog=example("rstar2 problems sources gsm8k"))
 def sources(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Name of the set to show: splits, columns, known defects.")
+        str | None, typer.Argument(metavar="NAME", help="Name of a set; shows its splits, columns and known defects.")
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -110,7 +110,10 @@ def own(values: Any, *folders: Path) -> None:
 
 
 def own_file(path: Path, values: Any) -> None:
-    """Note what a file of options says that the user named: as the user's own words, or only for messages."""
+    """Record the values of a file of options that the user named.
+
+    They are trusted like typed ones if the command allows it; else they are kept only to name their file in messages.
+    """
     if _active is None:
         return
     if _active.own_files:

@@ -143,7 +143,7 @@ def _of_hub(name: str, out: Path, revision: str | None, say: Callable[[str], Non
     except ImportError as error:
         raise MissingExtraError("train", f"The model {name!r} on the Hugging Face hub") from error
     if (reason := ask_hub("models", name)) is not None:
-        raise ServiceError(f"{name} was not fetched: {reason}. Known without the hub: {', '.join(KNOWN_MODELS)}.")
+        raise ServiceError(f"{name} was not fetched: {reason}. Models that need no hub: {', '.join(KNOWN_MODELS)}.")
     say(f"Fetching {name} from the Hugging Face hub.")
     begin_folder(out, "model", resume=True)
     try:

@@ -39,7 +39,7 @@ def check_gguf(file: Path) -> None:
     """Check that a file can be a model in GGUF; only its first bytes are read.
 
     Raises:
-        ConfigurationError: The file is no GGUF file, or one part of several.
+        ConfigurationError: The file is not a GGUF file, or it is one part of a model in several files.
     """
     with file.open("rb") as stream:
         start = stream.read(4)

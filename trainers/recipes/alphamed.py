@@ -10,9 +10,9 @@ ALPHAMED = Recipe(
     name="alphamed",
     summary="AlphaMed: GRPO on the letter of multiple-choice questions",
     paper="arXiv 2505.17952",
-    checked="Not checked: the section on training was searched for on 2026-11-28 and not found, in arXiv 2505.17952 "
-    "and in the repository cheliu-computation/AlphaMed; the abstract and public summaries state GRPO and the reward "
-    "for the letter, as here.",
+    checked="Not checked: the details of training. On 2026-11-28 they were neither in arXiv 2505.17952 nor in the "
+    "repository cheliu-computation/AlphaMed. The abstract and public summaries state GRPO and the reward for the "
+    "letter, as in this recipe.",
     reward=("letter_choice",),
     selector="all:reject_equal=true",
     loss=("ppo_clip:low=0.2,high=0.2",),

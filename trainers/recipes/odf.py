@@ -10,9 +10,9 @@ ODF = Recipe(
     name="odf",
     summary="Online Difficulty Filtering: GRPO on groups with a medium pass rate, in batches of constant size",
     paper="arXiv 2504.03380",
-    checked="Not checked: the bounds of the band were searched for on 2026-11-28 and not found, in both versions of "
-    "arXiv 2504.03380, in the ACL Anthology (2026.eacl-long.30) and in public code; the abstract and overviews state "
-    "the balanced filter and the constant batch, as here.",
+    checked="Not checked: the bounds of the band. On 2026-11-28 they were found neither in the two versions of arXiv "
+    "2504.03380 nor in the ACL Anthology (2026.eacl-long.30) nor in public code. The abstract and overviews state the "
+    "balanced filter and the constant batch, as in this recipe.",
     selector="balanced_band",
     defaults={"rollout": {"refill": 9}},
 )

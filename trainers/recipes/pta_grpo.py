@@ -17,9 +17,9 @@ PTA_GRPO = Recipe(
     name="pta_grpo",
     summary="PTA-GRPO: plans are rewarded by the results of further episodes",
     paper="arXiv 2510.01833",
-    checked="Not checked: the weights of the rewards and the training details were searched for on 2026-11-28 and not "
-    "found, in both versions of arXiv 2510.01833, on the authors' page and in public code; public summaries state the "
-    "rewards for the outcome, the format, and the success of several episodes per plan, as here.",
+    checked="Not checked: the weights of the rewards and the training details. On 2026-11-28 they were neither in the "
+    "two versions of arXiv 2510.01833 nor on the authors' page nor in public code. Public summaries state the rewards "
+    "of this recipe: for the outcome, the format, and the success of several episodes per plan.",
     reward=("return", "plan_value", "answer_format"),
     selector="all:reject_equal=true",
     loss=("ppo_clip:low=0.2,high=0.2",),

@@ -61,7 +61,7 @@ class Kinds:
         }
 
     def draw(self, name: str) -> Start:
-        """Return the next start of a kind."""
+        """Return the start of the next episode of one kind of problem."""
         (start,) = self._orders[name].draw(1)
         part, mixture = self._parts[name], self._problems
         if isinstance(part, list):
@@ -71,7 +71,7 @@ class Kinds:
         return Start(start.seed, {"problem_id": mixture.id_of(part, problem.id)}, name)
 
     def draw_by(self, shares: Mapping[str, float], n: int, *, before: int) -> list[Start]:
-        """Return the next starts, with kinds drawn by their shares.
+        """Return the starts of the next episodes; their kinds are drawn by their shares.
 
         Args:
             shares: Probability of each kind; they sum to 1.

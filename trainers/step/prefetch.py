@@ -147,7 +147,7 @@ class Prefetch(Generic[B, S]):
             self._permit(self._taken - 1, self._step)
 
     def drain(self) -> None:
-        """Unless episodes are carried over, wait until every batch that may start is collected.
+        """Unless episodes are carried over, wait until every batch that was allowed to start is collected.
 
         Raises:
             Exception: Collecting a batch failed.

@@ -3,8 +3,8 @@
     @check(1, demands="The requirement.", remedy="How to meet it.")
     def its_name(bench: Bench) -> CheckFinding: ...
 
-A check returns its finding, or raises ``NotApplicableError`` with the reason. Checks that RFC 008 of
-OpenEnv also has carry the same name. Not covered: running checks (``levels``), and the checks themselves (``static``,
+A check returns its finding, or raises ``NotApplicableError`` with the reason. A check that is also in RFC 008 of
+OpenEnv has the same name there. Not covered: running checks (``levels``), and the checks themselves (``static``,
 ``runtime``, ``containment``, ``semantic``, ``leakage``, ``grading_again``, ``statistical``).
 """
 

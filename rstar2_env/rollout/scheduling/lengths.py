@@ -22,7 +22,7 @@ _REFRESH = 0.02
 
 
 def bucket(tokens: int, most: int) -> int:
-    """The bucket of an episode with this many tokens out of at most ``most``."""
+    """Return the bucket of an episode with this many tokens; ``most`` is the longest possible length."""
     return min(BUCKETS - 1, tokens * BUCKETS // max(most, 1))
 
 

@@ -41,11 +41,13 @@ _PHRASE_NODES: dict[str, Node] = {
 
 
 def normal(node: Node, read: Callable[[str], Node]) -> Node:
-    """Return the tree with values for words, operations for degrees and radians, and functions by cases as one node.
+    """Return the tree in normal form.
+
+    Words become their values, degrees and radians become operations, and each piecewise function becomes one node.
 
     Args:
         node: The tree.
-        read: Reads the text of a condition.
+        read: Parser of the text of a condition.
     """
 
     def change(part: Node) -> Node | None:

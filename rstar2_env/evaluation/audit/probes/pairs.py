@@ -1,8 +1,8 @@
 """Pairs of golds and answers, by cause: right answers that are refused, wrong answers that are paid.
 
-A spelling counts only if the grader reads most answers of that spelling: then it contradicts itself where it refuses
-one. A text with two answers counts only if it is paid for both golds. The functions add what they tried to a
-``PairTally``, whose counts give the score of the audit.
+A refusal counts only if the grader accepts most answers that are written in the same way: only then is the grader
+inconsistent. A text with two answers counts only if the grader accepts it for both golds. The functions add what they
+tried to a ``PairTally``, whose counts give the score of the audit.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ def _arguments(code: UserCodeName, what: Mapping[str, Any], names: Sequence[str]
     if missing := [name for name in what["needed"] if name not in taken]:
         raise ConfigurationError(
             f"{code.written} also needs {', '.join(missing)}: expected a function of (gold, answer) and optionally "
-            "question. Write a function of these that calls it, and audit that one."
+            f"question. Write a function with these parameters that calls {code.written}, and audit that function."
         )
     return ", ".join(value if name in what["positional"] else f"{name}={value}" for name, value in taken.items())
 
@@ -131,8 +131,8 @@ def _trl(code: UserCodeName, what: Mapping[str, Any], call: str) -> str:
     }
     if missing := [name for name in what["needed"] if name not in known]:
         raise ConfigurationError(
-            f"{code.written} needs the columns {', '.join(missing)}, which an audit does not have: expected "
-            f"{', '.join(_COLUMNS)}. Write a reward function with one of these that calls it, and audit that one."
+            f"{code.written} needs the columns {', '.join(missing)}, which an audit does not have; it has "
+            f"{', '.join(_COLUMNS)}. Write a reward function of these that calls {code.written}, and audit that one."
         )
     given = {name: value for name, value in known.items() if name in names or what["any"]}
     arguments = ", ".join(f"{name}={value}" for name, value in given.items())

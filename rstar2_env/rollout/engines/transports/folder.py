@@ -61,7 +61,7 @@ class FolderTransport(Transport):
             if error.cause in ("lost", "late"):
                 raise
             raise ConfigurationError(
-                f"{base} cannot copy weights for its machine (relay_dir): start it with VLLM_SERVER_DEV_MODE=1 and "
+                f"The server {base} cannot copy weights into relay_dir: start it with VLLM_SERVER_DEV_MODE=1 and "
                 f"{_EXTENSION}, or remove relay_dir. {error}"
             ) from error
         if not all(result["can"] for result in answer["results"]):

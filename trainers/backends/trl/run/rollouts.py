@@ -228,7 +228,7 @@ def check_ahead(config: TrainConfig) -> None:
     if rollout.max_staleness and config.optim.offload_state:
         raise ConfigurationError(
             f"With {ahead}, episodes are played while the policy is trained, but optim.offload_state=true moves the "
-            "optimizer's state away while they are played. Remove it, or set rollout.max_staleness=0.",
+            "optimizer's state to the host meanwhile. Remove optim.offload_state, or set rollout.max_staleness=0.",
             option="optim.offload_state",
         )
     if rollout.handover == "carry" and rollout.max_staleness < 2:
