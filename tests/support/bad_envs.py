@@ -220,11 +220,11 @@ class Uneven(Sums):
 
 
 class Moody(Sums):
-    """The grader throws a coin."""
+    """The grader throws a die with many faces, so that two grades of one answer practically never agree."""
 
     def answer_turn(self, turn):
         ended = super().answer_turn(turn)
-        return replace(ended, reward=ended.reward * random.choice((0.999999, 1.0)))
+        return replace(ended, reward=ended.reward * (1 - 1e-6 * random.randrange(100_000)))
 
 
 class ThreadBound(Sums):

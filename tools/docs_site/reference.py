@@ -55,6 +55,12 @@ PACKAGES = (
         "Audits of graders, and their reports.",
     ),
     Package("diagnosis.md", "rstar2_env.diagnosis", "rstar2_env.diagnosis", "Diagnoses of runs, and their findings."),
+    Package(
+        "telemetry.md",
+        "rstar2_env.core.telemetry",
+        "rstar2_env.core.telemetry",
+        "Spans and metrics of runs, by OpenTelemetry.",
+    ),
     Package("search.md", "rstar2_env.search", "rstar2_env.search", "Beam, depth-first and Monte-Carlo tree search."),
     Package(
         "view.md", "rstar2_env.view.server", "rstar2_env.view.server", "The server of `rstar2 view`, in a program."
