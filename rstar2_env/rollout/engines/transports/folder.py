@@ -61,7 +61,7 @@ class FolderTransport(Transport):
             if error.cause in ("lost", "late"):
                 raise
             raise ConfigurationError(
-                f"The server {base} cannot copy weights into relay_dir: start it with VLLM_SERVER_DEV_MODE=1 and "
+                f"{base} cannot copy weights into relay_dir: start the server with VLLM_SERVER_DEV_MODE=1 and "
                 f"{_EXTENSION}, or remove relay_dir. {error}"
             ) from error
         if not all(result["can"] for result in answer["results"]):
