@@ -37,37 +37,27 @@ class OtlpReceiver:
     @property
     def spans(self) -> list[Any]:
         """Every span."""
-        return [
-            span
-            for path, request in self.requests
-            if path == "/v1/traces"
-            for of_resource in request.resource_spans
-            for of_scope in of_resource.scope_spans
-            for span in of_scope.spans
-        ]
+        return [span for of_scope in self._scopes("/v1/traces", "spans") for span in of_scope.spans]
 
     @property
     def metrics(self) -> list[Any]:
         """Every metric."""
-        return [
-            metric
-            for path, request in self.requests
-            if path == "/v1/metrics"
-            for of_resource in request.resource_metrics
-            for of_scope in of_resource.scope_metrics
-            for metric in of_scope.metrics
-        ]
+        return [metric for of_scope in self._scopes("/v1/metrics", "metrics") for metric in of_scope.metrics]
 
     @property
     def schemas(self) -> set[str]:
         """The schema URLs of the instrumentations that sent spans."""
-        return {
-            of_scope.schema_url
-            for path, request in self.requests
-            if path == "/v1/traces"
-            for of_resource in request.resource_spans
-            for of_scope in of_resource.scope_spans
-        }
+        return {of_scope.schema_url for of_scope in self._scopes("/v1/traces", "spans")}
+
+    def _scopes(self, path: str, kind: str) -> list[Any]:
+        """What each instrumentation sent to a path."""
+        return [
+            of_scope
+            for sent_to, request in self.requests
+            if sent_to == path
+            for of_resource in getattr(request, f"resource_{kind}")
+            for of_scope in getattr(of_resource, f"scope_{kind}")
+        ]
 
     @property
     def resource(self) -> dict[str, str]:

@@ -247,7 +247,7 @@ class _FirstFailure(logging.Handler):
         """Pass on the first message."""
         if not self.said:
             self.said = True
-            _LOG.warning("Telemetry could not be sent; the run goes on without it: %s", record.getMessage())
+            _LOG.warning("Telemetry could not be sent; the run continues without it: %s", record.getMessage())
 
     def remove(self, *, late: bool) -> None:
         """Leave the SDK's messages to the program again."""
