@@ -33,7 +33,12 @@ def test_commands_tell_how_far_they_are_without_a_terminal(command, tmp_path, mo
 
 @pytest.mark.slow
 def test_on_a_terminal_there_is_a_bar_that_goes_away_and_tables_fit():
-    program = "from rstar2_env.cli import main; main()"
+    # The bar of "playing" is not waited for, so that a fast machine shows it too.
+    program = (
+        "from rstar2_env.core.progress import activities, screens; "
+        "activities.TICK_S, screens.FIRST_BAR_S = 0.02, 0.0; "
+        "from rstar2_env.cli import main; main()"
+    )
     words = ("eval", "rstar2/MathTool-v0", "--agent", "oracle", "--problems", "arithmetic", "-n", "30")
     ours, theirs = pty.openpty()
     process = subprocess.Popen(

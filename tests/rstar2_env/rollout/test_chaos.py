@@ -228,8 +228,9 @@ def test_an_interrupt_leaves_no_process_behind() -> None:
 def test_an_engine_that_hangs_does_not_keep_the_others_from_ending() -> None:
     engine = scripted(lambda text: "stop")
     hanging = scripted(lambda text: "stop", delay_s=1000)
-    with echo_player(engine, budget=Budget(tokens=200, wall_s=0.5)) as player:
+    with echo_player(engine, budget=Budget(tokens=200, wall_s=2.0)) as player:
         player.engine = Scheduler([engine, hanging], "static")
         episodes = player.play([EpisodeRequest(seed=i) for i in range(8)])
-    assert [episode.end for episode in episodes] == ["terminated", "time"] * 4
+    # Threads ask for the engines, in any order.
+    assert sorted(episode.end for episode in episodes) == ["terminated"] * 4 + ["time"] * 4
     assert hanging.in_flight == 0
