@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 FORMS: dict[str, dict[tuple[str, ...], str]] = {
-    "export": {("--env",): "export_env"},
+    "export": {("--env",): "export_env", ("--to",): "export_episodes"},
     "serve": {("--env",): "serve"},
+    "traces": {("--from",): "import_episodes"},
     "validate": {("--tokens",): "check_tokens"},
     "verify": {("--run", "--episode"): "replay", ("--run",): "reverify"},
 }
@@ -20,6 +21,8 @@ arguments of the form's command: ``--env ID`` becomes the argument ``ID``."""
 
 FORM_EXAMPLES = {
     "export_env": "rstar2 export --env rstar2/MathTool-v0 --to verifiers --out math-tool",
+    "export_episodes": "rstar2 export --to atif runs/demo/eval-grpo_roc --out trajectories",
+    "import_episodes": "rstar2 traces --from atif trajectories --out traces.jsonl",
     "check_tokens": "rstar2 validate --tokens runs/demo/grpo_roc",
     "replay": "rstar2 verify --run runs/demo/eval-grpo_roc --episode 12",
     "reverify": "rstar2 verify --run runs/demo/eval-grpo_roc --verifier numeric:tolerance=0.01",

@@ -92,6 +92,7 @@ GROUPS = (
         extras=("verifiers",),
         also=("pip>=24,<27", "setuptools>=77,<83"),
     ),
+    Group("atif", bridges=("atif",), extras=(), also=("atif>=1.8,<1.9",)),
     Group("checkers", bridges=("checkers",), extras=(), also=("falsepass>=0.11,<0.12", "bohrin>=0.4,<0.5")),
     Group("verl", bridges=("verl",), extras=(), beside=("verl>=0.9.1,<0.10", *_VERL)),
     Group("polgrad", bridges=("polgrad",), extras=(), beside=("polgrad>=0.2.1,<0.3",)),

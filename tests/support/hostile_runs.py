@@ -1,7 +1,7 @@
 """Folders and files that a stranger could send: each tries to act on the machine of the user who reads it.
 
 A payload writes a file into the folder of marks, sends a request to a listener, or prints a control character. Covered:
-runs, results, models, checkpoints, problems, recipes and pipelines. Not covered: text that attacks a page
+runs, results, models, checkpoints, problems, trajectories, recipes and pipelines. Not covered: text that attacks a page
 (``hostile_run``), programs that attack the sandbox.
 """
 
@@ -207,6 +207,28 @@ def _problems(folder: Path, scene: Scene) -> None:
     (folder / "file.jsonl").write_text(json.dumps({**line, "env": own, "tools": [own], "__class__": own}) + "\n")
 
 
+def _trajectory(folder: Path, scene: Scene) -> None:
+    """A trajectory of ATIF whose own fields and extras name code, an address and a sandbox."""
+    folder.mkdir()
+    code = folder / "payload.py"
+    code.write_text(_PAYLOAD.format(mark=scene.mark(folder.name)))
+    own = f"{code}:V"
+    setting = {"env": own, "env_options": {"verifier": own, "sandbox": {"provider": "remote", "url": scene.listener}}}
+    episode = {
+        "run": setting,
+        "messages": [{"role": "user", "content": ESCAPES}, {"role": "assistant", "content": "x"}],
+    }
+    call = {"tool_call_id": "1", "function_name": own, "arguments": {"code": f"open({scene.mark(folder.name)!r}, 'a')"}}
+    steps = [
+        {"step_id": 1, "source": "user", "message": f"1+1? {ESCAPES}"},
+        {"step_id": 2, "source": "agent", "message": f"x{ESCAPES}", "tool_calls": [call]},
+    ]
+    agent = {"name": own, "version": ESCAPES, "extra": setting}
+    trajectory = {"schema_version": "ATIF-v1.8", "trajectory_id": f"../{ESCAPES}", "agent": agent, "steps": steps}
+    trajectory |= {"continued_trajectory_ref": scene.listener, "extra": {**setting, "rstar2_env": {"episode": episode}}}
+    (folder / "file.json").write_text(json.dumps(trajectory))
+
+
 FOLDERS: dict[str, Callable[[Path, Scene], None]] = {
     "env": _evaluation({"env": "CODE"}),
     "verifier": _evaluation({"env_options": {"verifier": "CODE"}}),
@@ -228,6 +250,7 @@ FOLDERS: dict[str, Callable[[Path, Scene], None]] = {
     "yaml": _yaml,
     "recipe": _recipe,
     "problems": _problems,
+    "trajectory": _trajectory,
 }
 """What is wrong with a folder, and the function that makes it."""
 

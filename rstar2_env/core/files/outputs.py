@@ -34,6 +34,7 @@ KINDS = {
     "demo": "a demonstration",
     "export": "an exported model",
     "package": "an exported environment",
+    "trajectories": "exported trajectories",
     "model": "a model",
     "logs": "the logs of servers",
 }

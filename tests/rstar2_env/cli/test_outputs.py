@@ -29,6 +29,8 @@ READ = {
         "sft config",
         "sft traces",
         "export run",
+        "export --to run",
+        "traces --from files",
         "eval baseline",
         "view runs",
         "diagnose runs",
@@ -52,11 +54,13 @@ FOLDERS: dict[str, Arguments] = {
     "export out": lambda at: ["export", at / "model"],
     "eval out": lambda at: ["eval", ID, "--agent", "oracle", "--problems", at / "sums.jsonl"],
     "export --env out": lambda at: ["export", "--env", ID, "--to", "verifiers"],
+    "export --to out": lambda at: ["export", "--to", "atif", at / "one.jsonl"],
 }
 """Commands that write a folder; ``{out}`` stands for it, or else ``--out`` is added."""
 FILES: dict[str, Arguments] = {
     "eval out": FOLDERS["eval out"],
     "traces out": lambda at: ["traces", "--problems", "arithmetic", "-n", "2"],
+    "traces --from out": lambda at: ["traces", "--from", "atif", at / "said.jsonl"],
     "play out": lambda at: ["play", ID, "--problems", at / "sums.jsonl"],
     "compare report": lambda at: ["compare", at / "one.jsonl", at / "one.jsonl", "--report", "{out}"],
     "verify --run out": lambda at: ["verify", "--run", at / "one.jsonl"],
@@ -79,6 +83,7 @@ FILES: dict[str, Arguments] = {
 INPUTS = {
     "audit report_file": "grade.py",
     "eval out": "sums.jsonl",
+    "traces --from out": "said.jsonl",
     "play out": "sums.jsonl",
     "compare report": "one.jsonl",
     "verify --run out": "one.jsonl",
@@ -114,6 +119,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert run("eval", ID, "--agent", "oracle", "--problems", at / "sums.jsonl", "-o", at / "one.jsonl").exit_code == 0
     (at / "grade.py").write_text("def grade(gold, answer):\n    return gold == answer\n")
     (at / "traces.jsonl").write_text('{"messages": []}\n')
+    said = [{"step_id": 1, "source": "user", "message": "Hello"}, {"step_id": 2, "source": "agent", "message": "Hi"}]
+    trajectory = {"schema_version": "ATIF-v1.8", "agent": {"name": "a", "version": "1"}, "steps": said}
+    (at / "said.jsonl").write_text(json.dumps(trajectory) + "\n")
     (at / "model").mkdir()
     (at / "model" / "config.json").write_text("{}")
     (at / "model" / "model.safetensors").write_bytes(b"")

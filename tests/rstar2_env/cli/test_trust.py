@@ -34,7 +34,9 @@ CALLS: dict[str, list[str]] = {
     "plan": ["FOLDER --model MODEL", "--model FOLDER", "--config FILE --model MODEL"],
     "sft": ["--traces FILE --model FOLDER --steps 1 --out OUT"],
     "export": ["FOLDER --out OUT", "FOLDER --out OUT --which checkpoint-1", "FOLDER --out OUT --dtype bfloat16"],
-    "traces": ["--from FILE --out OUT.jsonl", "--problems FILE --agent oracle -n 1 --out OUT.jsonl"],
+    "export --to": ["atif FOLDER --out OUT", "atif FILE --out OUT"],
+    "traces --from": ["atif FOLDER --out OUT.jsonl", "atif FILE --out OUT.jsonl"],
+    "traces": ["--problems FILE --agent oracle -n 1 --out OUT.jsonl"],
     "eval": [
         "rstar2/MathTool-v0 --agent oracle --problems FILE -n 1 --out OUT",
         "rstar2/MathTool-v0 --model FOLDER --problems arithmetic -n 1 --max-tokens 8",

@@ -7,8 +7,10 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from rstar2_env import trainers
+from rstar2_env.adapters.atif.files import import_trajectories
 from rstar2_env.core.errors import ConfigurationError, ProblemFormatError
 from rstar2_env.rollout import ChatCodec
+from rstar2_env.traces.reading import read_traces
 from rstar2_env.trainers.backends.trl.sft import encode_traces
 
 
@@ -119,3 +121,19 @@ def test_the_model_learns_its_traces_by_heart(tiny_model, tmp_path, chat):
         prompt = torch.tensor([chat.prompt("", question)])
         output = model.generate(prompt, max_new_tokens=8, do_sample=False)[0, prompt.shape[1] :]
         assert chat.text([i for i in output.tolist() if i != chat.tokenizer.pad_token_id]) == answer
+
+
+def test_copied_context_of_an_imported_trajectory_is_not_trained_on(chat, tmp_path):
+    steps = [
+        {"step_id": 1, "source": "user", "message": "2+2?"},
+        {"step_id": 2, "source": "agent", "message": "copied", "is_copied_context": True},
+        {"step_id": 3, "source": "user", "message": "And?"},
+        {"step_id": 4, "source": "agent", "message": "own"},
+    ]
+    trajectory = {"schema_version": "ATIF-v1.8", "agent": {"name": "x", "version": "1"}, "steps": steps}
+    (tmp_path / "one.json").write_text(json.dumps(trajectory))
+    done = import_trajectories([tmp_path / "one.json"], tmp_path / "traces.jsonl")
+    (row,) = encode_traces(read_traces(done.traces), chat, 1000)
+    own = [i for i, m in zip(row["input_ids"], row["assistant_masks"], strict=True) if m]
+    assert chat.tokenizer.decode(own) == "own<|im_end|>"
+    assert "copied" in chat.tokenizer.decode(row["input_ids"])

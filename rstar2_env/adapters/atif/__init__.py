@@ -1,0 +1,12 @@
+"""Episodes as trajectories of ATIF 1.8 (Agent Trajectory Interchange Format, Harbor's RFC 0001), and back.
+
+The format is plain JSON, so nothing is installed for it; ``tests/bridges`` checks it against the package ``atif``.
+``write`` makes a trajectory, ``read`` reads one, ``files`` reads and writes files of them.
+"""
+
+from __future__ import annotations
+
+from rstar2_env.adapters.atif.read import Imported, read_trajectory
+from rstar2_env.adapters.atif.write import trajectory_of
+
+__all__ = ["Imported", "read_trajectory", "trajectory_of"]

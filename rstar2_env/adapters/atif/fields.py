@@ -1,0 +1,105 @@
+"""Checked access to the fields of a trajectory: each error names the field, what was expected and what came."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from rstar2_env.core import record_fields as read
+from rstar2_env.core.errors import RecordFormatError
+
+T = TypeVar("T")
+
+OWN = "rstar2_env"
+"""The key in each ``extra`` under which this package keeps what the format has no field for."""
+SOURCES = ("system", "user", "agent")
+AGENT_ONLY = ("model_name", "reasoning_effort", "reasoning_content", "tool_calls", "metrics")
+
+
+def token_id(value: Any) -> int:
+    """Read a token id."""
+    if read.number(value) < 0:
+        raise ValueError(f"expected a token id, at least 0, got {value}.")
+    return int(value)
+
+
+def finite(value: Any) -> float:
+    """Read a finite number."""
+    number = read.instance_of((int, float), "a number")(value)
+    if not math.isfinite(number):
+        raise ValueError(f"expected a finite number, got {value!r}.")
+    return float(number)
+
+
+def field(record: Mapping[str, Any], name: str, place: str, take: Callable[[Any], T]) -> T:
+    """Read a required field.
+
+    Args:
+        record: The object that holds it.
+        name: Its key.
+        place: The place of the object, such as ``steps[3]``; empty for the trajectory.
+        take: Reads its value.
+
+    Raises:
+        RecordFormatError: The field is missing or has a wrong value.
+    """
+    at = f"{place}.{name}" if place else name
+    if record.get(name) is None:
+        raise RecordFormatError(f"{at}: the field is missing.")
+    try:
+        return take(record[name])
+    except RecordFormatError:
+        raise
+    except (TypeError, ValueError, OverflowError) as error:
+        raise RecordFormatError(f"{at}: {error}") from error
+
+
+def optional(record: Mapping[str, Any], name: str, place: str, take: Callable[[Any], T], default: T) -> T:
+    """Read a field that may be missing or null; arguments as for ``field``.
+
+    Raises:
+        RecordFormatError: The field has a wrong value.
+    """
+    return default if record.get(name) is None else field(record, name, place, take)
+
+
+def objects(record: Mapping[str, Any], name: str, place: str) -> list[tuple[str, dict[str, Any]]]:
+    """Read an optional list of objects; each comes with its place.
+
+    Raises:
+        RecordFormatError: It is not a list of objects.
+    """
+    found = optional(record, name, place, read.list_of(read.mapping), [])
+    at = f"{place}.{name}" if place else name
+    return [(f"{at}[{number}]", one) for number, one in enumerate(found)]
+
+
+def text_of(record: Mapping[str, Any], name: str, place: str) -> str:
+    """Read a text, or a list of parts that are all texts; a missing one is empty.
+
+    Raises:
+        RecordFormatError: It is neither, or a part is an image or audio.
+    """
+    value = record.get(name)
+    if not isinstance(value, list):
+        return optional(record, name, place, read.text, "")
+    texts = []
+    for at, part in objects(record, name, place):
+        if part.get("type") != "text":
+            raise RecordFormatError(
+                f"{at}.type: expected 'text', got {str(part.get('type'))[:100]!r}: episodes hold text only. "
+                "Leave the trajectory out."
+            )
+        texts.append(field(part, "text", at, read.text))
+    return "".join(texts)
+
+
+def own(record: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """Return what this package keeps in the ``extra`` of an object; empty for others' objects.
+
+    Raises:
+        RecordFormatError: It is not an object.
+    """
+    extra = optional(record, "extra", place, read.mapping, {})
+    return optional(extra, OWN, f"{place}.extra" if place else "extra", read.mapping, {})

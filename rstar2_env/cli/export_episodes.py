@@ -1,0 +1,30 @@
+"""``rstar2 export --to``: write the episodes of a run in the format of other tools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rstar2_env.cli._options import Overwrite
+from rstar2_env.cli._printing import say
+
+
+def export_episodes_command(
+    to: Annotated[str, typer.Argument(metavar="--to FORMAT", help="Format of the episodes: atif.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, or file of an evaluation.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write; it must be missing or empty.")],
+    overwrite: Overwrite = False,
+) -> None:
+    """Write every episode of a run as a trajectory of ATIF 1.8, one JSON file each.
+
+    Token ids and log-probabilities are written if the run keeps them (`keep_tokens`). What the format has no field for
+    is in `extra`; `rstar2 traces --from atif` reads all of it back.
+    """
+    from rstar2_env.adapters.atif.files import export_trajectories
+
+    if to != "atif":
+        raise typer.BadParameter(f"--to: expected atif, got {to!r}; with --env also verifiers and lm-eval.")
+    count = export_trajectories(run, out, overwrite=overwrite)
+    say(f"{count} trajectories written to {out}.")
