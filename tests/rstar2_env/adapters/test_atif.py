@@ -197,6 +197,39 @@ def test_another_producers_calls_results_and_reasoning_become_text() -> None:
     assert (episode.answer, episode.reward, episode.correct, got.entry.more["gold"]) == ("42", 1.0, True, "42")
 
 
+def relayed() -> dict[str, Any]:
+    """A trajectory of ATIF 1.7 with the fields that NeMo Relay and NeMo Gym write: evidence in ``extra``, no ids."""
+    call = {"tool_call_id": "call-1", "function_name": "exec_command", "arguments": {"cmd": "expr 6 '*' 7"}}
+    told = {"invocation": {"framework": "nemo_relay", "status": "completed"}, "llm_response": {"output": [{"id": "r"}]}}
+    spent = {"prompt_tokens": 21, "completion_tokens": 9, "extra": {"total_tokens": 30}}
+    agent = {"source": "agent", "timestamp": "2026-10-01T10:00:00Z", "model_name": "m", "llm_call_count": 1}
+    observed = {"results": [{"source_call_id": "call-1", "content": "42", "extra": {"event_name": "exec_command"}}]}
+    first = {**agent, "step_id": 2, "message": "", "tool_calls": [call], "observation": observed, "metrics": spent}
+    return {
+        "schema_version": "ATIF-v1.7",
+        "session_id": "run-1",
+        "trajectory_id": "task-7",
+        "agent": {"name": "relay", "version": "0.9", "model_name": "m", "tool_definitions": [{"type": "function"}]},
+        "steps": [
+            {"step_id": 1, "source": "user", "message": "6 * 7?", "extra": {"ancestry": {"function_id": "x"}}},
+            {**first, "extra": told},
+            {**agent, "step_id": 3, "message": "\\boxed{42}", "extra": told},
+        ],
+        "final_metrics": {"total_prompt_tokens": 63, "total_completion_tokens": 20, "total_steps": 3},
+        "extra": {"relay_revision": "1"},
+    }
+
+
+def test_a_trajectory_as_nemo_gym_publishes_them_is_read() -> None:
+    got = read_trajectory(relayed())
+    episode = got.entry.episode
+    assert [message.role for message in episode.messages] == ["user", "assistant", "user", "assistant"]
+    assert "exec_command" in episode.messages[1].content
+    assert "42" in episode.messages[2].content
+    assert (episode.problem_id, episode.answer, episode.recorded_tokens) == ("task-7", "42", 9)
+    assert (got.graded, got.trained, got.tokens) == (False, (True, True), ())
+
+
 def test_copied_context_is_neither_in_the_mask_nor_trained() -> None:
     got = read_trajectory(others())
     (row,) = got.tokens
