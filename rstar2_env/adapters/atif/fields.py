@@ -13,6 +13,7 @@ T = TypeVar("T")
 
 OWN = "rstar2_env"
 """The key in each ``extra`` under which this package keeps what the format has no field for."""
+OWN_PLACE = f"extra.{OWN}"
 SOURCES = ("system", "user", "agent")
 AGENT_ONLY = ("model_name", "reasoning_effort", "reasoning_content", "tool_calls", "metrics")
 
@@ -55,13 +56,13 @@ def field(record: Mapping[str, Any], name: str, place: str, take: Callable[[Any]
         raise RecordFormatError(f"{at}: {error}") from error
 
 
-def optional(record: Mapping[str, Any], name: str, place: str, take: Callable[[Any], T], default: T) -> T:
-    """Read a field that may be missing or null; arguments as for ``field``.
+def optional(record: Mapping[str, Any], name: str, place: str, take: Callable[[Any], T]) -> T | None:
+    """Read a field that may be missing or null, which gives ``None``; arguments as for ``field``.
 
     Raises:
         RecordFormatError: The field has a wrong value.
     """
-    return default if record.get(name) is None else field(record, name, place, take)
+    return None if record.get(name) is None else field(record, name, place, take)
 
 
 def objects(record: Mapping[str, Any], name: str, place: str) -> list[tuple[str, dict[str, Any]]]:
@@ -70,7 +71,7 @@ def objects(record: Mapping[str, Any], name: str, place: str) -> list[tuple[str,
     Raises:
         RecordFormatError: It is not a list of objects.
     """
-    found = optional(record, name, place, read.list_of(read.mapping), [])
+    found = optional(record, name, place, read.list_of(read.mapping)) or []
     at = f"{place}.{name}" if place else name
     return [(f"{at}[{number}]", one) for number, one in enumerate(found)]
 
@@ -83,7 +84,7 @@ def text_of(record: Mapping[str, Any], name: str, place: str) -> str:
     """
     value = record.get(name)
     if not isinstance(value, list):
-        return optional(record, name, place, read.text, "")
+        return optional(record, name, place, read.text) or ""
     texts = []
     for at, part in objects(record, name, place):
         if part.get("type") != "text":
@@ -101,5 +102,5 @@ def own(record: Mapping[str, Any], place: str) -> dict[str, Any]:
     Raises:
         RecordFormatError: It is not an object.
     """
-    extra = optional(record, "extra", place, read.mapping, {})
-    return optional(extra, OWN, f"{place}.extra" if place else "extra", read.mapping, {})
+    extra = optional(record, "extra", place, read.mapping) or {}
+    return optional(extra, OWN, f"{place}.extra" if place else "extra", read.mapping) or {}

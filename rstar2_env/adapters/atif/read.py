@@ -9,12 +9,13 @@ left out and counted.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from rstar2_env.adapters.atif.fields import (
     AGENT_ONLY,
+    OWN_PLACE,
     SOURCES,
     field,
     finite,
@@ -74,22 +75,22 @@ def read_trajectory(trajectory: Any) -> Imported:
     for number, (place, step) in enumerate(steps, 1):
         _check_step(step, place, number)
     kept = own(trajectory, "")
-    record = {**plain_record(trajectory), **optional(kept, "episode", "extra.rstar2_env", read.mapping, {})}
+    record = {**plain_record(trajectory), **(optional(kept, "episode", OWN_PLACE, read.mapping) or {})}
     if "group" in record:  # an episode of training, which has no number of its own
         del record["index"]
     plain = plain_row(trajectory)
-    rows = [_row(row, place, plain or {}) for place, row in objects(kept, "rows", "extra.rstar2_env")]
+    rows = [_row(row, place, plain or {}) for place, row in objects(kept, "rows", OWN_PLACE)]
     if "rows" not in kept and plain is not None:
         rows = [_row({}, "steps", plain)]
     try:
-        entry = entry_of(record, optional(record, "step", "extra.rstar2_env.episode", read.number, 0))
+        entry = entry_of(record, optional(record, "step", f"{OWN_PLACE}.episode", read.number) or 0)
     except RecordFormatError as error:
-        raise RecordFormatError(f"extra.rstar2_env.episode: {error}") from error
+        raise RecordFormatError(f"{OWN_PLACE}.episode: {error}") from error
     agents = [step for _, step in steps if step["source"] == "agent"]
     policy = sum(message.role == "assistant" for message in entry.episode.messages)
     if policy != len(agents):
         raise RecordFormatError(
-            f"extra.rstar2_env.episode.messages: expected one message of the policy for each of the {len(agents)} "
+            f"{OWN_PLACE}.episode.messages: expected one message of the policy for each of the {len(agents)} "
             f"agent steps, got {policy}."
         )
     graded = "reward" in kept.get("episode", {}) or _reward(trajectory) is not None
@@ -108,10 +109,10 @@ def plain_record(trajectory: Mapping[str, Any]) -> dict[str, Any]:
             messages += _results(step, place) if step.get("observation") is not None else []
             continue
         messages.append({"role": "assistant", "content": _written(step, place)})
-        metrics = optional(step, "metrics", place, read.mapping, {})
+        metrics = optional(step, "metrics", place, read.mapping) or {}
         ids = metrics.get("completion_token_ids") or []
         start = len(metrics["prompt_token_ids"]) - len(row["prompt_ids"]) if row is not None and ids else at
-        at = start + (len(ids) or optional(metrics, "completion_tokens", f"{place}.metrics", read.number, 0))
+        at = start + (len(ids) or optional(metrics, "completion_tokens", f"{place}.metrics", read.number) or 0)
         statuses = [status for _, call in objects(step, "tool_calls", place) if (status := _status(call)) is not None]
         turns.append({**Turn(start, at).record(""), "statuses": statuses})
         messages += _results(step, place)
@@ -130,10 +131,10 @@ def plain_record(trajectory: Mapping[str, Any]) -> dict[str, Any]:
         recorded_tokens=sum(turn["stop"] - turn["start"] for turn in turns),
     ).record()
     record |= {"messages": messages, "steps": turns, "statuses": [one for turn in turns for one in turn["statuses"]]}
-    extra = optional(trajectory, "extra", "", read.mapping, {})
+    extra = optional(trajectory, "extra", "", read.mapping) or {}
     if isinstance(extra.get("gold"), str):
         record["gold"] = extra["gold"]
-    if subagents := optional(trajectory, "subagent_trajectories", "", read.list_of(read.mapping), []):
+    if subagents := optional(trajectory, "subagent_trajectories", "", read.list_of(read.mapping)):
         record["subagent_trajectories"] = len(subagents)
     return {"index": record.pop("group"), **record}
 
@@ -144,7 +145,7 @@ def plain_row(trajectory: Mapping[str, Any]) -> dict[str, Any] | None:
     for place, step in objects(trajectory, "steps", ""):
         if step["source"] != "agent" or step.get("llm_call_count") == 0:
             continue
-        metrics = optional(step, "metrics", place, read.mapping, {})
+        metrics = optional(step, "metrics", place, read.mapping) or {}
         prompt, written = metrics.get("prompt_token_ids"), metrics.get("completion_token_ids")
         if prompt is None or written is None:
             return None
@@ -174,9 +175,9 @@ def _is_context(step: Mapping[str, Any]) -> bool:
 
 def _reward(trajectory: Mapping[str, Any]) -> float | None:
     """Return the reward that a trajectory states: the format has no field of its own for it."""
-    final = optional(trajectory, "final_metrics", "", read.mapping, {})
+    final = optional(trajectory, "final_metrics", "", read.mapping) or {}
     for place, holder in (("final_metrics.extra", final), ("extra", trajectory)):
-        extra = optional(holder, "extra", place.rpartition(".")[0], read.mapping, {})
+        extra = optional(holder, "extra", place.rpartition(".")[0], read.mapping) or {}
         if extra.get("reward") is not None:
             return field(extra, "reward", place, finite)
     return None
@@ -193,7 +194,7 @@ def _written(step: Mapping[str, Any], place: str) -> str:
     text = text_of(step, "message", place)
     if own(step, place).get("whole_text"):
         return text
-    reason = optional(step, "reasoning_content", place, read.text, "")
+    reason = optional(step, "reasoning_content", place, read.text) or ""
     parts = [f"<reason>\n{reason}\n</reason>"] if reason else []
     parts += [text] if text else []
     for at, call in objects(step, "tool_calls", place):
@@ -206,7 +207,7 @@ def _written(step: Mapping[str, Any], place: str) -> str:
 
 def _results(step: Mapping[str, Any], place: str) -> list[dict[str, str]]:
     """Return the messages that show the results of a step."""
-    observation = optional(step, "observation", place, read.mapping, None)
+    observation = optional(step, "observation", place, read.mapping)
     if observation is None:
         return []
     found: list[dict[str, str]] = []
@@ -214,7 +215,7 @@ def _results(step: Mapping[str, Any], place: str) -> list[dict[str, str]]:
     for at, result in objects(observation, "results", f"{place}.observation"):
         text, kept = text_of(result, "content", at), own(result, at)
         if "role" in kept:
-            found.append({"role": field(kept, "role", f"{at}.extra.rstar2_env", read.text), "content": text})
+            found.append({"role": field(kept, "role", f"{at}.{OWN_PLACE}", read.text), "content": text})
         elif found:
             found[-1]["content"] += f"\n{text}"
         else:
@@ -231,8 +232,8 @@ def _check_step(step: Mapping[str, Any], place: str, number: int) -> None:
     if (source := field(step, "source", place, read.text)) not in SOURCES:
         raise RecordFormatError(f"{place}.source: expected one of {', '.join(SOURCES)}, got {source[:100]!r}.")
     field(step, "message", place, read.instance_of((str, list), "a text or a list of parts"))
-    optional(step, "is_copied_context", place, read.truth, False)
-    count = optional(step, "llm_call_count", place, read.number, 1)
+    optional(step, "is_copied_context", place, read.truth)
+    count = optional(step, "llm_call_count", place, read.number)
     given = [name for name in AGENT_ONLY if step.get(name) is not None]
     if source != "agent" and given:
         raise RecordFormatError(f"{place}.{given[0]}: only a step of the source 'agent' may have it, not {source!r}.")
@@ -243,15 +244,15 @@ def _check_step(step: Mapping[str, Any], place: str, number: int) -> None:
     for at, call in calls:
         field(call, "function_name", at, read.text)
         field(call, "arguments", at, read.mapping)
-    observation = optional(step, "observation", place, read.mapping, {})
+    observation = optional(step, "observation", place, read.mapping) or {}
     for at, result in objects(observation, "results", f"{place}.observation"):
-        call_id = optional(result, "source_call_id", at, read.text, "")
+        call_id = optional(result, "source_call_id", at, read.text) or ""
         if call_id and call_id not in names and step.get("tool_calls") is not None:
             raise RecordFormatError(f"{at}.source_call_id: {call_id[:100]!r} is not the id of a call of this step.")
-    metrics, at = optional(step, "metrics", place, read.mapping, {}), f"{place}.metrics"
-    optional(metrics, "prompt_token_ids", at, read.list_of(token_id), [])
-    ids = optional(metrics, "completion_token_ids", at, read.list_of(token_id), [])
-    logprobs: Sequence[float] = optional(metrics, "logprobs", at, read.list_of(finite), [])
+    metrics, at = optional(step, "metrics", place, read.mapping) or {}, f"{place}.metrics"
+    optional(metrics, "prompt_token_ids", at, read.list_of(token_id))
+    ids = optional(metrics, "completion_token_ids", at, read.list_of(token_id)) or []
+    logprobs = optional(metrics, "logprobs", at, read.list_of(finite)) or []
     if ids and logprobs and len(ids) != len(logprobs):
         raise RecordFormatError(
             f"{at}.logprobs: expected {len(ids)} numbers, one for each of completion_token_ids, got {len(logprobs)}."

@@ -197,6 +197,20 @@ def test_another_producers_calls_results_and_reasoning_become_text() -> None:
     assert (episode.answer, episode.reward, episode.correct, got.entry.more["gold"]) == ("42", 1.0, True, "42")
 
 
+def test_the_statuses_of_another_producer_are_unknown_and_its_subagents_are_counted() -> None:
+    got = read_trajectory({**others(), "subagent_trajectories": [{**others(), "trajectory_id": "sub"}]})
+    assert (got.entry.episode.statuses, [turn.statuses for turn in got.entry.episode.steps]) == ([], [[], []])
+    assert got.entry.more["subagent_trajectories"] == 1
+    assert len(got.entry.episode.messages) == 5
+
+
+def test_the_reward_is_where_other_readers_look_for_it() -> None:
+    assert trajectory_of(turn_of_tokens()[0], "k")["final_metrics"]["extra"] == {"reward": 1.0}
+    trajectory = others()
+    trajectory["extra"], trajectory["final_metrics"] = {}, {"extra": {"reward": 0.5}}
+    assert read_trajectory(trajectory).entry.episode.reward == 0.5
+
+
 def relayed() -> dict[str, Any]:
     """A trajectory of ATIF 1.7 with the fields that NeMo Relay and NeMo Gym write: evidence in ``extra``, no ids."""
     call = {"tool_call_id": "call-1", "function_name": "exec_command", "arguments": {"cmd": "expr 6 '*' 7"}}
