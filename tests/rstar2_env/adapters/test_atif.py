@@ -387,9 +387,9 @@ def test_a_number_that_is_not_finite_comes_back(tmp_path: Path) -> None:
     assert back.logprobs[1:] == row.logprobs[1:]
 
 
-def test_an_evaluation_without_episodes_is_refused(tmp_path: Path) -> None:
-    empty = write_evaluation(tmp_path / "one.jsonl", [])
-    assert "no episodes" in run("export", empty, "--to", "atif", "--out", tmp_path / "out").stderr
+def test_a_run_without_episodes_is_refused(tmp_path: Path) -> None:
+    RunWriter(tmp_path / "sft", kind="sft", episodes=False).begin({})
+    assert "no episodes" in run("export", tmp_path / "sft", "--to", "atif", "--out", tmp_path / "out").stderr
     full = write_evaluation(tmp_path / "two.jsonl", [sample("p", True)])
     assert run("export", full, "--to", "atif", "--out", tmp_path / "out").exit_code == 0
     assert "expected atif" in run("export", full, "--to", "xml", "--out", tmp_path / "xml").stderr
