@@ -28,11 +28,7 @@ FIGURES = {
 }
 SHORT = ("grpo_roc", "grpo_roc_clean")
 """The arms of the short table, in addition to ``BASE``."""
-SHORT_FIGURES = {
-    "success": ("success", 3),
-    "failing": ("failing calls, share of calls in correct episodes", 3),
-    "length_right": ("tokens of a correct episode", 1),
-}
+SHORT_FIGURES = {"success": "success (higher is better)", "failing": "failing calls (lower is better)"}
 SCHEMES = {
     "light": ("#222222", "#ffffff", "#1f5fbf", "#8a8a8a"),
     "dark": ("#e6e6e6", "#1e2129", "#6ea8fe", "#9a9a9a"),
@@ -177,29 +173,27 @@ def holds(row: Mapping[str, Any]) -> bool:
 
 
 def short_table(lines: Sequence[Line], settings: Mapping[str, Any]) -> str:
-    """Return the short comparison as Markdown: results of each of ``SHORT``, and paired intervals against ``BASE``.
+    """Return the short comparison as Markdown: a table for each share of injected faults.
+
+    A table has the means of ``BASE`` and of each of ``SHORT``, and below them the paired differences from ``BASE`` with
+    their 95 % intervals.
 
     Args:
         lines: Lines of the comparison.
         settings: Their common settings.
     """
     seeds = {line["seed"] for line in lines if line["arm"] == BASE and line["counts"] == "trained"}
-    text = [
-        f"| {len(seeds)} seeds, {settings['problems']:,} held-out problems (`make compare`) | "
-        + " | ".join(f"`{arm}`" for arm in (BASE, *SHORT))
-        + " |",
-        "|---|" + "---:|" * (1 + len(SHORT)),
-    ]
+    text = [f"Means over {len(seeds)} seeds, on {settings['problems']:,} held-out problems (`make compare`)."]
     for faults in sorted({line["faults"] for line in lines if line["counts"] == "trained"}):
         rows = {row["arm"]: row for row in compared(lines, faults)}
-        trained = f"with {faults:.0%} of the training calls made to fail: " if faults else ""
-        for name, (title, digits) in SHORT_FIGURES.items():
-            cells = []
-            for arm in (BASE, *SHORT):
-                found = f"{mean(line[name] for line in rows[arm]['seeds'].values()):.{digits}f}"
-                apart = rows[arm]["apart"].get(name)
-                cells.append(found if apart is None else f"{found} ({apart[1]:+.{digits}f} to {apart[2]:+.{digits}f})")
-            text.append(f"| {trained}{title} | " + " | ".join(cells) + " |")
+        arms = [arm for arm in (BASE, *SHORT) if arm in rows]
+        trained = f"{faults:.0%} of the training calls made to fail" if faults else "no injected faults"
+        text += ["", f"| {trained} | " + " | ".join(f"`{arm}`" for arm in arms) + " |", "|---|" + "---:|" * len(arms)]
+        for name, title in SHORT_FIGURES.items():
+            means = [mean(line[name] for line in rows[arm]["seeds"].values()) for arm in arms]
+            text.append(f"| {title} | " + " | ".join(f"{one:.3f}" for one in means) + " |")
+            apart = [_apart(rows[arm]["apart"].get(name), 3) for arm in arms]
+            text.append(f"| difference from `{BASE}` (95 % interval) | " + " | ".join(apart) + " |")
     return "\n".join(text) + "\n"
 
 
@@ -228,7 +222,10 @@ def page_text(told: Mapping[str, tuple[Sequence[Line], Mapping[str, Any]]]) -> s
         mistakes = ", ".join(MISTAKES.get(kind, kind.replace("_", " ")) for kind in kinds)
         shares = {"errors": f"{100 * settings['error_rate']:g} %", "mistakes": mistakes}
         text += [f"## {title}", "", *wrap(world.format(**{**settings, **shares}), WIDTH, break_on_hyphens=False), ""]
-        for faults in sorted({line["faults"] for line in lines if line["counts"] == "trained"}):
+        shares_of_faults = sorted({line["faults"] for line in lines if line["counts"] == "trained"})
+        if shares_of_faults:
+            text += ["### In short", "", short_table(lines, settings)]
+        for faults in shares_of_faults:
             text += _comparison(compared(lines, faults), faults, settings)
         text += learning_cause.section([line for line in lines if line["counts"] == "trained"])
         curves = [line for line in lines if line["counts"] == "played"]

@@ -73,8 +73,10 @@ def test_the_first_commands_do_what_the_page_says(tmp_path):
 def test_the_readme_is_short():
     text = (ROOT / "README.md").read_text()
     code = block(text, "python")
-    assert (text.count("\n!["), len(re.findall(r"^\|---", text, re.MULTILINE)), text.count("```python")) == (1, 1, 1)
+    assert (text.count("\n!["), len(re.findall(r"^\|---", text, re.MULTILINE)), text.count("```python")) == (2, 1, 1)
     assert len([line for line in code.splitlines() if line.strip()]) <= 10
+    assert len(re.findall(r"^- \[", text, re.MULTILINE)) == 4, "four links lead on"
+    assert len(text.splitlines()) <= 70
 
 
 def test_the_citation_is_of_this_version():

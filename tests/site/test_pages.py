@@ -71,14 +71,14 @@ def test_a_name_in_a_table_stays_on_one_line(look, place, which):
 
 def test_a_plot_lies_on_dark_paper_on_a_dark_page(look):
     picture = "node => getComputedStyle(node).filter"
-    plot = "img[src$='learning.png']"
+    plot = "img[src$='real-model.png']"
     assert "invert" in look("index.html", dark=True).locator(plot).evaluate(picture)
     assert look("index.html").locator(plot).evaluate(picture) == "none"
 
 
 def test_the_front_page_leads_to_the_first_steps(look):
     page = look("index.html")
-    page.locator(".md-content a", has_text="five minutes").first.click()
+    page.locator(".md-content a", has_text="Getting started").first.click()
     assert page.locator("h1").first.inner_text().startswith("Getting started")
 
 

@@ -31,7 +31,7 @@ PLACES = {
 }
 """Documents outside ``docs/`` that are pages of the site, and where."""
 
-_COPIED = {".png", ".svg", ".css", ".ico"}
+_COPIED = {".png", ".svg", ".css", ".ico", ".json"}
 _LANGUAGES = {
     ".py": "python", ".toml": "toml", ".yaml": "yaml", ".yml": "yaml", ".json": "json", ".jsonl": "json",
     ".md": "markdown", ".cff": "yaml", ".sh": "sh",

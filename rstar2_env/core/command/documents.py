@@ -15,6 +15,8 @@ from rstar2_env.core.errors import UnknownNameError
 
 ERRORS_PAGE = "troubleshooting"
 _HEADING = re.compile(r"(#{1,6}) +(.+?) *#*$")
+_COMMENT = re.compile(r"(?<=[\d%])<!-- [\w.]+ -->")
+"""Names the file of results of a figure (``tools/figures.py``)."""
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]*)\)")
 
 
@@ -81,7 +83,7 @@ def _anchor(title: str) -> str:
 
 
 def _with_commands(text: str, page: str) -> str:
-    """Replace each link to a page by its text and the command that prints the page."""
+    """Replace each link to a page by its text and the command that prints the page; leave comments on figures out."""
 
     def replaced(match: re.Match[str]) -> str:
         picture, label, target = match.groups()
@@ -95,4 +97,4 @@ def _with_commands(text: str, page: str) -> str:
             return label
         return f"{label} (`rstar2 help {other}{mark}{anchor}`)"
 
-    return _LINK.sub(replaced, text)
+    return _LINK.sub(replaced, _COMMENT.sub("", text))

@@ -56,6 +56,14 @@ def test_a_link_becomes_the_command_that_prints_its_target(tmp_path, monkeypatch
     )
 
 
+def test_the_file_of_a_figure_is_not_printed(tmp_path, monkeypatch):
+    (tmp_path / "page.md").write_text(
+        "# Page\nIt is .46<!-- run.right --> or 46 %<!-- run.right -->, not <!-- this -->.\n"
+    )
+    monkeypatch.setattr(documents, "_folder", lambda: tmp_path)
+    assert read_topic("page") == "# Page\nIt is .46 or 46 %, not <!-- this -->."
+
+
 def test_the_line_below_an_error_is_a_command_that_works():
     refused = run("list", "parts", "selectr")
     (line,) = (line for line in refused.stderr.splitlines() if line.startswith("docs: "))

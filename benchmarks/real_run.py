@@ -1,0 +1,150 @@
+"""Read the results of one run of ``pipelines/smollm2_cpu.yaml`` (``make train-real``), and draw the picture of README.
+
+    python benchmarks/real_run.py read runs/smollm2/run --commit COMMIT --load "two cores, nothing else"
+    python benchmarks/real_run.py draw
+
+``read`` writes ``docs/data/smollm2_cpu.json`` from the folder of the run: where it was made (command, commit, load,
+versions), the figures of each evaluation and of the training, and the verdict on each problem. ``draw`` writes
+``docs/pictures/real-model.png`` from that file. The documents quote the file; ``tests/test_docs_figures.py`` compares.
+
+What it does not show: other seeds, other recipes, or anything about larger models.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = ROOT / "docs" / "data" / "smollm2_cpu.json"
+PICTURE = ROOT / "docs" / "pictures" / "real-model.png"
+MODELS = {"before": "as it is", "after_start": "after the cold start", "after": "after GRPO-RoC"}
+"""Stages of the pipeline that evaluate, and what was done to the model by then."""
+ENDS = 4
+"""Steps at either end of the training over which a mean is taken."""
+
+
+def results(run: Path, commit: str, load: str) -> dict[str, Any]:
+    """Read the folder of a run of the pipeline.
+
+    Args:
+        run: The folder.
+        commit: Commit of the code that made the run.
+        load: The cores that the run had, and other work on the machine.
+
+    Returns:
+        ``command``, ``commit``, ``load``, ``seed``, ``versions``; ``figures`` of each stage that evaluates (shares
+        between 0 and 1, that of right answers with its 95 % interval after Wilson, and ``tokens`` per episode), of the
+        ``gain`` of GRPO-RoC (paired by problem, as ``rstar2 compare`` computes it), of ``train`` and of ``cold_start``;
+        ``steps``, the share of right episodes in each training step; ``right``, a 1 or a 0 for each held-out problem.
+    """
+    from rstar2_env.core.run_folder import read_run
+    from rstar2_env.evaluation.comparison.compare import compare
+    from rstar2_env.evaluation.figures.statistics import wilson
+    from rstar2_env.evaluation.stored.runs import find_stored
+
+    began = json.loads((run / "events.jsonl").read_text("utf-8").partition("\n")[0])
+    right: dict[str, str] = {}
+    figures: dict[str, dict[str, float]] = {}
+    for stage in MODELS:
+        folder = run / "stages" / stage
+        summary = json.loads((folder / "summary.json").read_text("utf-8"))
+        share = wilson(summary["pass_rate"]["value"], summary["pass_rate"]["count"])
+        figures[stage] = {
+            "right": share.value,
+            "low": share.low,
+            "high": share.high,
+            "episodes": summary["episodes"],
+            "code": summary["code_share"]["value"],
+            "failed": summary["tool_error_share"]["value"],
+            "calls": summary["tool_error_share"]["count"],
+            "tokens": summary["tokens"]["value"],
+        }
+        episodes = sorted(find_stored(str(folder)), key=lambda entry: entry.episode.group)
+        right[stage] = "".join(str(int(one.episode.correct)) for one in episodes if one.episode.available)
+    (compared,) = compare([find_stored(str(run / "stages" / stage)) for stage in ("after_start", "after")])
+    gain = compared.figures["pass@1"]
+    ends = {"low": gain.difference.low, "high": gain.difference.high}
+    figures["gain"] = {"right": gain.difference.value, **ends, "p": gain.p_value}
+    trained = read_run(run / "stages" / "train").metrics()
+    steps = [entry["rollout/pass_rate"] for entry in trained if "rollout/pass_rate" in entry]
+    figures["train"] = {"steps": len(steps), "first": mean(steps[:ENDS]), "last": mean(steps[-ENDS:])}
+    figures["cold_start"] = {
+        "traces": len((run / "stages" / "traces" / "traces.jsonl").read_text("utf-8").splitlines()),
+        "steps": max(entry["step"] for entry in read_run(run / "stages" / "cold_start").metrics()),
+    }
+    return {
+        "command": "make train-real",
+        "commit": commit,
+        "load": load,
+        "seed": json.loads((run / "pipeline.json").read_text("utf-8"))["seed"],
+        "versions": began["versions"],
+        "figures": {name: {key: round(value, 6) for key, value in found.items()} for name, found in figures.items()},
+        "steps": steps,
+        "right": right,
+    }
+
+
+def draw(told: Mapping[str, Any], out: Path) -> None:
+    """Draw the share of right episodes: on held-out problems by model, and in each step of the training.
+
+    Args:
+        told: Results, as ``results`` returns them.
+        out: The picture.
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figures, steps = told["figures"], told["steps"]
+    with plt.rc_context({"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True}):
+        plt.rcParams.update({"grid.alpha": 0.3})
+        figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3), gridspec_kw={"width_ratios": [1, 1.25]}, sharey=True)
+        for place, stage in enumerate(MODELS):
+            found = figures[stage]
+            apart = [[max(0.0, found["right"] - found["low"])], [max(0.0, found["high"] - found["right"])]]
+            left.errorbar(place, found["right"], yerr=apart, fmt="o", color="#1f5fbf", capsize=4)
+            left.annotate(f"{found['right']:.2f}", (place, found["right"]), (9, 4), textcoords="offset points")
+        left.set_xticks(range(len(MODELS)), [name.replace("after ", "after\n") for name in MODELS.values()])
+        left.set_xlim(-0.4, len(MODELS) - 0.4)
+        left.set_title(f"{figures['after']['episodes']} held-out problems (95 % interval)", fontsize=10, loc="left")
+        left.set_ylabel("share of right answers")
+        at = range(1, len(steps) + 1)
+        right.plot(at, steps, "o-", color="#1f5fbf", linewidth=1, markersize=3.5)
+        for first, name in ((0, "first"), (len(steps) - ENDS, "last")):
+            right.hlines(figures["train"][name], first + 1, first + ENDS, color="#c0392b", linewidth=2.5)
+        right.set_title(f"training problems, by step of GRPO-RoC (red: means of {ENDS} steps)", fontsize=10, loc="left")
+        right.set_xlabel("step")
+        left.set_ylim(-0.05, 1)
+        figure.tight_layout()
+        figure.savefig(out, dpi=120)
+        plt.close(figure)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Read a run, or draw the picture."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parts = parser.add_subparsers(dest="part", required=True)
+    read = parts.add_parser("read", help="write the file of results")
+    read.add_argument("run", type=Path, help="folder of the run")
+    read.add_argument("--commit", required=True, help="commit of the code that made it")
+    read.add_argument("--load", required=True, help="the cores that the run had, and other work on the machine")
+    for part, path in ((read, DATA), (parts.add_parser("draw", help="draw the picture"), PICTURE)):
+        part.add_argument("--out", type=Path, default=path)
+    asked = parser.parse_args(arguments)
+    if asked.part == "read":
+        told = results(asked.run, asked.commit, asked.load)
+        asked.out.write_text(json.dumps(told, indent=1) + "\n", "utf-8")
+    else:
+        draw(json.loads(DATA.read_text("utf-8")), asked.out)
+    print(f"Written to {asked.out}.")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

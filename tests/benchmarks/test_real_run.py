@@ -1,0 +1,59 @@
+"""The results of a run on a pretrained model are those of its folder, and the picture is drawn from the file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from made_runs import MadeRun, write_evaluation, write_training
+
+from rstar2_env.core.run_folder import read_run
+
+
+@pytest.fixture(scope="module")
+def real_run(benchmark_named: Callable[[str], ModuleType]) -> ModuleType:
+    return benchmark_named("real_run")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A folder with the stages that the program reads."""
+    stages = tmp_path / "stages"
+    for stage, right in (("before", 0.0), ("after_start", 1.0), ("after", 2.0)):
+        write_evaluation(stages / stage, samples=1, right=right)
+    for stage, steps in (("train", 10), ("cold_start", 6)):
+        write_training(stages / stage, MadeRun(steps=steps, eval_every=5))
+    (stages / "traces").mkdir()
+    (stages / "traces" / "traces.jsonl").write_text("{}\n" * 7)
+    (tmp_path / "pipeline.json").write_text('{"seed": 3}')
+    (tmp_path / "events.jsonl").write_text('{"event": "started", "versions": {"torch": "2"}}\n')
+    return tmp_path
+
+
+def test_the_results_are_those_of_the_stages(real_run: ModuleType, run: Path) -> None:
+    told = real_run.results(run, "abc", "quiet")
+    figures = told["figures"]
+    assert {name: told[name] for name in ("commit", "load", "seed", "versions")} == {
+        "commit": "abc",
+        "load": "quiet",
+        "seed": 3,
+        "versions": {"torch": "2"},
+    }
+    for stage, right in told["right"].items():
+        assert figures[stage]["right"] == pytest.approx(right.count("1") / len(right), abs=1e-5)
+        assert figures[stage]["low"] <= figures[stage]["right"] <= figures[stage]["high"]
+    gain = figures["after"]["right"] - figures["after_start"]["right"]
+    assert figures["gain"]["right"] == pytest.approx(gain, abs=1e-5)
+    rates = [entry["rollout/pass_rate"] for entry in read_run(run / "stages" / "train").metrics() if entry["step"]]
+    assert told["steps"] == rates
+    assert figures["train"] == pytest.approx({"steps": 10, "first": sum(rates[:4]) / 4, "last": sum(rates[-4:]) / 4})
+    assert figures["cold_start"] == {"traces": 7, "steps": 6}
+
+
+def test_the_picture_is_drawn_from_the_file_in_the_repository(real_run: ModuleType, tmp_path: Path) -> None:
+    real_run.draw(json.loads(real_run.DATA.read_text("utf-8")), tmp_path / "drawn.png")
+    assert (tmp_path / "drawn.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    assert (tmp_path / "drawn.png").stat().st_size > 10_000
