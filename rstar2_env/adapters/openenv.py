@@ -14,8 +14,11 @@ from __future__ import annotations
 import copy
 import inspect
 import logging
+import signal
 import socket
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -23,6 +26,7 @@ from rstar2_env.adapters.base.messages import as_json
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 from rstar2_env.core.options.declare import Count, Seconds, checked
 from rstar2_env.core.options.parts import PartSpec
+from rstar2_env.core.telemetry import recording
 from rstar2_env.sandbox.serve.options import is_loopback
 from rstar2_env.wrappers.make import make_env
 
@@ -231,7 +235,7 @@ def serve(
         **options: Options of ``make_app``.
 
     Raises:
-        ConfigurationError: The address cannot be listened on, or an option is out of its range.
+        ConfigurationError: The address cannot be listened on, or an option or ``RSTAR2_OTEL`` is invalid.
     """
     app = make_app(env_id, **options)
     try:
@@ -246,7 +250,22 @@ def serve(
         logs["loggers"][__name__] = {"handlers": ["default"], "level": "INFO", "propagate": False}
         app.add_middleware(OwnPages, loopback=is_loopback(host))
         config = uvicorn.Config(app, log_level="warning", log_config=logs, ws_max_size=_LARGEST_MESSAGE)
-        uvicorn.Server(config).run(sockets=[listening])
+        server = uvicorn.Server(config)
+        with recording(), _handling_sigterm(server):
+            server.run(sockets=[listening])
+
+
+@contextmanager
+def _handling_sigterm(server: uvicorn.Server) -> Iterator[None]:
+    """Let SIGTERM end the server only: uvicorn raises it again afterwards, which would end the process at once."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, server.handle_exit)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 class _Leaves:

@@ -50,6 +50,7 @@ def play_command(
     from rstar2_env.cli._typist import GaveUpError, Typist
     from rstar2_env.core.files.json_lines import add_line, begin_lines, plain
     from rstar2_env.core.files.outputs import check_file
+    from rstar2_env.core.telemetry import recording
     from rstar2_env.evaluation.play.episode import play_episode
     from rstar2_env.wrappers.make import make_env
     from rstar2_env.wrappers.registry import read_wrappers, recorded
@@ -60,6 +61,7 @@ def play_command(
         check_file(out, overwrite=overwrite, inputs=[problems, env_id], lines=True)
     env = make_env(env_id, wrappers=wrap or (), **options["env"])
     with contextlib.ExitStack() as stack:
+        stack.enter_context(recording())
         stack.callback(env.close)
         source = _source(env, problems, split)
         dialect = getattr(env.unwrapped, "dialect", None)

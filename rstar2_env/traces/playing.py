@@ -27,6 +27,7 @@ from rstar2_env.core.files.outputs import check_file
 from rstar2_env.core.options.declare import CheckedOptions, option
 from rstar2_env.core.progress import progress as show_progress
 from rstar2_env.core.stop import Stop
+from rstar2_env.core.telemetry import recording
 from rstar2_env.env.agent import AnyAgent
 from rstar2_env.env.named import EnvSpec
 from rstar2_env.evaluation.figures.tally import About, difficulty_of
@@ -147,6 +148,7 @@ def play_traces(
     _check_files(path, resume=resume, overwrite=overwrite)
     stop = Stop() if stop is None else stop
     with ExitStack() as opened:
+        opened.enter_context(recording())  # first, so that it sends what is left after everything else is closed
         report = opened.enter_context(show_progress("playing", show=progress is True))
         parts = make_parts(env, asked)
         if resume:

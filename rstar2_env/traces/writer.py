@@ -28,6 +28,7 @@ from rstar2_env.core.options.declare import CheckedOptions, Count, Rule, Seed, c
 from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.stop import Stop, in_order
+from rstar2_env.core.telemetry import recording
 from rstar2_env.dialects import Dialect, make_dialect
 from rstar2_env.env.named import EnvSpec
 from rstar2_env.env.options import env_options as typed_env_options
@@ -203,7 +204,7 @@ def _generate(
             made.append(make())
             envs.put(made[-1])
         results = in_order(write, problems, workers=workers, ahead=4 * workers, stop=stop)
-        with contextlib.closing(results):
+        with recording(), contextlib.closing(results):
             for (_, problem), trace in results:
                 if isinstance(trace, Trace):
                     yield trace

@@ -26,6 +26,7 @@ from typing import Annotated, Any
 
 from rstar2_env.core.errors import ServiceError
 from rstar2_env.core.net.chat.asking import judge_endpoint, marked
+from rstar2_env.core.net.chat.responses import ChatApi
 from rstar2_env.core.options.declare import Rule, Seconds, checked
 from rstar2_env.core.secret import Secret, secret_of
 from rstar2_env.verification.verdict import Reason, Verdict
@@ -59,6 +60,7 @@ class ModelVerifier:
         timeout_s: Seconds for one request.
         max_calls: Largest number of requests; ``None`` sets no limit.
         cache: An SQLite file that keeps the replies; ``None`` keeps them in memory.
+        api: API of the endpoint: chat completions or the Responses API.
 
     Attributes:
         calls: Number of requests so far.
@@ -72,11 +74,13 @@ class ModelVerifier:
     timeout_s: float
     max_calls: int | None
     cache: Path | None
+    api: ChatApi = "chat"
 
     def __post_init__(self) -> None:
         """Open the endpoint and the cache."""
-        self._endpoint = judge_endpoint(self.url, self.api_key, timeout_s=self.timeout_s, retries=_RETRIES)
-        self.url = self._endpoint.url
+        self._endpoint = judge_endpoint(
+            self.url, self.api_key, timeout_s=self.timeout_s, retries=_RETRIES, api=self.api
+        )
         self._cache = _Cache(self.cache)
         self._lock = threading.Lock()
         self.calls = 0
@@ -154,6 +158,7 @@ def model_verifier(
     timeout_s: Seconds = 30.0,
     max_calls: Annotated[int | None, Rule(least=0)] = None,
     cache: str | Path | None = None,
+    api: ChatApi = "chat",
 ) -> ModelVerifier:
     """Create a verifier that asks a language model if the rules cannot decide.
 
@@ -166,9 +171,10 @@ def model_verifier(
         max_calls: Largest number of requests to the judge; after that the rules' verdict is returned. ``None`` sets no
             limit.
         cache: An SQLite file that keeps the judge's replies; ``None`` keeps them in memory.
+        api: API of the endpoint: ``chat`` (chat completions) or ``responses``.
 
     Raises:
-        ConfigurationError: The URL is not an HTTP URL, or a number is outside its range.
+        ConfigurationError: The URL is not an HTTP URL, a number is outside its range, or the API is unknown.
     """
     return ModelVerifier(
         url,
@@ -178,6 +184,7 @@ def model_verifier(
         timeout_s=timeout_s,
         max_calls=max_calls,
         cache=None if cache is None else Path(cache),
+        api=api,
     )
 
 

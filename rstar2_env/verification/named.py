@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.net.chat.responses import ChatApi
 from rstar2_env.core.options.parts import PartSpec, make_part, read_part
 from rstar2_env.core.options.registry import Registry
 from rstar2_env.core.options.user_code import Shape, is_class_with
@@ -87,6 +88,7 @@ def model(
     timeout_s: float = 30.0,
     max_calls: int | None = None,
     cache: str | None = None,
+    api: ChatApi = "chat",
     verify_timeout_s: float = TIMEOUT_S,
 ) -> Verifier:
     """Create a verifier that applies rules, and asks a language model if they cannot decide.
@@ -100,16 +102,18 @@ def model(
         max_calls: Largest number of requests to the model, over all environments of this process that name the same
             judge; ``None`` sets no limit.
         cache: An SQLite file that keeps the model's replies; ``None`` keeps them in memory.
+        api: API of the endpoint: ``chat`` (chat completions) or ``responses``.
         verify_timeout_s: Seconds that a worker may compute for the rules.
 
     Raises:
-        ConfigurationError: The URL is not an HTTP URL, a number is outside its range, or the key is not set.
+        ConfigurationError: The URL is not an HTTP URL, a number is outside its range, the API is unknown, or the key is
+            not set.
     """
     from rstar2_env.core.net.chat.asking import key_from
     from rstar2_env.verification.model import model_verifier  # loads SQLite and an HTTP client
 
     api_key = key_from(api_key_env)
-    key = (url, model, api_key_env, rules, timeout_s, max_calls, cache, verify_timeout_s)
+    key = (url, model, api_key_env, rules, timeout_s, max_calls, cache, api, verify_timeout_s)
     with _lock:
         judge = _judges.get(key)
         if judge is None:
@@ -121,6 +125,7 @@ def model(
                 timeout_s=timeout_s,
                 max_calls=max_calls,
                 cache=None if cache is None else Path(cache),
+                api=api,
             )
         return judge
 

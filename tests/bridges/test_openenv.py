@@ -20,6 +20,7 @@ from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import Action, Observation, State
 from openenv.core.generic_client import GenericEnvClient
 from openenv.core.harness.training import TrainingTrace
+from otlp_receiver import otlp_receiver
 from waiting import wait_for
 from websockets.sync.client import connect
 
@@ -39,8 +40,17 @@ ID = "rstar2/TicTacToe-v0"
 class Server:
     """A server that is its own process, stopped by its own id; ``lines`` are what it wrote to standard error."""
 
-    def __init__(self, *options):
-        command = [sys.executable, "-c", "from rstar2_env.cli import main; main()", "serve", "--env", ID, "--port", "0"]
+    def __init__(self, *options, env=ID):
+        command = [
+            sys.executable,
+            "-c",
+            "from rstar2_env.cli import main; main()",
+            "serve",
+            "--env",
+            env,
+            "--port",
+            "0",
+        ]
         self.process = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True)
         self.lines = []
         self.reader = threading.Thread(target=self._read, daemon=True)
@@ -85,6 +95,19 @@ def play(client, local, seed):
         assert (seen.text, result.reward, seen.terminated, seen.truncated) == (text, reward, terminated, truncated)
         assert seen.info == info
     return result.reward
+
+
+def test_a_server_sends_the_tool_calls_of_its_clients_to_a_collector(monkeypatch):
+    with otlp_receiver() as receiver:
+        monkeypatch.setenv("RSTAR2_OTEL", receiver.address)
+        server = Server(env=SUMS)
+        try:
+            with TextEnvClient(base_url=server.url).sync() as client:
+                client.reset(seed=0)
+                client.step(SCRIPTS["right"][0])
+        finally:
+            server.stop()
+    assert [one.name for one in receiver.spans] == ["execute_tool say"]
 
 
 def test_an_episode_is_the_one_that_is_played_here(server):

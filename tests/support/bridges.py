@@ -85,7 +85,12 @@ GROUPS = (
         also=("openai>=2,<4",),
     ),
     # OpenEnv and verifiers want different versions of mcp.
-    Group("openenv", bridges=("openenv",), extras=("openenv",)),
+    Group(
+        "openenv",
+        bridges=("openenv",),
+        extras=("openenv",),
+        also=("opentelemetry-sdk>=1.30,<2", "opentelemetry-exporter-otlp-proto-http>=1.30,<2"),
+    ),
     Group(
         "verifiers",
         bridges=("verifiers", "nemo_gym"),

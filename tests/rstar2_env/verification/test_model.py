@@ -13,6 +13,8 @@ from typing import Any
 
 import gymnasium as gym
 import pytest
+from flaky_server import flaky
+from response_replies import message, response
 
 import rstar2_env  # noqa: F401  # registers the ids
 from rstar2_env.core.errors import ConfigurationError
@@ -73,6 +75,20 @@ def test_the_judge_decides_what_words_leave_open(endpoint: Endpoint) -> None:
     assert SENTENCE in text
     assert "Petya gets it" in text
     assert "Who receives" in text
+
+
+def test_the_judge_speaks_the_responses_api() -> None:
+    with flaky(lambda asked, number: (200, response(message("CORRECT")))) as server:
+        judge = make_verifier(f"model:url={server.address}/v1,model=judge,api=responses")
+        assert judge(SENTENCE, "Petya gets it").correct
+        assert pickle.loads(pickle.dumps(judge))(SENTENCE, "Petya gets it").correct
+    assert [asked.path for asked in server.asked] == ["/v1/responses"] * 2
+    assert server.asked[0].body["max_output_tokens"] == 16
+
+
+def test_an_unknown_api_is_refused_by_its_name() -> None:
+    with pytest.raises(ConfigurationError, match=r"\bapi\b.*'soap'"):
+        make_verifier("model:url=http://127.0.0.1:9/v1,model=judge,api=soap")
 
 
 def test_a_judge_that_says_no_is_believed(endpoint: Endpoint) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from rstar2_env.core.files.full_disk import naming_full_disk
 from rstar2_env.core.files.outputs import begin_folder, files_in, list_files
 from rstar2_env.core.progress import ReportProgress, progress, say
 from rstar2_env.core.run_folder import RunWriter
+from rstar2_env.core.telemetry import recording
 from rstar2_env.rollout import ChatCodec
 
 from ...options.cold_start import SftOptions
@@ -37,6 +39,7 @@ from .model import codec, load_policy, precision_options, processes, suggested_f
 from .ranks import AccelerateRanks
 from .run.callbacks import Console, RunEvents
 from .run.checks import check_trackers
+from .run.step_spans import StepSpans
 from .run.stopping import Stopping
 from .sft_trainer import SftTrainer
 from .sharding.choice import chosen_sharding
@@ -87,7 +90,7 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions, checkpoint
     steps = options.steps or math.ceil(options.epochs * max(1, -(-each_pass // accumulation)))
     files = RunWriter(folder, kind="sft", rank=state.process_index, episodes=False)
     console = Console("cold start", files, visible=options.progress, shown=_SHOWN)
-    stopping = Stopping(folder, ranks)
+    stopping, steps_seen = Stopping(folder, ranks), StepSpans()
     with quiet():
         arguments = SFTConfig(
             output_dir=options.output_dir,
@@ -116,7 +119,7 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions, checkpoint
             args=arguments,
             train_dataset=Dataset.from_list(rows),
             processing_class=tokenizer,
-            callbacks=[console, RunEvents(files), stopping, *watches(choice, visible=options.progress)],
+            callbacks=[console, RunEvents(files), stopping, steps_seen, *watches(choice, visible=options.progress)],
             max_pass_tokens=most_tokens(model, policy),
             sharding=sharding,
         )
@@ -129,7 +132,7 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions, checkpoint
         say(choice.line)
     if options.learning_rate is None and options.progress and state.is_main_process:
         say(f"Learning rate {rate:g}, by the size of the model (--lr sets another).")
-    with stopping.listening():
+    with recording(), closing(steps_seen), stopping.listening():
         try:
             with quiet():
                 trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))

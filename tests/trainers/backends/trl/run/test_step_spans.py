@@ -8,9 +8,11 @@ import pytest
 
 pytest.importorskip("opentelemetry.sdk", reason="needs the extra otel")
 
+from otlp_receiver import otlp_receiver
 from recipe_run import train_recipe
 from recorded_spans import recorded_spans
 
+from rstar2_env import trainers
 from rstar2_env.core.run_folder import read_run
 
 pytestmark = pytest.mark.train
@@ -42,3 +44,25 @@ def test_each_step_is_a_trace_from_its_phases_to_its_calls(tiny_model: Path, tmp
         (point,) = metrics[f"rstar2.train.{figure.replace('/', '.')}"].data.data_points
         assert point.value == pytest.approx(figures[figure])
     assert metrics["rstar2.train.seconds.train"].unit == "s"
+
+
+def test_a_cold_start_sends_each_step_and_its_loss(
+    tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = [{"role": "user", "content": "say a"}, {"role": "assistant", "content": "aaa"}]
+    with otlp_receiver() as receiver:
+        monkeypatch.setenv("RSTAR2_OTEL", receiver.address)
+        trainers.sft(
+            [{"messages": turns}] * 4,
+            model=str(tiny_model),
+            output_dir=str(tmp_path / "sft"),
+            batch_size=2,
+            rows_per_device=2,
+            steps=2,
+            threads=1,
+            save_every=0,
+            progress=False,
+        )
+    names = [one.name for one in receiver.spans]
+    assert (names.count("rstar2.train.step"), names.count("rstar2.train.optimizer")) == (2, 2)
+    assert "rstar2.train.loss" in {one.name for one in receiver.metrics}
