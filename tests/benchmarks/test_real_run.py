@@ -45,8 +45,11 @@ def test_the_results_are_those_of_the_stages(real_run: ModuleType, run: Path) ->
     for stage, right in told["right"].items():
         assert figures[stage]["right"] == pytest.approx(right.count("1") / len(right), abs=1e-5)
         assert figures[stage]["low"] <= figures[stage]["right"] <= figures[stage]["high"]
-    gain = figures["after"]["right"] - figures["after_start"]["right"]
-    assert figures["gain"]["right"] == pytest.approx(gain, abs=1e-5)
+    gain = figures["gain"]
+    assert gain["low"] <= gain["right"] <= gain["high"]
+    assert gain["right"] == pytest.approx(figures["after"]["right"] - figures["after_start"]["right"], abs=0.05), (
+        "episodes that the machine lost are in neither"
+    )
     rates = [entry["rollout/pass_rate"] for entry in read_run(run / "stages" / "train").metrics() if entry["step"]]
     assert told["steps"] == rates
     assert figures["train"] == pytest.approx({"steps": 10, "first": sum(rates[:4]) / 4, "last": sum(rates[-4:]) / 4})
