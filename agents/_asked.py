@@ -75,11 +75,11 @@ class Try:
 
 @dataclass(slots=True)
 class _Book:
-    """Usage and seed counter of an episode.
+    """Token usage and seed counter of an episode.
 
     Attributes:
         most: Token budget, after which no further request is made; 0 for no limit.
-        usage: Usage in this episode so far, by name.
+        usage: Counters of this episode, such as ``requests`` and ``completion_tokens``, by name.
         seed: Seed of the episode.
         draws: Number of seeds derived from ``seed`` so far.
     """
@@ -211,7 +211,7 @@ class Asked:
             return ""
 
     def extend(self, one: Try, observation: str, info: Mapping[str, Any], begun: str) -> Try:
-        """Let an agent continue a partial turn.
+        """Request the rest of a partial turn from an agent.
 
         An agent that can continue its own text has ``go_on(observation, info, begun)``, which returns the continuation.
         Any other agent receives the partial turn in the prompt.

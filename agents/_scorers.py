@@ -1,4 +1,4 @@
-"""Scorers of ``best_of_k``, which rate a turn: by name, or the user's own.
+"""Scorers of ``best_of_k``: they rate a turn. A scorer is named, or is the user's own code.
 
 A scorer is called with an ``Asked`` for its requests, the question and the turn, and returns a number; larger is
 better. A user's own scorer is ``./file.py:Name``: a function, or a class whose objects are called in the same way.
@@ -21,7 +21,7 @@ RIGHT = "{question}\n\nProposed solution:\n{turn}\n\nIs this solution right? Rep
 
 
 class Scorer(Protocol):
-    """Rates a turn."""
+    """Function that rates a turn; larger is better."""
 
     def __call__(self, asked: Asked, question: str, turn: str) -> float:
         """Return the score; larger is better."""
@@ -32,7 +32,7 @@ SCORERS: Registry[Callable[..., Any]] = Registry("scorer")
 
 
 def make_scorer(written: Any) -> Scorer:
-    """Return the scorer of a name, or the user's own; a function is returned unchanged.
+    """Return the scorer with a name, or load the user's own scorer; a function is returned unchanged.
 
     Raises:
         UnknownNameError: No scorer has that name.

@@ -1,6 +1,6 @@
-"""Base class of agents from other frameworks: the source of the agent, and the tools that it receives.
+"""Base class of players that run an agent of another framework, and of the options that create this agent.
 
-Covered: a user's agent, made by a function for every episode, or a plain agent for an endpoint. Not covered: the
+Covered: a user's agent, which a function creates for every episode, or a plain agent for an endpoint. Not covered: the
 frameworks themselves (``rstar2_env.adapters``), which are imported when an agent is made.
 """
 
@@ -20,7 +20,7 @@ from rstar2_env.dialects import Dialect
 
 
 class TheirAgent(LoopAgent):
-    """Plays with an agent of another framework.
+    """Plays the turns of an agent that another framework runs.
 
     Args:
         factory: Function that creates the agent for an episode: ``./file.py:function``, ``module:function``, or the

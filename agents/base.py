@@ -24,8 +24,8 @@ def make(agent: PartSpec, /, **options: Any) -> AnyAgent:
     """Create an agent.
 
     Args:
-        agent: One of ``AGENTS.names()``, or your own code as ``module:Name`` or ``./file.py:Name``; alone or with
-            options ("random_text:length=5"), which override the arguments of the same name.
+        agent: One of ``AGENTS.names()``, or your own code as ``module:Name`` or ``./file.py:Name``. Options may follow
+            ("random_text:length=5"); they override the arguments of the same name.
         **options: Options of the agent.
 
     Raises:

@@ -22,7 +22,7 @@ Least = Annotated[int, Rule(least=0)]
 
 
 class BudgetForcing(Asking):
-    """Makes an agent think longer with "Wait" if it stops early, and answer if it thinks too long.
+    """Makes an agent continue a short thought, by appending "Wait", and cuts a long thought so that it answers.
 
     An agent that can continue its own text (``policy``) does so; any other agent receives its thoughts in the prompt.
 

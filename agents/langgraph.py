@@ -1,4 +1,4 @@
-"""``langgraph``: plays with a graph of LangGraph; see ``rstar2_env.adapters.langgraph`` for its limits."""
+"""``langgraph``: plays the turns of a LangGraph graph; see ``rstar2_env.adapters.langgraph`` for its limits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from .base import AGENTS
 
 
 class LangGraphAgent(TheirAgent):
-    """Plays with a graph of LangGraph: your own, or a plain graph for an endpoint."""
+    """Plays the turns of a LangGraph graph: your own, or a plain graph for an endpoint."""
 
     framework = "langgraph"
 

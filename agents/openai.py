@@ -24,7 +24,7 @@ from .base import AGENTS
 
 
 class OpenAIChat:
-    """Requests every turn from an OpenAI-compatible endpoint.
+    """Plays turns that it requests from a model behind an OpenAI-compatible endpoint.
 
     Args:
         base_url: The endpoint's URL including its version, such as ``http://127.0.0.1:8000/v1``.
@@ -32,7 +32,8 @@ class OpenAIChat:
         api_key_env: Environment variable that holds the API key; if it is not set, no key is sent.
         tools: ``"text"``: the model writes calls in the environment's dialect, as in training. ``"native"``: requests
             contain the environment's tools, and native calls and their results are converted from and to the dialect.
-        temperature: Sampling temperature; ``None`` here and in the next two options uses the endpoint's default.
+        temperature: Sampling temperature; ``None`` here, and for ``top_p`` and ``max_tokens``, uses the endpoint's
+            default.
         top_p: Probability mass of nucleus sampling, 0 to 1.
         max_tokens: Maximum number of tokens of one turn.
         stop: Strings at which the endpoint ends a turn; they are not part of the turn.

@@ -19,7 +19,7 @@ _NONSENSE = "?"
 
 
 class Oracle:
-    """Receives the problem; runs ``meta["expression"]`` in the tool, if present, and gives the gold answer.
+    """Plays the gold answer; if the problem has ``meta["expression"]``, it first runs the expression in the tool.
 
     If the environment has its own reference player (games, mixtures), that player's turns are used.
 

@@ -1,4 +1,4 @@
-"""Base of adapters to other projects: one answer, graded by the other project's own code."""
+"""Base class of environments for tasks of other projects: one answer, graded by the other project's own code."""
 
 from __future__ import annotations
 

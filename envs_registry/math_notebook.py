@@ -1,4 +1,4 @@
-"""``rstar2/MathNotebook-v0``: math problems with a notebook, whose cells share variables for a whole episode."""
+"""``rstar2/MathNotebook-v0``: math problems with a notebook, whose cells share variables during an episode."""
 
 from __future__ import annotations
 

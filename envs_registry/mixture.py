@@ -48,7 +48,7 @@ class Source:
 
 
 class MixtureEnv(gym.Env[str, str]):
-    """Several environments as one: every episode comes from one source, drawn by weight.
+    """Several environments combined into one: each episode is played in one of them, drawn by weight.
 
     ## Action space
     Any string, read by the environment of the episode's source.

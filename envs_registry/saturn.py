@@ -1,4 +1,4 @@
-"""``rstar2/Saturn-v0``: find an assignment that satisfies a formula, with a computed difficulty (SATURN)."""
+"""``rstar2/Saturn-v0``: find values that satisfy a logical formula, whose difficulty is computed (SATURN)."""
 
 from __future__ import annotations
 

@@ -36,8 +36,8 @@ def make(name: str, *, callbacks: Sequence[Any] = (), **options: Unpack[TrainKey
 
     Args:
         name: A name that ``rstar2 list trainers`` lists, a recipe in your own code (``./mine.py:MY_RECIPE``), a file of
-            options that names or defines a recipe (``recipe.toml``), or the folder of a run, which may name code if you
-            began the run here, or within ``trust.bounds(trust=True)`` (docs/trust.md).
+            options that names or defines a recipe (``recipe.toml``), or the folder of a run. The folder may name code
+            if the run began on this machine, or within ``trust.bounds(trust=True)`` (docs/trust.md).
         callbacks: Hooks, or callbacks of transformers, in addition to the recipe's.
         **options: The options of ``TrainConfig``, in groups (``optim={"learning_rate": 1e-6}``) or by their short names
             (``learning_rate=1e-6``, ``selector="roc:mode=rank"``); ``model`` is required. A part may also be given as
@@ -53,7 +53,7 @@ def make(name: str, *, callbacks: Sequence[Any] = (), **options: Unpack[TrainKey
 
 
 def make_trainer(name: str, *layers: Mapping[str, Any], callbacks: Sequence[Any] = ()) -> Trainer:
-    """Create a trainer from layers of options, of which later layers override earlier ones; see ``make``."""
+    """Create a trainer, as ``make`` does, from layers of options; later layers override earlier layers."""
     is_data = is_run(name) and (is_file_name(name) or name not in TRAINERS)
     with trust.bounds() if is_data else nullcontext():
         trust.own(layers)
@@ -176,7 +176,7 @@ def by_full_name(layer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def by_setting(written: Sequence[str] | None, layers: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, Any]]:
-    """Return the options of layers that ``--set`` gave by their full names, each with its argument and its value.
+    """Return the options that ``--set`` arguments set, by full name, each with its argument and its value.
 
     Args:
         written: The arguments of ``--set``.
@@ -190,10 +190,10 @@ def by_setting(written: Sequence[str] | None, layers: Sequence[Mapping[str, Any]
 
 
 def typed_value(name: str, value: Any) -> Any:
-    """Return the value of an option with that full name, read from text if it is text.
+    """Return the value of the option with this full name; a text is parsed.
 
     Raises:
-        ConfigurationError: The value is not one of the option's.
+        ConfigurationError: The option does not accept the value.
     """
     group, option, *inner = name.split(".")
     if inner or group not in GROUPS:
@@ -211,7 +211,7 @@ def default_folder(name: str) -> Path:
 
 
 def chosen(layers: Iterable[Mapping[str, Any]], group: str, name: str) -> dict[str, Any]:
-    """Return the merged value of an option that holds a mapping; later layers override earlier ones."""
+    """Return the merged value of an option whose value is a mapping; later layers override earlier ones."""
     found: dict[str, Any] = {}
     for layer in layers:
         found = merged(found, nested_options(name, in_groups(layer).get(group, {}).get(name, {})))
@@ -232,7 +232,7 @@ def _check_resumed(name: str, config: TrainConfig) -> None:
 
 
 def _try_environments(config: TrainConfig) -> None:
-    """Create both environments and the problem sampler once, to report mistakes before a model is loaded."""
+    """Create both environments (training, evaluation) and the sampler once, to find errors before a model is loaded."""
     from rstar2_env.wrappers.make import make_env  # here, since listing trainers creates none
 
     with closing(make_env(config.rollout.env, wrappers=config.rollout.wrappers, **config.rollout.env_options)) as env:

@@ -1,4 +1,4 @@
-"""Trainers and their results, and recipes: named algorithms, each a choice of parts and defaults.
+"""Trainers, their results, and recipes. A recipe is a named algorithm: a choice of parts and defaults.
 
 A recipe is plain data and imports nothing heavy; ``api.make`` turns it into a trainer.
 """
@@ -48,7 +48,8 @@ class TrainResult:
         best_step: Step of the best weights, which are in ``model_dir``; 0 for the initial weights, ``None`` for a run
             without evaluation, whose best step is unknown.
         history: Logged metrics, one dict per step.
-        verdict: Groups and steps that the run trained on, its result, and the next commands; also in ``verdict.json``.
+        verdict: Number of groups and steps that the run trained on, its result, and suggested commands; also in
+            ``verdict.json``.
     """
 
     output_dir: Path
@@ -61,7 +62,7 @@ class TrainResult:
 
     @property
     def outcome(self) -> str:
-        """The result of the run on held-out problems, in a sentence."""
+        """Sentence that states the result of the run on held-out problems."""
         return outcome(self.before, self.after, self.best_step)
 
     def plot(self) -> Plot:
@@ -126,7 +127,7 @@ def _cell(value: float | None, *, percent: bool) -> str:
 
 
 class Trainer(Protocol):
-    """Learns from an environment through ``reset`` and ``step``."""
+    """Protocol of trainers, which learn from an environment through ``reset`` and ``step``."""
 
     config: TrainConfig
 
@@ -257,8 +258,9 @@ TRAINERS: Registry[Recipe] = Registry(
 def needs_training_stack(what: str) -> Iterator[None]:
     """Turn a failed import of torch, transformers or TRL into an error that names the extra to install.
 
-    Unless the environment says how torch's CPU threads wait for each other, they spin for about 0.1 ms and then sleep:
-    by default they spin for so long that other processes on the same processors make training several times slower.
+    Also sets how torch's CPU threads wait for each other, unless environment variables do: they spin for about 0.1 ms
+    and then sleep. By default they spin for so long that other processes on the same processors make training several
+    times slower.
 
     Raises:
         MissingExtraError: torch, transformers or TRL is not installed.

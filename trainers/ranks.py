@@ -1,4 +1,4 @@
-"""The processes of a run: sums and lists of values over all processes; with one process, its own values.
+"""Sum or collect values over all processes of a run; with one process, return its own values.
 
 Covered: collective calls that stay in step when a process fails, so that every process raises and none hangs
 (``Together``). Not covered: the exchange of data between processes, which each backend implements.
@@ -64,7 +64,7 @@ class OtherProcessError(Rstar2Error, RuntimeError):
 
 
 class Together:
-    """A section of code that all processes enter and that ends on all of them in the same way.
+    """A section of code that all processes enter; if one process fails in it, all of them raise.
 
     If the code of one process raises, the others detect it at their next collective call or at the end of the section,
     and raise too. This requires that the section makes its collective calls through this object.

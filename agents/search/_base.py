@@ -1,4 +1,4 @@
-"""Base class of agents that think before they answer: a conversation becomes one question, its answer becomes a turn.
+"""Base class of agents that think before they answer: the conversation becomes a question, and its answer a turn.
 
 A turn contains only the answer to one question; the agent thinks in requests outside the episode. Therefore the
 environment's tools are not called (except by ``tactic_router``), and in an environment with several turns the agent

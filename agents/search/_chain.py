@@ -1,4 +1,4 @@
-"""Chains of reasoning steps as a world to search: the requests that propose, take and judge a step.
+"""Chains of reasoning steps as a search space, with the requests that propose, perform and judge a step.
 
 ``ThoughtChain`` is a state (its text and measurements); ``ChainWorld`` is both world model and guide, and a subclass
 defines the reward of a step. The prompts are public, since a scripted or trained model depends on them.
@@ -32,7 +32,7 @@ CONCLUDE = "Answer the question now: write 'Answer:' and the answer."
 
 @dataclass(frozen=True, slots=True)
 class ThoughtChain:
-    """Some steps towards an answer.
+    """The state of a search: a question, and the reasoning steps so far.
 
     Attributes:
         question: The question to answer.
@@ -53,7 +53,7 @@ class ThoughtChain:
 
 
 class ChainWorld:
-    """A world of chains, and a guide that tries the proposals of a model; every step has reward 0.
+    """World model and guide of a search over chains of steps that a model proposes; every step has reward 0.
 
     Args:
         thinker: The agent that makes requests and parses answers.
@@ -88,7 +88,7 @@ class ChainWorld:
         return state.answer is not None
 
     def get_actions(self, state: ThoughtChain) -> Sequence[str]:
-        """Return the distinct proposals of the model."""
+        """Return the distinct next steps that the model proposes."""
         found: dict[str, None] = {}
         for number in range(self.width):
             try:
@@ -111,7 +111,7 @@ class ChainWorld:
         return replace(state, steps=(*state.steps, f"{action} -> {outcome}"), sure=agree / self.votes)
 
     def fast_reward(self, state: ThoughtChain, action: str) -> float:
-        """Return 0 without a request."""
+        """Return 0, without a request to the model."""
         return 0.0
 
     def reward(self, state: ThoughtChain, action: str, after: ThoughtChain) -> float:

@@ -84,7 +84,7 @@ class MctsPuct(Thinker):
         self._process = None if process == "none" else self._asked.with_agent(process, dialect)
 
     def think(self, question: str, info: Mapping[str, Any]) -> str:
-        """Search, and return the answer found; if none was found, ask for one."""
+        """Search, and return the best answer; if the search found none, ask the agent for one."""
         world = self.world(question)
         found = self.search(world, world)
         return found.state.answer if found.state.answer is not None else self.conclude(found.state.prompt(CONCLUDE))

@@ -44,7 +44,7 @@ Chooser = Callable[[tuple[int, ...]], int]
 
 
 def allowed(block: int, *, step: int, steps: int, answered: bool) -> int:
-    """Return the block to play under the rules.
+    """Return the block to play: the chosen block, unless a rule replaces it.
 
     Args:
         block: The chosen block, as its index in ``BLOCKS``.

@@ -70,7 +70,7 @@ class RapMcts(Thinker):
         self._width, self._votes, self._output = width, votes, output
 
     def think(self, question: str, info: Mapping[str, Any]) -> str:
-        """Search, and return the answer found; if none was found, ask for one."""
+        """Search, and return the best answer; if the search found none, ask the agent for one."""
         world = self.world(question)
         found = self.search(world, world)
         reached = ends(found)

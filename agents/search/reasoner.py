@@ -25,7 +25,7 @@ class JudgedWorld(ChainWorld):
     """A world in which the reward of a step is the share of Yes replies to the question whether it is useful."""
 
     def fast_reward(self, state: ThoughtChain, action: str) -> float:
-        """Return the share of Yes replies."""
+        """Return the share of Yes replies to the question whether the step is useful, in [0, 1]."""
         return self.useful(state, action)
 
     def reward(self, state: ThoughtChain, action: str, after: ThoughtChain) -> float:
@@ -84,7 +84,7 @@ class Reasoner(Thinker):
         self._grader = AutoRace(criteria) if grade else None
 
     def think(self, question: str, info: Mapping[str, Any]) -> str:
-        """Search, and return the answer found; if none was found, ask for one."""
+        """Search, and return the best answer; if the search found none, ask the agent for one."""
         world = JudgedWorld(self, question, width=self._width, votes=self._votes)
         found = self.search(world, world)
         reached = ends(found)

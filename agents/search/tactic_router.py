@@ -32,7 +32,7 @@ _FENCE = re.compile(r"```(?:python3?|py)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL)
 
 
 class TacticRouter(Thinker):
-    """Lets the model choose tactics, text or programs, runs each once, and answers from all results.
+    """Lets the model choose tactics (text or programs), runs each chosen tactic once, and answers from all results.
 
     Programs run in the environment's own tool, as a call of the turn; without a tool they fail.
 

@@ -1,4 +1,4 @@
-"""Diagnoses of runs, in words: named checks over a run's folder, or over the log of another trainer."""
+"""Find faults in a training run: named checks that read the run's folder, or the log of another trainer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``RunCheck``: one thing that may be wrong with a run, and ``Evidence``: the observation of a check."""
+"""``RunCheck``: a check for one fault of a run, and ``Evidence``: the observation of a check in a run."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ SEVERITIES: tuple[FindingSeverity, ...] = ("error", "warning", "note")
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The observation of a check.
+    """The observation of a check in a run.
 
     Attributes:
-        since: First step at which the rule of the check held.
+        since: First step at which the check's rule held.
         until: Last step at which it held; ``None`` if it still holds at the last step.
-        says: The observation, a sentence with its figures.
-        figures: The figures behind it, by name.
+        says: The observation as a sentence with figures.
+        figures: The figures that the observation is based on, by name.
         episodes: Keys of up to three episodes that show it, as ``rstar2 view RUN --text --episode KEY`` takes them.
-        severity: FindingSeverity of this observation; ``None`` for the check's own.
+        severity: Severity of this observation; ``None`` means the severity of the check.
     """
 
     since: int
@@ -43,20 +43,20 @@ PLAYED: frozenset[Kind] = frozenset({"training", "evaluation"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCheck:
-    """One thing that may be wrong with a run.
+    """A check for one fault of a run.
 
     Attributes:
-        name: Its name, unique among all checks.
+        name: Name of the check, unique among all checks.
         title: The fault, as the heading of a finding.
         looks_at: The data that the check reads.
-        rule: When the fault counts as found, with the reason for the threshold.
+        rule: The condition under which the check reports the fault, with the reason for its threshold.
         severity: How much the fault matters.
-        cause: Its usual cause.
+        cause: The usual cause of the fault.
         change: Remedies: options that can be typed after ``rstar2 train ...``, or commands.
         otherwise: Other explanations of the same observation.
         needs: Data without which the check cannot decide: figures by name, ``episodes``, ``evaluations``,
             ``held_out`` (episodes of evaluations), or ``option:NAME``; ``a|b`` means that one of them is enough.
-        look: Looks at a run; returns ``None`` if it finds nothing.
+        look: Function that examines a run; returns ``None`` if it finds nothing.
         kinds: Kinds of runs that the check applies to.
         applies: Whether the check applies to a run with these options; for example, a rule about lag does not apply to
             a run whose engine shares the trainer's weights.

@@ -1,6 +1,6 @@
-"""``compare_runs``: which difference of options, data, versions or seeds can explain that two runs' curves differ.
+"""``compare_runs``: find the options, data, versions or seeds that can explain why the curves of two runs differ.
 
-A difference explains curves only if it acts when they part: before the first update only the model, the data and the
+the data and the
 sampling act; the optimizer, the loss and the selection act from the first update on. Not covered: causes that neither
 folder records, and interactions of several differences.
 """
@@ -58,14 +58,14 @@ _NEVER = (
 
 @dataclass(frozen=True, slots=True)
 class RunDifference:
-    """A difference of two runs.
+    """An option, version or other setting in which two runs differ.
 
     Attributes:
         kind: ``option``, ``seed``, ``data``, ``version`` or ``processes``.
         name: The differing item, such as ``optim.learning_rate``.
-        first: Its value in the first run.
-        second: Its value in the second run.
-        acts: When it acts; see ``Acts``.
+        first: Value in the first run.
+        second: Value in the second run.
+        acts: From when on the difference affects a run; see ``Acts``.
     """
 
     kind: str
@@ -77,10 +77,10 @@ class RunDifference:
 
 @dataclass(frozen=True, slots=True)
 class PartedCurve:
-    """A figure whose curves differ by more than their noise.
+    """A figure whose curves in two runs differ by more than their noise.
 
     Attributes:
-        figure: Its name.
+        figure: Name of the figure.
         since: First step from which the means of 5 steps differ by more than 3 standard errors.
         first: Mean of the first run from that step on.
         second: Mean of the second run from that step on.
@@ -99,10 +99,10 @@ class RunsCompared:
     Attributes:
         first: The first run.
         second: The second run.
-        curves: Figures whose curves differ, those that part first in front.
-        differences: Differences of the runs, those that can explain the curves in front.
-        only_first: Checks that find something in the first run alone.
-        only_second: Checks that find something in the second run alone.
+        curves: Figures whose curves differ, in the order in which they diverge.
+        differences: Differences of the runs; differences that can explain the curves come first.
+        only_first: Names of the checks with a finding in the first run only.
+        only_second: Names of the checks with a finding in the second run only.
         sentences: The comparison in words.
     """
 
@@ -140,11 +140,11 @@ _WHEN: Mapping[Acts, str] = {
 
 
 def compare_runs(first: str | os.PathLike[str], second: str | os.PathLike[str]) -> RunsCompared:
-    """Name the differences of two runs that can explain that their curves differ.
+    """Return the differences of two runs that can explain why their curves differ.
 
     Args:
         first: Folder of a run, or the log of another trainer.
-        second: Another one.
+        second: Folder of another run, or another log.
 
     Raises:
         ConfigurationError: A path is not a run, or the runs have no step in common.
@@ -180,7 +180,7 @@ def _parted(name: str, one: RunRecord, other: RunRecord) -> PartedCurve | None:
 
 
 def _apart_at_start(one: RunRecord, other: RunRecord) -> bool | None:
-    """Whether the runs differ before the first update; ``None`` if they do not tell."""
+    """Whether the runs differ before the first update; ``None`` if their records do not show it."""
     begun = []
     for run in (one, other):
         first = next((each for each in run.evaluations if each.number == 0), None) or (
@@ -222,7 +222,7 @@ def _options(one: RunRecord, other: RunRecord) -> list[RunDifference]:
 
 
 def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested options by their full names; parts of a list by the name of the part."""
+    """Return nested options by their dotted names; the entries of a list by the names of the entries."""
     found: dict[str, Any] = {}
     for name, value in config.items():
         full = f"{prefix}{name}"

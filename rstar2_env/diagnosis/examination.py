@@ -1,4 +1,4 @@
-"""``diagnose``: name what is wrong with a run, from its folder or from the log of another trainer."""
+"""``diagnose``: find the faults of a run, from its folder or from the log of another trainer."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from rstar2_env.diagnosis.result import Diagnosis, Finding
 
 
 def diagnose(path: str | os.PathLike[str], *, step: int | None = None) -> Diagnosis:
-    """Name what is wrong with a run.
+    """Run all checks on a training run and return their findings.
 
     Args:
         path: The folder of a run (training, cold start, evaluation, pipeline), the file of an evaluation, or the log
             of another trainer; see docs/diagnosis.md for its form.
-        step: Look at the run as it was after this step; ``None`` for all of it.
+        step: Examine the run as it was after this step; ``None`` examines all steps.
 
     Returns:
-        The findings, with the checks that found nothing, and those for which the run lacks data.
+        The findings, the checks that found nothing, and the checks for which the run lacks data.
 
     Raises:
         ConfigurationError: The path is not a run, or the run has no step up to ``step``.
-        RecordFormatError: A line of a file has another form than documented.
+        RecordFormatError: A line of a file does not have the documented form.
     """
     place = Path(path)
     if stages := _stages(place):
@@ -42,11 +42,11 @@ def diagnose(path: str | os.PathLike[str], *, step: int | None = None) -> Diagno
 
 
 def read(path: Path) -> RunRecord:
-    """Read a run of this package, or the log of another trainer.
+    """Read the record of a run of this package, or of the log of another trainer.
 
     Raises:
-        ConfigurationError: The path is neither.
-        RecordFormatError: A line of a file has another form than documented.
+        ConfigurationError: The path is neither a run nor such a log.
+        RecordFormatError: A line of a file does not have the documented form.
     """
     return read_foreign(path) if is_foreign(path) else read_folder(path)
 
@@ -58,11 +58,11 @@ def _stages(place: Path) -> Mapping[str, Path]:
 
 
 def examine(run: RunRecord, *, step: int | None = None, checks: Sequence[RunCheck] | None = None) -> Diagnosis:
-    """Look at a record with every check of its kind.
+    """Run every check that applies to a record, and return the findings.
 
     Args:
-        run: The record.
-        step: Look at the run as it was after this step.
+        run: The record of a run.
+        step: Examine the run as it was after this step.
         checks: The checks; ``None`` for all.
 
     Raises:

@@ -1,4 +1,4 @@
-"""``facts_of``: reduce an episode of a run's folder to what the checks read."""
+"""``facts_of``: reduce an episode of a run's folder to the facts that the checks need."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _SPACE = re.compile(r"\s+")
 
 
 def facts_of(entry: EpisodeEntry, key: str, rank: int = 0) -> EpisodeDigest:
-    """Return the facts of an episode.
+    """Return the facts of an episode that the checks need.
 
     Args:
         entry: The episode.
-        key: Its key in the viewer.
-        rank: The process that wrote it.
+        key: Key of the episode in the viewer.
+        rank: Rank of the process that wrote it.
     """
     episode = entry.episode
     written = [message.content for message in episode.messages if message.role == "assistant"]

@@ -14,14 +14,14 @@ STAGES = "stages"
 
 
 def read_folder(path: str | os.PathLike[str]) -> RunRecord:
-    """Read a run of this package.
+    """Read the folder of a run of this package.
 
     Args:
         path: The folder of a run, or the file of an evaluation.
 
     Raises:
         ConfigurationError: The path is not a run.
-        RecordFormatError: A line of a file is not what the format says.
+        RecordFormatError: A line of a file does not have the documented form.
     """
     run = read_run(path)
     record = record_of(run)

@@ -1,7 +1,7 @@
 """Read the log of another trainer into a ``RunRecord``: JSON lines of episodes and metrics, TRL's and verl's logs.
 
-docs/diagnosis.md documents the minimal form. Not covered: options of the other trainer; without them, checks that need
-an option are not recorded.
+docs/diagnosis.md documents the minimal form. Not covered: the options of the other trainer. Without them, checks that
+need an option are listed as not recorded.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def is_foreign(path: Path) -> bool:
 
 
 def read_foreign(path: Path) -> RunRecord:
-    """Read a log.
+    """Read the log of another trainer.
 
     Raises:
         RecordFormatError: A line is not an object with a whole number ``step``, or an episode lacks a text or a reward.
@@ -152,7 +152,7 @@ def _parsed(place: str, text: str | bytes) -> dict[str, Any]:
 
 
 def _episode(place: str, step: int, line: Mapping[str, Any]) -> EpisodeEntry:
-    """Return the episode of a line: of this package's form, or a prompt and a completion with a reward."""
+    """Return the episode of a line: an episode in this package's form, or a prompt and a completion with a reward."""
     if "messages" in line and "answer_tags" in line:
         return entry_of(line, step)
     reward = line.get("reward", line.get("score"))

@@ -1,4 +1,4 @@
-"""``LiveDiagnosis``: look at a run step by step while it is in progress, and report what appears and what ends."""
+"""``LiveDiagnosis``: examine a run after each step while it is in progress, and report findings that appear or end."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class Change:
 
 
 class LiveDiagnosis:
-    """Looks at a run in progress; it reads the files of each new step once.
+    """Examines a run in progress; it reads the files of each new step once.
 
     Args:
-        folder: The run's folder. Findings of steps that it already holds are not reported as new.
+        folder: The run's folder. Findings of steps that are already in the folder are not reported as new.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -59,7 +59,7 @@ class LiveDiagnosis:
         self._record.evaluations = [*later, StepData(step, own, held_out_of(self._run, step))]
 
     def add(self, step: int, figures: Mapping[str, float]) -> Sequence[Change]:
-        """Add the figures of a step and the episodes played since the step before it; return what changed."""
+        """Add a step's figures and the episodes since the last step; return the findings that appeared or ended."""
         if step <= self._record.last:
             return ()
         played = [one for number in range(self._record.last + 1, step + 1) for one in played_in(self._run, number)]

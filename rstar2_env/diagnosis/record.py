@@ -1,4 +1,4 @@
-"""``RunRecord``: one typed record of a run's steps, episodes and evaluations, whatever wrote the run.
+"""``RunRecord``: the steps, episodes and evaluations of a run, in the same form for every trainer.
 
 Texts are reduced to digests and counts, so that a long run fits in memory. Not covered: reading (``folder``,
 ``foreign``) and judging (``checks``).
@@ -20,20 +20,20 @@ FigurePoint = tuple[int, float]
 
 @dataclass(frozen=True, slots=True)
 class EpisodeDigest:
-    """An episode without its texts.
+    """The facts of an episode, without its texts.
 
     Attributes:
-        key: Its key in the viewer, such as ``train-3-17``.
-        step: The step that it was played for, or after which it was evaluated.
-        rank: The process that wrote it.
+        key: Key of the episode in the viewer, such as ``train-3-17``.
+        step: The step for which it was played; for an evaluation, the step before it.
+        rank: Rank of the process that wrote it.
         group: Number of its group; in an evaluation, the number of the episode.
-        round: Round of refill in which its group was played.
+        round: Number of the round that collected its group; a step plays further rounds if too few groups are usable.
         problem: Id of the problem; empty if unknown.
         question: Digest of the user's first message, with white space and case removed; empty if unknown.
         task: Family or kind of the problem.
         seed: Seed of the ``reset``; ``None`` if unknown.
-        kept: Whether it was trained on.
-        reason: Why it was not selected.
+        kept: Whether the trainer used it.
+        reason: Why the selector dropped it.
         advantage: Its advantage; ``None`` without one.
         reward: The reward.
         rewards: The components of the reward.
@@ -45,12 +45,12 @@ class EpisodeDigest:
         tokens: Tokens that the policy wrote; 0 if unknown.
         tags: Number of marked answers; -1 if unknown.
         repetition: Share of repeated four-word sequences.
-        text: Digest of what the policy wrote; empty if it wrote nothing.
+        text: Digest of the policy's text; empty if it wrote nothing.
         markup: Whether the policy wrote markup of a chat template as text.
         verdict: Reason of the verifier's verdict; empty if unknown.
         prompt_tokens: Tokens of the prompt; 0 if unknown.
         cut_prompt: Whether the prompt was cut; ``None`` if unknown.
-        available: Whether the episode counts.
+        available: Whether the episode counts; ``False`` if the infrastructure failed.
     """
 
     key: str
@@ -85,7 +85,7 @@ class EpisodeDigest:
 
 @dataclass(slots=True)
 class StepData:
-    """A step: its figures, and the episodes that were played for it."""
+    """The figures of a step, and the episodes that were played for it."""
 
     number: int
     figures: dict[str, float] = field(default_factory=dict)
@@ -108,15 +108,15 @@ class StepData:
 
 @dataclass(slots=True)
 class RunRecord:
-    """A run, as the checks see it.
+    """The recorded data of a run, in the form that the checks read.
 
     Attributes:
         name: Name of the run, for messages.
         kind: Kind of the run.
         config: Its options, in groups; empty if unknown.
         steps: Its steps, ascending.
-        evaluations: Its evaluations, in the same form; the number of one is the number of steps before it.
-        resumed: Steps from which the run was resumed.
+        evaluations: Its evaluations, in the same form; the number of an evaluation is the number of steps before it.
+        resumed: Numbers of the steps after which the run was resumed.
         processes: Number of processes; 0 if unknown.
     """
 
@@ -166,7 +166,7 @@ class RunRecord:
         return default if value is None else value
 
     def has(self, need: str) -> bool:
-        """Whether the run recorded some data; see ``RunCheck.needs``."""
+        """Whether the run recorded the named data; ``RunCheck.needs`` lists the names."""
         if need == "episodes":
             return any(step.episodes for step in self.steps)
         if need == "evaluations":
@@ -188,7 +188,7 @@ class RunRecord:
     def examples(
         self, since: int, until: int | None, chosen: Callable[[EpisodeDigest], bool], most: int = 3
     ) -> tuple[str, ...]:
-        """Return the keys of the latest chosen episodes of steps ``since`` to ``until``."""
+        """Return the keys of the latest episodes of steps ``since`` to ``until`` that satisfy a condition."""
         found: list[str] = []
         for step in reversed(self.steps):
             if step.number < since or len(found) >= most:

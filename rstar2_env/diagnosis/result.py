@@ -1,4 +1,4 @@
-"""``Diagnosis``: the findings of a run, as text, JSON or a table of a notebook."""
+"""``Diagnosis``: the findings of a run, as text, JSON or a notebook table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rstar2_env.diagnosis.base import SEVERITIES, Evidence, FindingSeverity, Run
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The observation of a check in a run.
+    """A fault that a check found in a run.
 
     Attributes:
         check: Name of the check.
@@ -22,9 +22,9 @@ class Finding:
         since: First step at which the rule of the check held.
         until: Last step at which it held; ``None`` if it still holds.
         says: The observation, with its figures.
-        figures: The figures behind it, by name.
+        figures: The figures that the observation is based on, by name.
         episodes: Keys of up to three episodes that show it.
-        cause: Its usual cause.
+        cause: The usual cause of the fault.
         change: Remedies, as options and commands that can be typed.
         otherwise: Other explanations.
     """
@@ -60,7 +60,7 @@ class Finding:
 
     @property
     def when(self) -> str:
-        """The steps at which it held, in words."""
+        """Text that names the steps at which the finding held."""
         return f"since step {self.since}" if self.until is None else f"step {self.since} to {self.until}"
 
     @property
@@ -77,13 +77,13 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The findings of all checks in a run.
+    """The results of all checks of a run.
 
     Attributes:
         run: The run.
-        kind: Its kind.
-        step: Its last step that was looked at.
-        findings: The findings, those that still hold first, then by severity and step.
+        kind: Kind of the run.
+        step: Last step that was examined.
+        findings: The findings: those that still hold come first, then by severity and step.
         silent: Names of the checks that found nothing.
         not_recorded: For each check that could not decide, the data that the run lacks.
         stages: The diagnosis of each stage of a pipeline, by name.

@@ -1,4 +1,4 @@
-"""Spells: consecutive steps at which a condition holds. Checks that watch a figure share these functions."""
+"""Find spells: consecutive steps at which a condition holds. Shared by the checks that watch a figure."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Spell:
     """Consecutive points at which a condition held.
 
     Attributes:
-        since: Its first step.
-        until: Its last step; ``None`` if it lasts to the last point.
-        values: The values in it.
+        since: First step of the spell.
+        until: Last step; ``None`` if the spell lasts to the last point.
+        values: The values at its points.
     """
 
     since: int
@@ -29,22 +29,22 @@ class Spell:
 
     @property
     def mean(self) -> float:
-        """The mean value."""
+        """Mean of the values."""
         return fmean(self.values)
 
     @property
     def last(self) -> float:
-        """The last value."""
+        """Last of the values."""
         return self.values[-1]
 
 
 def spell(points: Sequence[FigurePoint], holds: Callable[[float], bool], least: int = LEAST) -> Spell | None:
-    """Return the latest spell of at least ``least`` points.
+    """Return the latest spell with at least ``least`` points.
 
     Args:
         points: Steps with their values, ascending.
         holds: The condition on a value.
-        least: Smallest number of points.
+        least: Smallest number of points that count as a spell.
     """
     stop = len(points)
     while stop >= least:
@@ -82,7 +82,7 @@ def shares(
 
     Args:
         run: The run.
-        chosen: The condition.
+        chosen: The condition on an episode.
         of: Which episodes are counted; by default, those that count.
     """
     found: list[FigurePoint] = []
@@ -94,5 +94,5 @@ def shares(
 
 
 def least_of(run: RunRecord) -> int:
-    """Return the number of consecutive steps that counts: an evaluation has only one."""
+    """Return the number of consecutive steps that a finding needs: 1 for an evaluation, which has only one step."""
     return 1 if run.kind == "evaluation" else LEAST

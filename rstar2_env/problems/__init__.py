@@ -1,6 +1,6 @@
-"""Problems and where they come from: files, data sets, records in memory, procedural families, mixtures of them.
+"""Problems and their sources: files, data sets, records in memory, procedural families, and mixtures of these.
 
-``load_problems`` is the entry point. A source gives problems by index, by id, and at random from the caller's
+``load_problems`` is the entry point. A source returns problems by index, by id, or at random with the caller's
 generator.
 """
 

@@ -2,7 +2,7 @@
 
 The text is plain ASCII with few distinct characters, so that a tiny character-level model can learn to read it; the
 numbers are large enough that calling the tool is worthwhile. ``meta`` contains the ``expression`` whose value is the
-answer, and its ``operands``. The number of things in a story never falls below 1. Not covered: fractions, negative
+answer, and its ``operands``. The number of objects in a story never falls below 1. Not covered: fractions, negative
 numbers, more than four operations.
 """
 
@@ -81,7 +81,7 @@ def arithmetic(
 
 
 def draw(rng: np.random.Generator, /, *, level: int, max_number: int) -> Draft | None:
-    """Draw one instance; ``None`` if a drawn event does not fit, such as a loss from too few things.
+    """Draw one instance; ``None`` if a drawn event does not fit, such as a loss of more objects than there are.
 
     Args:
         rng: The generator of random numbers.
@@ -126,7 +126,7 @@ class _Story:
     wording: int = 0
 
     def start(self, rng: np.random.Generator, name: str, items: str, largest: int, *, rates: bool) -> None:
-        """Open with a number of things, or with bags of things (one operation)."""
+        """Begin the story with a number of objects, or with bags of objects (one operation)."""
         a = _between(rng, 2, largest)
         if rates and rng.integers(3) == 0:
             b = _factor(rng, largest)
@@ -179,7 +179,7 @@ class _Story:
         return f"{', '.join(self.events[:-1])} and {self.events[-1]}."
 
     def key(self) -> str:
-        """The operations and the operands, each sorted: the same for every story of the same computation."""
+        """Sorted operations and sorted operands; equal for all stories of the same computation."""
         signs = sorted(sign for sign in self.expression if sign in "+-*/")
         return f"{''.join(signs)} {','.join(map(str, sorted(self.operands)))}"
 

@@ -1,4 +1,4 @@
-r"""Named data sets: where each is on the Hugging Face Hub, its columns, and its licence.
+r"""Named data sets: for each, its repository on the Hugging Face Hub, its columns and its licence.
 
 Nothing is bundled: a name only states what to download. ``doubts`` lists what could not be confirmed from the Hub's
 pages and from public code that loads the set; licences are those that the set's page states, not legal advice.

@@ -1,9 +1,9 @@
-"""The family ``gsm_symbolic``: reasoning-gym's templates of GSM8K (arXiv 2410.05229), held out by template.
+"""The family ``gsm_symbolic``: reasoning-gym's templates of GSM8K (arXiv 2410.05229), split by template.
 
-Each of the 85 templates whose answers reasoning-gym vouches for belongs to one split, so no story of the test split is
-known from training, not even with other numbers. ``meta["program"]`` computes the answer if it can be read from the
-equations in reasoning-gym's worked solution; a problem whose solution has no such equations has none. Not covered: the
-templates with doubtful answers, units.
+Each of the 85 templates whose answers reasoning-gym marks as reliable belongs to one split, so no story of the test
+split is known from training, not even with other numbers. ``meta["program"]`` computes the answer if it can be read
+from the equations in reasoning-gym's worked solution; a problem whose solution has no such equations has none. Not
+covered: the templates with doubtful answers, units.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ class MixtureSource:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LabelledSource:
-    """Another source's problems, with a label as the source's name and as every problem's ``source``.
+    """The problems of another source under a label: the name of the source, and the ``source`` of every problem.
 
     Attributes:
         source: The other source.

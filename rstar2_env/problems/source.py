@@ -28,7 +28,7 @@ class UnknownProblemError(UnknownNameError):
 
 @runtime_checkable
 class ProblemSource(Protocol):
-    """Gives problems by index, by id, and at random. Immutable, so that threads and environments may share one.
+    """Returns problems by index, by id, or at random. Immutable, so that threads and environments may share it.
 
     An unlimited source (a procedural family) has a problem for every index from 0 on, and no length.
     """

@@ -113,7 +113,7 @@ class _Story:
     used: list[str] = field(default_factory=list)
 
     def open(self, rng: np.random.Generator, *, packs: bool) -> None:
-        """Begin with a number of things, or with boxes of things."""
+        """Begin the story with a number of objects, or with boxes of objects."""
         if packs:
             a, b = _between(rng, 2, 40), _between(rng, 2, 50)
             self._do(rng, "open_packs", (a, b), f"x={a}*{b}", a * b)
@@ -155,7 +155,7 @@ class _Story:
         self.used.append(form)
 
     def key(self) -> str:
-        """The operations and the numbers, each sorted: the same for every story of the same computation."""
+        """Sorted operations and sorted numbers; equal for all stories of the same computation."""
         signs = sorted(sign for line in self.lines for sign in line if sign in "+-*/")
         return f"{''.join(signs)} {','.join(map(str, sorted(self.operands)))}"
 

@@ -1,7 +1,7 @@
 """The sentences of ``word_arithmetic``, by split and kind of event.
 
-In ``[one|another]``, one of the alternatives is drawn for each problem. The forms of the training splits have many, so
-that a policy has to read the verb instead of remembering the sentence.
+In ``[one|another]``, one of the alternatives is drawn for each problem. The sentences of the training splits have many
+alternatives, so that a policy has to read the verb instead of remembering the sentence.
 """
 
 from __future__ import annotations

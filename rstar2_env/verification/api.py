@@ -1,4 +1,4 @@
-"""``verify``, its batch and async forms, and the layers that run in the calling process before a worker is used.
+"""``verify``, its batch and async forms, and the comparisons that run in the calling process before a worker is used.
 
 Only work that is linear in the length of the text runs in the caller: boxes, exact text, guards, plain numbers.
 Everything else happens in worker processes (see ``pool`` and ``grade``), so these functions cannot hang and may be
@@ -34,8 +34,9 @@ def verify(
     r"""Compare an answer with the gold answer; may be called from any thread and any process.
 
     Args:
-        gold: The gold answer: a number, an expression, a set, words. If it has a ``\boxed{}``, its content counts.
-        answer: The policy's answer, as a dialect extracted it; ``None`` or blank is ``no_answer``.
+        gold: The gold answer: a number, an expression, a set, words. If it has a ``\boxed{}``, the content of the box
+            counts.
+        answer: The policy's answer, as a dialect extracted it; ``None`` and blank text give the reason ``no_answer``.
         question: The question; if given, an expression copied from it counts as no answer.
         **options: The fields of :class:`~rstar2_env.verification.options.VerifyOptions`: ``kind``, ``tolerance``,
             ``strict``, ``undone``, ``timeout_s``.
@@ -59,7 +60,7 @@ async def averify(
 
     Args:
         gold: The gold answer.
-        answer: The policy's answer, as a dialect extracted it; ``None`` or blank is ``no_answer``.
+        answer: The policy's answer, as a dialect extracted it; ``None`` and blank text give the reason ``no_answer``.
         question: The question; if given, an expression copied from it counts as no answer.
         **options: The fields of :class:`~rstar2_env.verification.options.VerifyOptions`.
 
@@ -116,7 +117,7 @@ def verify_response(
     question: str | None = None,
     **options: Unpack[OptionFields],
 ) -> Verdict:
-    """Grade a whole response against a gold text that may be a worked solution; meant for files, not for rewards.
+    """Grade a whole response against a gold text, which may be a worked solution; meant for files, not for rewards.
 
     Programs and results of tools are removed from the response. Both texts are compared as bare answers first. If they
     differ and at least one is longer than a bare answer, the answers are extracted (see ``read.response``) and compared
@@ -124,7 +125,7 @@ def verify_response(
 
     Args:
         gold: A gold answer or a worked solution.
-        response: The whole response; ``None`` is ``no_answer``.
+        response: The whole response; ``None`` gives the reason ``no_answer``.
         question: The question; if given, an expression copied from it counts as no answer.
         **options: The options of :func:`verify`.
 
@@ -150,9 +151,9 @@ def verify_with(options: VerifyOptions, gold: str, answer: str | None, question:
     """Compare an answer with the gold answer, as :func:`verify` does, with options that have already been checked.
 
     Args:
-        options: How to verify.
+        options: The options of the comparison.
         gold: The gold answer.
-        answer: The policy's answer; ``None`` or blank is ``no_answer``.
+        answer: The policy's answer; ``None`` and blank text give the reason ``no_answer``.
         question: The question; if given, an expression copied from it counts as no answer.
     """
     start = time.perf_counter()
@@ -163,7 +164,7 @@ def verify_with(options: VerifyOptions, gold: str, answer: str | None, question:
 
 
 def math_verify_alone(gold: str, answer: str | None, *, timeout_s: float = TIMEOUT_S) -> Verdict:
-    """Grade with math-verify alone, in our workers and under our deadline, for comparison.
+    """Grade with the package math-verify instead of the rules, in a worker with a deadline; for comparisons.
 
     Args:
         gold: The gold answer.
@@ -196,7 +197,7 @@ def _verdict(reply: WorkerReply, seconds: float) -> Verdict:
 def _begin(
     options: VerifyOptions, gold: str, answer: str | None, question: str | None
 ) -> WorkerReply | Future[WorkerReply]:
-    """Decide without a worker if possible; otherwise submit the pair to a worker."""
+    """Return the verdict if no worker is needed; otherwise submit the pair to a worker."""
     if not (isinstance(gold, str) and isinstance(answer, str | None)):
         name, value = ("gold", gold) if not isinstance(gold, str) else ("answer", answer)
         allowed = "a string" if name == "gold" else "a string or None"

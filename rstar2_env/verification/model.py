@@ -1,4 +1,4 @@
-"""A language model as judge, for answers that rules cannot decide: paraphrases, sentences, unreadable notation.
+"""A language model as judge, for answers that rules cannot grade: paraphrases, sentences, unreadable notation.
 
 The rules are applied first, and their certain verdicts are final: an equal answer, a different number, no answer, a
 text that is too large. Only the rest goes to the judge, over an OpenAI-compatible endpoint, once for each question,
@@ -196,7 +196,7 @@ def is_unsure(verdict: Verdict) -> bool:
 
 
 def _worth_asking(answer: str) -> bool:
-    """Whether an answer is short enough and has a letter or digit; judges are known to accept bare symbols."""
+    """Whether an answer is short enough for the judge and has a letter or digit; judges tend to accept bare symbols."""
     return len(answer) <= MAX_ANSWER_CHARS and re.search(r"[^\W_]", answer) is not None
 
 

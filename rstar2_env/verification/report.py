@@ -19,14 +19,14 @@ from rstar2_env.verification.verdict import Reason, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One line to grade.
+    """One line of the file: an answer with its gold answer.
 
     Attributes:
-        id: Its ``id``, or "line N".
+        id: The ``id`` of the line, or "line N".
         gold: The gold answer.
         pred: The answer to grade; ``None`` if the model gave no answer.
         expected: Whether it is right according to the file; ``None`` if the file does not say.
-        categories: Names of groups in the summary.
+        categories: Categories of the line; the summary counts each of them.
         question: The question; a formula copied from it does not count as an answer. ``None`` if the file has none.
     """
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Reason(StrEnum):
-    """Why an answer counts as right or not."""
+    """Why an answer counts as right or wrong."""
 
     EQUAL = "equal"
     DIFFERENT = "different"
@@ -28,7 +28,7 @@ class Verdict:
         correct: Whether the answer equals the gold answer.
         reason: The reason for ``correct``.
         method: The layer that decided ("exact", "number", "symbolic", ...).
-        seconds: Wall-clock seconds that it took.
+        seconds: Wall-clock seconds of the verification.
     """
 
     correct: bool

@@ -1,4 +1,4 @@
-"""Verifier objects for environments: rules, rules with a tolerance.
+"""Verifier objects for environments: the rules, and the rules with a numeric tolerance.
 
 A verifier is called with a gold answer, an answer and optionally the question, from any thread, and returns a
 :class:`~rstar2_env.verification.verdict.Verdict`. The model judge is in ``model``.
@@ -23,7 +23,7 @@ class Verifier(Protocol):
 
         Args:
             gold: The gold answer.
-            answer: The policy's answer; ``None`` or blank is ``no_answer``.
+            answer: The policy's answer; ``None`` and blank text give the reason ``no_answer``.
             question: The question, if it is known.
         """
         ...
@@ -33,7 +33,7 @@ class Verifier(Protocol):
 
         Args:
             gold: The gold answer.
-            answer: The policy's answer; ``None`` or blank is ``no_answer``.
+            answer: The policy's answer; ``None`` and blank text give the reason ``no_answer``.
             question: The question, if it is known.
         """
         ...
@@ -44,7 +44,7 @@ class RuleVerifier:
     """The rules of docs/verification.md, with chosen options.
 
     Attributes:
-        options: How to verify.
+        options: The options of the comparison.
         guard_echo: Whether an expression copied out of the question counts as no answer.
     """
 
@@ -56,7 +56,7 @@ class RuleVerifier:
 
         Args:
             gold: The gold answer.
-            answer: The policy's answer; ``None`` or blank is ``no_answer``.
+            answer: The policy's answer; ``None`` and blank text give the reason ``no_answer``.
             question: The question; used only with ``guard_echo``.
         """
         return verify_with(self.options, gold, answer, question if self.guard_echo else None)
@@ -66,7 +66,7 @@ class RuleVerifier:
 
         Args:
             gold: The gold answer.
-            answer: The policy's answer; ``None`` or blank is ``no_answer``.
+            answer: The policy's answer; ``None`` and blank text give the reason ``no_answer``.
             question: The question; used only with ``guard_echo``.
         """
         import asyncio  # callers of this have it loaded already; other imports stay fast
@@ -81,7 +81,7 @@ def numeric(tolerance: float = 0.01, *, strict: bool = True, timeout_s: float = 
 
     Args:
         tolerance: Largest error relative to the gold number (absolute if that is zero).
-        strict: As in :class:`~rstar2_env.verification.options.VerifyOptions`.
+        strict: Apply the default rules; ``False`` applies the lenient ones.
         timeout_s: Seconds that a worker may compute.
 
     Raises:

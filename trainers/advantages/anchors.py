@@ -1,4 +1,4 @@
-"""Anchors: define when two turns of a group have the same state, for estimators that compare turns."""
+"""Anchors: functions that define when two turns of a group have the same state, for estimators that compare turns."""
 
 from __future__ import annotations
 

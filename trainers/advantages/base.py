@@ -42,10 +42,10 @@ answer's tokens."""
 
 
 class Measure(Protocol):
-    """Computes the measurements that an estimator needs; implemented by a backend."""
+    """Function that computes the measurements that an estimator needs; a backend implements it."""
 
     def __call__(self, part: Advantage, groups: Sequence[Sequence[Episode]]) -> None:
-        """Set the measurements in ``Episode.measured``; every process must call it, even if it has no groups.
+        """Store the measurements in ``Episode.measured``; every process must call it, even a process without groups.
 
         Raises:
             ConfigurationError: The measurement is not possible in this run.
@@ -93,8 +93,8 @@ def check_group_size(advantage: Advantage, size: int) -> None:
     """Check that groups are large enough for an advantage.
 
     Args:
-        advantage: The part; its attribute ``least``, if it has one, is the smallest number of episodes in a group.
-        size: Episodes of a group that are trained on.
+        advantage: The estimator; its attribute ``least``, if present, is the smallest number of episodes in a group.
+        size: Number of episodes of a group that are trained on.
 
     Raises:
         ConfigurationError: The groups are too small.

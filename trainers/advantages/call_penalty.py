@@ -1,10 +1,9 @@
 """``call_penalty``: turns whose calls did not run or failed get a fixed advantage, as in NeMo-RL.
 
-The tokens of a turn with such a call get a fixed number (NeMo-RL's ``invalid_tool_call_advantage``, -5 in its
-examples), or the number is added to the advantage of another estimator; all other tokens keep their advantage. It
-depends only on the statuses of the calls, so it works in every environment with tools. Use it if a policy keeps writing
-calls that do not parse. rStar2's authors found that a reward penalty for failing programs hurts, so ``failed`` is off
-by default.
+A fixed number (NeMo-RL's ``invalid_tool_call_advantage``, -5 in its examples) replaces the advantage of the tokens of
+such a turn, or is added to it; all other tokens keep the advantage of another estimator. The penalty depends only on
+the statuses of the calls, so it works in every environment with tools. Use it if a policy keeps writing calls that do
+not parse. rStar2's authors found that a reward penalty for failing programs hurts, so ``failed`` is off by default.
 """
 
 from __future__ import annotations
@@ -29,7 +28,8 @@ class CallPenalty(Wrapped):
     """Another estimator's advantages, except for turns with malformed or failed calls, which get a fixed advantage.
 
     Injected faults and ``unavailable`` calls are not the policy's errors and are not penalized. If a turn has several
-    calls, the lowest number counts. If a selector rejects groups with equal rewards, their penalties are lost.
+    bad calls, the lowest of their numbers is used. If a selector rejects groups with equal rewards, the penalties in
+    these groups have no effect.
 
     Args:
         of: The other estimator, as a recipe names it: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.

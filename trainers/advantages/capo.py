@@ -1,9 +1,9 @@
 """``capo``: the tokens of wrong steps earn less than other tokens: CAPO (arXiv 2508.02298).
 
-R_t = C [the episode is correct] - P [token t is in a wrong step], so {2, 1, 0, -1} with C = 2 and P = 1, and A_t = (R_t
-- mean) / (std + eps) over all policy tokens of the group. A judge decides which steps are wrong. In the paper, it is a
-large language model that is called four times, and the steps that all four critiques name are wrong. The judge
-``statuses`` needs no model: a turn with a failed call is a wrong step. Use it to penalize mistakes inside correct
+R_t = C [the episode is correct] - P [token t is in a wrong step], which is 2, 1, 0 or -1 with C = 2 and P = 1. A_t =
+(R_t - mean) / (std + eps) over all policy tokens of the group. A judge decides which steps are wrong. In the paper, it
+is a large language model that is called four times, and the steps that all four critiques name count as wrong. The
+judge ``statuses`` needs no model: a turn with a failed call is a wrong step. Use it to penalize mistakes inside correct
 answers, but not correct steps in wrong answers.
 
 This module is longer than most parts because wrong steps are found before tokens get values.
@@ -31,7 +31,7 @@ from .tokens import normalized, on_tokens
 
 @dataclass(frozen=True)
 class Capo(CheckedOptions):
-    """The outcome minus a penalty on the tokens of wrong steps, normalized over the group: CAPO (arXiv 2508.02298).
+    """Outcome reward minus a penalty on the tokens of wrong steps, normalized over the group: CAPO (arXiv 2508.02298).
 
     Args:
         judge: Decides which steps are wrong: ``"statuses"``; a served language model,

@@ -28,9 +28,9 @@ from .tokens import on_turns, turn_rewards
 
 @dataclass(frozen=True)
 class Gigpo(GroupAdvantage):
-    """The episode's reward relative to its group, plus omega times the turn's return relative to its state: GiGPO.
+    """Episode's reward relative to its group, plus omega times the turn's return relative to its state: GiGPO.
 
-    See the module for the formula (arXiv 2505.10978).
+    The module's docstring has the formula (arXiv 2505.10978).
 
     Args:
         omega: Weight of the turns' advantages.

@@ -1,9 +1,9 @@
 """``gpg``: the reward minus the group's mean, scaled up to compensate for uniform groups: GPG (arXiv 2504.02546).
 
-A = a (r - mean) with a = B / (B - M), where B counts the episodes of the batch and M the episodes of groups with equal
-rewards. Groups with equal rewards have no gradient and would shrink the mean gradient of the batch. The loss is the
-plain policy gradient, without a clip or a KL term. Use it instead of refilling rejected groups, to keep the size of the
-step.
+A = a (r - mean) with a = B / (B - M), where B is the number of episodes in the batch and M the number of episodes in
+groups with equal rewards. Groups with equal rewards have no gradient and would shrink the mean gradient of the batch.
+The loss is the plain policy gradient, without a clip or a KL term. Use it to keep the size of the step if rejected
+groups are not replaced.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``igpo``: each turn earns the increase of the gold answer's probability.
+"""``igpo``: rewards each turn with the increase of the gold answer's probability.
 
 This module is longer than most parts because it implements two baselines.
 """
@@ -89,7 +89,7 @@ class Igpo(GroupAdvantage):
 
 
 def _beyond_others(returns: Sequence[FloatArray]) -> list[FloatArray]:
-    """Subtract from each return the mean of the others at the same turn; 0 if there are none."""
+    """Subtract from each return the mean return of the other episodes at the same turn; 0 if there are none."""
     turns = max(map(len, returns))
     count, total = np.zeros(turns), np.zeros(turns)
     for own in returns:

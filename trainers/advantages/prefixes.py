@@ -1,4 +1,4 @@
-"""Tokens that episodes of a group share because one episode branched off another."""
+"""Find the tokens that episodes of a group share because one episode branched off another."""
 
 from __future__ import annotations
 

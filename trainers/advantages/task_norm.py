@@ -1,7 +1,7 @@
 """``task_norm``: the advantages of another estimator, normalized per task: AgentRL (arXiv 2510.04206).
 
 A_t = (A_t - mean) / (std + eps) over all policy tokens of the batch with the same task, ``Episode.task``. A task with
-large advantages or long episodes then does not move the weights more than other tasks. Use it for mixtures of
+large advantages or long episodes then does not change the weights more than other tasks. Use it for mixtures of
 environments. With ``reinforce:baseline=none`` it is the task-relative REINFORCE++ of Multi-Agent Evolve, where the
 roles are the tasks.
 """

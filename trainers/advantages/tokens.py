@@ -1,4 +1,4 @@
-"""Token-level advantages, from the advantages of turns or of whole episodes."""
+"""Convert advantages of turns or of whole episodes to advantages of tokens."""
 
 from __future__ import annotations
 

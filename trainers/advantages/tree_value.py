@@ -31,7 +31,7 @@ _COMPLETE = ("answered", "terminated")
 
 @dataclass(frozen=True)
 class TreeValue(GroupAdvantage):
-    """tanh(Q of a token's node in the tree) - the mean value of the leaves: DeepSearch (arXiv 2509.25454).
+    """tanh(Q) of the token's node in the tree, minus the group's mean value: DeepSearch (arXiv 2509.25454).
 
     A group whose episodes are all correct or all wrong gets zeros.
 
@@ -96,8 +96,8 @@ def _path(episode: Episode, prefixes: Sequence[Prefix]) -> list[int]:
 def node_value(backed: Sequence[tuple[float, float]]) -> float:
     """Return the value of a node: the sum over its correct episodes, or over its wrong episodes if none is correct.
 
-    DeepSearch's backup gives this result in any order: a positive value replaces negative ones, and a negative value is
-    ignored after a positive one.
+    DeepSearch's backup gives the same result for any order of the episodes: a positive value replaces negative values,
+    and a negative value after a positive value is ignored.
 
     Args:
         backed: Value and weight of each episode.

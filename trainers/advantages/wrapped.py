@@ -16,7 +16,7 @@ from .base import ADVANTAGES, Advantage, Advantages
 
 @dataclass(frozen=True)
 class Wrapped(CheckedOptions):
-    """Base of an estimator that changes the advantages of another estimator, and has its needs and its state.
+    """Base of an estimator that changes the advantages of another one; it has the other estimator's needs and state.
 
     Args:
         of: The other estimator, as a recipe names it: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.

@@ -1,1 +1,1 @@
-"""The demonstration of ``make train``: from nothing to a model that uses the tool."""
+"""The demonstration of ``make train``: it trains a new model until it uses the tool."""

@@ -48,20 +48,21 @@ def export_model(
     Args:
         source: The folder of a training run, a cold start, a pipeline or a model.
         out: Folder to write; it must be missing, empty, or hold the same export.
-        which: ``best``, ``final`` or ``checkpoint-N``; ``None`` means ``best`` if it exists, else ``final``.
+        which: The weights: ``best``, ``final`` or ``checkpoint-N``; ``None`` means ``best`` if it exists, else
+            ``final``.
         merge: Merge a LoRA adapter into its base weights.
         dtype: ``float32``, ``bfloat16`` or ``float16``; ``None`` keeps the precision of the files.
         push: Repository on the hub, ``ORG/NAME``.
         private: Make the repository private.
         update: Allow pushing to a repository that holds other files.
         overwrite: Replace another export in the folder.
-        trust: Run the code of a model that the run, or the folder of the model, brings with it.
+        trust: Run code that comes with the model, in the folder of the run or of the model.
 
     Returns:
         The folder.
 
     Raises:
-        UntrustedError: The run asks to run a model's code, and is not trusted.
+        UntrustedError: The run requires code that comes with its model, and is not trusted.
         ConfigurationError: The weights do not exist, the folder holds something else, a link leads out of the folder of
             the weights, or a check of the hub fails.
         ServiceError: The hub cannot be reached or rejected the push; calling again resumes it.

@@ -67,10 +67,10 @@ class Weights:
         return dict(model) if isinstance(model, Mapping) else {"path": model}
 
     def runs_own_code(self) -> bool:
-        """Return whether the code that comes with the model may run: the run asks for it, or the user trusts a model.
+        """Return whether code that comes with the model may run: the run requires it, or the user trusts the model.
 
         Raises:
-            UntrustedError: The run asks for it, and the user neither trusts nor recorded the run.
+            UntrustedError: The run requires it, but the user does not trust the run and did not record it.
         """
         if self.run is None:
             return trust.trusts()
@@ -113,7 +113,8 @@ def find_weights(path: str | os.PathLike[str], which: str | None = None) -> Weig
     Args:
         path: The folder of a training run, a cold start or a pipeline; a folder in it (``RUN/best``); or any folder
             with a model or a LoRA adapter.
-        which: ``best``, ``final`` or ``checkpoint-N``; ``None`` means ``best`` if it exists, else ``final``.
+        which: The weights: ``best``, ``final`` or ``checkpoint-N``; ``None`` means ``best`` if it exists, else
+            ``final``.
 
     Raises:
         ConfigurationError: The weights do not exist; the message lists the weights that exist.

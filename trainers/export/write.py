@@ -1,8 +1,8 @@
 """``write_weights``: writes weights to a folder that transformers can load, from a folder or shards.
 
-Covered: copying unchanged files, converting precision, merging LoRA adapters (in float32, whatever precision they are
-stored in), shards of FSDP2 and ZeRO; tokenizer, chat template, and a generation configuration with the end-of-turn
-tokens of the policy. Not covered: quantized formats.
+Covered: copying unchanged files, converting precision, merging LoRA adapters (in float32), shards of FSDP2 and ZeRO;
+tokenizer, chat template, and a generation configuration with the end-of-turn tokens of the policy. Not covered:
+quantized formats.
 """
 
 from __future__ import annotations

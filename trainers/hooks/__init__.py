@@ -1,1 +1,1 @@
-"""Hooks: change a run between its steps."""
+"""Hooks: objects that change a run between its steps."""

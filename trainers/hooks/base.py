@@ -50,7 +50,7 @@ Hook = object
 
 @runtime_checkable
 class Binds(Protocol):
-    """Optional method of a hook that acts on the run."""
+    """Protocol of a hook that acts on the run."""
 
     def bind(self, run: RunState) -> None:
         """Store the run's state, and check that the run has everything that the hook needs.
@@ -62,7 +62,7 @@ class Binds(Protocol):
 
 @runtime_checkable
 class Observes(Protocol):
-    """Optional method of a hook that uses the results of a rollout's groups."""
+    """Protocol of a hook that uses the results of a rollout's groups."""
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
         """Receive the results of all processes' groups, once per rollout, before the first step on the rollout ends."""
@@ -70,7 +70,7 @@ class Observes(Protocol):
 
 @runtime_checkable
 class KeepsState(Protocol):
-    """Optional methods of a hook whose decisions depend on earlier steps; its state is saved in checkpoints."""
+    """Protocol of a hook whose decisions depend on earlier steps; its state is saved in checkpoints."""
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state as JSON-compatible values."""
@@ -80,7 +80,7 @@ class KeepsState(Protocol):
 
 
 class RunHook(CheckedOptions):
-    """Base of hooks that act on the run: ``bind`` stores the run's state."""
+    """Base class of hooks that act on the run: ``bind`` stores the run's state."""
 
     _run: RunState
 

@@ -1,4 +1,4 @@
-"""``diagnosis``: notes what is wrong with the run, in words, while it is in progress (``rstar2 diagnose``).
+"""``diagnosis``: logs the findings of ``rstar2 diagnose`` while the run is in progress.
 
 The hook reads the figures that are logged and the episodes that are already in the run's folder; it changes nothing.
 """
@@ -19,10 +19,10 @@ from .base import HOOKS, RunHook
 
 @dataclass
 class DiagnosisHook(RunHook):
-    """Note each finding of ``rstar2 diagnose`` when it appears and when it ends.
+    """Log each finding of ``rstar2 diagnose`` when it appears and when it ends.
 
     A finding is one line in the log and an event ``note`` in the run's folder, with its severity, its evidence and the
-    first option to change. Only the first process looks.
+    first option to change. Only the first process runs the checks.
     """
 
     def __post_init__(self) -> None:
@@ -31,7 +31,7 @@ class DiagnosisHook(RunHook):
         self._live: LiveDiagnosis | None = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Read the steps before a resume; a run that records nothing is not looked at."""
+        """Read the steps before a resume; a run that records nothing is not diagnosed."""
         if state.is_world_process_zero and (Path(args.output_dir) / RUN_FILE).is_file():
             with self._ending():
                 self._live = LiveDiagnosis(args.output_dir)
@@ -43,7 +43,7 @@ class DiagnosisHook(RunHook):
                 self._live.evaluated(self._run.step, kwargs["metrics"])
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
-        """Look at the step that was logged, and note what changed."""
+        """Check the step that was logged, and log findings that appeared or ended."""
         logged = logs or {}
         if self._live is None or "loss" not in logged:
             return

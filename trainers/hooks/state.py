@@ -42,7 +42,7 @@ class Budgets:
 
 
 class RunState(Protocol):
-    """The interface of a run for hooks.
+    """The interface through which hooks read and change a run.
 
     Attributes:
         limits: Limits of later episodes; assign a changed record (``dataclasses.replace(run.limits, ...)``).

@@ -46,7 +46,7 @@ class LaunchCommand:
         return {**self.devices.environment(outer), **self.variables}
 
     def shown(self, outer: Mapping[str, str]) -> str:
-        """Return the command as a shell command line."""
+        """Return the command as a line for a shell."""
         cores = ["taskset", "-c", str(self.devices)] if self.devices.cores else []
         given = [f"{name}={shlex.quote(value)}" for name, value in self.environment(outer).items()]
         return " ".join([*given, shlex.join([*cores, *self.words])])
@@ -86,12 +86,12 @@ def server(
         devices: The server's devices; more than one are used with tensor parallelism.
         port: Port to listen on.
         host: Address to listen on.
-        at: Host name in the server's URL; empty for ``host``.
+        at: Host name in the server's URL; if empty, it is ``host``.
         program: Program to use instead of this interpreter's vLLM, such as a container; ``{model}``, ``{host}``,
             ``{port}`` and ``{size}`` are replaced.
         more: Further arguments.
         developer: Whether to enable the developer endpoints, which give every client control over the server.
-        cuts: Whether requests sample with top-p or top-k.
+        cuts: Whether requests use top-p or top-k sampling.
     """
     if program is None:
         words = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", model]

@@ -54,7 +54,8 @@ class Devices:
 
         Args:
             outer: The environment variables of this process; if they hide devices, number 0 is the first visible
-                device. Variables that are set are mapped once, and the result is written to all that a process reads.
+                device. The numbers are translated once by the variables that are set, and the result is written to
+                every such variable.
 
         Raises:
             ConfigurationError: A device is not among the visible devices, or two variables contradict each other.

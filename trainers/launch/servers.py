@@ -1,4 +1,4 @@
-"""``Servers``: servers that are started together, awaited, and restarted at the same address if they end."""
+"""``Servers``: starts servers together, waits until they are ready, and restarts those that end at the same address."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Servers:
         """Start the servers, and wait until all answer or a stop is requested.
 
         Args:
-            asked: Returns whether a stop was requested.
+            asked: Function that returns whether a stop was requested.
 
         Raises:
             LaunchError: A server ended before it was ready, or was not ready in time.

@@ -1,7 +1,7 @@
-"""Aggregations: how token losses are averaged: ``token_mean``, ``seq_mean``, ``prompt_mean``, ``const_len``.
+"""Aggregations, which define the average of token losses: ``token_mean``, ``seq_mean``, ``prompt_mean``, ``const_len``.
 
-All aggregations count the real rows of the whole optimizer batch on all processes. The gradient therefore does not
-depend on how rows are divided into micro-batches and processes, nor on padding rows that only keep processes in step.
+All aggregations count the rows of the whole optimizer batch on all processes, without the padding rows that only keep
+processes in step. The gradient therefore does not depend on the division of rows into micro-batches and processes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from .base import AGGREGATIONS, FloatArray, IntArray
 class TokenMean(CheckedOptions):
     """Every token has the same weight: 1 / tokens (DAPO, arXiv 2503.14476, section 3.3).
 
-    A long episode thus has more weight than a short one, so mistakes in it are unlearned too. This is the usual choice.
+    A long episode thus has more weight than a short one, so that mistakes in long episodes are unlearned too. This is
+    the usual choice.
     """
 
     def __call__(self, lengths: IntArray, groups: IntArray, ranks: Ranks) -> FloatArray:

@@ -41,8 +41,8 @@ class Term(Protocol):
         policy_gradient: Whether the term is proportional to the advantage. It is then multiplied by the correction, and
             rows with advantage zero are skipped.
 
-    A policy gradient whose ratio is against ``sampled`` already contains the correction. It sets ``corrected = False``
-    and is not multiplied by the correction.
+    If the denominator of a policy gradient's ratio is ``sampled``, the ratio already contains the correction. Such a
+    term sets ``corrected = False`` and is not multiplied by the correction.
     """
 
     @property
@@ -114,7 +114,7 @@ class Correction(Protocol):
 
 @runtime_checkable
 class Prepares(Protocol):
-    """Optional method of a term that compares tokens across the whole optimizer batch.
+    """Protocol of a term that compares tokens across the whole optimizer batch.
 
     For such a term, the log-probabilities of all rows are computed again before each optimizer step.
     """
@@ -131,7 +131,7 @@ class Prepares(Protocol):
 
 @runtime_checkable
 class Measures(Protocol):
-    """Optional method of a part: metrics that are logged and passed to ``observe``."""
+    """Protocol of a part with metrics, which are logged and passed to ``observe``."""
 
     def figures(self, tokens: Tokens) -> Figures:
         """Return sum and count of each metric over the policy's tokens of a micro-batch."""
@@ -139,7 +139,7 @@ class Measures(Protocol):
 
 @runtime_checkable
 class Adapts(Protocol):
-    """Optional methods of a part that changes from step to step; its state is saved with every checkpoint."""
+    """Protocol of a part that changes from step to step; its state is saved with every checkpoint."""
 
     def observe(self, figures: Mapping[str, tuple[float, float]]) -> None:
         """Update from the sums and counts of ``figures`` in an optimizer step, over all processes."""
@@ -152,7 +152,7 @@ class Adapts(Protocol):
 
 
 def needs_of(terms: Sequence[Term], correction: Correction) -> frozenset[LossInput]:
-    """Return all needs of a loss."""
+    """Return the union of the needs of a loss's terms and correction."""
     return frozenset[LossInput]().union(correction.needs, *(term.needs for term in terms))
 
 

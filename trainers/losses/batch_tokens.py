@@ -75,7 +75,7 @@ class BatchTokens:
         return np.stack([self.groups[self.row], member, token], axis=1)
 
     def marked(self, keys: IntArray) -> FloatArray:
-        """Return 1 for each token of this process whose key is given, else 0, (tokens,).
+        """Return 1 for each token of this process whose key is in ``keys``, else 0, (tokens,).
 
         Args:
             keys: Keys of tokens of any process, (keys, 3).

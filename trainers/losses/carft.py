@@ -22,7 +22,7 @@ class Carft(CheckedOptions):
     group has no positives. The positives are the group's expert answers (annotated chains of thought) or, if there are
     none, the other correct answers. An embedding is the mean of the last layer over the policy's tokens; the embeddings
     of other rows are computed with the weights that sampled them, without a gradient. Add it to a policy gradient with
-    a small weight. The defaults are those of the authors' code, whose projection head, masks and upper limit of s are
+    a small weight. The defaults are those of the authors' code; its projection head, masks and upper limit of s are
     omitted.
 
     Args:

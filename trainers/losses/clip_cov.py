@@ -1,4 +1,4 @@
-"""``clip_cov``: the clipped surrogate without some of the tokens that reduce the entropy.
+"""``clip_cov``: the clipped surrogate loss, which excludes some of the tokens that reduce the entropy.
 
 This module is longer than most parts because the tokens are chosen from the whole batch before the loss is computed.
 """

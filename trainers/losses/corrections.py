@@ -1,7 +1,7 @@
 """Corrections for differences between engine and trainer: ``none``, ``truncate``, ``mask``, ``geometric``.
 
-The ratio of a token is its probability under the trainer over that under the engine, both with the weights that sampled
-it. The ratio of a turn or a sequence is the product of its tokens' ratios, or their geometric mean.
+The ratio of a token is its probability in the trainer divided by its probability in the engine, both with the weights
+that sampled it. The ratio of a turn or a sequence is the product of its tokens' ratios, or their geometric mean.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Truncate(CheckedOptions):
     """min(ratio, cap): truncated importance sampling (TIS; Ionides 2008; https://fengyao.notion.site/off-policy-rl).
 
     Args:
-        level: Whether a ratio belongs to a token, a turn or a sequence. Products over many tokens vary widely, so the
-            ratio of a sequence suppresses or caps most long episodes.
+        level: Whether a ratio belongs to a token, a turn or a sequence. Products over many tokens vary widely, so with
+            ``sequence`` most long episodes have a ratio near 0 or above the cap.
         cap: Maximum weight.
     """
 

@@ -20,11 +20,11 @@ _BOUNDS = {"tv": 0.15, "kl": 0.05}
 class Dppo(Anchored, CheckedOptions):
     """-sg(min(ratio, cap)) A log pi on tokens whose divergence is small: DPPO (arXiv 2602.04879).
 
-    The divergence compares two outcomes, the drawn token or any other token: the total variation |pi - mu|, or the
-    Kullback-Leibler divergence of mu from pi. A token is dropped if the divergence is above its bound and the advantage
-    would increase it: pi > mu and A > 0, or pi < mu and A < 0. A bound on the ratio penalizes rare tokens, whose ratio
-    grows quickly, and lets frequent tokens move far; a bound on the divergence does neither. mu is the engine's
-    probability, so the ratio contains the correction and is not corrected again.
+    The divergence treats a token as one of two outcomes: the drawn token, or any other. It is the total variation |pi -
+    mu|, or the Kullback-Leibler divergence of mu from pi. A token is dropped if the divergence is above its bound and
+    the advantage would increase it: pi > mu and A > 0, or pi < mu and A < 0. A bound on the ratio excludes rare tokens
+    early, since their ratio grows quickly, and allows large changes of frequent tokens; a bound on the divergence has
+    neither effect. mu is the engine's probability, so the ratio contains the correction and is not corrected again.
 
     The defaults are the authors' bounds, 0.15 (tv) and 0.05 (kl); SkyRL and prime-rl (its default loss) use 0.2 (tv).
     verl uses ``anchor=old``, and the cap is its ``clip_ratio_c``, 3 unless set.
@@ -34,7 +34,7 @@ class Dppo(Anchored, CheckedOptions):
         low: Bound for negative advantages; ``None`` for the authors' bound.
         high: Bound for positive advantages; ``None`` for the authors' bound.
         cap: Maximum weight of a token.
-        either: Drop a token above its bound whatever the advantage: prime-rl's ``ipo``, with bounds of 0.1.
+        either: Drop a token above its bound independently of the advantage: prime-rl's ``ipo``, with bounds of 0.1.
         anchor: The probabilities used as mu.
     """
 

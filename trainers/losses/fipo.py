@@ -1,4 +1,4 @@
-"""``fipo``: the clipped surrogate, with tokens weighted by the policy's change on the tokens that follow.
+"""``fipo``: the clipped surrogate loss; a token's weight depends on the policy's change on the tokens after it.
 
 This module is longer than most parts because it sums the following tokens with a decay before weighting.
 """

@@ -1,4 +1,4 @@
-"""``gvpo``: fits the rewards implied by a group's log-probabilities to its rewards, by least squares."""
+"""``gvpo``: least-squares fit of the rewards that a group's log-probabilities imply to its actual rewards."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Kdrl(CheckedOptions):
         return found if self.on == "all" else found.masked_fill(tokens.column("correct") > 0.5, 0.0)
 
     def figures(self, tokens: Tokens) -> Figures:
-        """Return the divergence over all tokens, estimated with k3, whichever estimator and tokens the loss uses."""
+        """Return the divergence over all tokens, estimated with k3, independently of the options."""
         return measured("teacher_kl", tokens, to_teacher(tokens))
 
 

@@ -47,7 +47,7 @@ class Kl(CheckedOptions):
         return self.coef * divergence(tokens, _difference(tokens), self.estimator)
 
     def figures(self, tokens: Tokens) -> Figures:
-        """Return the divergence, estimated with k3, whichever estimator the loss uses."""
+        """Return the divergence, always estimated with k3, independently of the loss's estimator."""
         return measured("kl", tokens, _difference(tokens))
 
 

@@ -24,9 +24,10 @@ class M2po(Anchored, CheckedOptions):
 
     While the mean of (log ratio)^2 over the tokens of the optimizer batch is not below ``threshold``, the token with
     the largest value is excluded, together with its ties. Only outliers are excluded, and none while the batch is close
-    to the policy; clipping would drop many informative tokens. It suits rows that are many updates old. The ratio is
-    against the sampling probabilities, so it contains the correction and is not corrected again. AReaL counts all
-    tokens, as in the paper's formula; the authors' code only counts tokens that clipping could act on (``of=harmful``).
+    to the policy; clipping would drop many informative tokens. It suits rows that are many updates old. The denominator
+    of the ratio is the sampling probability, so the ratio contains the correction and is not corrected again. AReaL
+    counts all tokens, as in the paper's formula; the authors' code only counts tokens that clipping could act on
+    (``of=harmful``).
 
     Args:
         threshold: Upper bound of the mean.

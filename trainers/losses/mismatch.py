@@ -16,11 +16,11 @@ _WEIGHT, _SQUARE = "weight", "weight_squared"
 
 
 def mismatch(tokens: Tokens, weights: Tensor) -> Figures:
-    """Figures of a micro-batch, each as ``mismatch/NAME`` and, by depth, as ``mismatch/NAME/depth_1``.
+    """Return the metrics of a micro-batch: ``mismatch/NAME``, and ``mismatch/NAME/depth_1`` by number of tool calls.
 
     ``logp_difference`` is the mean of abs(log pi - log mu), ``kl`` estimates KL(mu, pi) by k3, ``chi2`` the chi-squared
     divergence, where mu is the engine and pi the trainer; ``masked`` is the share of tokens of weight 0, ``weight`` the
-    mean weight; ``weight_squared`` serves the effective sample size.
+    mean weight; ``weight_squared`` is used to compute the effective sample size.
 
     Args:
         tokens: The micro-batch.

@@ -20,8 +20,8 @@ class Rover(CheckedOptions):
     mean over the vocabulary of the log-probabilities at the policy's next token, and 0 after its last token. In a
     deterministic tree, such as text, the best action under the value of the *uniform* policy is optimal, and a softmax
     over these values keeps several solutions probable. r is the advantage, equal at every token: with ``group_mean`` as
-    in the paper, with ``group_norm`` as in its authors' experiments on math. The first update on a rollout is a policy
-    gradient, later updates are not. Use it to obtain many different correct answers.
+    in the paper, with ``group_norm`` as in its authors' experiments on math. Only the first update on a rollout is a
+    policy gradient. Use it to obtain many different correct answers.
 
     Args:
         rho: Weight of the log-probabilities against the reward; the temperature of the softmax.

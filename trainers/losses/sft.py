@@ -1,4 +1,4 @@
-"""``sft``: cross-entropy of answers from an expert, or from the policy with help."""
+"""``sft``: cross-entropy of answers that an expert wrote, or that the policy wrote with additional help."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ class SftLoss(CheckedOptions):
     """-coef log pi on rows with 1 in the column ``off_policy``: supervision in addition to the policy gradient.
 
     This is the term of Cog-Rethinker (arXiv 2510.15979). It is meant for the rollout ``decompose``, whose rows have no
-    advantage; on rows with an advantage, it is added to the other terms. The aggregation averages it over all rows.
+    advantage; on rows with an advantage, its loss is added to the loss of the other terms. The aggregation averages it
+    over all rows.
 
     Args:
         coef: Weight in the loss; the paper's lambda, whose value is not published.

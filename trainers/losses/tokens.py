@@ -84,8 +84,8 @@ class Tokens:
     def log_mismatch(self) -> Tensor:
         """Logarithm of the trainer's probability over the engine's under the same weights; 0 off the mask.
 
-        It is also 0 in rows that the policy did not sample after their own prompt, where it does not measure the
-        engine.
+        It is also 0 in rows that the policy did not sample after their own prompt, because there the difference does
+        not describe the engine.
         """
         return (self.old - self.sampled).masked_fill(~self.mask | self.off_policy, 0.0)
 
@@ -135,7 +135,7 @@ class Tokens:
         return values.masked_fill(~counted, 0).sum(), counted.sum()
 
     def following(self, values: Tensor) -> Tensor:
-        """Return the value at the policy's next token of the row, skipping tokens of the environment.
+        """Return for each token the value at the policy's next token in the row, skipping tokens of the environment.
 
         Args:
             values: (B, T).

@@ -1,4 +1,4 @@
-"""``topr``: trains on positive examples as SFT does, and on negative examples with importance weights of at most 1."""
+"""``topr``: trains on positive examples like SFT, and on negative examples with importance weights of at most 1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``vespo``: importance weights of whole sequences, reshaped so that they need no clipping."""
+"""``vespo``: smooth function of the importance weight of a whole sequence, instead of clipping."""
 
 from __future__ import annotations
 

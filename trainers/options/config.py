@@ -369,7 +369,7 @@ class TrainConfig:
 
     @property
     def updates(self) -> int:
-        """Largest number of optimizer steps on one rollout: at most one for each group, in each pass."""
+        """Maximum number of optimizer steps on one rollout: in each pass, at most one step for each group."""
         return self.optim.updates_per_rollout * min(self.optim.minibatches, self.rollout.problems_per_step)
 
     @property
@@ -401,7 +401,7 @@ GROUPS: Mapping[str, type[Any]] = {
 
 
 def run_record(name: str, config: TrainConfig) -> dict[str, Any]:
-    """The options of a run, as its folder records them.
+    """Return the options of a run in the form that its folder stores.
 
     Args:
         name: Name of the recipe.

@@ -25,12 +25,12 @@ _OF_ONE_RUN = ("output_dir", "resume", "overwrite")
 
 
 def is_file_name(name: str) -> bool:
-    """Whether the name of a trainer is a file of options or the folder of a run."""
+    """Whether the name of a trainer refers to a file of options or to the folder of a run."""
     return name.endswith(SUFFIXES) or (("/" in name or name.startswith(".")) and Path(name).is_dir())
 
 
 def is_run(path: str | Path) -> bool:
-    """Whether a folder is that of a training run; the folder of a model also has a file ``config.json``."""
+    """Whether a folder belongs to a training run; the folder of a model also has a file ``config.json``."""
     return (Path(path) / RUN_FILE).is_file() and (Path(path) / layout.RUN_FILE).is_file()
 
 

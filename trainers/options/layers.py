@@ -1,8 +1,8 @@
 """Merge layers of options: a recipe's defaults, a file, the command line.
 
-Mappings are merged key by key, at any depth. If a layer keeps the part of a slot, its options are merged over the
-part's options. If it names another part or another engine, the options of the earlier one are dropped. Not covered:
-valid values (``config``, ``parts``).
+Mappings are merged key by key, at any depth. If a layer does not change the part of a slot, the layer's options
+override the part's options. If the layer names another part or another engine, the options of the previous one are
+dropped. Not covered: valid values (``config``, ``parts``).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def over_slot(slot: str, base: Any, written: Any) -> Any:
 
     Args:
         slot: Its name, for messages.
-        base: The current content: a ``Part`` or ``None``; in the slots ``LISTS``, a list of parts.
+        base: The current content: a ``Part`` or ``None``; for the slots in ``LISTS``, a list of parts.
         written: A part in any form, or a mapping of options for the current part; in lists, a list of parts in any
             form, or a mapping from names of parts to options. ``None`` changes nothing.
 
@@ -72,7 +72,7 @@ def over_slot(slot: str, base: Any, written: Any) -> Any:
 
 
 def read_slot(slot: str, written: Any) -> Any:
-    """Read a part of a recipe; in the slots ``LISTS``, a list of parts."""
+    """Read a part of a recipe; for the slots in ``LISTS``, a list of parts."""
     return over_slot(slot, [] if slot in LISTS else None, written)
 
 
@@ -139,7 +139,7 @@ def _split(text: str) -> list[str]:
 
 
 def each_part(parts: Mapping[str, Any], make: Callable[[str, Part], Part]) -> dict[str, Any]:
-    """Return the slots with each part replaced by ``make(slot, part)``."""
+    """Return the slots after replacing each part with the result of ``make(slot, part)``."""
     return {
         slot: [make(slot, one) for one in held] if isinstance(held, list) else make(slot, held)
         for slot, held in parts.items()

@@ -1,4 +1,4 @@
-"""Short names of options, resolved to their groups.
+"""Find the group of an option that is written with its short name.
 
 ``steps`` is ``run.steps``, ``env.max_turns`` is ``rollout.env_options.max_turns``, ``selector`` is ``parts.selector``.
 Covered: the group of a name, and errors about names that no group or several groups have. Not covered: values
@@ -110,7 +110,7 @@ def _is_table(value: Any) -> bool:
 
 
 def _nearest(name: str, groups: OptionGroups, group: str = "") -> str:
-    """Return the hint for an unknown name: similar options with their groups, those of ``group`` first."""
+    """Return a hint for an unknown name: similar options with their groups; options of ``group`` come first."""
     elsewhere = [f"{other}.{name}" for other in groups if name in groups[other] and other != group]
     joined = {f"{other}_{one}": f"{other}.{one}" for other in groups for one in groups[other]}
     if name in joined:

@@ -50,7 +50,7 @@ class FilledOption:
         part: The part; for a reward component, its score.
         name: Name of the part's option.
         option: Name of the run's option.
-        made_with: Creates the part again, with another value of its option.
+        made_with: Function that creates the part again, with another value of the option.
     """
 
     slot: str
@@ -183,7 +183,7 @@ def make_parts(config: TrainConfig, *, shares_weights: bool | None = None) -> Pa
 
 
 def correction_of(config: TrainConfig, shares_weights: bool | None = None) -> Part:
-    """Return the correction of a run; ``"auto"`` selects the one that fits its engine, see ``make_parts``."""
+    """Return the correction of a run; ``"auto"`` selects the correction for the run's engine, see ``make_parts``."""
     part: Part = config.parts.correction
     if part.name != AUTO:
         return part

@@ -1,4 +1,4 @@
-"""The slots of a trainer: the parts of each kind, and their descriptions for lists.
+"""The slots of a trainer, with the registry of parts for each slot and a description of each part.
 
 Covered: the registries of every slot, and the summary, options and paper of a part. This module does not load torch.
 The first line of a part's docstring is its summary, and its paper is the first ``arXiv NNNN.NNNNN`` in its docstring or

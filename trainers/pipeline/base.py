@@ -1,8 +1,8 @@
 """The protocol of a pipeline stage: options, inputs and outputs, cost, and execution.
 
-A kind of stage is a class (usually a frozen dataclass) in a file of ``stages``, registered in ``STAGES``. Its
-fields are its options. Not covered: the stages of a pipeline (``file``), their order (``plan``), and deciding which
-stages to run (``run``).
+A kind of stage is a class (usually a frozen dataclass) in a file of ``stages``, registered in ``STAGES``. The fields of
+the class are the stage's options. Not covered: the stages of a pipeline (``file``), their order (``plan``), and
+deciding which stages to run (``run``).
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class Output:
             (the folder of an evaluation), ``optimizer`` (the folder of a run), or a custom word. An input accepts
             outputs of the same kind.
         path: Path relative to the stage's folder; empty for the folder itself.
-        if_taken: If true, the output must exist and stay unchanged only if another stage uses it; if false, always.
+        if_taken: Whether the output must exist and stay unchanged only if another stage uses it; otherwise it always
+            must.
     """
 
     kind: str
@@ -41,7 +42,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The environment in which a stage runs.
+    """Context in which a stage runs: its folder, its seed, and functions that it may call.
 
     Attributes:
         folder: The stage's folder, which exists. The stage writes only into it.
@@ -78,7 +79,7 @@ class Stage(Protocol):
 
     @property
     def inputs(self) -> Mapping[str, str]:
-        """The kind of each option that can refer to another stage's output."""
+        """Options that can refer to another stage's output, each with the kind of that output."""
         ...
 
     @property
@@ -109,7 +110,7 @@ class Stage(Protocol):
 
 @runtime_checkable
 class NamesSources(Protocol):
-    """A stage whose options name sources of problems or traces in addition to its inputs."""
+    """Protocol of a stage whose options name sources of problems or traces in addition to its inputs."""
 
     def named_sources(self) -> Iterable[str | Mapping[str, Any]]:
         """Return each source as ``load_problems`` accepts it; the content of files is part of the digest."""

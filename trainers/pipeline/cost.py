@@ -105,8 +105,8 @@ class Cost:
 
         Args:
             config: The run's options.
-            about: Further facts.
-            spread: The devices that it uses. Servers that the stage does not launch are added to them.
+            about: Machine, model and counts of the stage.
+            spread: Devices of the stage. Servers that the stage does not launch are added.
         """
         assume, steps = about.machine.assume, config.run.steps
         work = Workload.of(config)
@@ -148,8 +148,8 @@ class Cost:
             rows: Number of rows; a row counts once for each epoch.
             steps: Number of optimizer steps.
             longest: Maximum number of tokens of a row; the mean is assumed to be half of it.
-            about: Further facts.
-            spread: The devices that it uses.
+            about: Machine, model and counts of the stage.
+            spread: Devices of the stage.
             lora_rank: Rank of the adapters; 0 trains all weights.
         """
         mean, seconds = max(1, longest // 2), None
@@ -190,7 +190,7 @@ class Cost:
         Args:
             budget: Maximum tokens of an episode after its prompt.
             episodes: Number of episodes; ``None`` if the number of problems is unknown.
-            about: Further facts.
+            about: Machine, model and counts of the stage.
             engines: Number of engines in parallel.
             tensor_parallel: Devices of one engine.
             in_flight: Maximum number of concurrent episodes on all engines; ``None`` for as many as their caches hold.

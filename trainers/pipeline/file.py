@@ -159,7 +159,7 @@ def _item(
 
 
 def _over(below: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge options with lower-priority options, whose ``engine_options`` are dropped if the engine differs."""
+    """Merge options over defaults; ``engine_options`` of the defaults are dropped if the engine differs."""
     engine = options.get("engine")
     if engine is not None and engine != below.get("engine", engine):
         below = {name: value for name, value in below.items() if name != "engine_options"}

@@ -1,4 +1,4 @@
-"""Digests of the content that a step depends on (inputs and files named in options), and changes since its last run.
+"""Compute digests of a stage's inputs and of files that its options name, and describe changes since its last run.
 
 Not covered: reading the content (``digests``), and acting on a change (``run``).
 """

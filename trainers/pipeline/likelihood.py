@@ -1,4 +1,4 @@
-"""``Likelihood``: the log-probabilities of given text under a model, for the same tokens as in training."""
+"""``Likelihood``: computes the log-probabilities of given text under a model, on the same tokens as in training."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class EngineStage(CheckedOptions):
     model_options: dict[str, Any] = field(default_factory=dict)
 
     def resolved(self) -> Mapping[str, Any]:
-        """See ``Stage``; the seed is recorded by the runner."""
+        """See ``Stage``; the runner records the seed."""
         found = {**plain_options(self), "model_options": policy_options(self.model_options).sampled()}
         return {name: value for name, value in found.items() if name != "seed"}
 

@@ -1,4 +1,4 @@
-"""``PipelinePlan``: the steps of a pipeline in order, with each round of a group expanded, and the inputs of each step.
+"""``PipelinePlan``: the steps of a pipeline in order, one for each stage and round, and the inputs of each step.
 
 A stage refers to an earlier stage's output as ``STAGE.OUTPUT``. For a repeated stage, this is the newest output: from
 the same round if ``STAGE`` comes earlier in the round, else from the previous round. ``A.model or B.model`` is the
@@ -78,7 +78,7 @@ class ResolvedInput:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A step whose stage was created, with resolved references.
+    """A step with its stage, whose references are resolved.
 
     Attributes:
         step: The step.

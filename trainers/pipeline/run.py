@@ -1,8 +1,8 @@
 """``run_pipeline``: runs the stages of a pipeline that are not up to date, and resumes after a kill.
 
 A stage is up to date if it finished with the same options and input content, and its outputs are unchanged. A stage
-that started with these but did not finish is resumed. Any other folder of a stage is moved aside, never removed. Not
-covered: how a stage resumes (``stages``).
+that started with these but did not finish is resumed. If a stage has to start again, its old folder is renamed, never
+removed. Not covered: how a stage resumes (``stages``).
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """Whether a step is up to date, and if not, why.
+    """Whether a step is up to date, with the reason if it is not.
 
     Attributes:
         made: The step.
-        state: ``done``, ``resume`` (to be resumed), ``to do``, ``again`` (the existing results come from other inputs),
-            ``skipped`` (its rounds ended before it), ``taken`` (accepted unchanged, whatever its options), ``later``
-            (not part of this run).
+        state: ``done``, ``resume`` (to be resumed), ``to do``, ``again`` (its results were made from other options or
+            inputs), ``skipped`` (its rounds ended before it), ``taken`` (accepted unchanged, even if its options
+            differ), ``later`` (not part of this run).
         why: The reason, if the step runs again.
         fingerprint: Fingerprint of its options and inputs; empty if an input does not exist yet.
         record: The options and inputs; ``None`` if an input does not exist yet.
@@ -77,7 +77,7 @@ class PipelineRun:
         """Read the folder.
 
         Raises:
-            ConfigurationError: The folder contains something else than the run of a pipeline.
+            ConfigurationError: The folder contains a run of another kind.
         """
         folder = self.plan.folder
         _check_folder(folder)
@@ -93,7 +93,7 @@ class PipelineRun:
             self.states = states_of(run.events)
 
     def look(self, step: Step) -> Outlook:
-        """Create the stage of a step, and return its outlook; call it for all steps in order."""
+        """Create the stage of a step, and return whether it must run; call it for all steps in order."""
         made = self.plan.make(step, self.skipped.__contains__)
         if step.id in self.skipped:
             return Outlook(made, "skipped")
@@ -135,7 +135,7 @@ class PipelineRun:
         return bool(later)
 
     def left(self, made: Made, *, sync: bool = False) -> dict[str, str | None]:
-        """Return the current digest of each output that must exist; ``None`` if the output does not exist."""
+        """Return the current digest of each output that must exist; the digest of a missing output is ``None``."""
         return {
             name: self.digests.of(made.output(name), output.kind, sync=sync)
             for name, output in made.stage.outputs.items()

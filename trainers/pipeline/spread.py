@@ -1,4 +1,4 @@
-"""``Spread``: the number of devices that a stage uses, read from its launcher.
+"""``Spread``: the number of devices that a stage uses, read from its launch command.
 
 Covered: the runner's own process, ``rstar2 launch``, ``torchrun`` and configurations of ``accelerate``. Not covered:
 whether the machine has that many devices.

@@ -34,9 +34,9 @@ class Architecture:
         vocabulary: Number of tokens of the vocabulary.
         tied: Whether the head shares its weights with the embedding.
         experts: Number of experts per layer; 0 for a dense model.
-        active_experts: Number of experts per layer that compute a token.
+        active_experts: Number of experts per layer that process a token.
         qk_norm: Whether queries and keys are normalized, as in Qwen3.
-        qkv_bias: Whether their projections have a bias, as in Qwen2.
+        qkv_bias: Whether the projections of queries, keys and values have a bias, as in Qwen2.
     """
 
     name: str
@@ -98,7 +98,7 @@ class Architecture:
 
     @property
     def active_parameters(self) -> int:
-        """Number of matrix parameters that compute one token."""
+        """Number of matrix parameters that process one token."""
         if not self.experts:
             return self.matrix_parameters
         passed = self.active_experts * 3 * self.hidden * self.intermediate + self.experts * self.hidden

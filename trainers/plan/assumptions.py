@@ -19,9 +19,9 @@ class Assumptions(CheckedOptions):
         memory_share: Share of a device's memory that may be used.
         reserve_gib: GiB per device that are reserved for the runtime, the communication library and the engine.
         bandwidth_share: Share of the memory bandwidth that decoding reaches.
-        prefill_share: Share of peak operations that prefill, and decoding of many rows, reach.
-        train_share: Share of peak operations that training of a dense model reaches, recomputed ones included.
-        train_share_experts: Share of peak operations that training of a model with experts reaches.
+        prefill_share: Share of the peak FLOP/s that prefill, and decoding of many rows, reach.
+        train_share: Share of the peak FLOP/s that training of a dense model reaches, including recomputed operations.
+        train_share_experts: Share of the peak FLOP/s that training of a model with experts reaches.
         pass_s: Seconds of a forward and backward pass in addition to its operations.
         sharding_gb_s: Gigabytes per second at which a device gathers sharded weights and reduces gradients.
         decode_step_s: Seconds of a decoding step in addition to reading weights and cache.

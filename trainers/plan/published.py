@@ -1,4 +1,4 @@
-"""Published times of steps, and the computed times of the same runs."""
+"""Compare published step times with the times that a plan computes for the same runs."""
 
 from __future__ import annotations
 

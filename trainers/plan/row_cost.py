@@ -1,8 +1,9 @@
-"""``RowCost``: time and memory of training on rows, separately or as prefix trees, in tokens of separate rows.
+"""``RowCost``: estimates time and memory of training on rows, separately or as prefix trees.
 
 A prefix tree computes tokens that its rows share once (``trainers.backends.trl.loss.prefix_tree``). Its attention
-copies the keys and values that each chunk of new tokens attends to, and needs masks. Training packs rows by these
-estimates, and a plan counts them.
+copies the keys and values that each chunk of new tokens attends to, and needs masks. Estimates are numbers of tokens:
+the same cost as this number of tokens in separate rows. Training uses them to pack rows, and plans use them to compute
+times.
 """
 
 from __future__ import annotations
@@ -52,15 +53,15 @@ class RowCost:
 
     @property
     def kept(self) -> int:
-        """Numbers that a layer keeps for a token."""
+        """Number of values that a layer keeps for each token."""
         return 6 * self.hidden + 2 * (self.queries or self.hidden) + 4 * (self.feed_forward or 4 * self.hidden)
 
     def time(self, tokens: float, pairs: float) -> float:
-        """Return the time of a number of tokens and of pairs of a query and a key."""
+        """Return the time of a number of tokens, and of a number of pairs of a query and a key, in tokens."""
         return tokens + _PAIR * pairs / self.hidden
 
     def memory(self, spans: Sequence[tuple[int, int]]) -> float:
-        """Return the memory of a prefix tree: its tokens, the keys, values and queries that it copies, and its masks.
+        """Return the memory of a prefix tree, in tokens: its tokens, copied keys, values and queries, and masks.
 
         The masks are compared with a model that recomputes its layers, whose tokens need the least memory.
 

@@ -1,4 +1,4 @@
-"""``pass_work``: the tokens that a pass over the rows of a step computes, if the rows of a group share their prompt."""
+"""``pass_work``: counts the tokens of a pass over the rows of a step, if the rows of a group share their prompt."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ class StepTime:
         evaluation: Seconds of evaluations, spread over the steps between them.
         other: Other seconds, from ``Assumptions.other_share``.
         overlapped: Whether rollout and training run in parallel.
-        play: The rollout in more detail.
-        training: The training in more detail.
+        play: Details of the rollout.
+        training: Details of the training.
     """
 
     rollout: float

@@ -1,10 +1,10 @@
 """``training_memory``: peak bytes of training on one device.
 
-The count contains weights, gradients, AdamW's two moments, the activations that one forward pass keeps for its backward
-pass, and the largest temporaries; docs/scaling.md explains the formulas. Covered: plain data
-parallelism, FSDP2, ZeRO-2 and ZeRO-3; full weights and LoRA; float32, and bfloat16 over float32 weights; recomputation
-layer by layer. Not covered: the allocator's fragmentation, the communication library's buffers, and the program itself
-(0.5 to 1 GB on a CPU, about as much for the context of an accelerator).
+The count includes weights, gradients, AdamW's two moments, the activations that one forward pass keeps for its backward
+pass, and the largest temporary tensors; docs/scaling.md explains the formulas. Covered: plain data parallelism, FSDP2,
+ZeRO-2 and ZeRO-3; full weights and LoRA; float32, and bfloat16 over float32 weights; recomputation layer by layer. Not
+covered: the allocator's fragmentation, the communication library's buffers, and the program itself (0.5 to 1 GB on a
+CPU, about as much for the context of an accelerator).
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def pass_tokens(model: Architecture, how: Training) -> int:
 
 
 def _states(model: Architecture, how: Training, trained: int) -> dict[str, float]:
-    """Return the bytes of persistent state, and of the weight copies that a pass uses."""
+    """Return the bytes of weights, gradients and optimizer state, and of the weight copies that a pass uses."""
     whole, share = model.parameters, 1 / how.processes
     frozen = whole if how.lora_rank else 0
     unit, root = model.layer_parameters, model.embedding_parameters

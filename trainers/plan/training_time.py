@@ -1,4 +1,4 @@
-"""``training_time``: seconds of the forward and backward passes of a step, with what slows them down.
+"""``training_time``: seconds of a step's forward and backward passes: operations, waiting, communication, overhead.
 
 Covered: the operations of the rows; the process with the most tokens, for which all others wait; the exchange of
 sharded weights and gradients in each pass; a fixed time per pass. Not covered: the overlap of communication and
@@ -42,7 +42,7 @@ class TrainingTime:
 
     @property
     def total(self) -> float:
-        """Seconds in all."""
+        """Total seconds."""
         return self.compute + self.waiting + self.communication + self.overhead
 
 
@@ -88,7 +88,7 @@ def training_time(
 
 
 def _uneven(tokens: NDArray[np.float64], work: Workload, processes: int, assume: Assumptions) -> tuple[float, int]:
-    """Deal the groups as the trainer does; return the largest load over the mean, and the number of passes."""
+    """Distribute the groups as the trainer does; return largest load divided by mean load, and number of passes."""
     groups = max(1, round(work.groups * assume.trained_share))
     sizes = {number: round(float(size)) for number, size in enumerate(tokens.reshape(work.groups, -1).sum(1)[:groups])}
     batches = divide_groups(sizes, passes=1, minibatches=work.minibatches, rng=np.random.default_rng(0))

@@ -37,8 +37,8 @@ class Workload:
         max_staleness: Maximum number of weight versions by which rollouts run ahead of training.
         share_prefixes: Whether the prompt of a group is computed once for the rows of a pass.
         engine_options: Options of the engine in the trainer's process, which may set the size of its cache.
-        offload_state: Whether the optimizer's state is in host memory during rollouts; ``None`` if it is where a
-            colocated engine needs its memory.
+        offload_state: Whether the optimizer's state is in host memory during rollouts; ``None`` if that depends on
+            whether a colocated engine needs the memory.
         transport: How weights reach servers: ``folder``, ``group`` or ``adapter``.
         relays: Whether one server of each machine copies the weights of a shared folder for the others.
         eval_every: Steps between evaluations; 0 for none.
@@ -115,7 +115,7 @@ class Workload:
 
     @property
     def sizes_cache(self) -> bool:
-        """Whether an option of the engine in the trainer's process sets the size of its cache."""
+        """Whether an engine option sets the size of the cache of the engine in the trainer's process."""
         return any(self.engine_options.get(name) is not None for name in SIZED_BY)
 
     def cache_bytes(self, device: Device, weights: float, token: float, assume: Assumptions) -> float | None:

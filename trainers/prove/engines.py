@@ -1,4 +1,4 @@
-"""The parts ``engine`` and ``vllm``: turns of an engine, before and after a weight sync, compared with the trainer."""
+"""The parts ``engine`` and ``vllm``: compare an engine with the trainer, before and after a weight sync."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .scale import device, precision, random_model, scale
 
 
 def engine(model: str | None) -> PartFinding:
-    """Play with the trainer's own module."""
+    """Generate turns with the trainer's own module, and compare them with the trainer."""
     policy = _policy(model)
     return _played("engine", TransformersEngine(policy, max_rows=scale().rows), policy, None)
 
 
 def vllm(model: str | None) -> PartFinding:
-    """Play with vLLM in this process, and pass new weights to it in memory."""
+    """Generate turns with vLLM in this process, and pass new weights to it in memory."""
     policy = _policy(model)
     sizes = scale()
     options: dict[str, Any] = {"dtype": str(precision()).removeprefix("torch."), "max_model_len": 64 + 2 * sizes.turn}

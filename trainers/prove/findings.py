@@ -12,7 +12,7 @@ PartLevel = Literal["ok", "problem", "skipped", "late"]
 
 @dataclass(frozen=True, slots=True)
 class ProofFigure:
-    """A figure of a part.
+    """A measured figure of a part, with its expected range.
 
     Attributes:
         name: The measured quantity, with its unit.
@@ -54,7 +54,7 @@ class PartFinding:
 
     Attributes:
         part: Name of the part.
-        level: How it ended.
+        level: Whether the part passed, was skipped or failed.
         note: The reason if the part failed or was skipped, or what was run.
         figures: The figures.
         seconds: Wall-clock seconds.
@@ -78,7 +78,7 @@ class PartFinding:
 
 
 def judged(part: str, note: str, figures: Sequence[ProofFigure]) -> PartFinding:
-    """Return the finding of a part that ran to its end: a problem if a figure that must be in its range is not."""
+    """Return the finding of a part that finished: a problem if a figure marked ``must`` is outside its range."""
     wrong = [figure for figure in figures if figure.must and not figure.inside]
     if wrong:
         first = wrong[0]

@@ -1,4 +1,4 @@
-"""The parts ``sandbox`` and ``grpo``: replayed traces, and a cold start with steps of GRPO-RoC that call the tool."""
+"""The parts ``sandbox`` and ``grpo``: replay traces, and train a small model with a cold start and GRPO-RoC."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ENV_OPTIONS: dict[str, Any] = {
 
 
 def sandbox(model: str | None) -> PartFinding:
-    """Replay traces, whose calls run in the sandbox."""
+    """Replay traces, and run their tool calls in the sandbox."""
     traces = _traces(scale().traces)
     calls = [status for trace in traces for status in trace.statuses]
     lost = sum(not status.counts for status in calls)

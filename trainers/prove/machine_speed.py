@@ -1,4 +1,4 @@
-"""The parts ``kernels`` and ``speed``: whether a device computes correctly, and how fast."""
+"""The parts ``kernels`` and ``speed``: check that a device computes correctly, and measure its speed."""
 
 from __future__ import annotations
 
@@ -81,6 +81,6 @@ def _fastest(work: Callable[[], object], times: int = 10) -> float:
 
 
 def synchronize() -> None:
-    """Wait for the device."""
+    """Wait until the device has finished its operations."""
     if torch.cuda.is_available():
         torch.cuda.synchronize()

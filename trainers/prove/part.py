@@ -25,7 +25,7 @@ PARTS = {
 
 
 def run_part(name: str, model: str | None) -> PartFinding:
-    """Run a part in this process; an exception becomes its finding.
+    """Run a part in this process and return its finding; an exception becomes a finding.
 
     Args:
         name: Name of the part.

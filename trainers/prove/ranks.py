@@ -50,7 +50,7 @@ def sharded(model: str | None) -> PartFinding:
 
 
 def main(out: str, model: str) -> None:
-    """Run as one of the processes; the first writes the figures."""
+    """Run one of the distributed processes; the first process writes the figures."""
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
@@ -135,7 +135,7 @@ def _sizes_of(model: Any) -> Architecture | None:
 
 
 def _throughput(model: Architecture | None, each: float) -> list[ProofFigure]:
-    """Return tokens per second on each device, their share of the peak, and the memory, with what the plan expects."""
+    """Return tokens per second on each device, their share of the peak, and the memory, with a plan's values."""
     world, sheet, row = distributed.get_world_size(), known_device(), scale().tokens
     low = high = None
     figures = []

@@ -1,4 +1,4 @@
-"""``prove``: runs every part in a process of its own, and ends in time whatever hangs.
+"""``prove``: runs every part in a separate process, and kills a part that exceeds the time limit.
 
 Covered: one machine, with or without accelerators, without a network; packages that are not installed; parts that crash
 or hang, in Python or in a kernel. Not covered: several machines, and reaching a stated accuracy.
@@ -92,7 +92,7 @@ def _run(name: str, model: str | None, limit: float, program: str) -> PartFindin
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End a process and everything that it started in its session; a process that a kernel holds is left behind."""
+    """Kill a process and all processes of its session; a process that is blocked in a device kernel may remain."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     with suppress(subprocess.TimeoutExpired):

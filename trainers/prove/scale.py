@@ -1,4 +1,4 @@
-"""``ProofScale``: the sizes of a proof, and the model that it computes with."""
+"""``ProofScale``: sizes of the matrices, model and training in a proof, and the model itself."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ProofScale:
         vocabulary: Number of tokens of the random model.
         tokens: Tokens of a row.
         rows: Number of concurrent rows of an engine.
-        turn: Number of tokens that an engine draws for each row.
+        turn: Number of tokens that an engine generates for each row.
         steps: Optimizer steps of the sharded training.
         traces: Number of traces of the cold start.
         sft_steps: Optimizer steps of the cold start.

@@ -1,4 +1,4 @@
-"""``Adaptive``: sets the limit of the queue by the load of the engines' caches, for all processes of a run together."""
+"""``Adaptive``: sets the number of concurrent episodes of a run from the load of the engines' caches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Adaptive:
     """Yields the number of episodes to play at the same time; a ``LimitSource``.
 
     Args:
-        loads: Reads the loads of the engines.
+        loads: Function that reads the loads of the engines.
         in_flight: Computes the number. It keeps its state from round to round, but not in a checkpoint.
         every_s: Seconds between two readings.
     """

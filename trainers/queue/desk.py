@@ -1,4 +1,4 @@
-"""``Desk``: decides which process plays which episode, and when. It holds no clocks, messages or episodes.
+"""``Desk``: decides which process plays which episode, and when. It does not play episodes or send messages.
 
 One limit applies to all processes together; each may play its share of it. A process with room plays the oldest of its
 own waiting episodes. If it has none, it plays the oldest episode of the process with the most waiting episodes. So no
@@ -15,7 +15,7 @@ RequestKey = tuple[int, int]
 
 
 class Desk:
-    """The queue of a round.
+    """The queue of episodes in a round.
 
     Args:
         size: Number of processes.

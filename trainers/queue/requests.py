@@ -33,7 +33,7 @@ class EpisodePlayer(Protocol):
         """Play one episode that shares the first ``token`` tokens of ``parent.completion_ids``."""
 
     async def score(self, prompt_ids: Sequence[int], ids: Sequence[int]) -> list[float]:
-        """Return the log-probability of each id in ``ids``, given ``prompt_ids`` and the earlier ids."""
+        """Return the log-probability of each token id in ``ids``, given ``prompt_ids`` and the earlier ids."""
 
     def encode(self, text: str) -> list[int]:
         """Return the token ids of a text, without special tokens."""
@@ -53,15 +53,15 @@ class PlayRequest:
         group: Number of its group in the step.
         seed: Seed of the environment's ``reset``.
         options: Options of ``reset``.
-        sampling_seed: Seeds the policy's draws.
+        sampling_seed: Seed of the policy's sampling.
         parent: The episode that this one branches off; ``None`` for an episode that does not branch.
         token: Number of tokens shared with ``parent``.
-        begun: The part that was played in an earlier step.
-        carries: Whether to keep the part that was played if the episode has to stop.
+        begun: The partial episode that was played in an earlier step.
+        carries: Whether to keep the partial episode if it has to stop.
         shown: Text shown to the policy instead of the user's message.
-        asks: Ask the policy for one turn in answer to this message, without an environment.
+        asks: A message to which the policy writes one turn, without an environment.
         system: The system message before ``asks``.
-        manner: How the episode is played.
+        manner: Options of playing the episode.
         given: An expert's turns, played instead of the policy's turns.
     """
 
@@ -85,7 +85,7 @@ class Unfinished:
     """The result of a request that had to stop.
 
     Attributes:
-        begun: The part that was played; ``None`` if nothing was played or kept.
+        begun: The partial episode; ``None`` if nothing was played or kept.
     """
 
     begun: Episode | None = None
@@ -97,7 +97,7 @@ async def perform(request: PlayRequest, player: EpisodePlayer, record: Episode) 
     Args:
         request: The episode to play.
         player: Plays it.
-        record: Filled in while the episode is played if ``request.carries``, so that its played part can be kept.
+        record: Receives the partial episode while it is played if ``request.carries``, so that it can be kept.
 
     Raises:
         BranchError: The episode cannot branch at that token.

@@ -1,4 +1,4 @@
-"""``SharedQueue``: one queue for all processes of a run. A process that has no room lets another one play its episodes.
+"""``SharedQueue``: one queue for all processes of a run. A process without room lets another one play its episodes.
 
 Every process runs the rollout part on its own groups. Each episode that the part requests waits at the desk of the
 first process until some process has room for it; its result returns to the process that requested it. A round ends in
@@ -81,7 +81,7 @@ class SharedQueue(LocalQueue):
         return await one.run(work, self._limits)
 
     def fail(self, error: BaseException) -> None:
-        """Report to the other processes that this one failed, so that none waits for it in a round."""
+        """Report to the other processes that this one failed, so that they do not wait for it."""
         self._wire.fail(f"{type(error).__name__}: {error}")
 
     def close(self) -> None:
@@ -156,7 +156,7 @@ class SharedRound(LocalRound):
         self._give_out()
 
     def _count_finished(self) -> None:
-        """At the desk: end the round if the parts of all processes have returned."""
+        """In the first process: end the round if the rollout parts of all processes have returned."""
         self._finished += 1
         if self._finished == self._size:
             self._call_all(self._end_round)

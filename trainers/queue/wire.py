@@ -1,8 +1,8 @@
 """``Wire``: messages between the first process of a run and each of the others while they play.
 
 Covered: one TCP connection from every process to the first, authenticated on both sides by a secret of the run
-(``multiprocessing.connection``); messages that arrive before the receiver listens; a process that is gone. Not covered:
-encryption, and messages between two processes other than the first.
+(``multiprocessing.connection``); messages that arrive before the receiver listens; processes that have failed. Not
+covered: encryption, and messages between two processes other than the first.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MessageHandler = Callable[[int, Any], None]
 
 
 class Gone:
-    """The message of a process that failed or is gone; it applies to every round.
+    """Message about a process that failed or ended; it applies to every round.
 
     Args:
         why: The reason.
@@ -129,7 +129,7 @@ class Wire:
                 self._take(sender, of_round, message)
 
     def shut(self) -> None:
-        """End the round: later messages belong to the next one."""
+        """End the round; later messages belong to the next round."""
         with self._lock:
             self._deliver = None
 

@@ -1,9 +1,9 @@
 """``acereason``: one domain after the other, with growing budgets (AceReason-Nemotron, arXiv 2505.16400).
 
-GRPO without a KL term, on policy, with the mean over tokens and a symmetric clip, which has no effect with one
-optimizer step per rollout. The kinds of problems are trained on in the order of ``sampler.order`` (``math+code``), each
-for ``sampler.steps`` rollouts. The token budget grows in four stages of equal length from ``max_episode_tokens`` (8K in
-the paper) to four times that number.
+GRPO without a KL term, on policy, with the mean over tokens and a symmetric clip, which has no effect because each
+rollout has one optimizer step. The kinds of problems are trained on in the order of ``sampler.order`` (``math+code``),
+each for ``sampler.steps`` rollouts. The token budget grows in four stages of equal length from ``max_episode_tokens``
+(8K in the paper) to four times that number.
 """
 
 from ..base import TRAINERS, Recipe

@@ -1,4 +1,4 @@
-"""``alphamed``: GRPO on multiple-choice questions with the letter as the only reward (AlphaMed, arXiv 2505.17952).
+"""``alphamed``: GRPO on multiple-choice questions; only the answer's letter is rewarded (AlphaMed, arXiv 2505.17952).
 
 The reward is 1 for the gold letter and 0 for any other answer; no distilled traces are needed. The gold answer of each
 problem must be a letter.

@@ -1,1 +1,1 @@
-"""Checks of a run: each file holds one check, or a few that look at the same figures."""
+"""The checks of a run. Each file holds one check, or several checks that read the same figures."""

@@ -1,4 +1,4 @@
-"""Answers that a budget cuts: of tokens, of turns, of time."""
+"""Checks for episodes that end because a budget is spent: tokens, turns or time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The share of clipped tokens: 0 for ever, or near 1."""
+"""Checks for a share of clipped tokens that is always 0 or close to 1."""
 
 from __future__ import annotations
 

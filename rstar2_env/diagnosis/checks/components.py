@@ -1,4 +1,4 @@
-"""The components of the reward: one that is constant, such as a judge that always gives the same score."""
+"""Check for a component of the reward that is constant, such as a judge that always gives the same score."""
 
 from __future__ import annotations
 

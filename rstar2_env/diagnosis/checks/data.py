@@ -1,4 +1,4 @@
-"""The data: duplicates, and held-out problems among the training problems."""
+"""Checks of the data: duplicate problems, and held-out problems among the training problems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The entropy of the policy: collapsed, or exploded."""
+"""Checks for a policy entropy that collapsed or exploded."""
 
 from __future__ import annotations
 

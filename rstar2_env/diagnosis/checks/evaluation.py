@@ -1,4 +1,4 @@
-"""Evaluations: other settings than in training, and falling pass rates."""
+"""Checks of evaluations: settings that differ from training, and falling pass rates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gradient: not a number, zero although groups have a signal, or clipped at every step."""
+"""Checks for a gradient that is not a number, is zero although groups have a signal, or is clipped at every step."""
 
 from __future__ import annotations
 

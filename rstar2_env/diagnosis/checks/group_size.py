@@ -1,4 +1,4 @@
-"""The size of a group: too small for its episodes to differ."""
+"""Check for groups that are so small that their episodes often have equal rewards."""
 
 from __future__ import annotations
 

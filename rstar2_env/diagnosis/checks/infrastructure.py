@@ -1,4 +1,4 @@
-"""The infrastructure of a run: the sandbox, injected faults, and the verifier."""
+"""Checks of the sandbox, of injected faults and of the verifier."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The KL divergence to the reference model: it runs away."""
+"""Check for a KL divergence to the reference model that keeps growing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lag of the sampled turns behind the weights: beyond the bound of the run's options."""
+"""Check for turns that were sampled with older weights than the run's options allow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The learning rate: steps that change the weights so much that the policy breaks, or too little to learn."""
+"""Checks for a learning rate that is too high (updates break the policy) or too low (nothing is learned)."""
 
 from __future__ import annotations
 

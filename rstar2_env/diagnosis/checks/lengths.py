@@ -1,4 +1,4 @@
-"""The length of answers: it explodes or collapses without more of them being right."""
+"""Checks for answers that become much longer or much shorter while the share of right answers does not rise."""
 
 from __future__ import annotations
 

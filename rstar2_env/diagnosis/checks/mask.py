@@ -1,4 +1,4 @@
-"""The mask of the loss: tokens of the environment that train, or ends of turns that do not."""
+"""Checks of the loss mask: environment tokens that are trained on, or end-of-turn tokens that are not."""
 
 from __future__ import annotations
 

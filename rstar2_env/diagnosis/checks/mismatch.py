@@ -1,4 +1,4 @@
-"""Engine and trainer: they differ from the first update on, or drift apart because new weights do not arrive."""
+"""Checks for log-probabilities that differ between engine and trainer: from the start, or because weight syncs fail."""
 
 from __future__ import annotations
 

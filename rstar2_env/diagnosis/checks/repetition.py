@@ -1,4 +1,4 @@
-"""Repetition: the policy writes the same words again and again."""
+"""Check for a policy that repeats the same words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resuming: the optimizer begins again without its state."""
+"""Check for a resumed run whose optimizer lost its state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reward: constant, blind to the answer within groups, paid for the format, or exploited."""
+"""Checks for a reward that is constant, does not depend on the answer, depends on the format only, or is exploited."""
 
 from __future__ import annotations
 

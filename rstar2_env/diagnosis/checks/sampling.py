@@ -1,4 +1,4 @@
-"""The sampler: stuck on one part of the data, or a curriculum that does not move."""
+"""Checks for a sampler that draws the same few problems, and for a curriculum that does not advance."""
 
 from __future__ import annotations
 

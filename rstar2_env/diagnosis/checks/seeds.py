@@ -1,4 +1,4 @@
-"""Seeds: two groups, or two processes, that play the same random numbers."""
+"""Check for two groups, or two processes, that use the same random numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _signature(group: Sequence[EpisodeDigest]) -> tuple[object, ...]:
 
 
 def _repeated(groups: Sequence[Sequence[EpisodeDigest]]) -> list[Sequence[EpisodeDigest]]:
-    """Return the groups whose episodes all have the texts of another group of several different episodes."""
+    """Return the groups whose episodes have exactly the texts of another group, if that group's episodes differ."""
     seen: dict[tuple[object, ...], Sequence[EpisodeDigest]] = {}
     found = []
     for group in groups:

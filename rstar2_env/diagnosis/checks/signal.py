@@ -1,4 +1,4 @@
-"""Groups without a signal: no episode of such a group has an advantage, so nothing of it trains."""
+"""Checks for groups without a signal: all their advantages are 0, so their episodes do not change the weights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FEW, _VERY_FEW = 0.3, 0.2
 
 
 def signal_shares(run: RunRecord) -> list[tuple[int, Mapping[str, float], float]]:
-    """Return, for each step, its number, the number of groups without a signal by reason, and of those with one."""
+    """Return for each step: its number, the groups without a signal counted by reason, and the number with a signal."""
     found: list[tuple[int, Mapping[str, float], float]] = []
     for step in run.steps:
         figures = step.figures

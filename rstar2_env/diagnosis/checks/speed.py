@@ -1,4 +1,4 @@
-"""Speed and memory: throughput that falls, a process that waits, memory that grows."""
+"""Checks for falling throughput, a process that waits for others, and growing memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _speed(run: RunRecord) -> list[FigurePoint]:
 
 
 def _at(run: RunRecord, name: str, since: int) -> tuple[float, float]:
-    """Return the median of a figure before a step and from it on; 0 if it is unknown."""
+    """Return the medians of a figure before a step and from that step on; 0 if the figure is unknown."""
     points = run.series(name)
     before = [value for step, value in points if step < since]
     after = [value for step, value in points if step >= since]

@@ -1,4 +1,4 @@
-"""The chat template: markup of turns as text, and prompts that were cut."""
+"""Checks of the chat template: turn markup that the policy writes as text, and truncated prompts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tool calls: no longer made, always failing, or ending with one and the same error."""
+"""Checks for tool calls that the policy stopped making, that always fail, or that end with the same error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Reads the fields of a problem from records whose columns have other names, or hold more text than the field.
+r"""Reads the fields of a problem from records whose columns have other names, or contain additional text.
 
 A column is written ``PATH[|EXTRACTION...]``. The path descends into objects and lists by dots (``solution.answer``,
 ``prompt.0.content``). An extraction takes a part of the text: ``after:TEXT`` (the text after the last ``TEXT``, as in

@@ -34,7 +34,7 @@ class Table(Protocol):
         ...
 
     def row(self, index: int) -> tuple[str, int, Any]:
-        """The place of record ``index`` (from 0), its number for a default id, and the record with our field names."""
+        """Return the place of record ``index`` (from 0), its number for a default id, and the record with our names."""
         ...
 
     def rows(self) -> Iterator[tuple[str, int, Any]]:

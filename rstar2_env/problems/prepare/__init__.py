@@ -1,4 +1,4 @@
-"""Problems for training, prepared: pinned sources, filters with reasons, mixtures, disjoint splits.
+"""Prepare problems for training: pinned sources, filters that report reasons, mixtures, disjoint splits.
 
 ``prepare`` does all of it; each filter is a file of its own and can be used alone.
 """

@@ -1,1 +1,1 @@
-"""Whether two trees, or two texts, are the same answer."""
+"""Decide whether two trees, or two texts, are the same answer."""

@@ -1,8 +1,8 @@
 """Compare two answers: structures first, expressions at the leaves.
 
 Covered: lists, sets, tuples, matrices, intervals, equations, inequalities, labels, plus-minus signs, quantities, words.
-Answers are trees. The result ``None`` means that evaluation cannot decide; ``symbolic`` may. Not covered: whether an
-equal text counts as an answer (see ``conduct``).
+Answers are trees. The result ``None`` means that evaluation cannot decide; the module ``symbolic`` may be able to. Not
+covered: whether an equal text counts as an answer (see ``conduct``).
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Comparer:
         return self._lists(_expand(gold_items), _expand(answer_items))
 
     def _lists(self, gold: list[Item], answer: list[Item]) -> bool | None:
-        """Compare lists of items. A bare list in the answer is read as the kind of the gold: tuple or set."""
+        """Compare lists of items. A list without brackets in the answer is read as a tuple or a set, like the gold."""
         if len(gold) == 1 and not _is_set(gold[0].value):
             sequence = as_sequence(gold[0].value)
             if sequence is not None and len(answer) == len(sequence) > 1:
@@ -326,7 +326,7 @@ class Comparer:
         return kept
 
     def _sets(self, gold: Node, answer: Node) -> bool | None:
-        """Compare as sets of reals; return ``None`` unless at least one side can only be a set."""
+        """Compare as sets of real numbers; return ``None`` unless at least one side can only be read as a set."""
         one, other = read_set(gold), read_set(answer)
         if one is None and other is None:
             return None
@@ -357,7 +357,7 @@ def _is_function_of(one: Node, other: Node) -> bool:
 
 
 def _has_grid(node: Node) -> bool:
-    """Whether a node contains a matrix of several rows and columns, which a tuple of its entries is not."""
+    """Whether a node contains a matrix with several rows and columns; a tuple of its entries is not equal to it."""
     return any(isinstance(part, Matrix) and len(part.rows) > 1 < len(part.rows[0]) for part in walk(node))
 
 

@@ -1,7 +1,8 @@
 """Compare the conditions and remarks after two answers: "for all integers n", "if x > 0", "for the trip".
 
-A condition of the answer must be that of the gold, or must not restrict the gold: it holds at every sampled point where
-the gold has a value. Not covered: single points, such as the ends of an interval, and conditions on several variables.
+A condition of the answer must equal the condition of the gold, or must not restrict the gold: it holds at every sampled
+point where the gold has a value. Not covered: single points, such as the ends of an interval, and conditions on several
+variables.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ _COUNTS = tuple(map(Fraction, (1, 2, 3, 5, 8)))
 def remarks_agree(gold: Node, answer: Node, known: frozenset[str]) -> bool:
     """Return whether the remarks on two answers allow them to be equal.
 
-    A remark on the answer must be that of the gold, a condition that does not restrict the gold, or known words: "9 if
-    careless" is not 9. A denial in the gold must be in the answer.
+    A remark on the answer must equal the remark on the gold, or be a condition that does not restrict the gold, or
+    consist of known words: "9 if careless" is not 9. If the gold has a negation, the answer must have it too.
 
     Args:
         gold: The gold answer.

@@ -1,4 +1,4 @@
-"""Find undone work: an answer that has the right value, but is not computed or not solved for its variable.
+"""Find unfinished work: an answer that has the right value, but is not computed or not solved for its variable.
 
 If the gold is a number, the answer must be a literal (integer, decimal, fraction, percentage, scientific notation); if
 it is irrational, roots, powers, factorials, logarithms and constants are allowed too. Variables that cancel, functions
@@ -125,7 +125,7 @@ def work_left(gold: Node, answer: Node, undone: str) -> str | None:
 
 
 def _work(node: Node) -> set[str]:
-    """Return the kinds of work in an answer, and the kinds with which the same values can be written."""
+    """Return the kinds of work in an answer, and the kinds in other spellings of the same values."""
     found: set[str] = set()
     for part in walk(node):
         if isinstance(part, Big):
@@ -207,7 +207,7 @@ def _is_imaginary(node: Node) -> bool:
 
 
 def _quotients(node: Node) -> Iterator[tuple[int, int]]:
-    """Iterate over the numerators and denominators of fractions and ratios of two whole numbers."""
+    """Iterate over the numerators and denominators of the fractions and ratios whose terms are whole numbers."""
     for part in walk(node):
         match part:
             case Apply(op="div" | "ratio", args=(over, under)):
@@ -258,10 +258,10 @@ def _first(answer: Node, allowed: set[str]) -> str | None:
 
 
 def _of_function(answer: Node, allowed: set[str]) -> str | None:
-    """Return the kind of the first function in an answer that is work left to do; ``None`` if there is none.
+    """Return the kind of the first function in an answer that still has to be computed; ``None`` if there is none.
 
-    A constant function call is work left to do if its value is rational, a function of variables if it has a kink.
-    Kinds in ``allowed`` do not count, since the gold leaves them uncomputed too.
+    A function of constants has to be computed if its value is rational; a function of variables if it has a kink, like
+    ``|x|``. Kinds in ``allowed`` do not count, since the gold leaves them uncomputed too.
     """
     for part in walk(answer):
         if isinstance(part, Apply) and part.op in _DRESSES - allowed and not is_literal(answer):

@@ -2,9 +2,9 @@ r"""Find echoes: answers that only repeat a formula of the question, possibly in
 
 An answer that equals the gold is compared by value with every formula of the question. If it equals a formula, the gold
 shows the required work. If the gold is simpler than the formula, the cost of the answer must be nearer to the cost of
-the gold than to that of the formula. If the gold is another form (expanded, factored, rationalised), the shape of the
-answer must be nearer to the shape of the gold, after disguises are removed (see ``tidy``). Not covered: formulas that
-the question describes in words.
+the gold than to that of the formula. If the gold is in another form (expanded, factored, rationalised), the shape of
+the answer must be nearer to the shape of the gold, after disguises are removed (see ``tidy``). Not covered: formulas
+that the question describes in words.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _pairs(gold: Node, answer: Node, same: Same) -> Iterator[tuple[Node, Node]]:
 
 
 def _approximation(gold: Node) -> Node:
-    """Return the decimal in ``F = 0.891...`` or ``F ~ 0.891``, which the question asked for; other golds unchanged."""
+    """Return the decimal of a gold such as ``F = 0.891...`` or ``F ~ 0.891``; return other golds unchanged."""
     return gold.sides[-1] if isinstance(gold, Relation) and "~" in gold.ops else gold
 
 

@@ -61,7 +61,7 @@ class PlainNumber:
 
     @property
     def is_reduced(self) -> bool:
-        """Whether it is not a fraction that can be reduced."""
+        """Whether the number is in lowest terms, or is not written as a fraction."""
         return self.form != "fraction" or gcd(self.top, self.bottom) == 1
 
 
@@ -100,7 +100,7 @@ def read_plain(text: str) -> PlainNumber | None:
 
 
 def scaled(number: int, decimals: int | None, exponent: int, form: str) -> PlainNumber:
-    """Create a number from its digits, the position of its decimal point and a power of ten.
+    """Return the number with these digits, this position of the decimal point and this power of ten.
 
     Args:
         number: The digits as one integer.
@@ -126,7 +126,7 @@ FLOAT_DIGITS = 12
 def same_number(gold: PlainNumber, answer: PlainNumber, tolerance: Fraction | None = None) -> bool:
     """Return whether the answer equals the gold number.
 
-    A gold decimal also equals a number of which it is the rounding or the truncation; see :func:`rounds_to`.
+    A gold decimal also equals a number that rounds or truncates to it; see :func:`rounds_to`.
 
     Args:
         gold: The gold number.

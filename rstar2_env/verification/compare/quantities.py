@@ -1,4 +1,4 @@
-"""Compare values with units, percentages, money or names of counted things, and words.
+"""Compare values with units, percentages, money or counted nouns ("3 apples"), and answers in words.
 
 A missing unit is accepted, a different unit is not; ``%`` does not count as a unit.
 """
@@ -162,7 +162,7 @@ def same_ratio(gold: Node, answer: Node, same: Same) -> bool | None:
 
 
 def same_words(gold: Node, answer: Node, rules: Rules) -> bool:
-    """Compare two answers of which at least one is words; a one-letter word may equal the variable of that name.
+    """Compare two answers if at least one consists of words; a one-letter word may equal the variable of that name.
 
     Args:
         gold: The gold answer.

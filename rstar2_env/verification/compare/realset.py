@@ -1,4 +1,4 @@
-"""Bring sets of real numbers to one form: intervals, unions, inequalities in one variable, set-builder notation.
+"""Convert sets of real numbers to one form: intervals, unions, inequalities in one variable, set-builder notation.
 
 Covered: reading such nodes into pieces (an interval with open or closed ends, or a point), and their equality.
 Ends are expressions, so ``[k pi, k pi + 1)`` works. Not covered: solving a condition for its variable.

@@ -27,7 +27,7 @@ SameAll = Callable[[Sequence[Node], Sequence[Node]], bool | None]
 
 
 def same_relation(gold: Node, answer: Node, rules: Rules, same: Same, same_all: SameAll) -> bool | None:
-    """Compare two nodes of which at least one is a relation.
+    """Compare two nodes if at least one is a relation.
 
     Args:
         gold: The gold value.
@@ -72,7 +72,7 @@ def same_equation(gold: Relation, answer: Relation, rules: Rules, same_all: Same
 
 
 def solves(gold: Relation, answer: Node) -> bool:
-    """Return whether the answer is the value of a variable of the gold equation that the answer does not contain."""
+    """Return whether the answer is the solution of the gold equation for one of its variables."""
     missing = symbols(gold) - symbols(answer)
     if len(missing) != 1 or len(symbols(gold)) < 2 or isinstance(answer, Relation | BracketGroup | Matrix | Words):
         return False

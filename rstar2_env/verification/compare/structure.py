@@ -216,7 +216,7 @@ def exact_side(node: Node) -> tuple[Node, list[Node]]:
 
 
 def without_condition(node: Node) -> Node:
-    """Return the node without remarks such as "for all integers n"."""
+    """Return the node without its conditions and remarks, such as "for all integers n"."""
     while isinstance(node, Given) and not (isinstance(node.body, Words) and not node.body.text):
         node = node.body
     return node

@@ -26,7 +26,7 @@ _FUNCTIONS = {
 
 
 class _UnknownError(Exception):
-    """The tree contains a node that has no translation to SymPy here."""
+    """The tree contains a node that this module cannot translate to SymPy."""
 
 
 def on_load(notify: Callable[[str], None]) -> None:
@@ -63,7 +63,7 @@ def same_symbolic(gold: Node, answer: Node) -> bool | None:
 
 
 def _worth_it(node: Node) -> bool:
-    """Whether the expression contains something that SymPy may solve and evaluation cannot."""
+    """Whether the expression contains an operation that SymPy may solve and evaluation cannot, such as an integral."""
     return any(isinstance(part, Big) for part in walk(node))
 
 
@@ -134,7 +134,7 @@ def _big(sympy: Any, node: Big) -> Any:
 
 
 def math_verify_alone(gold: str, answer: str) -> tuple[str, str]:
-    """Grade with math-verify alone, with its defaults; return the reason and the method."""
+    """Grade with the package math-verify and its default options; return the reason and the method."""
     library = load("math_verify")
     # The parent keeps the deadline: math-verify's own alarm cannot interrupt C code, and it uses up SIGALRM.
     gold, answer = _delimited(gold), _delimited(answer)

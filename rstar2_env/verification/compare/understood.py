@@ -1,4 +1,4 @@
-"""Find words of an answer that have no meaning, in units, labels and names: an answer with such a word is refused.
+"""Find unknown words in the units, labels and names of an answer; an answer with such a word is refused.
 
 Not covered: conditions (``conditions.remarks_agree``), and answers in words alone (``words``).
 """
@@ -18,7 +18,7 @@ _IN_NAMES = names.ACCENTS | names.GREEK | names.FUNCTIONS.keys() | {"angle", "tr
 
 
 def unknown_word(gold: Node | None, answer: Node, known: frozenset[str], question: str | None) -> str | None:
-    """Return a word of an answer that has no meaning; ``None`` if all have one.
+    """Return an unknown word of an answer; ``None`` if all words are known.
 
     Args:
         gold: The gold answer; ``None`` if it is not known.

@@ -1,1 +1,1 @@
-"""From text to tree: cleaning, tokens, the grammar, units, and locating the answer in a response."""
+"""Parse the text of an answer into a tree: cleaning, tokens, grammar, units, and finding the answer in a response."""

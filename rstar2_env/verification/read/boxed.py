@@ -70,7 +70,7 @@ def last_boxed(text: str) -> str | None:
 
 
 def boxed_answer(text: str) -> str | None:
-    r"""Return the answer in the boxes of a policy's text; ``None`` if it has no box or denies its last one.
+    r"""Return the answer in the boxes of a policy's text; ``None`` if it has no box or negates its last box.
 
     ``\boxed{1} and \boxed{2}`` states two values, so it does not equal 2: boxes are joined into a list if at most two
     words and no full stop separate them. Otherwise only the last box counts, since a policy that corrects itself has
@@ -108,7 +108,7 @@ def scale_after(text: str, content: str, end: int) -> str:
 
 
 def last_boxed_answer(newest_first: Iterable[str]) -> str | None:
-    """Return the answer of the last turn that has a box; ``None`` if no turn has one or that box is denied.
+    """Return the answer of the last turn that has a box; ``None`` if no turn has a box or that box is negated.
 
     Args:
         newest_first: The turns, the last one first; turns before the one with a box are not read.

@@ -44,7 +44,7 @@ class Brackets(Cursor, ABC):
         """Read an atom."""
 
     def fresh(self, closers: tuple[str, ...]) -> Node:
-        """Read the items of a bracket, in which no outer bar, row or integral counts as open."""
+        """Read the items of a bracket; bars, rows and integrals opened outside of it do not count as open inside."""
         saved = self.open_bars, self.rows, self.no_colon, self.no_mid, self.integral
         self.open_bars, self.rows, self.no_colon, self.no_mid, self.integral = 0, 0, False, False, False
         node = self.items(closers)
@@ -52,7 +52,7 @@ class Brackets(Cursor, ABC):
         return node
 
     def bracket(self, opening: str) -> Node:
-        """Read the content of a bracket that has been opened: a value, a tuple, an interval, a set."""
+        """Read the content of an opened bracket: a value, a tuple, an interval or a set."""
         if opening not in _CLOSERS:
             raise ReadError(f"the bracket {opening!r} is not supported")
         if opening in ("\\{", "{") and (builder := self._set_builder(opening)) is not None:

@@ -1,6 +1,6 @@
-r"""Bring a text into one spelling before it is read: Unicode, LaTeX spacing and sizing, broken escapes, HTML.
+r"""Normalize the spelling of a text before it is parsed: Unicode, LaTeX spacing and sizing, broken escapes, HTML.
 
-Covered: spelling only; nothing here changes what a text says. Digit grouping (``1{,}000``) is joined here if it is
+Covered: spelling only; the meaning of a text stays the same. Digit grouping (``1{,}000``) is joined here if it is
 unambiguous; ambiguous commas are left to ``readings``.
 """
 

@@ -23,7 +23,7 @@ _FUNCTION_LETTERS = frozenset("fghFGHPQRSTEIVuyv")
 
 
 def applied(node: Node, token: Token, right: Node) -> Node | None:
-    """Return ``f(2)`` or ``I(0)`` as one name, since a letter applied to a number is not a product; else ``None``.
+    """Return ``f(2)`` or ``I(0)`` as one name, since a letter applied to a number is not a product; otherwise ``None``.
 
     Args:
         node: The factors so far.
@@ -117,7 +117,7 @@ def _in_degrees(node: Node) -> Node | None:
 
 
 def times(left: Node, right: Node) -> Node:
-    """Return the product of two factors; an angle in degrees and minutes, or two quantities in a row, are one value."""
+    """Return the product of two factors. An angle in degrees and minutes, or two adjacent quantities, is one value."""
     if (part := _part_of_degree(right)) is not None and (degrees := _in_degrees(left)) is not None:
         return Apply("deg", (Apply("add", (degrees, part)),))  # "22 degrees 30 minutes"
     if isinstance(left, Quantity) and isinstance(right, Quantity):

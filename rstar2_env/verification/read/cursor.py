@@ -90,7 +90,7 @@ class Cursor:
         return "".join(parts)
 
     def starts_factor(self) -> bool:
-        """Return whether the next token can begin a factor, so that a factor before it is multiplied by it."""
+        """Return whether the next token can begin a factor, which multiplies the factor before it."""
         token = self.peek()
         if token.kind not in _STARTS:
             return False

@@ -103,7 +103,7 @@ class Factors(Brackets):
         return Sym(base.name + "'") if mark == "prime" and isinstance(base, Sym) else base
 
     def _transposes(self) -> bool:
-        """Read the mark of a transpose, ``T`` or ``{T}`` after ``^``; whether there is one."""
+        """Read the mark of a transpose, ``T`` or ``{T}`` after ``^``; return whether there is one."""
         braced = int(self.is_next("open", "{") and self.is_next("close", ahead=2))
         if self.peek(braced).text not in _TRANSPOSED:
             return False

@@ -1,4 +1,4 @@
-"""Bring equivalent notations to one form: words for numbers and sets, degrees and letters as units."""
+"""Convert equivalent notations to one form: words for numbers and sets, degrees, and letters as units."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Find the answer in a whole text: a model's response, a worked solution.
+r"""Find the answer in a whole text: a model's response or a worked solution.
 
 Covered, in this order: the last box; the text after the last "final answer is", then after the last "answer is"; the
 last formula; in a text of several sentences without a formula, the last number. A bare answer is returned unchanged.
@@ -118,7 +118,7 @@ def _in_sentence(sentence: str) -> str | None:
 
 
 def _is_denied(text: str) -> bool:
-    """Whether the last sentence of a text denies its last number, before it or after."""
+    """Whether the last sentence of a text has a negation before or after its last number."""
     sentences = [part for part in _SENTENCE_END.split(text) if part.strip()]
     numbers = list(_NUMBER.finditer(sentences[-1])) if sentences else []
     start = numbers[-2].end() if len(numbers) > 1 else 0

@@ -57,7 +57,7 @@ _TEMPERATURE = re.compile(r"(?:degrees?|deg|°)\s+([CF])(?:elsius|ahrenheit)?\b"
 
 @lru_cache(maxsize=1024)
 def read_unit(text: str) -> Unit | None:
-    """Read a unit; return ``None`` if the text is something else, such as the name of counted things."""
+    """Read a unit; return ``None`` if the text is not a unit, for example the name of counted objects."""
     factor, dimension = Fraction(1), dict[str, int]()
     direction, pending = 1, 1
     at, text = 0, _TEMPERATURE.sub(lambda match: f"deg{match[1].upper()}", text.strip())

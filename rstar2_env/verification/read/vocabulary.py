@@ -1,4 +1,4 @@
-"""The words that may stand next to a number without changing it: counted things and remarks.
+"""The words that may stand next to a number without changing it: names of counted objects, and remarks.
 
 Covered: words that follow numbers in word problems (``counted.txt``, made from data by ``tools/counted_words.py``),
 remarks such as "per day" and "in total" with their most frequent counterparts in the languages of MGSM
@@ -68,12 +68,12 @@ def names_things(text: str, known: frozenset[str] = frozenset()) -> bool:
 
 
 def may_precede(word: str) -> bool:
-    """Return whether a word before a number may name what is counted ("dola 18"): English puts other words there."""
+    """Return whether a word before a number may name the counted objects ("dola 18"), as in some languages."""
     return read_unit(word) is not None or word in LISTS["other languages"] or _SPACELESS.search(word) is not None
 
 
 def unknown_in_label(text: str, known: frozenset[str], question: str | None, *, noun: bool = False) -> str | None:
-    """Return the first word of a label that is neither a name of a quantity nor a word of the gold or the question.
+    """Return the first word of a label that is not a name of a quantity and not a word of the gold or the question.
 
     Args:
         text: The label.
@@ -92,9 +92,9 @@ def unknown_in_label(text: str, known: frozenset[str], question: str | None, *, 
 
 
 def same_things(gold: str, answer: str, known: frozenset[str]) -> bool:
-    """Return whether two names of counted things agree: the words of one are among those of the other.
+    """Return whether two names of counted objects agree: one contains all words of the other.
 
-    Singular and plural are the same; additional words must not be units.
+    Singular and plural count as equal. The additional words of the longer name must not be units.
 
     Args:
         gold: The words next to the gold number.

@@ -1,6 +1,6 @@
 r"""Answers in words: their canonical spelling, and their comparison.
 
-Covered: case, punctuation, articles, ``\text{}``, a few common phrases for the same thing ("no
+Covered: case, punctuation, articles, ``\text{}``, a few common phrases with the same meaning ("no
 solution", "does not exist", "all real numbers"), yes and no with an explanation. Not covered: paraphrase, which needs a
 model judge (see ``model``).
 """

@@ -1,6 +1,6 @@
 """Sums, products, powers and roots of values: exact if both are rational, otherwise over balls.
 
-Over the reals odd roots of negative numbers are real; over the complex numbers powers are principal values. Not
+Over the reals, odd roots of negative numbers are real. Over the complex numbers, powers are principal values. Not
 covered: trees (``evaluate``), and elementary functions (``functions``).
 """
 
@@ -95,7 +95,7 @@ class Arithmetic:
         return self._real_power(base, exponent, odd=bool(exponent.denominator % 2))
 
     def _real_power(self, base: Real, exponent: Real, *, odd: bool) -> Value:
-        """Return a power of a real number; ``odd``: whether a negative number has a real root."""
+        """Return a power of a real number; if ``odd`` is true, the root of a negative number is real."""
         direction = sign(base)
         if direction is None:
             raise VagueError
@@ -125,7 +125,7 @@ class Arithmetic:
         return functions.exp(functions.complex_log(to_complex(base)) * to_complex(exponent))
 
     def root(self, value: Value, index: Value) -> Value:
-        """Return a root of a value. Odd roots of negative reals are real, over the complex numbers too."""
+        """Return a root of a value. An odd root of a negative real number is real, also over the complex numbers."""
         if not isinstance(index, Fraction) or index == 0:
             return self.power(value, self.divide(Fraction(1), index))
         if index.denominator == 1 and index.numerator % 2 and not isinstance(value, acb):

@@ -27,7 +27,7 @@ _TINY = -(1 << 60)
 
 
 class NoValueError(Exception):
-    """The expression could not be evaluated; a subclass says why."""
+    """The expression could not be evaluated; the subclass gives the cause."""
 
 
 class UndefinedError(NoValueError):
@@ -57,7 +57,7 @@ def to_complex(value: Value) -> acb:
 
 
 def known(value: _Ball) -> _Ball:
-    """Return a ball unchanged if it is bounded.
+    """Return a ball unchanged; raise an error if it is unbounded.
 
     Raises:
         VagueError: The ball is unbounded, because it contains a point at which an operation has no value.
@@ -75,7 +75,7 @@ def bounded(value: Fraction) -> Real:
 
 
 def magnitude(value: Value) -> Real:
-    """Return the absolute value."""
+    """Return the absolute value of a number or ball."""
     size: Real = abs(value)  # type: ignore[assignment]  # the checker joins the two results to "object"
     return size
 
@@ -95,7 +95,7 @@ def contains_zero(value: arb | acb) -> bool:
 
 
 def check_argument(value: arb) -> arb:
-    """Return an argument unchanged if its exponential or sine can be computed.
+    """Return an argument unchanged; raise an error if it is too large for an exponential or a sine.
 
     Raises:
         TooLargeError: Its absolute value may exceed ``MAX_ARGUMENT``.
@@ -106,26 +106,26 @@ def check_argument(value: arb) -> arb:
 
 
 def _exponent(exact: arb) -> int:
-    """Return an exponent e such that an exact number is at most 2**e; very small for zero."""
+    """Return an exponent e such that an exact number is at most 2**e; a very small number for zero."""
     digits, exponent = exact.man_exp()
     return int(exponent) + abs(int(digits)).bit_length() if digits else _TINY
 
 
 def width_exponent(value: arb) -> int:
-    """Return an exponent e such that the ball is at most 2**e wide; very small for a point."""
+    """Return an exponent e such that the ball is at most 2**e wide; a very small number for a point."""
     return _exponent(value.rad()) + 1
 
 
 def size_exponent(value: arb) -> int:
-    """Return an exponent e such that no absolute value in the ball exceeds 2**e; very small for zero."""
+    """Return an exponent e such that no absolute value in the ball exceeds 2**e; a very small number for zero."""
     return _exponent(value.abs_upper())
 
 
 def floor_of(value: arb) -> int:
-    """Return the floor, if it is the same over the whole ball.
+    """Return the floor of the values in a ball.
 
     Raises:
-        VagueError: The floor differs within the ball.
+        VagueError: The values in the ball have different floors.
         TooLargeError: The value has more than 4,000 bits.
     """
     if size_exponent(value) > 4000:
@@ -137,7 +137,7 @@ def floor_of(value: arb) -> int:
 
 
 def middle(value: arb) -> Fraction:
-    """Return the exact middle of the ball.
+    """Return the exact midpoint of the ball.
 
     Raises:
         TooLargeError: Its exponent is too large to compute with.

@@ -23,7 +23,7 @@ from rstar2_env.verification.values.ball import (
 
 
 def exp(value: Value) -> Value:
-    """Return the exponential."""
+    """Return the exponential of a value."""
     if isinstance(value, acb):
         check_argument(value.real)
         check_argument(value.imag)
@@ -32,7 +32,7 @@ def exp(value: Value) -> Value:
 
 
 def complex_log(value: acb) -> acb:
-    """Return the principal logarithm.
+    """Return the principal logarithm of a complex value.
 
     Raises:
         VagueError: The ball contains zero, or crosses the branch cut, so that its argument is not known.
@@ -43,7 +43,7 @@ def complex_log(value: acb) -> acb:
 
 
 def floor(value: Value) -> Value:
-    """Return the floor."""
+    """Return the floor of a value."""
     if isinstance(value, acb):
         raise UndefinedError
     return Fraction(value.__floor__() if isinstance(value, Fraction) else floor_of(value))
@@ -74,11 +74,11 @@ def over_complex(name: str, value: acb) -> Value:
     """Apply a function to a complex value.
 
     Args:
-        name: The function's name in the tree.
+        name: Name of the function, as trees use it.
         value: The value.
 
     Raises:
-        UndefinedError: The function is known over the reals only.
+        UndefinedError: This package knows the function over the reals only.
     """
     check_argument(value.real)
     check_argument(value.imag)
@@ -123,9 +123,9 @@ def _function(
 
     Args:
         method: Computes the function of a ball.
-        exact: The one rational argument with a rational value, and that value.
-        domain: Whether an argument is in its domain.
-        grows: Whether the cost grows with the argument, so that large arguments are refused.
+        exact: The only rational argument at which the function is rational, and its value there.
+        domain: Returns whether an argument is in the domain of the function.
+        grows: Whether the cost grows with the argument; if so, large arguments are refused.
     """
 
     def function(value: Real) -> Real:

@@ -1,8 +1,8 @@
-"""Choose the points at which two expressions are compared: rational, drawn from a hash of both, and spread out.
+"""Choose the points at which two expressions are compared: rational numbers, drawn from a hash of both expressions.
 
 Covered: every combination of signs (otherwise ``|x|`` could pass for ``x``), several magnitudes, both sides of the
-constants where an absolute value or the like may have a kink, and domains that few points hit (the unit interval, whole
-numbers).
+constants where an absolute value or a similar function may have a kink, and domains that contain few of the points (the
+unit interval, whole numbers).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _STEPS = (Fraction(1, 7), Fraction(-1, 7))
 
 
 def chance_of(gold: Node, answer: Node) -> random.Random:
-    """Return a random generator seeded by both trees, so that verdicts repeat and no text can match its points."""
+    """Return a random generator seeded by both trees, so that verdicts repeat and no answer can fit the points."""
     return random.Random(hashlib.sha256(f"{key(gold)}\0{key(answer)}".encode("utf-8", "surrogatepass")).digest())
 
 

@@ -1,4 +1,4 @@
-"""The pool of worker processes of a process.
+"""The pool of worker processes that each process has.
 
 Workers start when there is work for them, at most one for each processor, and end with the process. Each worker has its
 own thread, which starts it, sends it requests and replaces it; callers in any thread or event loop only wait for a
@@ -119,7 +119,7 @@ class WorkerPool:
             lane.jobs.put(job)
 
     def pids(self) -> list[int]:
-        """Return the process ids of the running workers."""
+        """Return the process IDs of the running workers."""
         with self._lock:
             return [process.pid for process in self._processes]
 
@@ -149,7 +149,7 @@ class WorkerPool:
                     job.future.set_result(WorkerReply(Reason.UNAVAILABLE, "closed"))
 
     def disown(self) -> None:
-        """Release the pool without ending its workers, in a child forked from the process that owns it."""
+        """Release the pool in a child forked from its owner, without ending the owner's workers."""
         for process in self._processes:
             process.disown()
 

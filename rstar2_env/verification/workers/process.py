@@ -36,7 +36,7 @@ class WorkerTimeoutError(Exception):
 
 
 class WorkerDiedError(Exception):
-    """The worker ended by itself.
+    """The worker process ended before it replied.
 
     Attributes:
         returncode: The return code as in ``subprocess``: negative for a signal.
@@ -90,7 +90,7 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int:
-        """Process id."""
+        """ID of the worker process."""
         return self._process.pid
 
     def ask(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
@@ -102,7 +102,7 @@ class WorkerProcess:
 
         Raises:
             WorkerTimeoutError: The worker did not reply in time, and was killed.
-            WorkerDiedError: The worker ended by itself.
+            WorkerDiedError: The worker process ended before it replied.
             WireError: The request is too large (the worker keeps running), or the reply is malformed (the worker was
                 killed).
         """

@@ -1,6 +1,6 @@
-"""Messages between the library and its workers: four bytes with the length, then JSON of bounded size.
+"""Messages between this package and its workers: the length in four bytes, then JSON of bounded size.
 
-Pickle is not used, so a worker that an adversarial text has compromised can at worst send wrong values, which the
+Pickle is not used. If an adversarial text compromises a worker, the worker can only send wrong values, which the
 receiver checks. Not covered: the fields of a message (see ``worker`` and ``process``).
 """
 
@@ -37,7 +37,7 @@ def body_length(header: bytes) -> int:
     """Read the length from a frame's header.
 
     Raises:
-        WireError: Its length is more than ``MAX_BYTES``.
+        WireError: The length is more than ``MAX_BYTES``.
     """
     (length,) = HEADER.unpack(header)
     if length > MAX_BYTES:

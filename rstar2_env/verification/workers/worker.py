@@ -57,7 +57,7 @@ def _limit(memory_mb: int) -> None:
 
 
 def _limit_cpu(seconds: float) -> None:
-    """Let the kernel end this process if it computes far past its deadline, in case no process is left to kill it."""
+    """Let the kernel end this process if it computes long after its deadline and no process is left to kill it."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     soft = int(usage.ru_utime + usage.ru_stime + 4 * seconds) + 60
     with contextlib.suppress(ValueError, OSError):

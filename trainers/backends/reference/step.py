@@ -1,8 +1,8 @@
 """One optimizer step in the simplest form: the reference for the other backends.
 
 Rows are computed one at a time, without padding, with the logits of every token and the whole graph in memory. Covered:
-the loss of a list of rows and its gradients. Not covered: optimizations (micro-batches, several
-processes, mixed precision, recomputation), and playing episodes.
+the loss of a list of rows, and its gradients. Not covered: optimizations (micro-batches, several processes, mixed
+precision, recomputation), and playing episodes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Gradients = dict[str, Tensor]
 
 
 def distributions(model: PreTrainedModel, row: Row, temperature: float = 1.0) -> Tensor:
-    """Log-probabilities of all tokens of the vocabulary at each completion token.
+    """Return the log-probabilities of all tokens of the vocabulary at each completion token.
 
     Args:
         model: A causal language model.
@@ -53,7 +53,7 @@ def distributions(model: PreTrainedModel, row: Row, temperature: float = 1.0) ->
 
 
 def embedding(model: PreTrainedModel, row: Row) -> Tensor:
-    """Mean of the last layer over the policy's tokens, (hidden,); zeros if there are none."""
+    """Return the mean of the last layer's output over the policy's tokens, (hidden,); zeros if there are none."""
     ids = torch.tensor([[*row.prompt_ids, *row.completion_ids]], device=model.device)
     hidden: Tensor = model(input_ids=ids, output_hidden_states=True).hidden_states[-1][0, len(row.prompt_ids) :]
     chosen = hidden[torch.tensor(row.mask, dtype=torch.bool, device=model.device)]
@@ -61,7 +61,7 @@ def embedding(model: PreTrainedModel, row: Row) -> Tensor:
 
 
 def log_probs(model: PreTrainedModel, row: Row, temperature: float = 1.0) -> Tensor:
-    """Log-probability of each completion token, (completion tokens,)."""
+    """Return the log-probability of each completion token, (completion tokens,)."""
     return _chosen(distributions(model, row, temperature), row)
 
 
@@ -87,9 +87,9 @@ def gradients(
         terms: The terms of the loss.
         aggregation: Defines how token losses are averaged.
         correction: Weights of tokens in the terms that are policy gradients.
-        temperature: Temperature of the sampling.
-        old: Log-probabilities of each row, (completion tokens,), under the weights that sampled it; ``None`` means the
-            policy's own.
+        temperature: Temperature at which the rows were sampled.
+        old: Log-probabilities of each row, (completion tokens,), under the weights that sampled it; ``None`` uses those
+            under the current weights.
         old_means: Mean log-probability over the vocabulary at each completion token, under the weights of ``old``.
         reference: Log-probabilities of each row under the reference model.
         rng: Random generator for terms; each optimizer step of a run has its own.
@@ -168,6 +168,6 @@ def _tokens(
 
 
 def _chosen(every: Tensor, row: Row) -> Tensor:
-    """Select the entry of each completion token from (completion tokens, vocabulary)."""
+    """Return the entry of each completion token from an array (completion tokens, vocabulary)."""
     ids = torch.tensor(row.completion_ids, device=every.device)
     return every.gather(1, ids[:, None])[:, 0]

@@ -1,1 +1,1 @@
-"""Training on Hugging Face TRL; the only place that imports it."""
+"""Training with Hugging Face TRL; no other package imports TRL."""

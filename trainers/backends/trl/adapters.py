@@ -1,6 +1,6 @@
 """LoRA adapters of a policy: created, continued from a cold start, or merged into the weights.
 
-If the folder of a model holds an adapter, the options decide:
+If the folder of a model holds an adapter, the options determine its use:
 
 - ``lora_rank`` equals the adapter's rank (and ``lora_alpha`` and ``lora_targets``, if set, equal the adapter's):
   training continues from the adapter's current values;

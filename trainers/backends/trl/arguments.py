@@ -33,7 +33,7 @@ _FIXED = {
 
 
 def quiet() -> AbstractContextManager[Any]:
-    """Suppress transformers' warnings about arguments that TRL itself sets, within the block."""
+    """Within the block, suppress transformers' warnings about arguments that TRL itself sets."""
     return warnings.catch_warnings(action="ignore", category=FutureWarning)
 
 
@@ -53,7 +53,7 @@ _Trainer: Any = Trainer
 
 
 class WarmsUp(_Trainer):
-    """A trainer whose warm-up begins above a learning rate of 0."""
+    """Mixin for trainers whose warm-up begins above a learning rate of 0."""
 
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
         """Create the scheduler; in a warm-up of n steps, step i (from 1) has i/n of the peak learning rate.
@@ -82,7 +82,7 @@ def run_arguments(config: TrainConfig, *, learning_rate: float, **sharding: Any)
 
     Args:
         config: Options of the run.
-        learning_rate: The peak, which ``optim.learning_rate`` may leave to the size of the model.
+        learning_rate: Peak learning rate: ``optim.learning_rate``, or the rate for the model's size if it is ``None``.
         **sharding: Fields that the run's sharding requires.
     """
     run, optim = config.run, config.optim

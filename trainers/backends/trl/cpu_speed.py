@@ -1,10 +1,11 @@
-"""The precision and the number of threads of training on a CPU, chosen by measuring what the machine does now.
+"""Choose the precision and the number of threads for training on a CPU, by measuring them on this machine.
 
-A product in bfloat16 takes half the time of one in float32 on some processors and twice the time on others that also
-have its instructions. Two threads take half the time of one on a quiet machine, and several times as long if another
-program uses one of the cores, since each operation waits for the slower thread. So both are measured, on products and
-attention of the size of a small pretrained model. A model with at most ``NARROW`` units per layer keeps torch's threads
-and float32: it is computed in any case faster than threads can meet.
+On some processors a matrix product in bfloat16 takes half the time of one in float32; on others, which also have
+bfloat16 instructions, it takes twice the time. On a quiet machine two threads take half the time of one thread; if
+another program uses one of the cores, they take several times as long, since each operation waits for the slower
+thread. Therefore both are measured, on matrix products and attention of the size of a small pretrained model. A model
+with at most ``NARROW`` units per layer uses torch's default number of threads and float32, since synchronizing threads
+takes longer than its operations.
 """
 
 from __future__ import annotations
@@ -48,14 +49,14 @@ RoundSeconds = Callable[[int, torch.dtype], float]
 
 @dataclass(frozen=True, slots=True)
 class CpuChoice:
-    """How training computes on a CPU.
+    """Number of threads and precision of training on a CPU.
 
     Attributes:
         threads: Number of torch's threads.
         precision: ``float32`` or ``bfloat16``.
-        seconds: Seconds of a round of products, by number of threads; empty if nothing was measured.
-        watched: Whether the number of threads may change during the run: neither an option nor ``OMP_NUM_THREADS``
-            sets it.
+        seconds: Seconds of one round of the benchmark, by number of threads; empty if nothing was measured.
+        watched: Whether the number of threads may change during the run, because neither an option nor
+            ``OMP_NUM_THREADS`` sets it.
     """
 
     threads: int
@@ -64,7 +65,7 @@ class CpuChoice:
     watched: bool = False
 
     def record(self) -> dict[str, Any]:
-        """Return the choice as the run's folder records it."""
+        """Return the choice as JSON values for the run's folder."""
         rates = {str(threads): round(1 / seconds, 1) for threads, seconds in self.seconds.items()}
         return {"threads": self.threads, "precision": self.precision, "rounds_per_second": rates}
 
@@ -88,8 +89,8 @@ def choose(options: ModelOptions, threads: int | None, *, precision: str | None 
     """Choose threads and precision, and set torch's threads; measuring takes less than a second.
 
     Args:
-        options: The policy; its ``dtype`` other than ``auto`` is kept.
-        threads: Number of threads that an option sets.
+        options: Options of the policy; a ``dtype`` other than ``auto`` is kept.
+        threads: Number of threads that an option sets; ``None`` if none does.
         precision: The precision of the run that is resumed.
 
     Returns:
@@ -115,10 +116,10 @@ def choose(options: ModelOptions, threads: int | None, *, precision: str | None 
 def chosen_together(
     policy: ModelOptions, threads: int | None, ranks: Ranks, *, earlier: str | None = None
 ) -> CpuChoice | None:
-    """Choose as ``choose`` does, with the precision of the first process on all of them, and write it to ``dtype``.
+    """Choose as ``choose`` does, but use the first process's precision in all processes, and write it to ``dtype``.
 
     Args:
-        policy: The policy; a measured precision replaces ``dtype="auto"``.
+        policy: Options of the policy; the measured precision replaces ``dtype="auto"``.
         threads: Number of threads that an option sets.
         ranks: The processes; all call it together.
         earlier: The precision of the run that is resumed.
@@ -133,7 +134,7 @@ def chosen_together(
 
 
 def recorded_precision(file: Path, group: str, key: str) -> str:
-    """Return the precision in which an earlier run on a CPU computed, by its record; ``float32`` if it names none."""
+    """Return the precision in the record of an earlier run on a CPU; ``float32`` if the record names none."""
     try:
         found = json.loads(file.read_text("utf-8")).get(group, {}).get(key)
     except (OSError, ValueError):
@@ -163,15 +164,16 @@ def choose_precision(threads: int, measure: RoundSeconds) -> str:
 
 
 def native_bfloat16() -> bool:
-    """Whether torch multiplies in bfloat16 with instructions of this processor."""
+    """Whether this processor has instructions with which torch multiplies in bfloat16."""
     supported = getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", None)
     return bool(supported is not None and supported())
 
 
 def round_seconds(threads: int, dtype: torch.dtype) -> float:
-    """Measure the mean seconds of a round of products and attention.
+    """Return the mean seconds of a round of matrix products and attention.
 
-    The mean, not the best: another program takes a core for milliseconds at a time, and training waits for it too.
+    It returns the mean and not the minimum, because another program may use a core for milliseconds at a time, and
+    training waits for it too.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
@@ -195,7 +197,7 @@ def _round(hidden: torch.Tensor, up: torch.Tensor, down: torch.Tensor, heads: to
 
 
 def stall(seconds: Mapping[int, float]) -> str:
-    """Return a sentence if all threads together are slower than one, else nothing."""
+    """Return a warning if all threads together are slower than one thread; otherwise an empty text."""
     most = max(seconds, default=1)
     if most == 1 or seconds[most] <= GAIN * seconds[1]:
         return ""
@@ -207,7 +209,7 @@ def stall(seconds: Mapping[int, float]) -> str:
 
 
 def hidden_size(options: ModelOptions) -> int:
-    """Return the units per layer of the policy; 0 if its configuration cannot be read."""
+    """Return the hidden size of the policy; 0 if its configuration cannot be read."""
     source = options.path
     try:
         if isinstance(source, PreTrainedModel | PeftModel):
@@ -224,14 +226,14 @@ def hidden_size(options: ModelOptions) -> int:
 
 
 def most_tokens(policy: torch.nn.Module, options: ModelOptions) -> int | None:
-    """Return the number of tokens of one pass that bounds memory on a CPU.
+    """Return the maximum number of tokens of a forward pass on a CPU, which limits memory.
 
     Args:
         policy: The policy.
         options: Its options.
 
     Returns:
-        The number; ``None`` on an accelerator, and for an architecture whose sizes are not known.
+        The number of tokens; ``None`` on an accelerator, and for an architecture whose sizes are not known.
     """
     if on_accelerator():
         return None
@@ -245,13 +247,13 @@ def most_tokens(policy: torch.nn.Module, options: ModelOptions) -> int | None:
 
 
 class ThreadWatch(TrainerCallback):
-    """Measures the threads again while training runs, and changes their number, down or up, if that is faster.
+    """Repeats the measurement while training runs, and lowers or raises the number of threads if that is faster.
 
     Args:
         most: Largest number of threads.
         measure: See ``RoundSeconds``.
         clock: Returns the time in seconds.
-        visible: Whether to print a line at each change; only the first process does.
+        visible: Whether to print a line at each change; ``True`` in the first process only.
     """
 
     def __init__(
@@ -266,7 +268,7 @@ class ThreadWatch(TrainerCallback):
         self._at = clock()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Measure every ``AGAIN_S`` seconds."""
+        """Repeat the measurement if ``AGAIN_S`` seconds have passed."""
         if self._clock() - self._at < AGAIN_S:
             return
         before = torch.get_num_threads()
@@ -279,7 +281,7 @@ class ThreadWatch(TrainerCallback):
 
 
 def watches(choice: CpuChoice | None, *, visible: bool) -> Sequence[TrainerCallback]:
-    """Return the callback that watches the threads, if their number may change."""
+    """Return a ``ThreadWatch`` if the number of threads may change during the run."""
     most = usable_cpus()
     return [ThreadWatch(most, visible=visible)] if choice is not None and choice.watched and most > 1 else []
 

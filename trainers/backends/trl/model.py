@@ -35,7 +35,7 @@ def on_accelerator() -> bool:
 
 
 def processes(timeout_s: float = 1800.0) -> PartialState:
-    """Return the state of this run's processes; the first call connects them (with gloo if there is no accelerator).
+    """Return accelerate's state of this run's processes; the first call connects them (by gloo on a CPU).
 
     Args:
         timeout_s: Seconds that one process waits for another before it raises an error; the first call sets it.
@@ -48,7 +48,7 @@ def processes(timeout_s: float = 1800.0) -> PartialState:
 
 
 def suggested_for(model: PolicyModel, options: ModelOptions) -> SuggestedOptions:
-    """Return the options that fit the size of a loaded policy."""
+    """Return suggested options for the size of a loaded policy."""
     return suggest(base_of(model).num_parameters(), lora=options.lora_rank > 0)
 
 
@@ -80,8 +80,8 @@ def load_policy(
         folder: Folder of the run; a merged model that gets a new adapter is saved in it.
         seed: Seed of a new adapter.
         dropout: Leave dropout on in training mode; otherwise it is turned off (see ``without_dropout``).
-        waits: If ``path`` is a name, load no weights; ``fsdp2.shard`` will receive all weights, adapters included, from
-            the first process.
+        waits: Load only shapes, unless ``path`` is a loaded model; ``fsdp2.shard`` will receive all weights, adapters
+            included, from the first process.
 
     Returns:
         The policy, a ``PeftModel`` unless ``lora_rank`` is 0, and its tokenizer.
@@ -157,7 +157,7 @@ def load_model(
         dtype: Precision of the model's weights.
         revision: Revision on the hub.
         waits: Load shapes only; ``fsdp2.shard`` will receive the weights.
-        role: ``model`` or ``teacher``, for the message.
+        role: ``model`` or ``teacher``, for error messages.
 
     Raises:
         ConfigurationError: The model does not exist, needs a missing package, or cannot be loaded with these options.

@@ -1,4 +1,4 @@
-"""The players of a run, for training and for evaluation, with their environments and problems."""
+"""Create the players of a run, for training and evaluation episodes, with their environments and problems."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def make_player(
     Args:
         config: Options of the run.
         split: The split to play.
-        engine: The engine.
+        engine: Generates the turns.
         chat: Renders conversations.
         stale_engine: The engine with older weights, if the run has one.
     """
@@ -103,7 +103,7 @@ def gold_answers(config: TrainConfig) -> Callable[[str], str]:
 
 
 def opening(config: TrainConfig, split: Split, chat: ChatCodec) -> str:
-    """Return the rendered prompt of a split, with its system message and ``{question}`` instead of the problem."""
+    """Return the rendered prompt of a split: its system message, and the placeholder ``{question}`` for the problem."""
     with closing(env_factory(config, split)()) as env:
         _, info = env.reset(seed=0)
     return str(chat.tokenizer.decode(chat.prompt(str(info.get("system", "")), "{question}")))

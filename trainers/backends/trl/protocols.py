@@ -1,4 +1,4 @@
-"""Protocols of the trainer: the collector and its batches."""
+"""Protocols of the objects that the trainer uses: the collector, its batches, and the processes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Rows(Protocol):
 
 
 class Collects(Protocol):
-    """A collector; see ``Collector``."""
+    """Protocol of a collector; see ``Collector``."""
 
     def collect(self, step: int) -> Rows:
         """Play, select and score the episodes of a rollout."""
@@ -31,7 +31,7 @@ class ExchangingRanks(Ranks, Protocol):
     """Processes that can also send each other different values."""
 
     def exchange(self, values: Sequence[T]) -> list[T]:
-        """Send one value to each process, in the order of their ranks, and return those that the processes sent here.
+        """Send one value to each process, in rank order, and return the values received from all processes.
 
         A value must be picklable. Every process must call it.
         """

@@ -1,4 +1,4 @@
-"""``GRPOTrainer``, imported without vLLM.
+"""Import ``GRPOTrainer`` without importing vLLM.
 
 If vLLM is installed, TRL imports it together with ``GRPOTrainer``, for TRL's own generation. That costs as much time as
 the rest of the import and changes settings of torch. This package never generates through TRL, so the module that

@@ -1,9 +1,9 @@
 """``AccelerateRanks``: collective operations of a run's processes over accelerate (gloo, NCCL or RCCL).
 
-``OwnRanks`` offers the same operations to a thread other than the training thread; these calls may interleave with
-calls of the training thread. That thread may still wait for a process that is gone when this process ends. It waits in
-Python: if the interpreter ends while a thread waits inside torch, C++ calls ``std::terminate``, and the process dies of
-SIGABRT instead of reporting its error.
+A thread other than the training thread uses ``OwnRanks``, which has the same operations; its calls may interleave with
+calls of the training thread. When this process ends, such a thread may still wait for a process that has failed.
+``OwnRanks`` therefore waits in Python: if the interpreter ended while a thread waits inside torch, C++ would call
+``std::terminate``, and the process would die of SIGABRT instead of reporting its error.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ class AccelerateRanks:
         self.rank, self.size = int(state.process_index), int(state.num_processes)
 
     def sum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Add up arrays of one shape over the processes, in float64."""
+        """Return the sum of an array over all processes, in float64; the shape is the same on all processes."""
         # Objects, not an all-reduce: not every accelerator can add float64, and these arrays are small.
         total: NDArray[np.float64] = np.sum(self.gather(np.asarray(values, dtype=np.float64)), axis=0)
         return total
 
     def gather(self, value: T) -> list[T]:
-        """Return one entry per process, in order."""
+        """Return the values of all processes, in rank order."""
         gathered: list[T] = gather_object([value]) if self.size > 1 else [value]
         return gathered
 
     def exchange(self, values: Sequence[T]) -> list[T]:
-        """Send one value to each process, in order, and return those that the processes sent here, in order."""
+        """Send one value to each process, in rank order, and return the values received from all processes."""
         if self.size == 1:
             return list(values)
         # One process after the other, so that no process receives what others get.
@@ -67,7 +67,7 @@ class AccelerateRanks:
 
 
 class OwnRanks(AccelerateRanks):
-    """The processes of this run over a separate gloo group, on their CPUs; see ``Ranks``.
+    """The processes of this run, connected by a separate gloo group on CPUs; see ``Ranks``.
 
     All processes must create it at the same time.
 
@@ -83,7 +83,7 @@ class OwnRanks(AccelerateRanks):
             self._group = torch.distributed.new_group(backend="gloo", timeout=timedelta(seconds=timeout_s))
 
     def gather(self, value: T) -> list[T]:
-        """Return one entry per process, in order."""
+        """Return the values of all processes, in rank order."""
         if self.size == 1:
             return [value]
         own = torch.frombuffer(bytearray(pickle.dumps(value)), dtype=torch.uint8)

@@ -150,7 +150,7 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions, checkpoint
 
 
 def _save(trainer: SftTrainer, tokenizer: Any, folder: Path) -> None:
-    """Save the model into the run's folder, file by file once all are written; all processes call it."""
+    """Save the model to the run's folder; files are moved there after all are written. All processes call it."""
     partial, first = folder / "model.partial", trainer.accelerator.is_main_process
     if first:
         list_files(folder, folders={partial.name: None})

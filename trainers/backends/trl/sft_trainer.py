@@ -1,4 +1,4 @@
-"""``SftTrainer``: TRL's ``SFTTrainer``, which computes only what the loss needs, in passes of bounded size.
+"""``SftTrainer``: TRL's ``SFTTrainer``, without values that the loss does not need, in passes of limited size.
 
 A micro-batch is divided into passes of rows of similar length, each as wide as its longest row, and the head computes
 the policy's tokens alone. Entropy and token accuracy, which TRL computes over the vocabulary at every token, are left
@@ -32,7 +32,7 @@ _KEEP = 2
 
 
 class SftTrainer(ShardedTrainer, SFTTrainer):
-    """Trains on rows, logs speed and memory, and marks checkpoints as complete, so that no run resumes from a part.
+    """Trains on rows, logs speed and memory, and marks complete checkpoints, so that no run resumes from a partial one.
 
     Args:
         max_pass_tokens: Maximum number of tokens of one forward and backward pass, padding included; a longer row has
@@ -80,7 +80,7 @@ class SftTrainer(ShardedTrainer, SFTTrainer):
     def compute_loss(
         self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
-        """Return the loss of a pass: the negative log-likelihood of its labels, divided by those of the whole batch.
+        """Return the loss of a pass: the negative log-likelihood of its labels / number of labels of the batch.
 
         A mixture of experts adds its load-balancing loss, weighted by the share of the pass in its micro-batch.
         """
@@ -99,7 +99,7 @@ class SftTrainer(ShardedTrainer, SFTTrainer):
         return (loss, outputs) if return_outputs else loss
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Add to the line of a step: tokens per second of this process since the last line, and peak memory."""
+        """Log metrics; for a step, add this process's tokens per second since the last step, and its peak memory."""
         if "loss" in logs:
             now = time.perf_counter()
             logs["speed/train_tokens_per_second"] = self._tokens / max(now - self._since, 1e-9)

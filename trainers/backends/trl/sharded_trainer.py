@@ -1,4 +1,4 @@
-"""``ShardedTrainer``: a trainer of TRL on weights and optimizer state that may be sharded.
+"""``ShardedTrainer``: base class for TRL trainers whose weights and optimizer state may be sharded.
 
 FSDP2 shards the module in place when the trainer is made; accelerate does not change it, since it is marked as already
 prepared. With any sharding, checkpoints hold shards (``shards``), so a run may resume with another number of processes
@@ -37,7 +37,7 @@ _GROUPS = "optimizer_groups.pt"
 
 
 class ShardedTrainer(WarmsUp):
-    """The sharding of a trainer of TRL, which is a further base class of each class that inherits this one.
+    """Mixin that adds sharding to a TRL trainer; a subclass also inherits from the TRL trainer.
 
     Args:
         sharding: The sharding of the weights and the optimizer state.
@@ -96,7 +96,7 @@ class ShardedTrainer(WarmsUp):
             self._check_carried(begin_from)
 
     def _option(self, name: str) -> str:
-        """Return the name under which the user of this trainer sets an option of a run."""
+        """Return the name that users of this trainer give to a run's option, for messages."""
         return name
 
     @property
@@ -137,7 +137,7 @@ class ShardedTrainer(WarmsUp):
         return made
 
     def _check_carried(self, checkpoint: Path) -> None:
-        """Refuse the state of another optimizer before training begins."""
+        """Raise an error before training if the optimizer state of an earlier run does not fit."""
         plugin = getattr(self.accelerator.state, "deepspeed_plugin", None)
         if plugin is not None and "optimizer" in plugin.deepspeed_config:
             raise ConfigurationError(
@@ -244,7 +244,7 @@ class ShardedTrainer(WarmsUp):
 
     @property
     def _moved_reference(self) -> dict[str, Tensor]:
-        """The weights of a reference model that was reset; empty otherwise."""
+        """Return the weights of the reference model if it was reset; otherwise an empty dict."""
         return {} if self.reference is None or not self.reference.moved else self.reference.state_dict()
 
     def _wanted_of_reference(self, held: Mapping[str, shards.TensorInfo]) -> dict[str, Tensor]:
@@ -271,13 +271,13 @@ def _numbers(optimizer: Any) -> list[dict[str, Any]]:
 
 
 def _buffers(module: Any) -> Iterator[tuple[str, Tensor]]:
-    """The module's buffers that a checkpoint of transformers holds."""
+    """Return the module's buffers that transformers saves in checkpoints."""
     names = set(module.state_dict())
     return ((name, value) for name, value in module.named_buffers() if name in names)
 
 
 def _in(value: Tensor, dtype: torch.dtype | None) -> Tensor:
-    """Return a tensor in a precision; numbers of other kinds, such as masks, stay."""
+    """Return a tensor converted to a precision; tensors that are not floating-point, such as masks, are unchanged."""
     return value if dtype is None or not value.is_floating_point() else value.to(dtype)
 
 

@@ -50,7 +50,7 @@ T = TypeVar("T")
 
 
 class CollectorTrainer(ShardedTrainer, GRPOTrainer):
-    """TRL's GRPO trainer on the rows of a collector.
+    """TRL's GRPO trainer, which trains on the rows of a collector.
 
     Args:
         collector: Collects the rows of each rollout; may be set later, before training begins.
@@ -132,7 +132,7 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
         set_head(self.model, temperature, sorted(wanted), cast=self.args.cast_lm_head_to_fp32)
 
     def keep_state(self, name: str, part: Stateful) -> None:
-        """Save the state of a part in checkpoints and restore it on resume; call it before training begins."""
+        """Register a part whose state checkpoints save and a resume restores; call it before training begins."""
         self._stateful[name] = part
 
     def get_train_dataloader(self) -> Any:
@@ -329,7 +329,7 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
         ]
 
     def _share(self, batches: Sequence[MicroBatch]) -> None:
-        """Set the token share of each micro-batch in the optimizer batch, for the load-balancing loss."""
+        """Set each micro-batch's share of the optimizer batch's tokens, for the load-balancing loss."""
         tokens = [float(batch.attention.sum()) if batch.rows else 0.0 for batch in batches]
         total = self.ranks.sum(np.array([sum(tokens)]))[0]
         for batch, own in zip(batches, tokens, strict=True):
@@ -401,16 +401,16 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
         return 0
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Log a line of metrics; a step's line adds this package's metrics of all processes, not TRL's own.
+        """Log metrics; for an optimizer step, add this package's metrics of all processes instead of TRL's metrics.
 
-        The added metrics cover the time since the last line of a step.
+        The added metrics cover the time since the metrics of the last step.
         """
         if "loss" in logs:
             logs = {**logs, **summary(self.sums.take(self.ranks))}
         self.log_apart(logs, start_time)
 
     def log_apart(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Log metrics on a separate line, without the metrics of a step."""
+        """Log metrics separately, without the metrics of a step."""
         # The data loader's only epoch is the whole run, so the epoch number is not logged.
         epoch, self.state.epoch = self.state.epoch, None
         try:
@@ -449,7 +449,7 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
 
 
 def _old_values(scores: TokenScores) -> dict[str, Tensor | None]:
-    """The values to store from a forward pass under the weights that sampled the rows."""
+    """Return the values to store from a forward pass under the weights that sampled the rows."""
     return {"old": scores.logp, "old_mean_logp": scores.mean_logp}
 
 

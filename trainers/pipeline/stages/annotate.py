@@ -1,4 +1,4 @@
-"""``annotate``: samples a latent before each line of an expert's solution (RA3, arXiv 2509.25810).
+"""``annotate``: samples a latent action or thought before each line of an expert's solution (RA3, arXiv 2509.25810).
 
 RA3 trains on experts' texts by expectation maximization (EM). Before each line a_t the policy draws a latent z_t:
 ``<act>``, to continue directly, or ``<think>`` and one line of thought. This stage draws the latents and writes two
@@ -11,9 +11,9 @@ files:
 
 Without a model every latent is ``<act>``; the first round starts this way, and it equals plain next-token prediction.
 Figures: ``thoughts``, the share of lines with a thought; ``nll`` and ``nll_act``, the negative mean log-probability of
-a line in nats after its latent and after ``<act>``. Golden numbers: a solution of three lines produces three problems,
-and the state of the last one holds the first two lines. Not covered: the paper's prior distribution of how long a
-latent persists; a cost per thought replaces it.
+a line in nats after its latent and after ``<act>``. Example: a solution of three lines produces three problems, and the
+state of the last problem contains the first two lines. Not covered: the paper's prior distribution of how long a latent
+persists; a cost per thought replaces it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``filter``: keeps problems by how often a model solves them, that is, by their difficulty for this model.
+"""``filter``: keeps problems whose share of solved episodes, played by a model, is in a range.
 
 Before its third stage, rStar2-Agent (arXiv 2508.20722, section 4.3) samples each problem 8 times from the latest policy
 and drops the problems that it solved 8 times.

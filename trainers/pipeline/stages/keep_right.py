@@ -5,15 +5,15 @@ expert's own perplexity of each tactic, which here is a turn:
 
     perplexity(turn) = exp(-mean of log p over its tokens)
 
-Turns in the low tail are predictable for the expert; turns in the high tail are noise that did no harm. Let N be the
-number of turns. The floor(N * drop_low) turns with the lowest and the floor(N * drop_high) turns with the highest
-perplexity remain as context and are not trained on. For each problem, the correct episodes with the best path scores
-are kept. The path score is that of the paper's best-first search, where log p of a turn is the sum over its tokens and
-L is the number of turns:
+Turns with a very low perplexity are predictable for the expert; turns with a very high perplexity are noise that did
+not change the outcome. Let N be the number of turns. The floor(N * drop_low) turns with the lowest and the floor(N *
+drop_high) turns with the highest perplexity remain as context and are not trained on. For each problem, the correct
+episodes with the best path scores are kept. The path score is that of the paper's best-first search, where log p of a
+turn is the sum over its tokens and L is the number of turns:
 
     score = (sum over turns of log p(turn)) / L^alpha
 
-Golden numbers: one turn with log p = -2 and two turns with -1 and -3 score -2 and -4 with alpha 0, -2 and -2 with alpha
+Examples: one turn with log p = -2 and two turns with -1 and -3 score -2 and -4 with alpha 0, -2 and -2 with alpha
 1, -2 and -1 with alpha 2. Of turns with the perplexities 1, 2, ..., 10, the default trains on 2 to 9. The paper shows
 the two tails; the shares, ``alpha`` and ``per_problem`` are our own choices. A conversation that occurs several times
 is kept once. Not covered: proofs found by search; any episodes of a model can be used.

@@ -1,13 +1,13 @@
 """``relift``: RL with interleaved fine-tuning on unsolved problems (ReLIFT, arXiv 2506.07527).
 
-GRPO without the deviation, A = r - mean of the group, learns nothing from a problem without a correct episode. Such a
-problem is added to a buffer with its demonstration. When the buffer holds ``size`` problems, one fine-tuning step is
-taken on them:
+GRPO without division by the deviation, A = r - mean of the group, learns nothing from a problem without a correct
+episode. Such a problem is added to a buffer with its demonstration. When the buffer holds ``size`` problems, one
+fine-tuning step is taken on them:
 
     L_SFT = -(mean of log p over the tokens of the policy's turns), at a learning rate of 1e-6
 
 The paper uses a buffer of 128 and requests the demonstration of a hard problem from a stronger model during training;
-here, the demonstrations are a file of traces from an earlier stage. Golden numbers: for rewards 1, 0, 0, 1 the
+here, the demonstrations are a file of traces from an earlier stage. Example: for rewards 1, 0, 0, 1 the
 advantages are +-0.5; with ``size`` 3 and two unsolved problems in each of two steps, one fine-tuning step on 4 problems
 follows the second step. Not covered: the entropy bonus of 0.001 of the released code (set it with
 ``options: {loss: ...}``).

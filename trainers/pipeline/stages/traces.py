@@ -1,4 +1,4 @@
-"""``traces``: writes tool-use traces of problems with worked solutions, replayed and checked, for a cold start."""
+"""``traces``: writes tool-use traces from worked solutions for a cold start; each is replayed and checked."""
 
 from __future__ import annotations
 

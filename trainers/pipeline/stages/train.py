@@ -95,7 +95,7 @@ class Train(CheckedOptions):
         return recipe.name, recipe.configure(of_file, *self._layers[1])
 
     def below(self) -> list[Mapping[str, Any]]:
-        """Return options of a subclass with a lower priority than the user's options; empty here."""
+        """Return a subclass's default options, which the user's options override; empty here."""
         return []
 
     def _own(self) -> list[Mapping[str, Any]]:

@@ -20,7 +20,7 @@ from ..sharding.torch_state import whole
 
 
 class AdapterReference:
-    """The values of the adapter at the start of the run, or at the last reset of the reference.
+    """Reference model with the adapter's values at the start of the run, or at the last reset of the reference.
 
     Args:
         policy: The initial policy with its adapter; if its weights are still on the device "meta", call ``follow`` once
@@ -39,7 +39,7 @@ class AdapterReference:
 
     @contextmanager
     def active(self, policy: PeftModel) -> Iterator[None]:
-        """Give the policy the reference's adapter values within the block; only for passes without gradients."""
+        """Within the block, set the policy's adapter to the reference's values; only for passes without gradients."""
         if not self._start:
             with policy.disable_adapter():
                 yield
@@ -56,7 +56,7 @@ class AdapterReference:
             _exchange(trained, now)
 
     def reset(self, policy: PeftModel) -> None:
-        """Make the current policy the reference."""
+        """Replace the reference with the current policy."""
         self._start = self.values_of(policy)
 
     def follow(self, policy: PeftModel) -> None:

@@ -1,9 +1,10 @@
-"""The head on a CPU: log-probabilities of tokens from hidden states, in tiles of tokens.
+"""The language-model head on a CPU: computes log-probabilities of tokens from hidden states, tile by tile.
 
-TRL's fused head without Triton computes every position, folds tiles of 4,096 tokens by 32,768 words with a dozen
-temporaries of that size, and computes each product again for the backward pass. Here a tile holds whole rows of the
-vocabulary, so that torch's own softmax computes it, and is small enough to bound the temporaries. The log-probabilities
-of few tokens are kept for the backward pass; those of many tokens are computed again, tile by tile.
+Without Triton, TRL's fused head computes every position, combines tiles of 4,096 tokens by 32,768 vocabulary entries
+with a dozen temporary tensors of that size, and repeats each matrix product in the backward pass. Here a tile covers
+the whole vocabulary, so that torch's softmax can compute it, and few tokens, so that temporary tensors stay small. If
+there are few tokens, their log-probabilities are kept for the backward pass; otherwise they are computed again, tile by
+tile.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ class CpuLogProbs(torch.autograd.Function):
 
 
 class _Head:
-    """The logits of tiles of tokens, and the way back to the products of hidden states and weights."""
+    """Computes the logits of a tile of tokens, and their derivative."""
 
     def __init__(
         self, hidden: Tensor, weight: Tensor, bias: Tensor | None, temperature: float, cap: float | None, scale: float
@@ -118,7 +119,7 @@ class _Head:
         self._cap, self._scale, self._cold = cap, scale, 1 / temperature
 
     def logits(self, at: slice) -> Tensor:
-        """The logits of some tokens, divided by the temperature, at least in float32, (n, V)."""
+        """Return the logits of some tokens, divided by the temperature, in float32 or higher precision, (n, V)."""
         product = self.hidden[at] @ self.weight.t()
         if self._bias is not None:
             product += self._bias

@@ -1,4 +1,4 @@
-"""Floating-point operations of training, the peaks of devices (for the model FLOPs utilization, MFU), and memory."""
+"""Compute the floating-point operations of training, the peak FLOP/s of devices (for the MFU), and peak memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PEAKS = {
 
 
 def peak(name: str, dtype: torch.dtype) -> float | None:
-    """Return the peak of a device in operations per second, or ``None`` if it is unknown.
+    """Return the peak performance of a device in FLOP/s, or ``None`` if it is unknown.
 
     Args:
         name: torch's name of the device.
@@ -36,7 +36,7 @@ def peak(name: str, dtype: torch.dtype) -> float | None:
 
 
 def peak_memory() -> int:
-    """Return the largest memory of this process so far, in bytes: of its accelerator, or of the process on a CPU."""
+    """Return the peak memory of this process so far, in bytes: on its accelerator, or resident memory on a CPU."""
     if torch.cuda.is_available():
         return int(torch.cuda.max_memory_allocated())
     largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -1,4 +1,4 @@
-"""Forward passes: the log-probabilities of the policy's tokens, without holding the logits of a whole row.
+"""Forward passes: the log-probabilities of the policy's tokens, without keeping the logits of a whole row in memory.
 
 The head is TRL's fused head (``fused_head``), which processes the vocabulary in tiles and computes only tokens with a
 label. Rows are padded on the right, so in a causal model no token attends to padding. Therefore no mask is needed, and
@@ -116,7 +116,7 @@ def _pooled(hidden: Tensor, mask: Tensor) -> Tensor:
 
 
 def causal(model: Any) -> bool:
-    """Whether every token attends only to itself and earlier tokens, so that padding on the right needs no mask."""
+    """Whether every token attends only to itself and earlier tokens; padding on the right then needs no mask."""
     config = _plain(model).config.get_text_config()
     return bool(getattr(config, "is_causal", True)) and not getattr(config, "use_bidirectional_attention", False)
 
@@ -128,7 +128,7 @@ class ReferenceModel:
     that computes as the policy does.
 
     Args:
-        model: The policy before the trainer puts a head on it; ``None`` if the trainer adds new adapters to it.
+        model: The policy before the trainer adds a fused head; ``None`` if the trainer adds new adapters to the policy.
         dtype: Precision of the computation.
         temperature: Temperature of the log-probabilities.
         autocasts: Whether the policy keeps its own precision and computes in ``dtype`` under autocast. Then the copy
@@ -159,7 +159,7 @@ class ReferenceModel:
 
     @property
     def adapters(self) -> bool:
-        """Whether the reference is the policy with saved values of its adapter instead of the current values."""
+        """Whether the reference is the policy itself, with saved values of its adapter instead of the current ones."""
         return self._adapters.changed
 
     def to(self, device: torch.device) -> None:
@@ -196,7 +196,7 @@ class ReferenceModel:
         return self._adapters.state_dict() if self.model is None else dict(self.model.state_dict())
 
     def comparable(self, policy: Any) -> dict[str, Tensor]:
-        """Return tensors with the names, shapes and sharding that ``state_dict`` has after a reset."""
+        """Return tensors with the names, shapes and sharding of the result of ``state_dict`` after a reset."""
         return self._adapters.values_of(_plain(policy)) if self.model is None else dict(self.model.state_dict())
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
@@ -230,8 +230,8 @@ def frozen_copy(model: nn.Module, dtype: torch.dtype, *, linear_only: bool = Fal
     Args:
         model: The model.
         dtype: The precision.
-        linear_only: Cast only the weights of linear layers, and not those of the head: embeddings and norms determine
-            the precision of the sum that runs through the layers.
+        linear_only: Cast only the weights of linear layers other than the head, because embeddings and norms determine
+            the precision of the residual stream.
     """
     head = model.get_output_embeddings() if isinstance(model, PreTrainedModel) else None
     linear = (module for module in model.modules() if isinstance(module, nn.Linear) and module is not head)

@@ -1,4 +1,4 @@
-"""TRL's fused head, which here also returns the mean log-probability over the vocabulary, and is quick on a CPU.
+"""TRL's fused head, extended: it also returns the mean log-probability over the vocabulary, and is faster on a CPU.
 
 On an accelerator, TRL processes the vocabulary in tiles and returns the mean of the logits. It saves the logarithm of
 the normalizer, the difference between a logit and its log-probability, only for the backward pass. This module reads it
@@ -59,7 +59,7 @@ class _LogProbs:
 
 
 def _selects(device: torch.device) -> bool:
-    """Whether the head computes only the tokens with a label; replaces the name by which TRL asks for Triton."""
+    """Whether the head computes only the tokens with a label; replaces TRL's check for Triton."""
     return device.type == "cpu" or bool(utils._use_triton(device))
 
 
@@ -67,7 +67,7 @@ _REPLACED: dict[str, Any] = {"_ChunkedLogProbFunction": _LogProbs, "_use_triton"
 
 
 def _replacing(method: FunctionType) -> FunctionType:
-    """Return TRL's forward method with ``_REPLACED`` instead of the names of its module, in every thread."""
+    """Return TRL's forward method with some names of its module replaced by ``_REPLACED``, for all threads."""
     if absent := _REPLACED.keys() - set(method.__code__.co_names):
         raise Rstar2Error(
             f"The fused head of this TRL version does not use {', '.join(sorted(absent))}, which the fused head of "

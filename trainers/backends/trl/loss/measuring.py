@@ -1,8 +1,8 @@
-"""``PolicyMeasurer``: measures the policy for advantages that need more than rewards, without a gradient.
+"""``PolicyMeasurer``: computes probabilities of the policy for advantages that need more than rewards.
 
-It uses the trainer's own forward passes and micro-batches, so it works with any engine. It measures the episodes to
-train on, at the sampling temperature. Not covered: problem sources that cannot look up a gold answer by the problem's
-id.
+It uses the trainer's own forward passes and micro-batches, so it works with any engine. It measures the episodes that
+will be trained on, at the sampling temperature. Not covered: problem sources that cannot look up a gold answer by the
+problem's id.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Encode = Callable[[str], "list[int]"]
 
 
 class PolicyMeasurer:
-    """Measures the policy for a collector; see ``Measure``.
+    """Computes the measurements of the policy for a collector; see ``Measure``.
 
     Args:
         trainer: Runs the forward passes.

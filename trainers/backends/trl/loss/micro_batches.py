@@ -1,4 +1,4 @@
-"""Micro-batches: the tensors of a few rows.
+"""Micro-batches: the tensors of a few rows that one forward pass computes.
 
 Each micro-batch is as wide as its own longest row. Every process computes the same number of micro-batches, since
 backward passes are collective: all of them under sharding, the last one under data parallelism.
@@ -53,8 +53,8 @@ class MicroBatch:
         environment_weight: Weight of each environment token in the loss, 0 elsewhere; ``None`` if no term needs it.
         peers: Embeddings of the other rows of each row's group, (B, K, H); ``None`` if no term needs them.
         relations: Relation of each peer to the row, (B, K); see ``contrast.relations``.
-        share: Share of the optimizer batch's tokens, which weights the load-balancing loss of a mixture of experts; 0
-            for other models.
+        share: Number of tokens as a share of the optimizer batch; it weights the load-balancing loss of a mixture of
+            experts, and is 0 for other models.
         tree: The packed sequence that the model computes instead of ``ids``; ``None`` for separate rows.
     """
 
@@ -104,7 +104,7 @@ def lay_out(
     Args:
         batch: Positions in ``rows``; an empty batch makes a filler.
         rows: The rows of the optimizer batch.
-        weights: Weight of each row's policy tokens in the loss, (rows,); ``None`` is 0.
+        weights: Weight of each row's policy tokens in the loss, (rows,); ``None`` means 0.
         old: Log-probabilities of each row's completion, (completion tokens,).
         reference: Like ``old``, under the reference model.
         old_mean_logp: Like ``old``, means over the vocabulary.
@@ -133,7 +133,7 @@ def lay_out(
         attention[:] = 1
 
     def spread(values: Callable[[int, Row], Any], fill: float = 0.0, dtype: Any = np.float32) -> Tensor:
-        """Write a number for each row, or for each completion token, to the positions that predict the completion."""
+        """Return (B, W - 1) with the numbers of rows or completion tokens at the positions that predict the tokens."""
         array = np.full((count, width - 1), fill, dtype=dtype)
         for place, (position, row) in enumerate(zip(batch, chosen, strict=True)):
             start = len(row.prompt_ids) - 1
@@ -200,7 +200,7 @@ def _column(name: str) -> Callable[[int, Row], Any]:
 
 
 def completion_values(values: Tensor, batch: MicroBatch, rows: Sequence[Row]) -> list[FloatArray]:
-    """Return the part of (B, W - 1) that belongs to each row's completion: the inverse of ``lay_out``."""
+    """Return the values of each row's completion from (B, W - 1): the inverse of ``lay_out``."""
     array = values.detach().double().cpu().numpy()
     found = []
     for place, position in enumerate(batch.rows):

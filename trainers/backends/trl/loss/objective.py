@@ -53,7 +53,7 @@ class Objective:
 
     @property
     def needs(self) -> frozenset[str]:
-        """The inputs that the parts need in addition to the policy's log-probabilities."""
+        """Names of the inputs that the loss needs in addition to the policy's log-probabilities."""
         return frozenset(needs_of(self.terms, self.correction))
 
     @property
@@ -62,11 +62,11 @@ class Objective:
         return all(term.policy_gradient for term in self.terms)
 
     def weights(self, rows: Sequence[Row], ranks: Ranks) -> NDArray[np.float64]:
-        """Weight of each row's policy tokens in the loss of the optimizer batch; all processes call it together."""
+        """Return the weight of each row's policy tokens in the loss of the optimizer batch; every process calls it."""
         return self._weights([row.policy_tokens for row in rows], rows, ranks)
 
     def environment_weights(self, rows: Sequence[Row], ranks: Ranks) -> NDArray[np.float64] | None:
-        """Weight of each row's environment tokens in the loss; ``None`` if no term uses these tokens."""
+        """Return the weight of each row's environment tokens in the loss; ``None`` if no term uses these tokens."""
         if ENVIRONMENT not in self.needs:
             return None
         return self._weights([row.environment_tokens for row in rows], rows, ranks)
@@ -88,7 +88,7 @@ class Objective:
         ranks: Ranks,
         rng: np.random.Generator,
     ) -> list[Row]:
-        """Return the rows with the columns that terms compute from the whole optimizer batch; collective.
+        """Return the rows with the columns that terms compute from the optimizer batch; every process calls it.
 
         Args:
             rows: The rows of this process; they are not changed.
@@ -100,7 +100,7 @@ class Objective:
         return with_columns(rows, prepared(self.terms, BatchTokens.of(rows, logp, old), ranks, rng))
 
     def loss(self, batch: MicroBatch, scores: TokenScores) -> Tensor:
-        """Return the loss share of a micro-batch; even a filler's loss depends on the model, for its backward pass."""
+        """Return a micro-batch's part of the loss; even a filler's loss depends on the model, for the backward pass."""
         if not batch.rows:
             # A filler's loss is zero, but its backward pass takes part in the collective calls of all processes.
             return scores.logp.sum() * 0

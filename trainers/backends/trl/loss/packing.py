@@ -1,4 +1,4 @@
-"""Packing: division of rows into micro-batches, as separate padded rows or as prefix trees (``prefix_tree``).
+"""Packing: divide rows into micro-batches, as separate padded rows or as prefix trees (``prefix_tree``).
 
 The number of tokens of a micro-batch is limited by a budget. Rows for which a tree takes less time than separate rows,
 and no more memory than the largest of the micro-batches that it replaces, are packed by their prefixes, and the others
@@ -62,7 +62,7 @@ def by_prefix(rows: Sequence[Ids]) -> list[int]:
 
 
 def shared_lengths(rows: Sequence[Ids]) -> list[int]:
-    """Return the number of first tokens of each row that equal those of the row before it, except the last such token.
+    """Return the number of leading tokens that each row shares with the row before it, minus the last equal one.
 
     Args:
         rows: Token ids of each row, in the order of ``by_prefix``.
@@ -83,7 +83,7 @@ def tree_tokens(rows: Sequence[Ids]) -> int:
 
 
 def divide(rows: Sequence[Ids], budget: int, cost: RowCost) -> tuple[list[list[int]], list[int]]:
-    """Divide rows into prefix trees, and rows for which separate rows take less time.
+    """Divide rows into prefix trees, and rows that are computed faster separately.
 
     A tree takes no more memory than the largest micro-batch of its rows when they are separate. Times and memory are
     estimates from the numbers of tokens and of pairs in attention.
@@ -125,7 +125,7 @@ def divide(rows: Sequence[Ids], budget: int, cost: RowCost) -> tuple[list[list[i
 
 
 def _pack_trees(rows: Sequence[Ids], budget: int, cost: RowCost) -> list[list[int]]:
-    """Divide rows, sorted by their tokens, into trees; a new tree begins where the least is shared."""
+    """Divide rows, sorted by their tokens, into trees; a new tree begins where two rows share the fewest tokens."""
     order = by_prefix(rows)
     shared = shared_lengths([rows[at] for at in order])
     lengths = [len(rows[at]) for at in order]

@@ -38,7 +38,7 @@ class BatchLayout:
     Attributes:
         tokens_per_device: Maximum number of tokens in one micro-batch, padding included.
         passes: Number of passes over the rows of a rollout.
-        minibatches: Largest number of optimizer steps in each pass; a pass has fewer if there are fewer groups.
+        minibatches: Maximum number of optimizer steps in each pass; a pass has fewer if there are fewer groups.
         seed: Seed of the order of the groups in each pass.
         share_prefixes: Whether to compute tokens that rows of a micro-batch share only once, if the model can.
     """
@@ -51,7 +51,7 @@ class BatchLayout:
 
     @property
     def updates(self) -> int:
-        """Largest number of optimizer steps of one rollout."""
+        """Maximum number of optimizer steps of one rollout."""
         return self.passes * self.minibatches
 
     def divide(self, step: int, groups: Collection[int]) -> list[list[int]]:
@@ -60,7 +60,7 @@ class BatchLayout:
         return divide_groups(groups, passes=self.passes, minibatches=self.minibatches, rng=rng)
 
     def draws(self, step: int) -> np.random.Generator:
-        """Return the random generator of terms for an optimizer step: the same on every process and after a resume."""
+        """Return the random generator of the loss terms at a step: the same on every process and after a resume."""
         return np.random.default_rng([self.seed, step, _DRAWS])
 
 
@@ -69,7 +69,7 @@ class PendingRows:
 
     Args:
         rows: The rows.
-        members: Number of each row's episode in its group.
+        members: For each row, the number of its episode in the group.
         batches: Positions of the rows of each optimizer step, in the order of the steps.
 
     Attributes:
@@ -120,7 +120,7 @@ class PendingRows:
                 predicted token, (B, W - 1); ``None`` if they were not computed.
             batch: The micro-batch of the pass.
             rows: The rows from which the micro-batch was built.
-            positions: Position of each of ``rows`` among the rows of this rollout.
+            positions: Position of each of these rows among the rows of the rollout.
         """
         for name, values in computed.items():
             if values is None:
@@ -132,8 +132,8 @@ class PendingRows:
     def state_dict(self) -> dict[str, Any]:
         """Return the data of the remaining updates, as plain values and tensors that ``torch.load`` reads safely.
 
-        An episode is reduced to its group, its turns without texts and infos, and the fields that losses read: its
-        metrics were counted, and its text was written, when it was played.
+        Episodes are saved without texts and infos, since their metrics were counted and their texts were written when
+        they were played. A saved episode has its group, its turns and the fields that losses read.
         """
         numbers: dict[int, int] = {}  # so that the rows of one episode share it again when they are loaded
         return {
@@ -198,12 +198,12 @@ class PendingRows:
 
     @classmethod
     def divided(cls, parts: Sequence[Self], rank: int, size: int) -> Self:
-        """Return the share of one process of the rows of another number of processes, as whole groups.
+        """Return the rows of one process after the number of processes has changed; groups stay whole.
 
         Args:
             parts: The rows of each former process, all after the same number of updates.
-            rank: Number of the process.
-            size: Number of processes.
+            rank: Rank of this process.
+            size: New number of processes.
         """
         tokens = sum((_tokens_of(part.rows) for part in parts), Counter[int]())
         batches = [
@@ -227,7 +227,7 @@ class PendingRows:
 
 
 def _tokens_of(rows: Sequence[Row], *, share_prefixes: bool = False) -> Counter[int]:
-    """Tokens of each group, by its number; with ``share_prefixes``, tokens that its rows share count once."""
+    """Return the number of tokens of each group; with ``share_prefixes``, tokens that its rows share count once."""
     groups: dict[int, list[Row]] = {}
     for row in rows:
         groups.setdefault(row.episode.group, []).append(row)

@@ -1,8 +1,8 @@
-"""Prefix sharing: the attention of prefix trees, and the models that can compute them.
+"""Prefix sharing: computes the attention of prefix trees, and checks which models can use it.
 
-transformers' attention function ``sdpa`` is replaced by one that computes a prefix tree if the model is given one, and
-otherwise calls the original. Every other layer must treat each token separately; a short pass over a few rows checks
-it before training. A model that cannot share prefixes computes separate rows.
+A replacement of transformers' attention function ``sdpa`` computes a prefix tree if the model receives one, and
+otherwise calls the original. Every other layer must treat each token separately; a short forward pass over a few rows
+checks this before training. A model that cannot share prefixes computes separate rows.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def obstacle_of(model: Any) -> str | None:
 
 
 class PrefixSharing:
-    """Decides whether the models of a run share prefixes, and which rows they share.
+    """Decides whether the models of a run compute shared prefixes once, and for which rows.
 
     Args:
         models: The policy, and other models that score its rows; without models, no rows share prefixes.
@@ -108,7 +108,7 @@ class PrefixSharing:
 
     @property
     def note(self) -> str | None:
-        """A sentence for the beginning of a run that would share prefixes but cannot; ``None`` otherwise."""
+        """Message that the run cannot share prefixes although the option asks for it; ``None`` otherwise."""
         if self.obstacle is None:
             return None
         return (
@@ -122,7 +122,9 @@ class PrefixSharing:
         return bool(self._models) and self.obstacle is None
 
     def check(self, policy: Any, device: torch.device, *, exact: bool) -> None:
-        """Compute a small prefix tree and separate rows with each model, and share nothing if they differ; collective.
+        """Compare a small prefix tree with separate rows on each model, and turn sharing off if they differ.
+
+        All processes call it.
 
         Args:
             policy: The policy with its fused head, as it is wrapped in training.

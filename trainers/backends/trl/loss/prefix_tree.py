@@ -2,9 +2,9 @@
 
 The rows of a micro-batch are sorted by their tokens. Each row then adds the tokens that the row before it does not
 share to one packed sequence, with the positions that they have in the row. A token is shared if the rows also agree on
-the token after it, so that each packed token predicts at most one token. In attention, the new tokens of a row attend
-to the tokens of that row only, wherever they lie in the packed sequence; gradients of shared tokens add up over the
-rows. The results are those of separate rows, up to rounding.
+the token after it, so that each packed token predicts at most one token. The new tokens of a row attend only to the
+tokens of that row, at any position of the packed sequence; gradients of shared tokens add up over the rows. The results
+equal the results of separate rows, up to rounding.
 
 Not covered: which models compute packed sequences (``prefix_sharing``).
 """
@@ -115,7 +115,7 @@ class PrefixTree:
         }
 
     def of_rows(self, values: Tensor, labels: Tensor) -> Tensor:
-        """Return the values of the rows' predicted tokens, (B, W - 1), from those of the packed sequence, (1, N - 1).
+        """Return the values of the rows' predicted tokens, (B, W - 1), from the packed sequence's, (1, N - 1).
 
         Args:
             values: One value for each predicted token of the packed sequence.
@@ -126,7 +126,7 @@ class PrefixTree:
         return torch.where(labels[:, 1:] != IGNORED, found, 0.0)
 
     def hidden_of_rows(self, hidden: Tensor) -> Tensor:
-        """Return the hidden states of the rows, (B, W, H), from those of the packed sequence, (1, N, H)."""
+        """Return the hidden states of the rows, (B, W, H), from the hidden states of the packed sequence, (1, N, H)."""
         return hidden[0].index_select(0, self.index.flatten()).view(*self.index.shape, -1)
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor, scale: float | None) -> Tensor:

@@ -35,7 +35,7 @@ class Teacher(ReferenceModel):
     """A frozen model that scores every row of a rollout.
 
     Args:
-        model: The model; ``None`` means the policy without the adapters that the trainer adds.
+        model: The model; ``None`` means the policy without the trainer's adapters.
         dtype: Precision of the teacher's weights.
         temperature: Temperature of the log-probabilities.
         prompt: Returns the prompt that replaces a row's own; ``None`` keeps the row's own.
@@ -72,7 +72,7 @@ class Teacher(ReferenceModel):
 
 
 class PrivilegedPrompt:
-    """Prompts with information that the policy does not have: a problem's answer, or its solution.
+    """Builds prompts for the teacher, with information that the policy lacks: a problem's answer or its solution.
 
     Args:
         template: Text after the user's message; ``{answer}`` and fields of ``Problem.meta`` are filled in.
@@ -135,7 +135,7 @@ def load_teacher(
         config: Options of the run.
         policy: The policy before training.
         tokenizer: The policy's tokenizer.
-        needs: Inputs that the terms of the loss and the correction need.
+        needs: Names of the inputs that the loss terms and the correction need.
         given: Whether the rollout part adds the column ``teacher`` to rows.
         autocasts: See ``ReferenceModel``.
         waits: See ``load_policy``.

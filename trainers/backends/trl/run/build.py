@@ -142,7 +142,7 @@ def prepare(name: str, config: TrainConfig) -> RunSetup:
 
 
 def load(setup: RunSetup) -> LoadedPolicy:
-    """Begin the run's folder, load the policy, and copy it if the rollout part needs older weights."""
+    """Start the run's folder, load the policy, and copy it if the rollout part needs older weights."""
     config = setup.config
     setup.ranks.wait()  # until every process has read the folder
     if not setup.ranks.rank:

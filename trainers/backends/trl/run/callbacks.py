@@ -23,7 +23,7 @@ SAMPLER_FILE = "sampler.json"
 class Evaluation(TrainerCallback):
     """Evaluates at regular intervals on held-out problems and saves the best weights.
 
-    The best weights have the highest pass rate; ties go to the lowest share of tool errors.
+    The best weights have the highest pass rate and, among equal pass rates, the lowest share of tool errors.
 
     Args:
         evaluate: Plays the held-out episodes and returns their metrics, the same on every process.
@@ -86,7 +86,7 @@ class Evaluation(TrainerCallback):
 
 
 def _score(figures: Mapping[str, float]) -> tuple[float, float]:
-    """Sort key of evaluations, best last: the pass rate, then a lower share of tool errors."""
+    """Return the sort key of an evaluation; the best is the largest: by pass rate, then by fewer tool errors."""
     errors = figures["tool_error_share"]
     return figures["pass_rate"], 0.0 if math.isnan(errors) else -errors
 
@@ -96,8 +96,8 @@ class RunEvents(TrainerCallback):
 
     Args:
         files: The run's folder.
-        sampler: Returns the state of the collector, the sampler's included; it is written into the checkpoint as JSON,
-            for inspection only.
+        sampler: Returns the state of the collector and its sampler. It is written to the checkpoint as JSON, for
+            inspection only.
         note: Returns the note; ``None`` for none.
     """
 
@@ -162,7 +162,7 @@ class Console(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Start to show the progress."""
+        """Start showing the progress."""
         self._visible = self._visible and state.is_world_process_zero
         shown = progress(self._title, total=state.max_steps, done=state.global_step, show=self._visible)
         self._report = self._opened.enter_context(shown)
@@ -171,7 +171,7 @@ class Console(TrainerCallback):
     def on_substep_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Show how many forward passes of the step are done."""
+        """Show the number of finished forward passes of the step."""
         self._passes += 1
         passes = f"pass {self._passes} of {args.gradient_accumulation_steps}"
         self._report(state.global_step, state.max_steps, "  ".join(part for part in (passes, self._words) if part))
@@ -215,9 +215,9 @@ class Console(TrainerCallback):
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Stop to show the progress."""
+        """Stop showing the progress."""
         self.close()
 
     def close(self) -> None:
-        """Stop to show the progress; call it also after an exception."""
+        """Stop showing the progress; call it also after an exception."""
         self._opened.close()

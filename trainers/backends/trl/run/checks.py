@@ -43,7 +43,7 @@ def check_config(config: TrainConfig) -> None:
 
 
 def check_schedule(config: TrainConfig) -> None:
-    """Check that the learning rate schedule can be made, before a model is loaded.
+    """Check the learning rate schedule, before a model is loaded.
 
     Raises:
         ConfigurationError: The schedule needs options that ``optim.trl_options.lr_scheduler_kwargs`` does not have.
@@ -61,7 +61,7 @@ def check_schedule(config: TrainConfig) -> None:
         )
     except (TypeError, ValueError) as error:
         raise ConfigurationError(
-            f"The learning rate schedule {optim.lr_scheduler!r} cannot be made with "
+            f"The learning rate schedule {optim.lr_scheduler!r} cannot be created with "
             f"trl_options.lr_scheduler_kwargs={dict(given)}: {error}",
             option="optim.lr_scheduler",
         ) from error

@@ -1,7 +1,7 @@
 """Checks the engine's maximum conversation length against the token budgets before any episode is played.
 
-An episode that reaches the engine's limit ends as ``tokens``, like an episode that has used up its budget. If the
-engine's limit were lower than the budget, it would silently shorten every long episode.
+An episode that reaches the engine's limit ends as ``tokens``, like an episode that has used up its budget. An engine
+limit below the budget would therefore silently shorten every long episode.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Records of a run's parts in the order in which they are built: setup, loaded policy, parts that play episodes."""
+"""Records of the objects that make a run, in the order of their creation: setup, loaded policy, players."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ..weights.stale import StalePolicy
 
 @dataclass(frozen=True, slots=True)
 class RunSetup:
-    """Everything about a run that is decided and checked before a model is loaded.
+    """Options and objects of a run that are created and checked before a model is loaded.
 
     Attributes:
         name: Name of the recipe.
@@ -36,7 +36,7 @@ class RunSetup:
         ranks: The processes.
         checkpoint: The checkpoint to resume from; ``None`` for a new run.
         begin_from: The checkpoint of an earlier run whose optimizer state to load; ``None`` for a new optimizer.
-        choice: How the training computes on a CPU; ``None`` on an accelerator.
+        choice: Threads and precision of training on a CPU; ``None`` on an accelerator.
     """
 
     name: str
@@ -66,7 +66,7 @@ class RunSetup:
 
 @dataclass(frozen=True, slots=True)
 class LoadedPolicy:
-    """The policy as it is loaded, before the trainer prepares it.
+    """The loaded policy, before the trainer prepares it.
 
     Attributes:
         model: The model, with or without an adapter.
@@ -81,17 +81,17 @@ class LoadedPolicy:
 
 @dataclass(frozen=True, slots=True)
 class PlayParts:
-    """The parts that play and collect episodes.
+    """The engines, players and collector of a run.
 
     Attributes:
-        policy: The engine, which is kept up to date with the policy's weights.
+        policy: The engine with the policy's current weights.
         stale: The engine with older weights; ``None`` if the rollout part needs none.
-        train: Plays training episodes.
-        evaluation: Plays held-out episodes.
+        train: The player of training episodes.
+        evaluation: The player of held-out episodes.
         chat: Renders the conversations of ``evaluation``.
         problems: The environment's training problems; ``None`` if the environment has no problem source.
         limits: Adapts the number of episodes in flight; ``None`` for a fixed number.
-        measuring: Measures the policy for advantages that need it.
+        measuring: Computes the measurements that the advantage estimator needs.
         collector: Collects the batches.
     """
 

@@ -1,9 +1,9 @@
 """The state that each process adds to a checkpoint, next to the weights: the states of its parts and its pending rows.
 
 There is one file per process. A run that resumes with another number of processes reads all files and redistributes
-them: whole groups of rows are dealt out to the new processes, each row stays in its optimizer batch, and sums that are
-not logged yet are added up. Every other state is the same on all processes. Not covered: weights and optimizer state
-(``shards``).
+them: the groups of rows are distributed among the new processes, each row stays in its optimizer batch, and sums that
+are not logged yet are added up. Every other state is the same on all processes. Not covered: weights and optimizer
+state (``shards``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Arguments of ``trl.GRPOConfig`` that a run refuses because they have no effect here or would break the loss.
+"""Refuse arguments of ``trl.GRPOConfig`` that have no effect in this package or would break the loss.
 
 The collector plays, selects and scores episodes, and the loss is this package's own, so arguments for TRL's generation,
 rewards and loss have no effect. An argument of transformers is refused if the run has an option for it.

@@ -56,8 +56,8 @@ class Rollouts:
         observers: Called with each batch that the trainer takes, and the number of optimizer steps done before it.
 
     Attributes:
-        failed: The error with which the last batch could not be collected, in every process; the weights and the
-            collector are then those after the last optimizer step.
+        failed: The error that prevented collecting the last batch, the same in every process; the weights and the
+            collector then have their state after the last optimizer step.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class Rollouts:
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
-        """Sync the current weights, and let the block play an evaluation with them.
+        """Sync the current weights to the engine, so that the block can play an evaluation with them.
 
         Without ``handover="carry"``, prefetched episodes end before the block begins.
         """
@@ -192,7 +192,7 @@ class Rollouts:
 
     @contextmanager
     def _playing(self) -> Iterator[None]:
-        """Put the policy in evaluation mode within the block; free the engines' memory afterwards."""
+        """Within the block, put the policy in evaluation mode; afterwards, free the engines' memory."""
         model: Any = self._trl.model
         training = model.training
         model.eval()

@@ -155,7 +155,7 @@ class TrlRun:
 
 
 def fewer_updates(config: TrainConfig) -> list[str]:
-    """Return a note if a rollout has fewer groups than ``optim.minibatches``, else nothing."""
+    """Return a warning if a rollout has fewer groups than ``optim.minibatches``; otherwise an empty text."""
     groups, optim = config.rollout.problems_per_step, config.optim
     if optim.minibatches <= groups:
         return []

@@ -47,9 +47,9 @@ class TrlRunState:
         on_note: Records a note of a hook, with the step.
         openings: See ``RunState``; called at most once.
         evaluates: See ``RunState``.
-        follow: Updates the options of parts that come from an option of the run, given its name, its value and the
-            slots of the parts.
-        check_parts: Checks that parts accept a later value of an option of the run, given its name and the value.
+        follow: Called with the name and the new value of a run's option, and slots; updates the parts in these slots
+            that use the option.
+        check_parts: Called with the name and a later value of a run's option; checks that the parts accept the value.
     """
 
     def __init__(
@@ -193,7 +193,7 @@ class TrlRunState:
 
     @property
     def wanted(self) -> Settings:
-        """The budgets and the temperature for episodes that have not begun."""
+        """Budgets and temperature for episodes that have not started yet."""
         return self._limits, self._temperature
 
     def begin_rollout(self) -> None:

@@ -1,4 +1,4 @@
-"""``StepSpans``: the spans of optimizer steps and the gauges of their figures; see docs/telemetry.md."""
+"""``StepSpans``: reports optimizer steps as OpenTelemetry spans, and their metrics as gauges; see docs/telemetry.md."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from rstar2_env.core.telemetry import phase_span, report_figures
 
 
 class StepSpans(TrainerCallback):
-    """Opens a span for each optimizer step, the root of a trace, and one for its optimizer.
+    """Opens a span for each optimizer step, which is the root of a trace, and a span for the optimizer in it.
 
-    Rows that are collected on demand are collected within the step; a batch that is collected ahead, in a thread of its
-    own, is the root of a trace itself.
+    If rows are collected on demand, their spans belong to the step. The span of a prefetched batch, which another
+    thread collects, is the root of a separate trace.
     """
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class StepSpans(TrainerCallback):
     def on_step_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Open the span of a step."""
+        """Open the span of an optimizer step."""
         self._opened.enter_context(phase_span("step", state.global_step + 1))
 
     def on_pre_optimizer_step(
@@ -44,7 +44,7 @@ class StepSpans(TrainerCallback):
         logs: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Report the figures of a step; every process has the same, so the first reports them."""
+        """Report the metrics of a step; they are equal on every process, so only the first process reports them."""
         if state.is_world_process_zero and logs:
             figures = {name: float(value) for name, value in logs.items() if isinstance(value, (int, float))}
             report_figures(state.global_step, figures)

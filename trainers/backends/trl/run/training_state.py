@@ -1,4 +1,4 @@
-"""``TrainingState``: records, at each optimizer step, how much the weights changed, and what the process holds.
+"""``TrainingState``: records the change of the weights and the memory of the process at each optimizer step.
 
 The change is measured on a sample of the weights that train, so that it needs neither a copy of the model nor time.
 Covered: weights that each process holds whole or in part (DDP, FSDP). Not covered: weights that DeepSpeed partitions,
@@ -70,7 +70,7 @@ def _local(model: Any) -> Iterator[Tensor]:
 
 
 def _updates(optimizer: Any) -> float | None:
-    """Return the number of updates in the optimizer's state; ``None`` if its state does not count them."""
+    """Return the update counter in the optimizer's state; ``None`` if the state does not have one."""
     states = getattr(optimizer, "state", None) or {}
     # Every weight counts its own updates; the first one with a gradient at every step stands for all.
     counts = [float(own["step"]) for own in list(states.values())[:8] if isinstance(own, dict) and "step" in own]

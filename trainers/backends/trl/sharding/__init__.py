@@ -1,1 +1,1 @@
-"""Weights and optimizer state divided over processes: FSDP2, ZeRO, checkpoint shards."""
+"""Shard weights and optimizer state over processes: FSDP2, ZeRO, and checkpoints with shards."""

@@ -76,7 +76,7 @@ def _is_set(name: str) -> bool:
 
 
 def sharding_of(state: Any) -> Sharding:
-    """Return accelerate's own sharding, which is DeepSpeed's or none.
+    """Return the sharding that accelerate applies: DeepSpeed's, or none.
 
     Args:
         state: ``accelerate.state.AcceleratorState``, or an object with its attributes.

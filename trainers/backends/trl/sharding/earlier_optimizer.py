@@ -107,7 +107,7 @@ def check_fits(checkpoint: Path, now: OptimizerLayout, *, sharding: str) -> None
 
 
 def whole_state(checkpoint: Path) -> dict[str, Any]:
-    """Read an optimizer state that is not sharded, with the names that shards use."""
+    """Read an optimizer state that is not sharded; its tensors get the names that sharded checkpoints use."""
     names = list(_read(checkpoint).shapes)
     read = torch.load(checkpoint / OPTIMIZER_NAME, map_location="cpu", weights_only=True)["state"]
     return {

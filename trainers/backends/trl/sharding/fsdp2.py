@@ -76,7 +76,7 @@ def release(module: nn.Module) -> None:
 
 
 def _some_await(policy: nn.Module, device: torch.device) -> bool:
-    """Whether any process has no weights yet; every process calls it."""
+    """Return whether any process has no weights yet; every process calls it."""
     number = torch.tensor(float(any(one.is_meta for one in policy.parameters())), device=device)
     torch.distributed.all_reduce(number, torch.distributed.ReduceOp.MAX)
     return bool(number)

@@ -1,4 +1,4 @@
-"""``PlainReader``: torch's reader of shards, without its pickles.
+"""``PlainReader``: torch's reader of checkpoint shards, restricted so that it unpickles only metadata classes.
 
 torch reads ``.metadata``, and every entry that is not a tensor, with an unrestricted ``pickle``, which runs code. This
 reader unpickles only the classes of the metadata itself, and the planner refuses entries that are not tensors. Not
@@ -43,7 +43,7 @@ class _Unpickler(pickle.Unpickler):
         """Return a class of the metadata.
 
         Raises:
-            pickle.UnpicklingError: the name is not in the metadata's.
+            pickle.UnpicklingError: The class is not part of the metadata.
         """
         if name not in _CLASSES.get(module, ()):
             raise pickle.UnpicklingError(f"it names {module}.{name}, which is not part of the metadata of a checkpoint")
@@ -71,7 +71,7 @@ class PlainReader(FileSystemReader):
 
 
 class TensorPlanner(DefaultLoadPlanner):
-    """Plans the reading of tensors."""
+    """Plans the reading of tensors, and refuses entries that are not tensors."""
 
     def load_bytes(self, read_item: ReadItem, value: io.BytesIO) -> None:
         """Refuse an entry that is not a tensor: torch would unpickle it.

@@ -72,7 +72,7 @@ def read(
     Args:
         checkpoint: Folder of the checkpoint.
         wanted: Given the metadata of the checkpoint, returns the tensors to read into, by name.
-        alone: Read without synchronizing with the other processes, which may then read other tensors.
+        alone: Read without synchronizing with the other processes; each process may then read different tensors.
 
     Raises:
         ConfigurationError: The checkpoint holds the weights of another model, or cannot be read.

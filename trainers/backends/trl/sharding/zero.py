@@ -48,7 +48,7 @@ def zero_arguments(sharding: Sharding, processes: int) -> dict[str, Any]:
 def without_compiling() -> None:
     """Prevent DeepSpeed on a CPU from compiling its own transport, which takes minutes; gloo is used instead.
 
-    A process that is killed while it compiles leaves a lock behind, on which every later process would wait forever.
+    A process that is killed while it compiles leaves a lock file; every later process would wait for this lock forever.
     """
     if os.environ.get(_CONFIGURED, "false").lower() == "true" and find_spec("deepspeed") is not None:
         import deepspeed

@@ -2,9 +2,9 @@
 
 DeepSpeed's own checkpoints can only be read by the number of processes that wrote them. Here every tensor has a name
 and its whole shape, as in ``TorchState``, so both classes can read each other's checkpoints. The N processes gather one
-tensor after the other, and each keeps every N-th tensor for the file: in addition to its own partition, a process holds
-1/N of the state in host memory, and one whole tensor. Tested with DeepSpeed 0.19. Not covered: optimizer state on
-disks.
+tensor after the other, and each process keeps every N-th tensor for its file. In addition to its partition, a process
+therefore holds 1/N of the state, and one whole tensor, in host memory. Tested with DeepSpeed 0.19. Not covered:
+optimizer state on disks.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class ZeroState:
         self._link()
 
     def _link(self) -> None:
-        """Make ZeRO-2 link each weight to its optimizer state again; it links once, maybe before the state exists."""
+        """Make ZeRO-2 link each weight to its optimizer state again, because its only link may precede the state."""
         if hasattr(self._zero, "_hp_optimizer_states_linked") and all(flat in self._inner.state for flat in self._flat):
             self._zero._hp_optimizer_states_linked = False
             self._zero._lazy_init_hp_params_optimizer_state()

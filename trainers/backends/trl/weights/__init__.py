@@ -1,1 +1,1 @@
-"""The engine of a run and its weights: weight sync, stale copies, adapters."""
+"""The engine of a run and its weights: weight sync, copies with older weights, LoRA adapters."""

@@ -166,7 +166,7 @@ class PolicyEngine:
         )
 
     def _hand_over(self, step: int) -> None:
-        """Send the weights, and retry if servers are lost meanwhile; returns only once all processes are done.
+        """Send the weights, and retry if servers are lost meanwhile; return only when all processes are done.
 
         No process may send requests before the servers have the new weights.
 
@@ -185,7 +185,7 @@ class PolicyEngine:
                 self._raise_everywhere(error)
 
     def _attempt(self, step: int) -> Exception | None:
-        """Make one attempt; every process gathers every layer, even after it had an error."""
+        """Try once to send the weights; every process gathers every layer, even after an error."""
         policy = self._module()
         sent: Any
         if self._takes == "adapter":
@@ -258,10 +258,10 @@ class PolicyEngine:
 
 
 def _offloads(config: TrainConfig) -> bool:
-    """Whether the options ask for the optimizer's state in host memory.
+    """Return whether the options request offloading the optimizer's state to host memory.
 
     Raises:
-        ConfigurationError: The options ask for it, but no engine would use the freed memory.
+        ConfigurationError: The options request it, but no engine would use the freed memory.
     """
     if config.optim.offload_state and config.rollout.engine != "vllm":
         raise ConfigurationError(

@@ -153,7 +153,7 @@ def cache_for_vllm(
 
 
 def _coming(sizes: Architecture, how: Training, *, asleep: bool) -> tuple[int, str]:
-    """Return the bytes that training will allocate in addition to the engine, and their purpose."""
+    """Return the number of bytes that training will allocate after the engine has started, and their purpose."""
     memory = training_memory(sizes, how)
     if asleep:
         return memory["optimizer"], "the optimizer state"
@@ -162,5 +162,5 @@ def _coming(sizes: Architecture, how: Training, *, asleep: bool) -> tuple[int, s
 
 
 def _needed(rows: int, longest: int) -> int:
-    """Number of tokens in the cache blocks of ``rows`` conversations of ``longest`` tokens, and in one spare block."""
+    """Return the tokens in the cache blocks of ``rows`` conversations of ``longest`` tokens, plus one spare block."""
     return (rows * -(-longest // _BLOCK) + 1) * _BLOCK

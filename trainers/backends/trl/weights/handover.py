@@ -117,7 +117,7 @@ class HandoverProbe:
 def trainer_logprobs(
     module: nn.Module, autocast: Callable[[], AbstractContextManager[Any]], prompt: list[int], ids: list[int]
 ) -> FloatArray:
-    """Log-probabilities of ids that follow a prompt, by one forward pass.
+    """Return the log-probabilities of ids that follow a prompt, computed in one forward pass.
 
     Args:
         module: The policy, unwrapped.

@@ -35,7 +35,8 @@ class OffloadedState:
             optimizer: The optimizer, unwrapped; ``None`` before training creates it.
 
         Returns:
-            The number of bytes that were moved; 0 if the optimizer has no state yet, or if its state is away already.
+            The number of bytes that were moved; 0 if the optimizer has no state yet, or if the state is already on the
+            host.
         """
         if optimizer is None or self._away:
             return 0
@@ -82,11 +83,11 @@ def _on_device(optimizer: Any) -> Iterator[tuple[tuple[int, str], Tensor]]:
 
 
 def _local(value: Tensor) -> Tensor:
-    """Return this process's part of a sharded tensor; without gradients, it is the part itself and no view."""
+    """Return this process's part of a sharded tensor: the part itself, not a view, since gradients are off."""
     return value.to_local() if isinstance(value, DTensor) else value
 
 
 def _wait(devices: Any) -> None:
-    """Wait for the copies of accelerators, which run beside the program."""
+    """Wait for the copies that accelerators make asynchronously."""
     for device in {device for device in devices if device.type == "cuda"}:
         torch.cuda.synchronize(device)

@@ -1,8 +1,8 @@
 """``StalePolicy``: an engine with older weights of the policy, for rollout parts that sample turns from them.
 
 Covered: a second copy of an unsharded policy, for ``engine="transformers"``; additional servers, for
-``engine="vllm-server"``. This engine has the policy's weights from the last step that is a multiple of ``every``. Not
-covered: checkpoints of older weights; a resumed run starts with the checkpoint's weights instead.
+``engine="vllm-server"``. The engine has the weights that the policy had after the last step that is a multiple of
+``every``. Not covered: checkpoints of older weights; a resumed run starts with the checkpoint's weights instead.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class StalePolicy:
 def stale_copy(
     config: TrainConfig, rollout: Rollout, model: nn.Module, dtype: torch.dtype, *, divided: bool = False
 ) -> nn.Module | None:
-    """Copy the policy for older weights, before the trainer puts a head on it.
+    """Copy the policy, to hold older weights, before the trainer adds its fused head.
 
     Args:
         config: Options of the run.
