@@ -18,6 +18,8 @@ LOOKED_AT = [
     "trainers/losses.html",
     "reference/index.html",
     "gallery/statuses.html",
+    "grpo-roc.html",
+    "troubleshooting.html",
 ]
 
 
@@ -74,6 +76,16 @@ def test_a_plot_lies_on_dark_paper_on_a_dark_page(look):
     plot = "img[src$='real-model.png']"
     assert "invert" in look("index.html", dark=True).locator(plot).evaluate(picture)
     assert look("index.html").locator(plot).evaluate(picture) == "none"
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_formulas_are_drawn_without_a_script_and_no_wider_than_the_page(look, width):
+    page = look("grpo-roc.html", width=width)
+    formulas = page.locator(".md-content .formula")
+    assert formulas.count() > 10
+    assert "\\frac" not in page.locator(".md-content").inner_text()
+    boxes = [one.bounding_box() for one in formulas.all() if one.is_visible()]
+    assert all(box["height"] > 8 and box["x"] + box["width"] <= width for box in boxes)
 
 
 def test_the_front_page_leads_to_the_first_steps(look):

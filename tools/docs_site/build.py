@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import address
 import gallery
 import notebooks
 import reference
@@ -50,6 +51,9 @@ def lay_out() -> Path:
         "docs_dir": str(PAGES),
         "site_dir": str(ROOT / "build" / "site"),
         "nav": navigation(settings["nav"], stage.pages),
+        "repo_url": address.address(),
+        "hooks": [str(Path(__file__).parent / "edit_links.py")],
+        "extra": {"origins": stage.origins},
         "plugins": {"mkdocstrings": {"handlers": {"python": {"paths": [str(BUILD / "python")]}}}},
     }
     path = BUILD / "mkdocs.yml"
@@ -121,6 +125,7 @@ def main() -> int:
     config = lay_out()
     what = ["serve", "--dev-addr", address] if address else ["build", "--quiet"]
     kept = {**os.environ, "DISABLE_MKDOCS_2_WARNING": "true", "NO_MKDOCS_2_WARNING": "1"}
+    kept["PYTHONPATH"] = str(Path(__file__).parent)  # mkdocs imports formulas.py
     code = subprocess.run([sys.executable, "-m", "mkdocs", *what, "--config-file", str(config)], env=kept).returncode
     if not code and not address:
         print(f"The site is in {(ROOT / 'build' / 'site' / 'index.html').relative_to(ROOT)}.")

@@ -58,6 +58,8 @@ class Stage:
         self._shown: set[str] = set()
         self.pages: list[str] = []
         """The documents that were laid out, by their place in the site."""
+        self.origins: dict[str, str] = {}
+        """The file of the repository from which a document was laid out, by its place in the site."""
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
 
@@ -91,6 +93,7 @@ class Stage:
             BrokenLinkError: A link leads nowhere.
         """
         if origin is not None:
+            self.origins[place] = str(origin)
             text = with_targets(text, lambda target: self._target(target, origin, place))
         page = self._folder / place
         page.parent.mkdir(parents=True, exist_ok=True)
