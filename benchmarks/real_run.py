@@ -104,7 +104,7 @@ def draw(told: Mapping[str, Any], out: Path) -> None:
     figures, steps = told["figures"], told["steps"]
     with plt.rc_context({"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True}):
         plt.rcParams.update({"grid.alpha": 0.3})
-        figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3), gridspec_kw={"width_ratios": [1, 1.25]}, sharey=True)
+        figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3), gridspec_kw={"width_ratios": [1, 1.15]}, sharey=True)
         for place, stage in enumerate(MODELS):
             found = figures[stage]
             apart = [[max(0.0, found["right"] - found["low"])], [max(0.0, found["high"] - found["right"])]]
@@ -118,11 +118,11 @@ def draw(told: Mapping[str, Any], out: Path) -> None:
         right.plot(at, steps, "o-", color="#1f5fbf", linewidth=1, markersize=3.5)
         for first, name in ((0, "first"), (len(steps) - ENDS, "last")):
             right.hlines(figures["train"][name], first + 1, first + ENDS, color="#c0392b", linewidth=2.5)
-        right.set_title(f"training problems, by step of GRPO-RoC (red: means of {ENDS} steps)", fontsize=10, loc="left")
+        right.set_title(f"training problems, by step (red: means of {ENDS} steps)", fontsize=10, loc="left")
         right.set_xlabel("step")
         left.set_ylim(-0.05, 1)
         figure.tight_layout()
-        figure.savefig(out, dpi=120)
+        figure.savefig(out, dpi=140)
         plt.close(figure)
 
 
