@@ -4,7 +4,8 @@ Needs pint 0.25.3 (``pip install pint==0.25.3``), which nothing else here needs.
 names and symbols of each unit, its exact size, and its base units. Left out are physical constants, units whose size is
 measured or irrational, units of printers, textiles, surveyors and Gaussian systems, and units whose size depends on a
 calendar. A name that also counts things ("3 bags") or changes a number ("3 fifths") is a unit only if it is the main
-name of a unit that has a symbol; a single letter only if it is on the list that the lexer reads as a unit.
+name of a unit that has a symbol; a single letter only if it is on the list that the lexer reads as a unit. A symbol in
+capitals is left out if its small letters are a symbol too, since answers may be in capitals.
 Names that pint does not have (money, other languages) are in ``read/units.txt``.
 """
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -119,12 +120,23 @@ def _is_name(name: str, unit: Any, known: bool) -> bool:
     return True
 
 
+def _is_capitals(name: str, lines: Container[str]) -> bool:
+    """Whether a symbol is another one in capitals: "ML" and "MM" say "ml" and "mm", as "KM" and "KG" say "km" and "kg".
+
+    Args:
+        name: A symbol.
+        lines: All names.
+    """
+    return len(name) > 1 and name.isupper() and name.lower() in lines
+
+
 def main() -> None:
     """Write the table."""
     lines: dict[str, str] = {}
     for kept, factor, written in rows():
         new = [name for name in kept if name not in lines]
         lines.update(dict.fromkeys(new, f"{factor} {written}"))
+    lines = {name: value for name, value in lines.items() if not _is_capitals(name, lines)}
     units: dict[str, list[str]] = {}
     for name, value in lines.items():
         units.setdefault(value, []).append(name)

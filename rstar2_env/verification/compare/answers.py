@@ -97,7 +97,7 @@ class Comparer:
         """Compare two whole answers."""
         if key(gold) == key(answer):
             return True
-        if not remarks_agree(gold, answer, self.rules.known):
+        if not remarks_agree(gold, answer, self.rules):
             return False
         gold, answer = without_condition(gold), without_condition(answer)
         as_sets = self._sets(gold, answer)

@@ -1,31 +1,26 @@
 """Compare the conditions and remarks after two answers: "for all integers n", "if x > 0", "for the trip".
 
-A condition of the answer must equal the condition of the gold, or must not restrict the gold: it holds at every sampled
-point where the gold has a value. Not covered: single points, such as the ends of an interval, and conditions on several
-variables.
+A condition of the answer must equal a condition of the gold or the question, name a set of numbers, or be shown to hold
+on the domain: wherever the question and the gold allow a value. Not covered: conditions on several variables that
+neither the gold nor the question states.
 """
 
 from __future__ import annotations
 
 import re
-from fractions import Fraction
+from collections.abc import Sequence
 
+from rstar2_env.verification.compare.domain import domain_of, holds_on, is_number_set
+from rstar2_env.verification.compare.equality import Rules
+from rstar2_env.verification.compare.relations import same_equation
+from rstar2_env.verification.compare.stated import relations_of, stated
 from rstar2_env.verification.compare.structure import items_of, without_condition
-from rstar2_env.verification.read.lexer import ReadError
 from rstar2_env.verification.read.names import DENIALS
-from rstar2_env.verification.read.nodes import ONE, Apply, Given, Node, symbols, walk
-from rstar2_env.verification.read.readings import readings
-from rstar2_env.verification.read.vocabulary import LISTS, REMARKS, names_things
-from rstar2_env.verification.values.ball import NoValueError, TooLargeError
-from rstar2_env.verification.values.evaluate import Evaluator
-
-_BITS = 128
-_REALS = tuple(Fraction(tenths, 10) for tenths in (-93, -17, -4, 3, 16, 27, 91))
-_COUNTS = tuple(map(Fraction, (1, 2, 3, 5, 8)))
-"""Points of the letter ``n``, which counts from 1."""
+from rstar2_env.verification.read.nodes import Given, Node, Relation, Sym, key, symbols, walk
+from rstar2_env.verification.read.vocabulary import REMARKS, names_things
 
 
-def remarks_agree(gold: Node, answer: Node, known: frozenset[str]) -> bool:
+def remarks_agree(gold: Node, answer: Node, rules: Rules) -> bool:
     """Return whether the remarks on two answers allow them to be equal.
 
     A remark on the answer must equal the remark on the gold, or be a condition that does not restrict the gold, or
@@ -34,16 +29,20 @@ def remarks_agree(gold: Node, answer: Node, known: frozenset[str]) -> bool:
     Args:
         gold: The gold answer.
         answer: The answer to grade.
-        known: Words that may stand next to a number, from ``vocabulary.known_words``.
+        rules: The rules of the comparison, with the question.
     """
     one, other = ({"".join(text.split()): text for text in _remarks(node)} for node in (gold, answer))
     if any(DENIALS.intersection(text.lower().split()) for name, text in one.items() if name not in other):
         return False
-    return all(name in one or _holds(text, gold) or _is_aside(text, known) for name, text in other.items())
+    added = [text for name, text in other.items() if name not in one and not _is_aside(text, rules.known)]
+    return all(_follows(text, gold, list(one.values()), rules.question) for text in added)
 
 
 def _remarks(node: Node) -> list[str]:
-    return [part.condition for part in walk(node) if isinstance(part, Given)]
+    """Return the remarks of an answer; ``A = B`` in the label ``P(A = B)`` is the argument of a name, not a remark."""
+    labels = [side for part in walk(node) if isinstance(part, Relation) for side in part.sides[:-1]]
+    arguments = {id(side) for side in labels if isinstance(side, Given) and isinstance(side.body, Sym)}
+    return [part.condition for part in walk(node) if isinstance(part, Given) and id(part) not in arguments]
 
 
 def _is_aside(remark: str, known: frozenset[str]) -> bool:
@@ -54,34 +53,33 @@ def _is_aside(remark: str, known: frozenset[str]) -> bool:
     return re.search(r"[^\w\s.,'-]", remark) is None and names_things(remark, known)
 
 
-def _holds(remark: str, gold: Node) -> bool:
-    """Whether a remark names a set of numbers, or is a relation that holds wherever the gold has a value."""
-    allowed = LISTS["around conditions"] | LISTS["sets of numbers"]
-    words = {word.lower() for word in re.findall(r"(?<![\\a-zA-Z])[^\W\d_]{2,}|[^\x00-\x7f]", remark)}
-    if not words <= allowed or remark.split()[0] in ("is", "are"):
-        return False  # "7 is odd"
-    if "not" in words or ("negative" in words and "non" not in words):
-        return False  # "where k is not an integer"
-    if "in" in words or "given" in words:
-        return "in \\{" not in remark  # some values, not a set of numbers
-    if re.search(r"[<>=]", remark) is None:
-        return "if" not in words and bool(words & LISTS["sets of numbers"]) and not re.search(r"\d", remark)
-    formula = " ".join(part for part in remark.split() if part == "and" or part.lower() not in allowed)
-    try:
-        condition = Apply("cases", (ONE, readings(formula)[0]))
-    except ReadError:
+def _follows(remark: str, gold: Node, remarks: Sequence[str], question: str | None) -> bool:
+    """Whether the conditions of a remark are stated, or hold wherever the gold has a value."""
+    conditions = relations_of(remark)
+    if conditions is None:
         return False
-    names = symbols(condition)
-    if len(names) != 1 or not names <= symbols(gold):
-        return False  # "7 for n = 2"
+    known = [part for text in remarks for part in relations_of(text) or ()]
+    known += stated(question) if question else ()
     values = [item.value for item in items_of(without_condition(gold))]
-    others = dict.fromkeys(symbols(gold), Fraction(2))
-    points = [{**others, name: at} for name in names for at in (_COUNTS if name == "n" else _REALS)]
-    return all(_has_values([condition], point) or not _has_values(values, point) for point in points)
+    own = [part for part in conditions if is_number_set(part)]
+    for condition in conditions:
+        if is_number_set(condition):
+            continue
+        names = symbols(condition)
+        domain = domain_of(next(iter(names)), values, known, own) if len(names) == 1 else None
+        if domain is None and len(names) == 1:
+            return False  # nothing is stated about the variable, or the cases of the question exclude each other
+        if any(_same(condition, part) for part in known):
+            continue
+        if domain is None or not holds_on(domain, condition, values):
+            return False
+    return True
 
 
-def _has_values(nodes: list[Node], point: dict[str, Fraction]) -> bool:
-    try:
-        return None not in [Evaluator(point, _BITS).value(node) for node in nodes]
-    except (NoValueError, TooLargeError):
+def _same(one: Node, other: Node) -> bool:
+    """Whether two conditions are the same relation, also from the other side."""
+    if key(one) == key(other):
+        return True
+    if not isinstance(one, Relation) or not isinstance(other, Relation) or symbols(one) != symbols(other):
         return False
+    return same_equation(one, other, Rules(), lambda left, right: list(map(key, left)) == list(map(key, right))) is True

@@ -71,6 +71,7 @@ class Rules:
         undone: How much work an answer may leave uncomputed: "none", "arithmetic" or "any".
         percent: Whether the question asks for a percentage, so that the gold answer 20 also means 20 %.
         known: Words that may stand next to a number; see ``vocabulary.known_words``.
+        question: The question, whose conditions an answer may repeat; see ``stated.stated``.
     """
 
     tolerance: Fraction | None = None
@@ -78,6 +79,7 @@ class Rules:
     undone: str = "none"
     percent: bool = False
     known: frozenset[str] = frozenset()
+    question: str | None = None
 
 
 def same_expression(gold: Node, answer: Node, rules: Rules) -> bool | None:

@@ -51,7 +51,7 @@ def grade_request(request: dict[str, Any]) -> tuple[str, str]:
     question = request.get("question")
     if question and "%" in answer and ASKS_PERCENT.search(question):
         rules = replace(rules, percent=True)
-    rules = replace(rules, known=known_words(gold, question))
+    rules = replace(rules, known=known_words(gold, question), question=question)
     reason, method = grade(gold, answer, rules, kind=kind, question=question)
     return reason.value, method
 

@@ -1,9 +1,9 @@
 r"""Compare plain numbers: integers, decimals, fractions and scientific notation, as exact pairs of integers.
 
 Covered: numbers that a regular expression can read unambiguously, with a leading sign, ``$…$`` around, thousands
-separators (``1,000`` and ``1\,000``), ``a/b`` and ``\frac{a}{b}``, ``1.5e3``. Everything here takes microseconds and
-imports no other part of the package. Not covered: texts that need a parser (units, percent, ``1,5``, words,
-expressions), for which :func:`read_plain` returns ``None``.
+separators (``1,000`` and ``1\,000``), ``a/b`` and ``\frac{a}{b}`` without leading zeros, ``1.5e3``. Everything here
+takes microseconds and imports no other part of the package. Not covered: texts that need a parser (units, percent,
+``1,5``, words, expressions), for which :func:`read_plain` returns ``None``.
 """
 
 from __future__ import annotations
@@ -78,6 +78,8 @@ def read_plain(text: str) -> PlainNumber | None:
     if match is None:
         return None
     sign, whole, part, exp, power, digit, over, top, bottom = match.groups()
+    if any(term is not None and len(term.lstrip("+-")) > 1 and term.lstrip("+-")[0] == "0" for term in _terms(match)):
+        return None  # "03/04" is a date
     if top is not None:
         return _ratio(int(sign + "1") * int(top), int(bottom))
     if whole is None and not part:
@@ -97,6 +99,13 @@ def read_plain(text: str) -> PlainNumber | None:
         return _ratio(number, int(over))
     form = "power" if exp or power or digit else "integer" if decimals is None else "decimal"
     return scaled(number, decimals, shift, form)
+
+
+def _terms(match: re.Match[str]) -> tuple[str | None, ...]:
+    """Return the numerator and the denominator of a fraction as written; nothing for other numbers."""
+    if match["top"] is not None:
+        return match["top"], match["bottom"]
+    return (match["whole"], match["over"]) if match["over"] is not None else ()
 
 
 def scaled(number: int, decimals: int | None, exponent: int, form: str) -> PlainNumber:

@@ -43,6 +43,8 @@ def same_quantity(gold: Node, answer: Node, rules: Rules, same: Same) -> bool | 
         if rules.percent and unit is None and same(value, other):
             return True
         return _same_percent(value, unit, other, other_unit, same)
+    if unit is not None and set(unit) == {"'"} and unit != other_unit:
+        return False  # the gold does not say whether it means a length or a part of a degree
     if unit is None or other_unit is None:
         named = unit or other_unit or ""
         if units.read_unit(named) is None and not vocabulary.names_things(named, rules.known):

@@ -195,7 +195,7 @@ def _from_builder(head: Node, conditions: tuple[Node, ...]) -> RealSet | None:
         inner = read_set(condition, as_set=True)
         if inner is None or inner.variable not in (None, key(head)):
             return None
-        pieces = _combine("inter", base, inner.pieces)
+        pieces = intersection(base, inner.pieces)
         if pieces is None:
             return None
         base = pieces
@@ -227,7 +227,7 @@ def _from_list(items: tuple[Node, ...], joint: str) -> RealSet | None:
     if joint != "or" and name is not None:
         pieces: tuple[Piece, ...] | None = parts[0].pieces
         for part in parts[1:]:
-            pieces = None if pieces is None else _combine("inter", pieces, part.pieces)
+            pieces = None if pieces is None else intersection(pieces, part.pieces)
         if joint == "and" or pieces:
             return None if pieces is None else RealSet(pieces, name)
     pieces = tuple(piece for part in parts for piece in part.pieces)
@@ -240,8 +240,13 @@ def _combine(op: str, one: tuple[Piece, ...], other: tuple[Piece, ...]) -> tuple
     if op == "union":
         return one + other
     if op == "diff":
-        outside = _complement(other)
-        return None if outside is None else _combine("inter", one, outside)
+        outside = complement(other)
+        return None if outside is None else intersection(one, outside)
+    return intersection(one, other)
+
+
+def intersection(one: tuple[Piece, ...], other: tuple[Piece, ...]) -> tuple[Piece, ...] | None:
+    """Return the pieces of the intersection of two unions; ``None`` if the order of their ends is unknown."""
     found: list[Piece] = []
     for left in one:
         for right in other:
@@ -274,7 +279,8 @@ def _meet(left: Piece, right: Piece) -> Piece | None:
     return Piece(low, high, low_closed, high_closed)
 
 
-def _complement(pieces: tuple[Piece, ...]) -> tuple[Piece, ...] | None:
+def complement(pieces: tuple[Piece, ...]) -> tuple[Piece, ...] | None:
+    """Return the reals outside of a union of pieces; ``None`` if the order of its ends is unknown."""
     rest: tuple[Piece, ...] | None = EVERYTHING
     for piece in pieces:
         outside = [
@@ -282,7 +288,7 @@ def _complement(pieces: tuple[Piece, ...]) -> tuple[Piece, ...] | None:
             Piece(piece.high, INFINITY, not piece.high_closed, False),
         ]
         outside = [part for part in outside if key(part.low) != key(part.high)]
-        rest = None if rest is None else _combine("inter", rest, tuple(outside))
+        rest = None if rest is None else intersection(rest, tuple(outside))
     return rest
 
 

@@ -103,6 +103,8 @@ def is_condition(node: Node) -> bool:
     """Return whether an item is a condition on a parameter (``k in Z``) rather than a value."""
     if isinstance(node, Relation) and node.ops and node.ops[-1] == "in":
         target = node.sides[-1]
+        if any(isinstance(part, Apply) and part.op in ("union", "inter", "diff") for part in walk(target)):
+            return False  # a part of a set of numbers is a restriction
         return any(isinstance(part, Const) and part.name in "ZNQRC" for part in walk(target)) or (
             isinstance(target, Sym | Apply) and any(name.startswith(("Z", "N")) for name in symbols(target))
         )

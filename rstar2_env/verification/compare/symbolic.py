@@ -11,7 +11,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from rstar2_env.verification.read.nodes import Apply, Big, Const, Node, Num, Sym, walk
+from rstar2_env.verification.read.nodes import Apply, Big, Const, Node, Num, Sym, walk, whole
 
 _loaded: set[str] = set()
 _notify: Callable[[str], None] | None = None
@@ -60,6 +60,54 @@ def same_symbolic(gold: Node, answer: Node) -> bool | None:
         return bool(sympy.simplify(difference) == 0)
     except (_UnknownError, TypeError, ValueError, AttributeError, NotImplementedError, ArithmeticError):
         return None
+
+
+def solved(op: str, left: Node, right: Node, name: str) -> list[tuple[float, float, bool, bool]] | None:
+    """Return the real solutions of an inequality in one variable as intervals, according to SymPy.
+
+    Args:
+        op: One of ``<``, ``<=``, ``>``, ``>=``, ``!=``.
+        left: The left side: powers, quotients, roots and absolute values of the variable.
+        right: The right side.
+        name: The variable.
+
+    Returns:
+        For each interval its ends and whether it contains them; ``None`` if SymPy cannot solve the inequality.
+    """
+    if not all(_is_algebraic(part) for side in (left, right) for part in walk(side)):
+        return None
+    sympy = load("sympy")
+    try:
+        relation = sympy.Rel(_build(sympy, left), _build(sympy, right), op)
+        found = sympy.solve_univariate_inequality(relation, sympy.Symbol(name, real=True), relational=False)
+        pieces = found.args if isinstance(found, sympy.Union) else (found,)
+        intervals: list[tuple[float, float, bool, bool]] = []
+        for piece in pieces:
+            if isinstance(piece, sympy.FiniteSet):
+                intervals += [(float(at), float(at), True, True) for at in piece.args]
+            elif piece is not sympy.S.EmptySet:
+                low, high, left_open, right_open = piece.args
+                intervals.append((float(low), float(high), not left_open, not right_open))
+        return intervals
+    except (_UnknownError, TypeError, ValueError, AttributeError, NotImplementedError, ArithmeticError):
+        return None
+
+
+_MAX_POWER = 8
+"""Largest exponent in an inequality that SymPy solves."""
+
+
+def _is_algebraic(node: Node) -> bool:
+    match node:
+        case Num() | Sym() | Const(name="pi" | "e"):
+            return True
+        case Apply(op="pow", args=(_, exponent)):
+            power = whole(exponent)
+            return power is not None and abs(power) <= _MAX_POWER
+        case Apply(op=op):
+            return op in ("add", "mul", "neg", "div", "mixed", "root", "abs")
+        case _:
+            return False
 
 
 def _worth_it(node: Node) -> bool:

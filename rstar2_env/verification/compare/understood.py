@@ -32,6 +32,8 @@ def unknown_word(gold: Node | None, answer: Node, known: frozenset[str], questio
         if (word := unknown_in_label(text, known, question, noun=noun)) is not None:
             return word
     for part in walk(answer):
+        if isinstance(part, Quantity) and set(part.unit) == {"'"} and not _is_measured(gold, part.unit, known):
+            return part.unit  # a stray quotation mark
         if isinstance(part, Quantity) and read_unit(part.unit) is None and not _is_mark(part.unit):
             if not names_things(part.unit, known):
                 return part.unit
@@ -50,6 +52,15 @@ def _labels(answer: Node) -> Iterator[str]:
             for inner in (inner for side in part.sides[:-1] for inner in walk(side)):
                 if isinstance(inner, Words | Given):
                     yield inner.text if isinstance(inner, Words) else inner.condition
+
+
+def _is_measured(gold: Node | None, sign: str, known: frozenset[str]) -> bool:
+    """Whether the gold is a length, or the question asks for the unit of a sign, ``'`` (feet) or ``''`` (inches)."""
+    unit = read_unit(sign)
+    golds = [read_unit(part.unit) for part in walk(gold) if isinstance(part, Quantity)] if gold is not None else []
+    if any(one is not None and unit is not None and one.dimension == unit.dimension for one in golds):
+        return True
+    return any(len(word) > 2 and read_unit(word) == unit for word in known)
 
 
 def _is_mark(unit: str) -> bool:

@@ -68,6 +68,7 @@ _SPACES = re.compile(
 _GROUPED = re.compile(r"(?<=\d)\s*(?:\{\s*,\s*\}|(?<!\\)\\[, ]|(?:\\!)?,\\!|\\!,)\s*(?=\d{3}(?!\d))")
 _DELIMITERS = re.compile(r"(?<!\\)\\[()\[\]]|\$\$")
 _ROW_SPACING = re.compile(r"\\\\\s*\[\s*-?[\d.]+\s*(?:pt|em|ex|mm|cm|in)\s*\]")
+_LONE_QUOTE = re.compile(r"(?<![\w.)}\]'])(\\?\"[^\"]*\")(?!\w)|\\?\"")
 _PLAIN_SPACED = re.compile(r"(?<![\d.,])(\d{1,3}(?: \d{3})+)(?![\d])")
 _HTML_UP = re.compile(r"<sup>(.*?)</sup>", re.IGNORECASE)
 _HTML_DOWN = re.compile(r"<sub>(.*?)</sub>", re.IGNORECASE)
@@ -129,6 +130,8 @@ def clean(text: str) -> str:
         text = _COMMAND.sub(lambda match: _REPLACEMENT.get(match[0], match[0]), text)
     elif "{" in text:
         text = _GROUPED.sub("", text)
+    if '"' in text:
+        text = _LONE_QUOTE.sub(lambda match: match[1] or "''", text)
     text = _RAISED_PRIME.sub(r"\1", text.replace("$$", "$"))
     if "'" in text:
         text = _SWISS.sub(lambda match: match[0].replace("'", ""), text)

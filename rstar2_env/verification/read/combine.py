@@ -15,7 +15,6 @@ from rstar2_env.verification.read.nodes import (
     Relation,
     Sym,
     Words,
-    walk,
 )
 from rstar2_env.verification.read.units import DEGREE, read_unit
 
@@ -47,8 +46,12 @@ def is_condition(text: str) -> bool:
     return text.split()[0].lower() in names.UNIT_STOPS
 
 
-def as_condition(node: Node) -> str | None:
+def as_condition(node: Node, text: str) -> str | None:
     """Return the condition that a bracket after an expression states, such as ``(k in Z)``; else ``None``.
+
+    Args:
+        node: The content of the bracket.
+        text: The bracket as text.
 
     Raises:
         ReadError: The bracket has a second value.
@@ -59,8 +62,7 @@ def as_condition(node: Node) -> str | None:
     if isinstance(node, Given) and isinstance(node.body, Words) and not node.body.text:
         return node.condition
     if isinstance(node, Relation | Given):
-        parts = (part for part in walk(node) if isinstance(part, Given | Quantity))
-        return " ".join(["given", *(part.condition if isinstance(part, Given) else part.unit for part in parts)])
+        return f"given {text[1:-1].strip()}"
     return node.text if isinstance(node, Words) else None
 
 

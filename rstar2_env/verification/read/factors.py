@@ -65,6 +65,8 @@ class Factors(Brackets):
                 node = Apply("fact2" if self.take("op", "!") else "fact", (node,))
             elif isinstance(node, Sym | Const) and self.take("prime"):
                 node = Sym(node.name + "'")
+            elif isinstance(node, Num) and self.take("prime"):
+                node = Quantity(node, "''" if self.take("prime") else "'")  # 5' 10''
             elif isinstance(node, Apply) and node.op == "deg" and self.take("prime"):
                 pass  # a stray minute mark
             elif self.take("deg"):

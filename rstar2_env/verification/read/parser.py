@@ -37,7 +37,12 @@ from rstar2_env.verification.read.vocabulary import may_precede
 MAX_TOKENS = 2500
 """Longest answer that is read, in tokens."""
 _PREFIX = {"cmd": "\\", "fn": "\\", "big": "\\", "accent": "\\"}
-_SOURCE = {("const", "oo"): "\\infty", ("const", "pi"): "\\pi"}
+_SOURCE = {
+    **{("const", "oo"): "\\infty", ("const", "pi"): "\\pi"},
+    **{("const", name): f"\\mathbb{{{name}}}" for name in names.NUMBER_SETS},
+    **{("rel", name): f"\\{name}" for name in ("in", "notin", "ni", "equiv", "subset", "propto")},
+    **{("set", operation): f"\\{name}" for name, operation in names.SET_OPERATIONS.items() if "big" not in name},
+}
 
 
 def read(text: str, *, tight_division: bool = False, letters: bool = False) -> Node:
@@ -132,15 +137,29 @@ class Reader(Factors):
 
     def rest_of_item(self) -> str:
         """Return the tokens up to the next separator or bracket as text: a condition or remark that is not parsed."""
-        words: list[str] = []
-        depth = 0
+        start, depth = self.at, 0
         while (token := self.peek()) is not END:
             depth += {"open": 1, "close": -1}.get(token.kind, 0)
-            if depth < 0 or (depth == 0 and token.kind in ("sep", "row", "end")):
+            if depth < 0 or (depth == 0 and token.kind in ("sep", "row", "end") and not self._continues_condition()):
                 break
             self.next()
-            words.append(_SOURCE.get((token.kind, token.text), _PREFIX.get(token.kind, "") + token.text))
-        return " ".join(words)
+        return self._source(start)
+
+    def _continues_condition(self) -> bool:
+        """Whether "and" or "or" come next, and then an inequality without words: "x < 1 or x > 2"."""
+        if not self.is_next("sep", "and", "or"):
+            return False
+        rest = self.tokens[self.at + 1 :]
+        end = next(at for at, token in enumerate(rest) if token is END or token.kind in ("sep", "row", "end", "text"))
+        compared = any(token.kind == "rel" and token.text in ("<", "<=", ">", ">=", "!=") for token in rest[:end])
+        return compared and rest[end].kind != "text"
+
+    def _source(self, start: int) -> str:
+        """Return the tokens from ``start`` up to the next one as text, which can be read again."""
+        return " ".join(
+            _SOURCE.get((token.kind, token.text), _PREFIX.get(token.kind, "") + token.text)
+            for token in self.tokens[start : self.at]
+        )
 
     # Relations, sets, sums and products.
 
@@ -258,12 +277,12 @@ class Reader(Factors):
                     return node
                 node = Quantity(node, unit)
             elif self.starts_factor() and not isinstance(node, Words):
-                right = self.factor()
+                start, right = self.at, self.factor()
                 if isinstance(node, Quantity) and isinstance(right, Num) and (unit := self.unit()) is not None:
                     right = Quantity(right, unit)  # "3 hours 20 minutes"
                 if isinstance(right, Words) and not isinstance(node, Quantity) and not is_condition(right.text):
                     node = Quantity(node, right.text)  # "38 (liters)"
-                elif (condition := as_condition(right)) is not None:
+                elif (condition := as_condition(right, self._source(start))) is not None:
                     node = Given(node, condition)
                 elif (made := applied(node, token, right)) is not None:
                     node = made

@@ -35,6 +35,10 @@ _ZEROS = re.compile(r",0\d\d")
 _DECIMAL_COMMA = re.compile(r"(?<![\d.,])(\d+),(\d+)(?![\d,.])")
 _TIGHT = re.compile(r"/\s*(?:\d+(?:\.\d+)?|[a-zA-Z])\s?(?=[a-zA-Z\\(])")
 _OUTWARD = re.compile(r"([\[\]])\s*([^\[\]]+?)\s*[,;]\s*([^\[\]]+?)\s*([\[\]])")
+_PADDED = re.compile(
+    r"(?<![\d.,])0\d+\s*/\s*\d|\d\s*/\s*0\d+(?![\d.])|\\frac\s*\{\s*-?0\d|\\frac\s*\{[^{}]*\}\s*\{\s*-?0\d"
+)
+"""A fraction with a leading zero: numbers are padded in dates, codes and times, never in fractions."""
 _REPEATING = re.compile(r"(\d*)\.(\d*)\\(?:overline|bar|dot)\s*\{?(\d+)\}?")
 
 _TOTAL = re.compile(r"\s*(?:(?:a|the)\s+)?(?:grand\s+)?total\s+(?:of|is)\s+(?=\S)", re.IGNORECASE)
@@ -50,7 +54,8 @@ def readings(text: str) -> tuple[Node, ...]:
     """Read a text in every way that its notation allows.
 
     Raises:
-        ReadError: No reading is possible; the message describes the failure of the first.
+        ReadError: No reading is possible, or a fraction has a leading zero (``03/04`` is a date); the message describes
+            the failure of the first reading.
     """
     cleaned = _REPEATING.sub(_repeating, clean(text))
     trees: list[Node] = []
@@ -61,6 +66,8 @@ def readings(text: str) -> tuple[Node, ...]:
         return (Num(Fraction(said)),)
     if (day := words.date(inner)) is not None:
         return (Words(day),)
+    if _PADDED.search(cleaned):
+        raise ReadError("a term of a fraction begins with a zero, as in a date")
     if (moment := words.clock(inner)) is not None:
         trees.append(Words(moment))
         if "m" in inner.lower():

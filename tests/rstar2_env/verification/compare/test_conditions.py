@@ -1,4 +1,4 @@
-"""A condition after an answer is the gold's own, or does not restrict the gold."""
+"""A condition after an answer equals one of the gold or the question, or does not restrict the gold."""
 
 from __future__ import annotations
 
@@ -22,6 +22,21 @@ from rstar2_env.verification import verify
         ("7", "n > 0", False),
         ("n(n+1)", "n \\ge 1", True),
         ("n(n+1)", "n \\ge 2", False),
+        ("n(n+1)", "n \\le 8", False),
+        ("n(n+1)", "n \\le 10^9", False),
+        ("x^2", "x < 10", False),
+        ("x^2", "x > -10^{12}", False),
+        ("x^2", "x \\in [0, 5]", False),
+        ("x^2", "x \\in (0, 5)", False),
+        ("x^2", "x \\in (-\\infty, \\infty)", True),
+        (r"\ln x", "x \\in (0, \\infty)", True),
+        (r"\sqrt{x^2-1}", "|x| \\ge 1", True),
+        (r"\sqrt{x^2-1}", "x \\ge 1", False),
+        (r"\sqrt{4-x^2}", "-2 \\le x \\le 2", True),
+        (r"\ln(x^2-3x+2)", r"x < 1 \text{ or } x > 2", True),
+        (r"\ln(x^2-3x+2)", "x > 2", False),
+        (r"\frac{1}{n-1}", "n \\ne 1", True),
+        (r"\frac{1}{n-1}", "n \\ne 2", False),
         ("x + y", "x > y", False),
     ],
 )
@@ -37,6 +52,14 @@ def test_a_relation_must_hold_wherever_the_gold_has_a_value(gold: str, condition
         (r"\text{ for all integers } k", True),
         (r"\text{ for } k \in \mathbb{Z}", True),
         (r"\text{ for } k \in \{0, 1\}", False),
+        (r"\text{ for } k \in [0, 1]", False),
+        (r"\text{ for } k \in \mathbb{Z} \setminus \{0\}", False),
+        (r", k \in \mathbb{Z} \setminus \{0\}", False),
+        (r"(k \in \mathbb{Z})", True),
+        (r"(k > 5)", False),
+        (r"\text{ for roughly all integers } k", False),
+        (r"\text{ for approximately } k \in \mathbb{Z}", False),
+        (r"\text{ for integers } k \ge 5", False),
         (r"\text{ for odd } k", False),
         (r"\text{ for every even integer } k", False),
         (r"\text{ for prime } k", False),
@@ -55,3 +78,54 @@ def test_a_condition_of_the_gold_may_be_repeated_or_left_out() -> None:
     assert verify(gold, r"x \cdot x \text{ for } x > 0", timeout_s=10.0).correct
     assert verify(gold, r"x^2 \text{ for } x>0", timeout_s=10.0).correct
     assert not verify(gold, r"x^2 \text{ for } x < 0", timeout_s=10.0).correct
+
+
+def test_a_condition_of_the_gold_may_be_written_in_another_way() -> None:
+    gold = r"x^2 \text{ for } x > 0"
+    for condition, right in (("0 < x", True), ("x \\in (0, \\infty)", True), ("x \\ge 0", True), ("x > 3", False)):
+        assert verify(gold, rf"x^2 \text{{ for }} {condition}", timeout_s=10.0).correct is right, condition
+
+
+SIGN = "Let $x$ be a positive real number. Simplify $\\sqrt{4x^2}$."
+
+
+@pytest.mark.parametrize(
+    ("question", "gold", "condition", "right"),
+    [
+        ("Let $x > 0$. Simplify $\\sqrt{4x^2}$.", "2x", "for $x > 0$", True),
+        ("Let $x > 0$. Simplify $\\sqrt{4x^2}$.", "2x", "for $0 < x$", True),
+        ("Let $x > 0$. Simplify $\\sqrt{4x^2}$.", "2x", "($x > 0$)", True),
+        ("Let $x > 0$. Simplify $\\sqrt{4x^2}$.", "2x", "for $x \\ge 0$", True),
+        ("Let $x > 0$. Simplify $\\sqrt{4x^2}$.", "2x", "for $x < 0$", False),
+        ("Let $x > 0$. Simplify $\\sqrt{4x^2}$.", "2x", "for $x > 5$", False),
+        ("Let x > 0. Simplify sqrt(4x^2).", "2x", "for x > 0", True),
+        (SIGN, "2x", "for $x > 0$", True),
+        (SIGN, "2x", "for positive $x$", True),
+        (SIGN, "2x", "for negative $x$", False),
+        (SIGN, "2x", "for $x > 1$", False),
+        ("Let $k$ be a positive integer. Find it.", "k^2", "for $k \\ge 1$", True),
+        ("Let $k$ be a positive integer. Find it.", "k^2", "for $k \\ge 2$", False),
+        ("The number $n$ is odd. Where is the middle?", "\\frac{n+1}{2}", "for odd $n$", True),
+        ("The number $n$ is odd. Where is the middle?", "\\frac{n+1}{2}", "for even $n$", False),
+        ("Let $a > b$. What is $|a-b|$?", "a-b", "if $a > b$", True),
+        ("Let $a > b$. What is $|a-b|$?", "a-b", "if $b < a$", True),
+        ("Let $a > b$. What is $|a-b|$?", "a-b", "if $a < b$", False),
+        ("What is $f(n)$ at $n = 2$?", "7", "for $n = 2$", True),
+        ("What is $f(n)$ at $n = 2$?", "7", "for $n = 3$", False),
+        ("What is $|x|$ for $x > 0$, and for $x < 0$?", "x", "for $x < 0$", False),
+        ("What is $|x|$ for $x > 0$, and for $x < 0$?", "x", "for $x > 0$", False),
+        ("Let $x$ and $y$ be positive integers.", "x+y", "for $x > 0$ and $y > 0$", True),
+        ("Let $x$ and $y$ be positive integers.", "x+y", "for $x > 0$ and $y > 3$", False),
+    ],
+)
+def test_a_condition_of_the_question_may_be_repeated_and_not_contradicted(
+    question: str, gold: str, condition: str, right: bool
+) -> None:
+    answer = f"${gold}$ {condition}"
+    assert verify(gold, answer, question=question, timeout_s=10.0).correct is right
+    if "\\ge 1" not in condition:
+        assert not verify(gold, answer, timeout_s=10.0).correct
+
+
+def test_a_condition_in_the_name_of_a_probability_is_a_part_of_the_name() -> None:
+    assert verify(r"\frac16", "P(X = 6) = 1/6", timeout_s=10.0).correct

@@ -47,6 +47,18 @@ def test_what_is_not_plain_is_left_to_other_layers(text: str) -> None:
     assert read_plain(text) is None
 
 
+@pytest.mark.parametrize("text", ["03/04", "3/04", "03/4", r"\frac{03}{4}", r"\frac{3}{04}", r"-\frac{03}{04}"])
+def test_a_fraction_with_a_leading_zero_is_no_number(text: str) -> None:
+    assert read_plain(text) is None
+    assert not verify("-3/4" if text[0] == "-" else "3/4", text, timeout_s=10.0).correct
+
+
+def test_an_integer_or_decimal_may_have_leading_zeros() -> None:
+    assert verify("25", "025").correct
+    assert verify("0.5", "00.5").correct
+    assert verify("0/5", "0/7").correct
+
+
 def test_a_number_of_many_digits_is_not_converted() -> None:
     # Python's own conversion of digits is quadratic, and refuses more than 4,300 of them with an exception.
     assert read_plain("9" * (MAX_DIGITS + 1)) is None

@@ -83,7 +83,27 @@ def test_a_newton_is_what_it_is_made_of() -> None:
         (r"20^\circ C", "20 degrees celsius"),
         ("1 horsepower", "550 ft lbf/s"),
         ("18 MJ", "5 kWh"),
+        ("250 ml", "250 ML"),
+        ("250 mm", "250 MM"),
+        ("5 KB", "40 Kb"),
+        ("5 feet", "5'"),
+        ("70 inches", "5' 10\""),
+        ("28 inches", '28"'),
     ],
 )
 def test_units_are_converted(one: str, other: str) -> None:
     assert verify(one, other, timeout_s=10.0).correct
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer"),
+    [("5 MB", "5 Mb"), ("5 MJ", "5 mJ"), ("5 Mg", "5 mg"), ("5 megaliters", "5 ML"), ("28", '28"'), ("28", "28'")],
+)
+def test_other_units_are_not_equal(gold: str, answer: str) -> None:
+    assert not verify(gold, answer, timeout_s=10.0).correct
+
+
+def test_a_sign_of_a_unit_counts_if_the_question_names_the_unit() -> None:
+    assert verify("28", '28"', question="How many inches long is it?", timeout_s=10.0).correct
+    assert not verify("28", '28"', question="How many miles long is it?", timeout_s=10.0).correct
+    assert verify("28", '"28"', timeout_s=10.0).correct  # a pair of quotation marks

@@ -1,0 +1,219 @@
+"""Decide whether a condition on one variable leaves out values at which an answer is wanted.
+
+The domain of a variable is what the question and the gold answer state about it, without the points at which the gold
+has no real value (roots, logarithms). A condition holds on it if the rest of the domain outside of the condition is
+empty, or consists of single points of the reals. Not covered: conditions on several variables.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+from rstar2_env.verification.compare import symbolic
+from rstar2_env.verification.compare.ends import INFINITY, MINUS_INFINITY, position
+from rstar2_env.verification.compare.realset import EVERYTHING, Piece, complement, intersection, read_set
+from rstar2_env.verification.read.nodes import (
+    ONE,
+    ZERO,
+    Apply,
+    BracketGroup,
+    Const,
+    Node,
+    Num,
+    Relation,
+    Sym,
+    key,
+    symbols,
+    walk,
+)
+from rstar2_env.verification.values.ball import NoValueError, TooLargeError
+from rstar2_env.verification.values.evaluate import Evaluator
+
+_BITS = 128
+_NARROW = 1e-9
+"""Relative width below which an interval is one point: ends are known as floats."""
+
+_MANY = 8
+"""Largest number of whole numbers that are looked at one by one."""
+
+_INEQUALITIES = frozenset({"<", "<=", ">", ">=", "!="})
+_FROM_ONE = (Piece(ONE, INFINITY, low_closed=True, high_closed=False),)
+_FROM_ZERO = (Piece(ZERO, INFINITY, low_closed=True, high_closed=False),)
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """The values of a variable.
+
+    Attributes:
+        name: The variable.
+        pieces: Intervals that contain the values.
+        whole: Whether only whole numbers count.
+    """
+
+    name: str
+    pieces: tuple[Piece, ...]
+    whole: bool
+
+
+def domain_of(name: str, values: Sequence[Node], stated: Sequence[Node], own: Sequence[Node] = ()) -> Domain | None:
+    """Return the domain of a variable; ``None`` if nothing states it, or if the conditions exclude each other.
+
+    Args:
+        name: The variable.
+        values: The values of the gold answer.
+        stated: The conditions of the question and of the gold answer.
+        own: The sets of numbers that the answer names, in which N begins with 1.
+    """
+    about = [node for node in stated if symbols(node) == {name}]
+    occurs = any(name in symbols(value) for value in values)
+    if not about and not occurs:
+        return None
+    pieces: tuple[Piece, ...] = EVERYTHING
+    known = [solution(node, name) for node in about]
+    if name == "n" and all(part is None for part in known):
+        known.append(_FROM_ONE)  # the letter n counts from 1
+    known += [_FROM_ONE for node in own if symbols(node) == {name} and _is_set(node, "N")]
+    for part in (*known, *(solution(demand, name) for demand in _demands(values, name))):
+        together = None if part is None else intersection(pieces, part)
+        pieces = together if together is not None else pieces
+    whole = name == "n" or any(_is_set(node, "ZN") for node in (*about, *own) if name in symbols(node))
+    return Domain(name, pieces, whole) if pieces else None
+
+
+def holds_on(domain: Domain, condition: Node, values: Sequence[Node]) -> bool:
+    """Return whether a condition is shown to hold on a domain, wherever the gold has a value.
+
+    Args:
+        domain: The values of the variable of the condition.
+        condition: The condition.
+        values: The values of the gold answer.
+    """
+    allowed = solution(condition, domain.name)
+    outside = None if allowed is None else complement(allowed)
+    left = None if outside is None else intersection(domain.pieces, outside)
+    return left is not None and not any(_counts(piece, domain, values) for piece in left)
+
+
+def _counts(piece: Piece, domain: Domain, values: Sequence[Node]) -> bool:
+    """Whether a piece that a condition leaves out has values at which the gold has one."""
+    low, high = position(piece.low), position(piece.high)
+    if low is None or high is None:
+        return True
+    if not domain.whole:
+        return high - low > _NARROW * (1 + min(abs(low), abs(high)))
+    if math.isinf(low) or math.isinf(high) or high - low > _MANY:
+        return True
+    inside = [
+        at
+        for at in range(math.ceil(low), math.floor(high) + 1)
+        if (at != low or piece.low_closed) and (at != high or piece.high_closed)
+    ]
+    return any(_has_values(values, domain.name, at) for at in inside)
+
+
+def _has_values(values: Sequence[Node], name: str, at: int) -> bool:
+    others = {other for value in values for other in symbols(value)} - {name}
+    point = {**dict.fromkeys(others, Fraction(2)), name: Fraction(at)}
+    try:
+        return None not in [Evaluator(point, _BITS).value(value) for value in values]
+    except (NoValueError, TooLargeError):
+        return False
+
+
+def solution(condition: Node, name: str) -> tuple[Piece, ...] | None:
+    """Return the real values of a variable for which a condition holds; ``None`` if they are not known.
+
+    Args:
+        condition: A relation, or several with the same variable, joined by "or".
+        name: The variable.
+    """
+    if symbols(condition) != {name}:
+        return None
+    if _is_set(condition, "ZRQ"):
+        return EVERYTHING
+    if _is_set(condition, "N"):
+        return _FROM_ZERO
+    found = read_set(condition)
+    if found is not None and found.variable == key(Sym(name)):
+        ends = [end for piece in found.pieces for end in (piece.low, piece.high)]
+        return found.pieces if None not in [position(end) for end in ends] else None
+    match condition:
+        case Relation(ops=("=",), sides=(Sym(), value)) if position(value) is not None:
+            return (Piece(value, value, low_closed=True, high_closed=True),)
+        case Relation(ops=ops, sides=sides) if set(ops) <= _INEQUALITIES:
+            pieces: tuple[Piece, ...] | None = EVERYTHING
+            for op, (left, right) in zip(ops, pairwise(sides), strict=True):
+                part = _solved(op, left, right, name) if symbols(left) | symbols(right) else EVERYTHING
+                pieces = None if pieces is None or part is None else intersection(pieces, part)
+            return pieces
+        case _:
+            return None
+
+
+def _solved(op: str, left: Node, right: Node, name: str) -> tuple[Piece, ...] | None:
+    """Return the solution of one inequality, from the reader of sets or from SymPy."""
+    simple = read_set(Relation((op,), (left, right)))
+    if simple is not None and simple.variable == key(Sym(name)):
+        return simple.pieces
+    found = symbolic.solved(op, left, right, name)
+    if found is None:
+        return None
+    return tuple(Piece(_end(low), _end(high), *closed) for low, high, *closed in found)
+
+
+def _end(value: float) -> Node:
+    if math.isinf(value):
+        return INFINITY if value > 0 else MINUS_INFINITY
+    return Num(Fraction(value))
+
+
+def _is_set(node: Node, kinds: Iterable[str]) -> bool:
+    """Whether a node is the membership of a variable in one of some sets of numbers."""
+    match node:
+        case Relation(ops=("in",), sides=(Sym(), Const(name=kind))):
+            return kind in kinds
+        case _:
+            return False
+
+
+def is_number_set(node: Node) -> bool:
+    """Return whether a node only names the set of numbers of a variable: ``k in Z``."""
+    return _is_set(node, "ZNQRC")
+
+
+def _demands(values: Sequence[Node], name: str) -> Iterator[Relation]:
+    """Iterate over the inequalities that must hold for the values to be real, where they are about one variable."""
+    for part in (part for value in values for part in walk(value)):
+        if not isinstance(part, Apply) or any(isinstance(inner, BracketGroup) for inner in part.args):
+            continue
+        inner = part.args[0]
+        if symbols(inner) != {name}:
+            continue
+        match part:
+            case Apply(op="root", args=(_, Num(value=index))) if index % 2 == 0:
+                yield Relation((">=",), (inner, ZERO))
+            case Apply(op="pow", args=(_, exponent)) if _is_even_root(exponent):
+                yield Relation((">=",), (inner, ZERO))
+            case Apply(op="ln" | "log" | "lg"):
+                yield Relation((">",), (inner, ZERO))
+            case Apply(op="asin" | "acos"):
+                yield Relation(("<=", "<="), (Num(Fraction(-1)), inner, ONE))
+            case Apply(op="acosh"):
+                yield Relation((">=",), (inner, ONE))
+
+
+def _is_even_root(exponent: Node) -> bool:
+    match exponent:
+        case Apply(op="neg", args=(inner,)):
+            return _is_even_root(inner)
+        case Apply(op="div", args=(Num(value=top), Num(value=bottom))) if bottom:
+            return (top / bottom).denominator % 2 == 0
+        case Num(value=value):
+            return value.denominator % 2 == 0
+        case _:
+            return False

@@ -1,0 +1,130 @@
+"""Read conditions as relations: the text after an answer ("for all integers n >= 2"), and what a question states.
+
+Covered: relations, membership in a set, and the words for signs, parity and sets of numbers, each about one or several
+letters. Not covered: other words ("if n is prime"); a text with such a word is not read at all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from fractions import Fraction
+from functools import lru_cache
+
+from rstar2_env.verification.compare.echo import formulas
+from rstar2_env.verification.read import names
+from rstar2_env.verification.read.lexer import ReadError
+from rstar2_env.verification.read.nodes import ZERO, Apply, BracketGroup, Const, Node, Num, Relation, Sym, symbols
+from rstar2_env.verification.read.readings import readings
+from rstar2_env.verification.read.vocabulary import LISTS
+
+_WORD = re.compile(r"(?<![\\a-zA-Z])[^\W\d_]{2,}|[^\x00-\x7f]")
+_ARTICLE = re.compile(r"(?<![\\a-zA-Z])a (?=[a-zA-Z]{2})")
+_NON = re.compile(r"\bnon[- ]\s*(?=negative|zero|positive)", re.IGNORECASE)
+_SETS = {"integer": "Z", "natural": "N", "whole": "N", "rational": "Q", "real": "R", "complex": "C", "number": "R"}
+_SIGNS = {"positive": ">", "negative": "<", "nonnegative": ">=", "nonpositive": "<=", "nonzero": "!="}
+_PARITIES = {"odd": 1, "even": 0}
+_ADJECTIVES = frozenset({*_SIGNS, *_PARITIES})
+_KNOWN = LISTS["around conditions"] | LISTS["sets of numbers"] | _ADJECTIVES
+_NUMBER_SET = re.compile(
+    r"\\in\s*\\mathbb\s*\{\s*(?P<name>[ZNQRC])\s*\}"
+    r"(?:\s*[\^_]\s*\{?\s*(?:[+*\dnm]|(?:>=?|!=)\s*0)(?:\s*\})?)*(?!\s*[\^_\\])"
+)
+"""A set of numbers as a formula, also ``Z^+`` and ``Q_{>0}``."""
+
+_LETTER = r"\$?(?<![\\a-zA-Z])[a-zA-Z](?![a-zA-Z])\$?"
+_LETTERS = rf"(?P<letters>{_LETTER}(?:(?:\s*,\s*(?:and\s+)?|\s+and\s+){_LETTER})*)"
+_KIND = (
+    r"(?P<kind>(?:(?:non-?)?(?:positive|negative|zero|odd|even|real|rational|complex|whole|natural)\s+)*"
+    r"(?:integers?|numbers?|reals)|(?:non-?)?(?:positive|negative|zero)|odd|even)"
+)
+_SAID = (
+    re.compile(rf"\b{_KIND}\s+{_LETTERS}"),
+    re.compile(rf"{_LETTERS}\s+(?:is|are|be|denotes?)\s+(?:(?:an?|any|all|both)\s+)*{_KIND}\b"),
+)
+"""A condition in the words of a question: "a positive integer n", "x and y are nonzero"."""
+
+
+@lru_cache(maxsize=256)
+def relations_of(text: str) -> tuple[Relation | BracketGroup, ...] | None:
+    """Return the relations of a condition; ``None`` if a part of it is not understood.
+
+    A set of all numbers of a kind is a relation such as ``k in Z``; without a letter, there is no relation. A union of
+    conditions (``x < 0 or x > 1``) is one list.
+
+    Args:
+        text: The condition as the parser returns it, with the words around it.
+    """
+    text = _NON.sub("non", _ARTICLE.sub("", text))
+    words = {word.lower() for word in _WORD.findall(text)} - {"or"} - names.GREEK
+    if not words <= _KNOWN or "not" in words or text.split()[0].lower() in ("is", "are"):
+        return None
+    members: list[tuple[str, str]] = []
+
+    def member(match: re.Match[str]) -> str:
+        members.append((text[: match.start()].split()[-1], match["name"]))
+        return ""
+
+    formula = _NUMBER_SET.sub(member, text) if "\\in" in text else text
+    formula = " ".join(part for part in formula.split() if part.lower() not in _KNOWN - {"and"})
+    formula = formula.strip().removesuffix("and").strip()
+    if not formula:
+        named = bool(words & LISTS["sets of numbers"]) and "if" not in words
+        return () if named and not words & _ADJECTIVES else None
+    try:
+        tree = readings(formula)[0]
+    except ReadError:
+        return None
+    joined = isinstance(tree, BracketGroup) and not tree.open and tree.close != "or"
+    parts: Iterable[Node] = tree.items if joined and isinstance(tree, BracketGroup) else (tree,)
+    relations: list[Relation | BracketGroup] = []
+    for part in parts:
+        if isinstance(part, Relation) or (isinstance(part, BracketGroup) and part.close == "or"):
+            relations.append(part)
+        elif not isinstance(part, Sym):
+            return None  # "for 5"
+    letters = [Sym(name) for name in sorted(symbols(tree))]
+    if len(letters) > 1 and relations and words & _ADJECTIVES:
+        return None
+    said = [relation for letter in letters for relation in _of_words(letter, words)]
+    if not (relations or said or members):
+        return None  # "for x"
+    declared = [Relation(("in",), (Sym(name), Const(kind))) for name, kind in members if name.isalnum()]
+    return (*declared, *said, *relations)
+
+
+def _of_words(letter: Sym, words: set[str]) -> Iterable[Relation]:
+    """Iterate over the relations in words about one letter."""
+    kinds = [_SETS[word.removesuffix("s")] for word in words if word.removesuffix("s") in _SETS]
+    for kind in sorted(set(kinds) - {"R"} or set(kinds)):
+        # "positive integers" are a set of numbers of their own, "positive reals" are an interval.
+        natural = kind == "Z" and words & {"positive", "nonnegative"}
+        yield Relation(("in",), (letter, Const("N" if natural else kind)))
+    for word in sorted(words & _SIGNS.keys()):
+        yield Relation((_SIGNS[word],), (letter, ZERO))
+    for word in sorted(words & _PARITIES.keys()):
+        yield Relation(("=",), (Apply("mod", (letter, Num(Fraction(2)))), Num(Fraction(_PARITIES[word]))))
+
+
+@lru_cache(maxsize=256)
+def stated(question: str) -> tuple[Relation | BracketGroup, ...]:
+    """Return the conditions that a question states: its relations other than equations, and values of letters.
+
+    Args:
+        question: The question.
+    """
+    found: list[Relation | BracketGroup] = [
+        node for node in formulas(question) if isinstance(node, Relation) and _is_condition(node)
+    ]
+    for pattern in _SAID:
+        for match in pattern.finditer(question):
+            letters = re.findall(r"[a-zA-Z]", re.sub(r"\band\b", " ", match["letters"]))
+            found += relations_of(f"for {match['kind']} {' and '.join(letters)}") or ()
+    return tuple(found)
+
+
+def _is_condition(node: Relation) -> bool:
+    """Whether a relation of a question is a condition, or gives a letter a value, rather than defines something."""
+    if node.ops == ("=",):
+        return isinstance(node.sides[0], Sym) and not symbols(node.sides[1])
+    return set(node.ops) <= {"<", "<=", ">", ">=", "!=", "in"}
