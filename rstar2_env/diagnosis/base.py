@@ -54,8 +54,10 @@ class RunCheck:
         cause: The usual cause of the fault.
         change: Remedies: options that can be typed after ``rstar2 train ...``, or commands.
         otherwise: Other explanations of the same observation.
-        needs: Data without which the check cannot decide: figures by name, ``episodes``, ``evaluations``,
-            ``held_out`` (episodes of evaluations), or ``option:NAME``; ``a|b`` means that one of them is enough.
+        needs: Data without which the check cannot decide: figures by name, ``episodes``, ``cut_prompt``,
+            ``evaluations``, ``held_out`` (episodes of evaluations), or ``option:NAME``; ``a|b`` means that one of them
+            is enough.
+        finite: Whether a figure counts as recorded only if it has a finite value.
         look: Function that examines a run; returns ``None`` if it finds nothing.
         kinds: Kinds of runs that the check applies to.
         applies: Whether the check applies to a run with these options; for example, a rule about lag does not apply to
@@ -72,12 +74,13 @@ class RunCheck:
     otherwise: str
     needs: tuple[str, ...]
     look: Callable[[RunRecord], Evidence | None]
+    finite: bool = True
     kinds: frozenset[Kind] = frozenset({"training"})
     applies: Callable[[RunRecord], bool] = lambda run: True
 
     def lacks(self, run: RunRecord) -> list[str]:
         """Return the needed data that a run did not record."""
-        return [need for need in self.needs if not any(run.has(one) for one in need.split("|"))]
+        return [need for need in self.needs if not any(run.has(one, finite=self.finite) for one in need.split("|"))]
 
 
 CHECKS: Registry[RunCheck] = Registry("check", "rstar2_env.diagnosis.checks")

@@ -165,10 +165,12 @@ class RunRecord:
             value = value[part]
         return default if value is None else value
 
-    def has(self, need: str) -> bool:
-        """Whether the run recorded the named data; ``RunCheck.needs`` lists the names."""
+    def has(self, need: str, *, finite: bool = True) -> bool:
+        """Whether the run recorded the named data; see ``RunCheck.needs`` and ``RunCheck.finite``."""
         if need == "episodes":
             return any(step.episodes for step in self.steps)
+        if need == "cut_prompt":
+            return any(one.cut_prompt is not None for step in self.steps for one in step.episodes)
         if need == "evaluations":
             return bool(self.evaluations)
         if need == "held_out":
@@ -177,7 +179,7 @@ class RunRecord:
             return bool(self.resumed)
         if need.startswith("option:"):
             return self.option(need.removeprefix("option:")) is not None
-        return bool(self.points(need))
+        return bool(self.series(need) if finite else self.points(need))
 
     def window(self, since: int, until: int | None = None) -> Iterator[EpisodeDigest]:
         """Yield the training episodes of steps ``since`` to ``until``, both included."""

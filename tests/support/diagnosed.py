@@ -149,7 +149,7 @@ def _figures(step: int, played: list[EpisodeDigest]) -> dict[str, float]:
         "clip/low": 0.002,
         "clip/high": 0.004,
         "kl": 0.01,
-        "mask/outside": 0.0,
+        "mask/environment": 0.0,
         "mask/turn_ends": 1.0,
         "memory/process_gib": 2.0 + 0.01 * (step % 2),
     }

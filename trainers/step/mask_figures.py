@@ -1,4 +1,4 @@
-"""Figures of the masks of a step's rows: what trains outside the policy's turns, and whether ends of turns train."""
+"""Figures of the masks of a step's rows: whether tokens of the environment train, and whether ends of turns train."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ def mask_figures(rows: Sequence[Row], stop_ids: Collection[int]) -> dict[str, tu
         stop_ids: The tokens that end a turn; empty if unknown.
 
     Returns:
-        ``mask/outside``: of the tokens with mask 1, those outside every turn of the policy. ``mask/turn_ends``: of the
-        last turns that the policy ended itself, those whose last token ends a turn and has mask 1.
+        ``mask/environment``: of the tokens outside every turn of the policy, which are the environment's, those with
+        mask 1; a count of 0 if there are none. ``mask/turn_ends``: of the last turns that the policy ended itself,
+        those whose last token ends a turn and has mask 1.
     """
-    outside = trained = ends = ended = 0
+    environment = trained = ends = ended = 0
     for row in rows:
         turns = [turn for turn in row.episode.steps if turn.stop > turn.start]
         if not turns or row.episode.off_policy:
@@ -32,10 +33,10 @@ def mask_figures(rows: Sequence[Row], stop_ids: Collection[int]) -> dict[str, tu
         inside = np.zeros(len(mask), dtype=bool)
         for turn in turns:
             inside[max(0, turn.start - row.start) : max(0, turn.stop - row.start)] = True
-        outside += int((mask & ~inside).sum())
-        trained += int(mask.sum())
+        environment += int((~inside).sum())
+        trained += int((mask & ~inside).sum())
         last = turns[-1].stop - 1 - row.start
         if stop_ids and row.episode.end in _ENDED and 0 <= last < len(mask):
             ended += 1
             ends += bool(mask[last]) and row.completion_ids[last] in stop_ids
-    return {"mask/outside": (float(outside), float(trained)), "mask/turn_ends": (float(ends), float(ended))}
+    return {"mask/environment": (float(trained), float(environment)), "mask/turn_ends": (float(ends), float(ended))}

@@ -21,11 +21,13 @@ def _nan(run: RunRecord) -> Evidence | None:
     if not broken:
         return None
     first, last = min(broken), max(broken)
-    names = " and ".join(sorted({name for names in broken.values() for name in names}))
+    figures = sorted({name for names in broken.values() for name in names})
+    # Steps that report no value, such as a step in progress, do not end it.
+    ended = all(run.points(name)[-1][0] > last for name in figures)
     return Evidence(
         first,
-        None if last == run.last else last,
-        f"{names} not finite at {len(broken)} of {len(run.steps)} steps, first at step {first}.",
+        last if ended else None,
+        f"{' and '.join(figures)} not finite at {len(broken)} of {len(run.steps)} steps, first at step {first}.",
         {"steps": len(broken)},
         run.examples(first, first, lambda episode: episode.kept),
     )
@@ -73,6 +75,7 @@ register(
         otherwise="A reward or an advantage that is not finite: see `reward` of the episodes of that step.",
         needs=("grad_norm|loss",),
         look=_nan,
+        finite=False,
         kinds=frozenset({"training", "sft"}),
     ),
     RunCheck(

@@ -10,14 +10,14 @@ _HALF = 0.5
 
 
 def _environment(run: RunRecord) -> Evidence | None:
-    found = spell(run.series("mask/outside"), lambda share: share > 0, 1)
+    found = spell(run.series("mask/environment"), lambda share: share > 0, 1)
     if found is None:
         return None
     return Evidence(
         found.since,
         found.until,
-        f"{100 * found.mean:.3g} % of the tokens that train were not written in a turn of the policy.",
-        {"mask/outside": found.mean},
+        f"{100 * found.mean:.3g} % of the environment's tokens in the trained rows have a mask of 1.",
+        {"mask/environment": found.mean},
         run.examples(found.since, found.until, lambda one: one.kept and bool(one.statuses)),
     )
 
@@ -39,13 +39,14 @@ register(
     RunCheck(
         name="environment_trained",
         title="Tokens of the environment train",
-        looks_at="`mask/outside`: the share of the tokens with mask 1 that are outside every turn of the policy",
+        looks_at="`mask/environment`: the share of the tokens outside every turn of the policy that have mask 1",
         rule="any share above 0: a row trains exactly the tokens that the policy sampled",
         severity="error",
         cause="A rollout part or a template that masks by text or by position, so that tool results train.",
         change=("rstar2 validate --tokens RUN", "--set parts.rollout=plain"),
-        otherwise="Rows of demonstrations, whose turns have no token spans, are not counted.",
-        needs=("mask/outside",),
+        otherwise="Rows of demonstrations, whose turns have no token spans, are not counted. A run whose rows hold no "
+        "token of the environment does not record the figure.",
+        needs=("mask/environment",),
         look=_environment,
     ),
     RunCheck(

@@ -66,7 +66,7 @@ register(
         "prompts, other trainers cut them.",
         change=("max_prompt_length=HIGHER (TRL)", "data.max_prompt_length=HIGHER (verl)"),
         otherwise="Prompts that are padded to the limit: then all have the same length.",
-        needs=("prompt/cut",),
+        needs=("cut_prompt|prompt/cut",),
         look=_cut,
     ),
 )

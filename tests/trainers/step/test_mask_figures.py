@@ -1,4 +1,4 @@
-"""Figures of masks: tokens that train outside the policy's turns, and ends of turns that do not train."""
+"""Figures of masks: tokens of the environment that train, and ends of turns that do not train."""
 
 from __future__ import annotations
 
@@ -21,15 +21,19 @@ def ended(**changes: object) -> Row:
     return made
 
 
-def test_the_tokens_of_the_policys_turns_are_not_outside() -> None:
+def test_tokens_of_the_environment_that_do_not_train_are_counted() -> None:
     figures = mask_figures([ended(), ended()], (END,))
-    assert figures["mask/outside"] == (0.0, 2.0 * sum(ended().mask))
+    assert figures["mask/environment"] == (0.0, 2.0 * (12 - sum(ended().mask)))
     assert figures["mask/turn_ends"] == (2.0, 2.0)
 
 
-def test_a_token_of_the_environment_that_trains_is_outside() -> None:
-    outside, trained = mask_figures([ended(mask=[1] * 12)], (END,))["mask/outside"]
-    assert (outside, trained) == (12.0 - sum(ended().mask), 12.0)
+@pytest.mark.parametrize("trained", [1, 2])
+def test_a_token_of_the_environment_that_trains_is_counted(trained: int) -> None:
+    mask = list(ended().mask)
+    others = [at for at, on in enumerate(mask) if not on]
+    for at in others[:trained]:
+        mask[at] = 1
+    assert mask_figures([ended(mask=mask)], (END,))["mask/environment"] == (trained, len(others))
 
 
 @pytest.mark.parametrize("broken", ["mask", "token"])
@@ -52,11 +56,11 @@ def test_a_row_that_begins_later_in_its_episode_counts_its_own_tokens() -> None:
     whole = ended()
     start = whole.episode.steps[1].start
     part = Row(whole.episode, [1], whole.completion_ids[start:], [1] * (12 - start), [0.0] * (12 - start), start=start)
-    assert mask_figures([part], (END,)) == {"mask/outside": (0.0, 12.0 - start), "mask/turn_ends": (1.0, 1.0)}
+    assert mask_figures([part], (END,)) == {"mask/environment": (0.0, 0.0), "mask/turn_ends": (1.0, 1.0)}
 
 
 def test_rows_of_experts_and_rows_without_spans_are_left_out() -> None:
     expert, plain = ended(), ended()
     expert.episode.source = "expert"
     plain.episode.steps = []
-    assert mask_figures([expert, plain], (END,)) == {"mask/outside": (0.0, 0.0), "mask/turn_ends": (0.0, 0.0)}
+    assert mask_figures([expert, plain], (END,)) == {"mask/environment": (0.0, 0.0), "mask/turn_ends": (0.0, 0.0)}

@@ -150,7 +150,7 @@ CASES: dict[str, tuple[Made, Made]] = {
         lambda: clean(clip__low=0, clip__high=lambda step: 1e-4 * (step % 10 == 0)),
     ),
     "clip_always": (lambda: clean(clip__high=0.7), lambda: clean(clip__high=0.2)),
-    "environment_trained": (lambda: clean(mask__outside=0.3), clean),
+    "environment_trained": (lambda: clean(mask__environment=0.01), clean),
     "turn_end_untrained": (lambda: clean(mask__turn_ends=0.0), lambda: clean(mask__turn_ends=0.8)),
     "template_wrong": (lambda: clean(episode=share(0.6, markup=True)), lambda: clean(episode=share(0.02, markup=True))),
     "prompts_cut": (lambda: clean(prompt__cut=0.3), lambda: clean(prompt__cut=0.01)),
@@ -251,6 +251,31 @@ def test_the_nearest_look_alike_is_not_named(name) -> None:
     assert CHECKS.get(name).applies(alike)
     assert CHECKS.get(name).lacks(alike) == []
     assert check(name, alike) is None
+
+
+@pytest.mark.parametrize("name", ["gradient_zero", "entropy_collapsed", "environment_trained"])
+def test_a_check_whose_figure_never_has_a_value_is_not_recorded(name) -> None:
+    figure = CHECKS.get(name).needs[0]
+    found = examine(clean(steps=8, since=1, **{figure.replace("/", "__"): math.nan}))
+    assert found.not_recorded[name] == [figure]
+
+
+def test_a_loss_that_is_never_a_number_is_named() -> None:
+    found = check("gradient_nan", clean(steps=8, since=1, loss=math.nan, grad_norm=math.nan))
+    assert (found.since, found.until) == (1, None)
+
+
+@pytest.mark.parametrize(("value", "until"), [(None, None), (0.4, 40)])
+def test_a_loss_that_is_not_a_number_ends_with_the_first_number_and_not_with_a_step_in_progress(value, until) -> None:
+    run = clean(loss=math.nan)
+    run.add(StepData(41, {} if value is None else {"loss": value}))
+    assert check("gradient_nan", run).until == until
+
+
+def test_prompts_are_counted_by_the_mark_of_their_episodes() -> None:
+    marked = clean(since=1, episode=lambda one, draw: replace(one, cut_prompt=one.step >= SINCE and one.group < 2))
+    assert check("prompts_cut", marked).figures["share cut"] == pytest.approx(0.25)
+    assert examine(clean(), checks=[CHECKS.get("prompts_cut")]).not_recorded["prompts_cut"] == ["cut_prompt|prompt/cut"]
 
 
 def test_one_update_for_each_rollout_never_clips_and_is_not_named() -> None:
