@@ -15,8 +15,8 @@ from rstar2_env.diagnosis.result import Finding
 _QUIET = 5
 """Steps without a finding after which it has ended: a figure near its threshold crosses it again and again."""
 _REMEMBERED = 20
-"""Number of latest steps whose episodes are looked at; older steps keep their figures. The checks of episodes need at
-most 10 steps, and a look costs as much at every step of a run."""
+"""Number of latest steps whose episodes are kept, to show some of them. Of older steps, the checks keep what they read
+(``StepData.once``), so that they judge the whole run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class LiveDiagnosis:
         self._open = {one.check: one for one in examine(self._record, checks=self._checks) if one.until is None}
         self._seen = dict.fromkeys(self._open, self._record.last)
         for step in self._record.steps[:-_REMEMBERED]:
-            step.episodes = ()
+            step.forget()
 
     def evaluated(self, step: int, figures: Mapping[str, float]) -> None:
         """Add the figures of an evaluation, named ``eval/...``, and its episodes."""
@@ -66,7 +66,7 @@ class LiveDiagnosis:
         own = {name: float(value) for name, value in figures.items() if isinstance(value, (int, float))}
         self._record.add(StepData(step, own, played))
         if len(self._record.steps) > _REMEMBERED:
-            self._record.steps[-_REMEMBERED - 1].episodes = ()
+            self._record.steps[-_REMEMBERED - 1].forget()
         found = {one.check: one for one in examine(self._record, checks=self._checks) if one.until is None}
         self._seen |= dict.fromkeys(found, step)
         changes = [Change(one, ended=False) for name, one in found.items() if name not in self._open]

@@ -7,13 +7,14 @@ Texts are reduced to digests and counts, so that a long run fits in memory. Not 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from rstar2_env.core.run_folder.layout import Kind
 from rstar2_env.core.status import ToolStatus
 
+T = TypeVar("T")
 FigurePoint = tuple[int, float]
 """A step and the value of a figure in it."""
 
@@ -91,6 +92,28 @@ class StepData:
     figures: dict[str, float] = field(default_factory=dict)
     episodes: Sequence[EpisodeDigest] = ()
     _grouped: tuple[Sequence[EpisodeDigest], list[list[EpisodeDigest]]] | None = field(default=None, repr=False)
+    _reduced: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    def once(self, name: str, reduce: Callable[[StepData], T]) -> T:
+        """Return what a function makes of this step; it is called once, so its result outlasts the episodes.
+
+        Args:
+            name: Name of the result, unique among the checks.
+            reduce: The function.
+        """
+        if name not in self._reduced:
+            self._reduced[name] = reduce(self)
+        found: T = self._reduced[name]
+        return found
+
+    def forget(self) -> None:
+        """Drop the episodes; the results of ``once`` stay."""
+        self.episodes, self._grouped = (), None
+
+    @property
+    def questions(self) -> frozenset[tuple[str, str]]:
+        """The texts and the ids of the problems that were played."""
+        return self.once("questions", lambda own: frozenset((one.question, one.problem) for one in own.episodes))
 
     def groups(self) -> list[list[EpisodeDigest]]:
         """Return the episodes that count, by group."""
@@ -180,12 +203,6 @@ class RunRecord:
         if need.startswith("option:"):
             return self.option(need.removeprefix("option:")) is not None
         return bool(self.series(need) if finite else self.points(need))
-
-    def window(self, since: int, until: int | None = None) -> Iterator[EpisodeDigest]:
-        """Yield the training episodes of steps ``since`` to ``until``, both included."""
-        for step in self.steps:
-            if since <= step.number and (until is None or step.number <= until):
-                yield from step.episodes
 
     def examples(
         self, since: int, until: int | None, chosen: Callable[[EpisodeDigest], bool], most: int = 3

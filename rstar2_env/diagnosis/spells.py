@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from rstar2_env.diagnosis.record import EpisodeDigest, FigurePoint, RunRecord
+from rstar2_env.diagnosis.record import EpisodeDigest, FigurePoint, RunRecord, StepData
 
 LEAST = 3
 """Number of consecutive steps after which a condition counts: one step is a few groups and noisy, and a fault should be
@@ -75,6 +75,7 @@ def start_level(points: Sequence[FigurePoint], first: int = 5) -> float | None:
 
 def shares(
     run: RunRecord,
+    name: str,
     chosen: Callable[[EpisodeDigest], bool],
     of: Callable[[EpisodeDigest], bool] = lambda episode: episode.available,
 ) -> list[FigurePoint]:
@@ -82,15 +83,28 @@ def shares(
 
     Args:
         run: The run.
+        name: Name of the share, unique among the checks (``StepData.once``).
         chosen: The condition on an episode.
         of: Which episodes are counted; by default, those that count.
     """
-    found: list[FigurePoint] = []
-    for step in run.steps:
+
+    def share(step: StepData) -> float | None:
         counted = [episode for episode in step.episodes if of(episode)]
-        if counted:
-            found.append((step.number, sum(map(chosen, counted)) / len(counted)))
-    return found
+        return sum(map(chosen, counted)) / len(counted) if counted else None
+
+    return each_step(run, f"share/{name}", share)
+
+
+def each_step(run: RunRecord, name: str, reduce: Callable[[StepData], float | None]) -> list[FigurePoint]:
+    """Return what a function makes of each step, without the steps of which it makes ``None``.
+
+    Args:
+        run: The run.
+        name: Name of the result, unique among the checks (``StepData.once``).
+        reduce: The function; it is called once for each step.
+    """
+    found = ((step.number, step.once(name, reduce)) for step in run.steps)
+    return [(number, value) for number, value in found if value is not None]
 
 
 def least_of(run: RunRecord) -> int:

@@ -148,6 +148,7 @@ LONG = {
     "budget of tokens": Plant(("cut_by_tokens",), {"max_episode_tokens": 2}, seen=mostly_one_turn),
     "bound of the gradient": Plant(("gradient_clipped",), {"max_grad_norm": 1e-6}, last=5, silent=("gradient_zero",)),
 }
+CLEAN = Plant((), last=5)
 EVERY = sorted({check for plant in (SHORT | LONG).values() for check in plant.checks})
 
 
@@ -156,8 +157,6 @@ def train(letter_options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Ca
     """Train with planted faults, as many steps as they need; returns the run's folder."""
 
     def run(plant: Plant, seed: int) -> Path:
-        for patch in plant.patches:
-            patch(monkeypatch)
         options = {
             "steps": plant.last + (1 if plant.seen is always else 3),
             "env": TwoTurns,
@@ -166,34 +165,42 @@ def train(letter_options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Ca
             "selector": "all",
             "learning_rate": 3e-4,
             "seed": seed,
+            "output_dir": f"{letter_options['output_dir']}-{seed}",
         }
-        trainer = trainers.make("grpo", **{**letter_options, **options, **plant.options})
-        try:
-            return Path(trainer.train().output_dir)
-        finally:
-            trainer.close()
+        with monkeypatch.context() as patched:
+            for patch in plant.patches:
+                patch(patched)
+            trainer = trainers.make("grpo", **{**letter_options, **options, **plant.options})
+            try:
+                return Path(trainer.train().output_dir)
+            finally:
+                trainer.close()
 
     return run
 
 
-def check_named(plant: Plant, folder: Path) -> None:
+def check_named(plant: Plant, folder: Path) -> list[str]:
+    """Check that the faults are named in time and that no other fault is; return what else was named."""
     run = read_run(folder)
     steps = [step for step in run.steps if step and plant.seen(run.episodes(step))]
     assert len(steps) >= plant.last, f"the fault shows at the steps {steps} only"
     found = diagnose(folder, step=steps[plant.last - 1])
     assert set(plant.checks) <= set(found.names), found
-    assert not set(plant.silent) & set(diagnose(folder).names), found
-    assert not set(plant.silent) & set(found.not_recorded), found
+    whole = diagnose(folder)
+    assert not set(plant.silent) & set(whole.names), whole
+    assert not set(plant.silent) & set(whole.not_recorded), whole
+    return sorted(set(whole.names) - set(plant.checks))
 
 
-def check_clean(folder: Path) -> None:
+def check_clean(folder: Path) -> list[str]:
+    """Check that every check of a planted fault looked and named none; return what else was named."""
     found = diagnose(folder)
-    assert not set(EVERY) & set(found.names), found
-    assert set(EVERY) <= set(found.silent), found.not_recorded
+    assert set(EVERY) <= set(found.silent), found
+    return found.names
 
 
 def test_a_clean_run_is_looked_at_by_every_check_and_has_none_of_the_faults(train) -> None:
-    check_clean(train(Plant((), last=5), 0))
+    check_clean(train(CLEAN, 0))
 
 
 @pytest.mark.parametrize("name", SHORT)
@@ -207,14 +214,14 @@ def test_a_planted_fault_is_named_and_its_look_alike_is_not(train, name: str) ->
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("name", [*SHORT, *LONG])
-def test_a_planted_fault_is_named_with_every_seed(train, name: str, seed: int) -> None:
+def test_a_planted_fault_is_named_with_every_seed(train, record_property, name: str) -> None:
     plant = (SHORT | LONG)[name]
-    check_named(plant, train(plant, seed))
+    for seed in (1, 2, 3):
+        record_property(f"seed {seed}, also named", ", ".join(check_named(plant, train(plant, seed))) or "none")
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("seed", range(1, 9))
-def test_clean_runs_have_none_of_the_faults(train, seed: int) -> None:
-    check_clean(train(Plant((), last=5), seed))
+def test_clean_runs_have_none_of_the_faults(train, record_property) -> None:
+    for seed in range(1, 9):
+        record_property(f"seed {seed}, named", ", ".join(check_clean(train(CLEAN, seed))) or "none")

@@ -13,7 +13,7 @@ _SHARE = 0.25
 
 def _cut(end: str) -> Callable[[RunRecord], Evidence | None]:
     def look(run: RunRecord) -> Evidence | None:
-        points = shares(run, lambda one: one.end == end) or run.series(f"rollout/end/{end}")
+        points = shares(run, f"end/{end}", lambda one: one.end == end) or run.series(f"rollout/end/{end}")
         found = spell(points, lambda share: share > _SHARE, least_of(run))
         if found is None:
             return None

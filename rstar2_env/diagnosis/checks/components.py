@@ -2,38 +2,67 @@
 
 from __future__ import annotations
 
-from rstar2_env.diagnosis.base import Evidence, RunCheck, register
-from rstar2_env.diagnosis.record import EpisodeDigest, RunRecord
+from dataclasses import dataclass
 
-_LEAST, _STEPS = 64, 3
+from rstar2_env.diagnosis.base import Evidence, RunCheck, register
+from rstar2_env.diagnosis.record import RunRecord, StepData
+
+_LEAST, _STEPS, _SHOWN = 64, 3, 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A component of the reward in the episodes of a step: its rounded values, the verdicts, their number and keys."""
+
+    values: frozenset[float]
+    first: float
+    correct: frozenset[bool | None]
+    episodes: int
+    keys: tuple[str, ...]
+
+
+def _of_step(step: StepData) -> dict[str, _Part]:
+    found: dict[str, _Part] = {}
+    for name in sorted({name for one in step.episodes for name in one.rewards}):
+        own = [one for one in step.episodes if one.available and name in one.rewards]
+        found[name] = _Part(
+            frozenset(round(one.rewards[name], 9) for one in own),
+            own[0].rewards[name] if own else 0.0,
+            frozenset(one.correct for one in own),
+            len(own),
+            tuple(one.key for one in own[:_SHOWN]),
+        )
+    return found
 
 
 def _parts(run: RunRecord) -> set[str]:
-    return {name for step in run.steps for one in step.episodes for name in one.rewards}
+    return {name for step in run.steps for name in step.once("rewards", _of_step)}
 
 
 def _look(run: RunRecord) -> Evidence | None:
     for name in sorted(_parts(run)):
-        recent: list[EpisodeDigest] = []
-        steps: list[int] = []
+        recent: list[tuple[int, _Part]] = []
+        values: set[float] = set()
         for step in reversed(run.steps):
-            own = [one for one in step.episodes if one.available and name in one.rewards]
-            values = {round(one.rewards[name], 9) for one in [*recent, *own]}
+            part = step.once("rewards", _of_step).get(name)
+            if part is None or not part.episodes:
+                continue
+            values |= part.values
             if len(values) > 1:
                 break
-            if own:
-                recent += own
-                steps.append(step.number)
-        if len(recent) < _LEAST or len(steps) < _STEPS or len({one.correct for one in recent}) < 2:
+            recent.append((step.number, part))
+        episodes = sum(part.episodes for _, part in recent)
+        verdicts = {one for _, part in recent for one in part.correct}
+        if episodes < _LEAST or len(recent) < _STEPS or len(verdicts) < 2:
             continue
-        value = recent[0].rewards[name]
+        value = recent[0][1].first
         return Evidence(
-            min(steps),
+            recent[-1][0],
             None,
-            f"The component `{name}` of the reward is {value:g} for each of the last {len(recent)} episodes, right or "
+            f"The component `{name}` of the reward is {value:g} for each of the last {episodes} episodes, right or "
             "wrong.",
             {f"reward/{name}": value},
-            tuple(one.key for one in recent[:3]),
+            recent[0][1].keys,
             "note" if value == 0 else None,
         )
     return None

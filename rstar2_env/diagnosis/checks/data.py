@@ -15,9 +15,9 @@ _HELD_OUT, _LEAST_HELD_OUT = 0.05, 3
 def _duplicates(run: RunRecord) -> Evidence | None:
     names: dict[str, set[str]] = {}
     for step in run.steps:
-        for one in step.episodes:
-            if one.question and one.problem:
-                names.setdefault(one.question, set()).add(one.problem)
+        for question, problem in step.questions:
+            if question and problem:
+                names.setdefault(question, set()).add(problem)
         problems = sum(map(len, names.values()))
         repeated = problems - len(names)
         if problems >= _LEAST and repeated > _SHARE * problems:
@@ -36,11 +36,15 @@ def _asks_one_of(questions: Set[str], episode: EpisodeDigest) -> bool:
     return episode.question in questions
 
 
+def _several_questions(run: RunRecord) -> bool:
+    return len({question for step in run.steps for question, _ in step.questions}) > 1
+
+
 def _contaminated(run: RunRecord) -> Evidence | None:
     held_out = {one.question for done in run.evaluations for one in done.episodes if one.question}
     met: set[str] = set()
     for step in run.steps:
-        met |= {one.question for one in step.episodes if one.question in held_out}
+        met |= {question for question, _ in step.questions if question in held_out}
         if len(met) >= _LEAST_HELD_OUT and len(met) > _HELD_OUT * len(held_out):
             return Evidence(
                 step.number,
@@ -65,7 +69,7 @@ register(
         "have the same text.",
         needs=("episodes",),
         look=_duplicates,
-        applies=lambda run: len({one.question for step in run.steps for one in step.episodes}) > 1,
+        applies=_several_questions,
     ),
     RunCheck(
         name="held_out_in_training",
@@ -78,6 +82,6 @@ register(
         otherwise="A family with few different problems, such as sums of one digit: draw a harder level.",
         needs=("episodes", "held_out"),
         look=_contaminated,
-        applies=lambda run: len({one.question for step in run.steps for one in step.episodes}) > 1,
+        applies=_several_questions,
     ),
 )

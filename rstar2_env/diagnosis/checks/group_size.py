@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 from rstar2_env.diagnosis.base import Evidence, RunCheck, register
-from rstar2_env.diagnosis.record import FigurePoint, RunRecord
-from rstar2_env.diagnosis.spells import rolling, spell
+from rstar2_env.diagnosis.record import RunRecord, StepData
+from rstar2_env.diagnosis.spells import each_step, rolling, spell
 
 _SMALL = 3
 _WINDOW = 5
 _MISSED = 0.3
 
 
+def _equal(step: StepData) -> float | None:
+    """Return the share of groups of independent episodes that are equal by chance alone, if the groups are small."""
+    groups = [[bool(one.correct) for one in group] for group in step.groups() if len(group) > 1]
+    if not groups or max(map(len, groups)) > _SMALL:
+        return None
+    rate = sum(map(sum, groups)) / sum(map(len, groups))
+    size = max(map(len, groups))
+    return float(rate**size + (1 - rate) ** size) if 0 < rate < 1 else 0.0
+
+
+def _size(step: StepData) -> int:
+    return max(map(len, step.groups()), default=0)
+
+
 def _look(run: RunRecord) -> Evidence | None:
-    points: list[FigurePoint] = []
-    for step in run.steps:
-        groups = [[bool(one.correct) for one in group] for group in step.groups() if len(group) > 1]
-        if groups and max(map(len, groups)) <= _SMALL:
-            rate = sum(map(sum, groups)) / sum(map(len, groups))
-            # The share of groups of independent episodes that are equal by chance alone.
-            size = max(map(len, groups))
-            points.append((step.number, rate**size + (1 - rate) ** size if 0 < rate < 1 else 0.0))
-    found = spell(rolling(points, _WINDOW), lambda share: share > _MISSED)
+    found = spell(rolling(each_step(run, "groups/equal", _equal), _WINDOW), lambda share: share > _MISSED)
     if found is None:
         return None
-    size = max((len(group) for step in run.steps for group in step.groups()), default=0)
+    size = max(step.once("groups/size", _size) for step in run.steps)
     return Evidence(
         found.since,
         found.until,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.diagnosis.base import PLAYED, Evidence, RunCheck, register
-from rstar2_env.diagnosis.record import EpisodeDigest, FigurePoint, RunRecord
+from rstar2_env.diagnosis.record import EpisodeDigest, RunRecord, StepData
 from rstar2_env.diagnosis.spells import least_of, shares, spell
 
 _AWAY = 0.1
@@ -18,7 +18,7 @@ def _is_away(one: EpisodeDigest) -> bool:
 
 
 def _unavailable(run: RunRecord) -> Evidence | None:
-    found = spell(shares(run, _is_away, lambda one: True), lambda share: share > _AWAY, least_of(run))
+    found = spell(shares(run, "unavailable", _is_away, lambda one: True), lambda share: share > _AWAY, least_of(run))
     if found is None:
         return None
     return Evidence(
@@ -47,13 +47,19 @@ def fault_rate(run: RunRecord) -> float:
     return 0.0
 
 
+def _calls(step: StepData) -> tuple[int, int]:
+    """Return the number of calls of a step, and how many of them are labelled as injected."""
+    labelled = sum(one.injected for one in step.episodes)
+    return sum(len(one.statuses) for one in step.episodes) + labelled, labelled
+
+
 def _unlabelled(run: RunRecord) -> Evidence | None:
     rate = fault_rate(run)
     calls, labelled = 0, 0
     for step in run.steps:
-        for one in step.episodes:
-            calls += len(one.statuses) + one.injected
-            labelled += one.injected
+        own = step.once("injected", _calls)
+        calls += own[0]
+        labelled += own[1]
         if labelled:
             return None
         # Faults never change the result of a call that failed by itself, so a part of them does not show.
@@ -70,8 +76,12 @@ def _unlabelled(run: RunRecord) -> Evidence | None:
     return None
 
 
+def _has_verdicts(step: StepData) -> bool:
+    return any(one.verdict for one in step.episodes)
+
+
 def _verifier(run: RunRecord) -> Evidence | None:
-    points: list[FigurePoint] = shares(run, lambda one: one.verdict == "timeout", lambda one: bool(one.verdict))
+    points = shares(run, "verdict", lambda one: one.verdict == "timeout", lambda one: bool(one.verdict))
     found = spell(points, lambda share: share > _SLOW, least_of(run))
     if found is None:
         return None
@@ -126,6 +136,6 @@ register(
         needs=("episodes",),
         look=_verifier,
         kinds=PLAYED,
-        applies=lambda run: any(one.verdict for step in run.steps for one in step.episodes),
+        applies=lambda run: any(step.once("verdicts", _has_verdicts) for step in run.steps),
     ),
 )

@@ -5,18 +5,19 @@ from __future__ import annotations
 from statistics import fmean
 
 from rstar2_env.diagnosis.base import PLAYED, Evidence, RunCheck, register
-from rstar2_env.diagnosis.record import FigurePoint, RunRecord
-from rstar2_env.diagnosis.spells import least_of, spell, start_level
+from rstar2_env.diagnosis.record import RunRecord, StepData
+from rstar2_env.diagnosis.spells import each_step, least_of, spell, start_level
 
 _SHARE, _MORE = 0.4, 0.2
 
 
+def _repeated(step: StepData) -> float | None:
+    counted = [one.repetition for one in step.episodes if one.available and one.text]
+    return fmean(counted) if counted else None
+
+
 def _look(run: RunRecord) -> Evidence | None:
-    points: list[FigurePoint] = []
-    for step in run.steps:
-        counted = [one.repetition for one in step.episodes if one.available and one.text]
-        if counted:
-            points.append((step.number, fmean(counted)))
+    points = each_step(run, "repetition", _repeated)
     start = start_level(points)
     # A policy that repeats itself from the first step on has no level to compare with.
     bound = _SHARE if start is None or start > _SHARE else max(_SHARE, start + _MORE)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import chain
 from statistics import fmean
 
 from rstar2_env.diagnosis.base import Evidence, RunCheck, register
-from rstar2_env.diagnosis.record import EpisodeDigest, FigurePoint, RunRecord
-from rstar2_env.diagnosis.spells import rolling, spell
+from rstar2_env.diagnosis.record import EpisodeDigest, FigurePoint, RunRecord, StepData
+from rstar2_env.diagnosis.spells import each_step, rolling, spell
 
 _SAME = 1e-9
 _WINDOW = 5
@@ -21,21 +22,28 @@ def _spread(values: list[float]) -> float:
     return max(values) - min(values) if values else 0.0
 
 
+def _spread_of(step: StepData) -> float | None:
+    """Return the spread of the rewards of a step with right and wrong episodes."""
+    counted = [one for one in step.episodes if one.available and one.correct is not None]
+    return _spread([one.reward for one in counted]) if len({one.correct for one in counted}) == 2 else None
+
+
+def _first_reward(step: StepData) -> float | None:
+    return next((one.reward for one in step.episodes if one.available), None)
+
+
 def _constant(run: RunRecord) -> Evidence | None:
-    points: list[FigurePoint] = []
-    for step in run.steps:
-        counted = [one for one in step.episodes if one.available and one.correct is not None]
-        if len({one.correct for one in counted}) == 2:
-            points.append((step.number, _spread([one.reward for one in counted])))
+    points = each_step(run, "reward/spread", _spread_of)
+    rewards = dict(each_step(run, "reward/first", _first_reward))
     found = spell(points, lambda spread: spread <= _SAME)
     if found is None:
         return None
-    shown = next(one for one in run.window(found.since, found.until) if one.available)
+    shown = rewards[found.since]
     return Evidence(
         found.since,
         found.until,
-        f"Every episode of {len(found.values)} steps has the reward {shown.reward:g}, right or wrong.",
-        {"reward": shown.reward},
+        f"Every episode of {len(found.values)} steps has the reward {shown:g}, right or wrong.",
+        {"reward": shown},
         run.examples(found.since, found.until, lambda episode: bool(episode.correct), 2)
         + run.examples(found.since, found.until, lambda episode: episode.correct is False, 1),
     )
@@ -45,15 +53,17 @@ def _mixed(step_groups: list[list[EpisodeDigest]]) -> list[list[EpisodeDigest]]:
     return [group for group in step_groups if len({one.correct for one in group}) == 2]
 
 
+def _varied(step: StepData) -> float | None:
+    """Return the share of the groups with right and wrong episodes whose rewards differ, if the step's rewards do."""
+    groups = step.groups()
+    mixed = _mixed(groups)
+    if not mixed or _spread([one.reward for group in groups for one in group]) <= _SAME:
+        return None
+    return sum(_spread([one.reward for one in group]) > _SAME for group in mixed) / len(mixed)
+
+
 def _equal_within(run: RunRecord) -> Evidence | None:
-    points: list[FigurePoint] = []
-    for step in run.steps:
-        groups = step.groups()
-        mixed = _mixed(groups)
-        if mixed and _spread([one.reward for group in groups for one in group]) > _SAME:
-            varied = sum(_spread([one.reward for one in group]) > _SAME for group in mixed)
-            points.append((step.number, varied / len(mixed)))
-    found = spell(points, lambda share: share == 0)
+    found = spell(each_step(run, "reward/varied", _varied), lambda share: share == 0)
     if found is None:
         return None
     return Evidence(
@@ -81,16 +91,24 @@ def _within(groups: list[list[EpisodeDigest]], chosen: Callable[[EpisodeDigest],
     return found
 
 
+def _paid(step: StepData) -> tuple[list[float], list[float], list[float]]:
+    """Return the least and the largest reward, what groups pay for right answers, and what they pay for the format."""
+    groups = step.groups()
+    rewards = [one.reward for group in groups for one in group]
+    # Among episodes with the same format, so that the format cannot explain the difference.
+    formed = [[one for one in group if one.tags == 1] for group in groups]
+    bounds = [min(rewards), max(rewards)] if rewards else []
+    return bounds, _within(formed, lambda one: bool(one.correct)), _within(groups, lambda one: one.tags == 1)
+
+
 def _format(run: RunRecord) -> Evidence | None:
     points: list[FigurePoint] = []
+    paid = [step.once("reward/paid", _paid) for step in run.steps]
     for at in range(_WINDOW, len(run.steps) + 1):
-        groups = [group for step in run.steps[at - _WINDOW : at] for group in step.groups()]
-        rewards = [one.reward for group in groups for one in group]
-        span = _spread(rewards)
-        # Among episodes with the same format, so that the format cannot explain the difference.
-        formed = [[one for one in group if one.tags == 1] for group in groups]
-        answers = _within(formed, lambda one: bool(one.correct))
-        formats = _within(groups, lambda one: one.tags == 1)
+        bounds, answers, formats = (
+            list(chain.from_iterable(each)) for each in zip(*paid[at - _WINDOW : at], strict=True)
+        )
+        span = _spread(bounds)
         if span > _SAME and len(answers) >= _WINDOW and len(formats) >= _WINDOW:
             blind = abs(fmean(answers)) <= _BLIND * span and fmean(formats) >= _PAYS * span
             points.append((run.steps[at - 1].number, float(blind)))

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections import Counter
 
 from rstar2_env.diagnosis.base import Evidence, RunCheck, register
-from rstar2_env.diagnosis.record import RunRecord
+from rstar2_env.diagnosis.record import RunRecord, StepData
 
 _WINDOW, _DRAWS, _TIMES = 10, 40, 8
 _STILL, _READY = 20, 0.9
 
 
+def _drawn(step: StepData) -> list[str]:
+    return [group[0].problem or group[0].question for group in step.groups()]
+
+
 def _stuck(run: RunRecord) -> Evidence | None:
     draws: list[tuple[int, str]] = []
     for step in run.steps:
-        draws += [(step.number, group[0].problem or group[0].question) for group in step.groups()]
+        draws += [(step.number, problem) for problem in step.once("drawn", _drawn)]
     steps = [step.number for step in run.steps]
     if len(steps) < _WINDOW:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rstar2_env.diagnosis.base import Evidence, RunCheck, register
-from rstar2_env.diagnosis.record import EpisodeDigest, FigurePoint, RunRecord
+from rstar2_env.diagnosis.record import EpisodeDigest, FigurePoint, RunRecord, StepData
 from rstar2_env.diagnosis.spells import spell
 
 _SHARE, _LEAST = 0.25, 3
@@ -28,16 +28,24 @@ def _repeated(groups: Sequence[Sequence[EpisodeDigest]]) -> list[Sequence[Episod
     return found
 
 
+def _repeated_share(step: StepData) -> tuple[float | None, str]:
+    """Return the share of groups that are equal to another one, and the key of an episode of one."""
+    groups = [group for group in step.groups() if len(group) > 1]
+    if len(groups) < 2:
+        return None, ""
+    repeated = _repeated(groups)
+    return 2 * len(repeated) / len(groups), repeated[0][0].key if repeated else ""
+
+
 def _look(run: RunRecord) -> Evidence | None:
     points: list[FigurePoint] = []
     shown: dict[int, str] = {}
     for step in run.steps:
-        groups = [group for group in step.groups() if len(group) > 1]
-        if len(groups) >= 2:
-            repeated = _repeated(groups)
-            points.append((step.number, 2 * len(repeated) / len(groups)))
-            if repeated:
-                shown[step.number] = repeated[0][0].key
+        share, key = step.once("repeated groups", _repeated_share)
+        if share is not None:
+            points.append((step.number, share))
+        if key:
+            shown[step.number] = key
     found = spell(points, lambda share: share > _SHARE, _LEAST)
     if found is None:
         return None

@@ -10,7 +10,7 @@ _MARKUP, _CUT = 0.2, 0.05
 
 
 def _markup(run: RunRecord) -> Evidence | None:
-    found = spell(shares(run, lambda one: one.markup), lambda share: share > _MARKUP, least_of(run))
+    found = spell(shares(run, "markup", lambda one: one.markup), lambda share: share > _MARKUP, least_of(run))
     if found is None:
         return None
     return Evidence(
@@ -27,7 +27,7 @@ def _is_cut(one: EpisodeDigest) -> bool:
 
 
 def _cut(run: RunRecord) -> Evidence | None:
-    points = shares(run, _is_cut, lambda one: one.cut_prompt is not None) or run.series("prompt/cut")
+    points = shares(run, "cut_prompt", _is_cut, lambda one: one.cut_prompt is not None) or run.series("prompt/cut")
     found = spell(points, lambda share: share > _CUT)
     if found is None:
         return None

@@ -6,7 +6,7 @@ from collections import Counter
 
 from rstar2_env.core.status import ToolStatus, error_share
 from rstar2_env.diagnosis.base import PLAYED, Evidence, RunCheck, register
-from rstar2_env.diagnosis.record import FigurePoint, RunRecord
+from rstar2_env.diagnosis.record import FigurePoint, RunRecord, StepData
 from rstar2_env.diagnosis.spells import least_of, rolling, spell, start_level
 
 _USED, _UNUSED, _WINDOW = 0.3, 0.05, 3
@@ -34,11 +34,15 @@ def _unused(run: RunRecord) -> Evidence | None:
 def _error_points(run: RunRecord) -> list[FigurePoint]:
     found: list[FigurePoint] = []
     for step in run.steps:
-        statuses = [status for one in step.episodes if one.available for status in one.statuses]
-        share = error_share(statuses)
-        if share is not None and len(statuses) >= _CALLS:
+        counts = step.once("statuses", _statuses)
+        share = error_share(list(counts.elements()))
+        if share is not None and counts.total() >= _CALLS:
             found.append((step.number, share))
     return found
+
+
+def _statuses(step: StepData) -> Counter[ToolStatus]:
+    return Counter(status for one in step.episodes if one.available for status in one.statuses)
 
 
 def _fails(run: RunRecord) -> Evidence | None:
@@ -60,7 +64,7 @@ def _dominating(run: RunRecord) -> tuple[str, list[FigurePoint]] | None:
     total: Counter[ToolStatus] = Counter()
     steps: list[tuple[int, Counter[ToolStatus]]] = []
     for step in run.steps:
-        own = Counter(status for one in step.episodes if one.available for status in one.statuses)
+        own = step.once("statuses", _statuses)
         if sum(own.values()) >= _CALLS:
             steps.append((step.number, own))
             total += own

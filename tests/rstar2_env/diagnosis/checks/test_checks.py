@@ -278,6 +278,23 @@ def test_prompts_are_counted_by_the_mark_of_their_episodes() -> None:
     assert examine(clean(), checks=[CHECKS.get("prompts_cut")]).not_recorded["prompts_cut"] == ["cut_prompt|prompt/cut"]
 
 
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("which", [0, 1], ids=["fault", "look_alike"])
+def test_a_run_in_progress_whose_old_episodes_are_dropped_is_judged_as_the_whole_run(name, which) -> None:
+    whole, made = (CASES[name][which]() for _ in range(2))
+    run = RunRecord(made.name, made.kind, made.config, resumed=made.resumed, processes=made.processes)
+    for step in made.steps:
+        run.add(step)
+        run.evaluations = [one for one in made.evaluations if one.number <= step.number]
+        found = check(name, run)
+        if len(run.steps) > 5:
+            run.steps[-6].forget()
+    expected = check(name, whole)
+    assert (found and (found.since, found.until, found.figures)) == (
+        expected and (expected.since, expected.until, expected.figures)
+    )
+
+
 def test_one_update_for_each_rollout_never_clips_and_is_not_named() -> None:
     run = clean(clip__low=0, clip__high=0, config={"optim": {"updates_per_rollout": 1}})
     assert check("clip_never", run) is None
