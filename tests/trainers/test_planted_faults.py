@@ -182,7 +182,7 @@ def train(letter_options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Ca
 def check_named(plant: Plant, folder: Path) -> list[str]:
     """Check that the faults are named in time and that no other fault is; return what else was named."""
     run = read_run(folder)
-    steps = [step for step in run.steps if step and plant.seen(run.episodes(step))]
+    steps = [step for step in run.steps if step and plant.seen([entry.episode for entry in run.episodes(step)])]
     assert len(steps) >= plant.last, f"the fault shows at the steps {steps} only"
     found = diagnose(folder, step=steps[plant.last - 1])
     assert set(plant.checks) <= set(found.names), found
