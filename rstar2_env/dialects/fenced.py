@@ -76,7 +76,7 @@ class FencedDialect:
     name = "fenced"
     role = "user"
     stop: tuple[str, ...] = ("\n```\n", "```output")
-    """The first string ends a turn after its program; the second stops a model that begins to invent a result."""
+    """The first string ends a turn after its program; the second stops a model that starts to write a result itself."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class FencedDialect:
         self._stdin = stdin
 
     def system(self, tools: Sequence[ToolSpec]) -> str:
-        """Return a description of the protocol, without the tools' schemas, which fences do not need."""
+        """Return the system message: the protocol of calls, without the tools' schemas, which fences do not need."""
         return self._system
 
     def user(self, question: str) -> str:

@@ -44,7 +44,7 @@ class System(CheckedOptions):
 
 @dataclass(frozen=True)
 class Driver(CheckedOptions):
-    """The accelerators according to the drivers of the kernel."""
+    """The accelerators, as the drivers of the kernel report them."""
 
     vendor: str = ""  # "amd", "nvidia", or empty without an accelerator
     version: str = ""
@@ -166,7 +166,7 @@ class MachineState(CheckedOptions):
             name: Name of the text in messages, such as its file.
 
         Raises:
-            ConfigurationError: The text is neither.
+            ConfigurationError: The text is not valid JSON of this form.
         """
         try:
             found = json.loads(text)
@@ -180,7 +180,7 @@ class MachineState(CheckedOptions):
 
     @property
     def amd(self) -> bool:
-        """Whether the accelerators are AMD's."""
+        """Whether the accelerators are AMD devices."""
         return self.driver.vendor == "amd"
 
     @property

@@ -1,7 +1,7 @@
 """``report``: a form in Markdown, filled in with the state of a machine and the metrics of a run.
 
 The empty form is docs/gpu-report.md. Covered: the machine, its software, the checks, and the metrics of a run. Not
-covered: observations of the person who ran it; those cells stay empty.
+covered: observations of the person who ran the checks; their cells stay empty.
 """
 
 from __future__ import annotations

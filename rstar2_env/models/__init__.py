@@ -1,4 +1,4 @@
-"""Models by name: folders, names on the Hugging Face hub, and GGUF files; how to get one, and its properties."""
+"""Models: folders, names on the Hugging Face hub, and GGUF files; fetching them, and reading their properties."""
 
 from rstar2_env.models.folder import model_folder
 

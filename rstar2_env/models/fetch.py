@@ -88,7 +88,7 @@ def _known(known: KnownModel, out: Path, wheel: Path | None, say: Callable[[str]
 
 
 def _existing(out: Path) -> Path:
-    """Create and return the parent of a folder: the model is made beside its place, and then moved."""
+    """Create and return the parent of a folder: the model is written to another folder in it, and then renamed."""
     parent = out.absolute().parent
     parent.mkdir(parents=True, exist_ok=True)
     return parent

@@ -1,4 +1,4 @@
-"""``model_folder``: the name of a model, checked, in a form that every library loads."""
+"""``model_folder``: checks the name of a model, and converts it to a form that every library loads."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def check_gguf(file: Path) -> None:
 
 
 def converted(file: Path, folder: Path | None = None) -> Path:
-    """Return the folder of a GGUF file's model; convert the file if no earlier call did.
+    """Return the folder of a GGUF file's model; convert the file if that was not done before.
 
     Args:
         file: The GGUF file.

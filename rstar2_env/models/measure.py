@@ -1,4 +1,4 @@
-"""``measure_model``: how fast this machine reads, writes and trains a model, measured with the model itself."""
+"""``measure_model``: measures how many tokens per second this machine reads, generates and trains with a model."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class ModelSpeed:
     """Measured speeds in tokens per second, with the threads that torch uses.
 
     Attributes:
-        reading: Tokens of a prompt, one prompt of 256 tokens at a time.
-        writing: Tokens of 16 episodes that are written together, without the engine's own work.
-        training: Tokens of a forward and a backward pass of two rows of 256 tokens.
+        reading: Prompt tokens per second, one prompt of 256 tokens at a time.
+        writing: Generated tokens per second in 16 concurrent rows, without the overhead of an engine.
+        training: Tokens per second in a forward and backward pass of two rows of 256 tokens.
         threads: Number of threads.
         device: Name of the device.
     """
@@ -33,7 +33,7 @@ class ModelSpeed:
 
 
 def measure_model(folder: str | Path) -> ModelSpeed:
-    """Load a model and measure it once for each kind of work.
+    """Load a model, and measure its speed in reading, generating and training, once each.
 
     Args:
         folder: Folder of a whole model.

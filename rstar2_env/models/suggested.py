@@ -1,9 +1,10 @@
 """``suggest``: learning rates, lengths and warm-up that fit a pretrained model, from its number of parameters.
 
-The learning rates lie on the power law through two points. The lower one was tried with SmolLM2-135M-Instruct, whose
-cold start learns the form of a tool call at 3e-4. The upper one, 2e-5 for a cold start and 1e-6 for reinforcement
-learning at 7 billion parameters, is the value of public recipes of that size. A LoRA adapter gets ten times the rate of
-full weights ("LoRA Without Regret", Thinking Machines Lab 2025). Not covered: a search for the best values.
+The learning rate is a power of the number of parameters, through two points. The first point was tried with
+SmolLM2-135M-Instruct, whose cold start learns the form of a tool call at 3e-4. The second point, 2e-5 for a cold start
+and 1e-6 for reinforcement learning at 7 billion parameters, is the value of public recipes of that size. A LoRA adapter
+gets ten times the rate of full weights ("LoRA Without Regret", Thinking Machines Lab 2025). Not covered: a search for
+the best values.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class SuggestedOptions:
         warmup_ratio: Share of the steps of a cold start in which the rate warms up.
         max_length: Longest trace of a cold start, in tokens.
         max_episode_tokens: Token budget of an episode.
-        reason: One sentence that says where the values come from.
+        reason: Sentence that states the source of the values.
     """
 
     sft_learning_rate: float
@@ -64,7 +65,7 @@ def suggest(parameters: int, *, context: int | None = None, lora: bool = False) 
 
 
 def _between(parameters: int, small: float, large: float) -> float:
-    """Return the value of the power law through both points, constant outside them."""
+    """Return the value of the power law between two points; outside of them it is constant."""
     share = math.log(max(_SMALL, min(_LARGE, parameters)) / _SMALL) / math.log(_LARGE / _SMALL)
     return float(small * (large / small) ** share)
 

@@ -1,4 +1,4 @@
-"""``answer_format``: whether the policy marked exactly one answer."""
+"""``answer_format``: 1 if the policy marked exactly one answer, else 0."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ A component without needs works inside an environment's wrapper, in an evaluatio
 needs a judge works if a judge is configured. A component that needs the problem works if the environment has a source
 of problems. A component that needs the other episodes of the group works in an evaluation and in a trainer. A component
 that needs tokens, the policy or further episodes works in an evaluation of a model and in a trainer. ``needs.PLACES``
-has this as a table.
+is the table of these rules.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class LanguageModel(Protocol):
     """The interface of the policy for a component that needs ``lm``."""
 
     async def score(self, prompt_ids: Sequence[int], ids: Sequence[int]) -> list[float]:
-        """Return the log-probability of each id in ``ids``, given ``prompt_ids`` and the preceding ids."""
+        """Return the log-probability of each token id in ``ids``, given ``prompt_ids`` and the preceding ids."""
         ...
 
     def encode(self, text: str) -> list[int]:
@@ -42,7 +42,7 @@ class LanguageModel(Protocol):
 
 
 class Plays(Protocol):
-    """Plays further episodes, for a component that needs ``play``."""
+    """Interface through which a component that needs ``play`` plays further episodes."""
 
     async def branch(self, episode: Episode, token: int, n: int) -> list[Episode]:
         """Play ``n`` episodes that share the beginning of ``episode`` and then differ; their ``reward`` is the return.
@@ -122,7 +122,7 @@ class GroupOutcome(Protocol):
 
 @runtime_checkable
 class Learns(Protocol):
-    """Optional methods of a component whose scores depend on earlier steps; its state is saved in checkpoints."""
+    """Protocol of a component whose scores depend on earlier steps; its state is saved in checkpoints."""
 
     def observe(self, outcomes: Sequence[GroupOutcome]) -> None:
         """Update from a scored step; every process receives the groups of all processes."""
@@ -142,7 +142,7 @@ COMPLETIONS = "completions"
 
 
 def is_text_function(value: object) -> bool:
-    """Return whether an object is a function of texts: callable, no class, with a parameter ``completions``."""
+    """Return whether an object is a function of texts: callable, not a class, with a parameter ``completions``."""
     return callable(value) and not inspect.isclass(value) and COMPLETIONS in parameters_of(value)
 
 

@@ -32,8 +32,7 @@ class Component:
         gate: When the component counts: ``"always"``, only in ``"correct"`` or ``"wrong"`` episodes, or if a function
             returns true. With a closed gate its value is 0.
         clip: Minimum and maximum value before the weight; ``None`` for no bounds.
-        when: ``"end"`` scores the episode once, at its end; ``"step"`` scores every turn, which only a wrapper
-            supports.
+        when: ``"end"`` scores the episode once, at its end; ``"step"`` scores every turn, and works only in a wrapper.
         judge: The judge that the score uses; ``None`` uses the judge of the context, which a training run has.
     """
 
@@ -86,14 +85,14 @@ class Component:
         return await found if inspect.isawaitable(found) else found
 
     def found(self, episode: Episode, ctx: RewardContext) -> Score | Awaitable[Score]:
-        """Return the weighted score; await the result if the score is a coroutine."""
+        """Return the weighted score, or an awaitable of it if the score is a coroutine."""
         if not self._open(episode, ctx):
             return 0.0
         score = self.score(episode, ctx if self.judge is None else replace(ctx, judge=self.judge))
         return self._awaited(score) if inspect.isawaitable(score) else self._weighted(score)
 
     def check(self) -> None:
-        """Check the constraints that annotations cannot express.
+        """Check constraints on the fields that type annotations cannot express.
 
         Raises:
             ConfigurationError: A field is not valid.

@@ -1,6 +1,6 @@
 """``diff_similarity``: similarity of the policy's patch to the patch that solved the issue (SWE-RL, arXiv 2502.18449).
 
-The score is -1 if an edit cannot be parsed, matches nothing, or replaces a text by itself. Otherwise it is the mean,
+The score is -1 if an edit cannot be parsed, matches nothing, or replaces a text with itself. Otherwise it is the mean,
 over all files that either patch changes, of ``SequenceMatcher(None, own, gold, autojunk=False).ratio()`` on the hunks
 of their unified diffs, with ``context`` lines around each change; 0 for a file that only one patch changes. The policy
 writes, for each file, its path after ``###`` and then
@@ -45,7 +45,7 @@ class DiffSimilarity(CheckedOptions):
 
     Attributes:
         context: Number of unchanged lines around each change that are compared too.
-        broken: Score of edits of which one cannot be parsed, matches nothing or changes nothing.
+        broken: Score if an edit cannot be parsed, matches nothing or changes nothing.
     """
 
     context: int = option(3, least=0)

@@ -2,8 +2,8 @@
 
 ``how="length"``: -``scale`` / (characters / 4) of the policy's text up to its first answer, which approaches 0 as the
 text grows, plus ``unanswered`` if it marked no answer, as in the authors' code. ``how="creativity"``: a judge's mark
-from 0 to 1 for the policy's search: whether it tried several ways, checked itself and backtracked. The paper adds the
-length score to the outcome, or uses 0.8 outcome + 0.2 creativity
+from 0 to 1 for the policy's search: whether it tried several approaches, checked its results and backtracked. The paper
+adds the length score to the outcome, or uses 0.8 outcome + 0.2 creativity
 (``reward=return:weight=0.8+exploration:how=creativity,weight=0.2``).
 """
 

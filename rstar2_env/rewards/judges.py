@@ -1,6 +1,6 @@
-"""Judges of rewards: models that components ask, text in and text out; ``model`` asks an endpoint.
+"""Judges: models that reward components query with text, and that reply with text. ``model`` queries an endpoint.
 
-Not covered: serving a model; the questions and the reading of answers, which belong to the components.
+Not covered: serving a model; writing the questions and parsing the replies, which the components do.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ The score is ``correct`` (1) or ``wrong`` (-0.5), plus ``bonus`` (0.5) for a cor
   attempt at a hard problem may continue.
 
 The authors monitor 500 separate problems, which they replay each time; here the latest ``monitor`` training groups are
-monitored, which costs nothing. Before the first update, L_T is ``limit``.
+monitored, which needs no further episodes. Before the first update, L_T is ``limit``.
 
 This module is longer than most parts because it implements three published rewards, and the targets of two of
 them are estimated and saved.
@@ -39,7 +39,7 @@ class Laser(CheckedOptions):
     """A bonus for correct answers within a target length, fixed or by difficulty: LASER, -D, -DE (arXiv 2505.15612).
 
     Attributes:
-        mode: ``"fixed"``, ``"d"`` or ``"de"``; see the file.
+        mode: ``"fixed"``, ``"d"`` or ``"de"``; see the module's docstring.
         target: L_T with ``"fixed"``, in policy tokens.
         limit: Maximum target; a trainer fills in ``max_episode_tokens``. The paper uses 16,384.
         lowest: Minimum target.

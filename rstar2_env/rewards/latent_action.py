@@ -1,13 +1,13 @@
-"""``latent_action``: how much a thought raises the likelihood of the expert's next line (RA3, arXiv 2509.25810).
+"""``latent_action``: rewards a thought for raising the likelihood of the expert's next line (RA3, arXiv 2509.25810).
 
     r = log p(a | s, z) - log p(a | s, <act>) - cost * 1[z is a thought]
 
 The state s is the problem as shown: the question and the expert's lines so far. The policy writes a latent z:
 ``<act>``, to continue directly, or ``<think>`` and one line of thought, which states the purpose of the next lines. The
 gold answer a is the expert's next line; its log-probability is summed over its tokens under the policy being trained.
-The second term is equal for a whole group and removes the difficulty of the state: ``<act>`` earns 0. The cost is the
-price of a new intent. The paper uses 0.05; with 0.01 the policy always thinks, with 0.2 almost never. A large cost
-reduces the method to next-token prediction. Golden numbers: p(a) of 0.5 after ``<act>`` and 0.8 after the thought earn
+The second term is equal for a whole group and removes the difficulty of the state: ``<act>`` earns 0. The cost is
+charged for each thought. The paper uses 0.05; with 0.01 the policy always thinks, with 0.2 almost never. A large cost
+reduces the method to next-token prediction. Example: p(a) of 0.5 after ``<act>`` and 0.8 after the thought earn
 log 1.6 - 0.05 = 0.42; a thought without effect earns -0.05. Not covered: the prior over intents as a separate
 distribution.
 

@@ -1,8 +1,8 @@
 """``metric_threshold``: rule rewards for the format and for a metric above a threshold (MT-R1-Zero, arXiv 2504.10160).
 
-+1 for the format, plus +2 if the metric of the answer exceeds the threshold, else -1.5: 3 and -0.5; or, with
-``how="continuous"``, plus the metric itself, as in the authors' script ``main_grpo.sh``. With a broken format, or
-without an answer, no metric is computed; the score is then -1 - 2 = -3, as in the authors' code.
+A correct format earns 1, plus 2 if the metric of the answer exceeds the threshold, else minus 1.5, so 3 or -0.5 in
+total. With ``how="continuous"``, the metric itself is added instead, as in the authors' script ``main_grpo.sh``. With a
+broken format, or without an answer, no metric is computed; the score is then -1 - 2 = -3, as in the authors' code.
 """
 
 from __future__ import annotations

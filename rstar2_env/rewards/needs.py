@@ -1,4 +1,4 @@
-"""Needs of components, and the needs that each place meets: a wrapper, an evaluation, a trainer."""
+"""The needs of reward components, and the needs that a wrapper, an evaluation and a trainer meet."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def check_needs(component: Component, lacking: Mapping[Need, str]) -> None:
 
     Args:
         component: The component.
-        lacking: For each need that is not met, the reason and the remedy, worded as the end of the message "The reward
+        lacking: For each need that is not met, the reason and the remedy, as the end of the message "The reward
             component X needs Y, ...".
 
     Raises:

@@ -1,4 +1,4 @@
-"""``outcome``: only the verdict, independent of the environment's reward."""
+"""``outcome``: a score for a correct and for a wrong episode, independent of the environment's reward."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rstar2_env.rewards.base import REWARDS, RewardContext
 
 @dataclass(frozen=True, slots=True)
 class OutcomeReward:
-    """One number for a correct episode and another for a wrong episode; ``return`` is the environment's own reward.
+    """One number for a correct episode and another for a wrong one, instead of the environment's reward (``return``).
 
     Attributes:
         correct: Score of a correct episode.

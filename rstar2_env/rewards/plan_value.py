@@ -1,4 +1,4 @@
-"""``plan_value``: the value of a plan is the success of episodes that follow it (PTA-GRPO, arXiv 2510.01833).
+"""``plan_value``: success rate of further episodes that start with the same plan (PTA-GRPO, arXiv 2510.01833).
 
 r = the share of correct episodes among ``rollouts`` further episodes that start with the episode's own text up to the
 end of its plan. r is added to the rewards for the outcome and the format. Each scored episode needs that many further

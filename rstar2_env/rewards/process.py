@@ -1,4 +1,4 @@
-"""``process``: scores of steps, bounded so that repeating good steps earns nothing: Clip and Delta (arXiv 2410.15115).
+"""``process``: bounded scores of steps, so that repeating a good step earns nothing: Clip and Delta (arXiv 2410.15115).
 
 With the scores r_1 ... r_K of the steps, the episode earns the sum of
 

@@ -7,9 +7,10 @@ Let Q_t be the probability of a correct answer after turn t, and the prover be t
 and A_t, times alpha (the option ``weight``), is added to the advantage of the tokens of turn t. The gradient is the
 gradient of the outcome plus alpha times the progress. Q is the share of correct episodes among ``rollouts`` further
 episodes from the end of the turn; at the start it is the group's pass rate, and after the last turn the verdict itself.
-K = 1 would be the policy itself, whose progress only scales the gradient; if K is too large, every probability is 1.
-The paper trains with alpha 5 for a model of 2B and 3 for 9B (appendix E); 0.5 and 0.2 are its values for search. Its
-provers are fixed and their progress is predicted by a model, while here the current policy is the prover.
+With K = 1 the prover would be the policy itself, whose progress only scales the gradient; if K is too large, every
+probability is 1. The paper trains with alpha 5 for a model of 2B and 3 for 9B (appendix E); 0.5 and 0.2 are its values
+for search. Its provers are fixed and their progress is predicted by a model, while here the current policy is the
+prover.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``reference_probability``: how much reasoning raises the probability of the gold answer (RLPR, arXiv 2506.18254).
+"""``reference_probability``: rewards reasoning that raises the gold answer's probability (RLPR, arXiv 2506.18254).
 
     r = max(0, PR(gold after the policy's own reasoning) - PR(gold right after the prompt))
 
@@ -23,7 +23,7 @@ from rstar2_env.rewards.texts import last_turn, split_ids
 
 @dataclass(frozen=True)
 class ReferenceProbability(CheckedOptions):
-    """How much the reasoning raises the mean probability of the gold answer's tokens (RLPR, arXiv 2506.18254).
+    """Increase of the mean probability of the gold answer's tokens due to the reasoning (RLPR, arXiv 2506.18254).
 
     Attributes:
         lead: Text before the answer; the default fits the ``rstar2`` dialect.

@@ -68,7 +68,7 @@ class RewardScorer:
 
     @property
     def learning(self) -> list[Learns]:
-        """The scores that adapt from step to step."""
+        """The components' scores that adapt from step to step."""
         scores: list[object] = [component.score for component in self._components]
         return [score for score in scores if isinstance(score, Learns)]
 
@@ -82,7 +82,7 @@ class RewardScorer:
         Args:
             group: All episodes of the group.
             policy: The policy; ``None`` if no component needs it.
-            pays: Whether to set ``reward``; otherwise it stays the environment's return.
+            pays: Whether to set ``reward``; otherwise ``reward`` stays the environment's return.
         """
         import asyncio  # this module is imported with every reward, by those who list them too
 
@@ -119,7 +119,7 @@ class RewardScorer:
                 episode.measured[TURN_SCORES] = [sum(each) for each in zip(*of_turns.values(), strict=True)]
 
     def _share_of_return(self, episode: Episode, paid: Mapping[str, float]) -> float:
-        """Return the factor of the components for the environment's return: the effect of weights, gates and clips."""
+        """Return the factor by which weights, gates and clips change the environment's return."""
         whole = sum(turn.reward for turn in episode.steps)
         shares = (
             paid[component.name] / whole if whole else component.weight

@@ -41,7 +41,7 @@ class TextFunction:
 
     @property
     def needs(self) -> frozenset[Need]:
-        """``problem`` if a parameter is a fact of the problem; ``tokens`` for ``completion_ids``."""
+        """The need ``problem`` if a parameter is a field of it, and ``tokens`` if one is ``completion_ids``."""
         names = {name for name, one in parameters_of(self.function).items() if one.kind is not one.VAR_KEYWORD}
         found: set[Need] = {"problem"} if names - set(_OF_EPISODE) else set()
         return frozenset(found | ({"tokens"} if "completion_ids" in names else set()))

@@ -44,7 +44,7 @@ def word_f1(answer: str, gold: str) -> float:
 
 
 def bleu(answer: str, gold: str) -> float:
-    """BLEU of one sentence: the geometric mean of the precisions of 1- to 4-grams, times the brevity penalty.
+    """Return BLEU of one sentence: the geometric mean of 1- to 4-gram precisions, times the brevity penalty.
 
     For n of 2 and more, 1 is added to matches and counts (Lin and Och, 2004), so that a sentence without a matching
     4-gram does not score 0.

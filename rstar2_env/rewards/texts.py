@@ -46,7 +46,7 @@ def need_tokens(episode: Episode, name: str) -> None:
 def pieces(text: str) -> list[str]:
     """Return the words and single symbols of a text, which approximate tokens if there is no tokenizer.
 
-    Each Chinese or Japanese character is a word of its own.
+    Each Chinese or Japanese character counts as a word.
     """
     return _PIECE.findall(text)
 

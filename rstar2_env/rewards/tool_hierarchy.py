@@ -1,7 +1,8 @@
 """``tool_hierarchy``: format first, then the answer, then the use of several tools (Tool-Star, arXiv 2505.16410).
 
--1 for a broken format, else the answer's score s, plus 0.1 if s > 0 and two different tools were called. The format is
-broken unless exactly one answer was marked and every call could be parsed. ARPO uses the same reward.
+A broken format earns -1. Otherwise, the reward is the answer's score s, plus 0.1 if s > 0 and two different tools were
+called. The format is broken unless exactly one answer was marked and every call could be parsed. ARPO uses the same
+reward.
 """
 
 from __future__ import annotations

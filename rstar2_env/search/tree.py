@@ -1,4 +1,4 @@
-"""``Node``: the tree of search agents (over a model's steps) and of training by search (over its tokens).
+"""``Node``: a node of a search tree, over a model's reasoning steps (agents) or over its tokens (training).
 
 Covered: states, actions, visit statistics, traversal. Not covered: selecting the next node (``scores``) and the values
 to back up, which the algorithms decide.

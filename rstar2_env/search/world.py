@@ -21,7 +21,7 @@ A_contra = TypeVar("A_contra", contravariant=True)
 
 
 class WorldModel(Protocol[S, A_contra]):
-    """Defines the states. A step may be random or call a model; a search takes each step once."""
+    """Protocol of the world that a search explores. A step may be random or call a model; it is taken once."""
 
     def init_state(self) -> S:
         """Return the initial state."""
@@ -37,7 +37,7 @@ class WorldModel(Protocol[S, A_contra]):
 
 
 class SearchConfig(Protocol[S_contra, A]):
-    """A guide of a search: proposes the actions to try in a state, and rates them."""
+    """Protocol of the guide of a search, which proposes the actions to try in a state, and rates them."""
 
     def get_actions(self, state: S_contra) -> Sequence[A]:
         """Return the actions to try in a state; an empty list ends the branch."""

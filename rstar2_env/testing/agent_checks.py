@@ -41,7 +41,7 @@ class AgentHarness(MadeEnvs):
     """One agent under test.
 
     Attributes:
-        make: Makes a new agent.
+        make: Function that makes a new agent.
         make_env: Makes an environment that it can play.
         problem: The problem to play; ``None`` lets the environment choose.
         seeds: Seeds of the episodes that are played, at least two.

@@ -1,7 +1,7 @@
 """The clauses of the environment contract, one function each; ``check_text_env`` runs them all.
 
-Covered: the rules for every text environment, whatever its task. Not covered: whether its reward is right, which its
-own tests must check.
+Covered: the rules for every text environment, independently of its task. Not covered: whether the reward is right,
+which the environment's own tests must check.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def end_of_episode(harness: Harness) -> None:
 
 
 def budget(harness: Harness) -> None:
-    """The environment's own budget stops a policy that never stops calling tools."""
+    """The environment's budget ends the episode of a policy that never stops calling tools."""
     env = harness.env()
     _, info = env.reset(seed=harness.seeds[0])
     calls = [typical_call(env, tool) for tool in info["tools"]]

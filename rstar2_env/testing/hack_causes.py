@@ -1,4 +1,4 @@
-r"""Generators of answers that no verifier should reward, one for each cause of wrong grades in docs/verification.md.
+r"""Generators of wrong answers that a lenient verifier might accept, one for each cause in docs/verification.md.
 
 Each function draws one hack: an answer that does not solve the problem, or only repeats it, but that a lenient
 comparison treats as equal to the gold answer. Not covered: playing the hacks (see ``hacks``).
@@ -31,7 +31,7 @@ class Hack:
 
 
 def dressed(formula: str) -> Iterator[str]:
-    """Return notational variants of a formula that leave its value unchanged.
+    """Return spellings of a formula that have the same value.
 
     Args:
         formula: LaTeX without delimiters.

@@ -1,4 +1,4 @@
-"""Planned answers of a stub: a constant, a sequence, or the results of a function."""
+"""Planned answers of a stub sandbox or tool: a constant, a sequence, or the results of a function."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ A = TypeVar("A")
 
 
 class StubPlan(Generic[A]):
-    """Answers to the calls of a stub, in the order in which they come. Safe to call from any thread.
+    """Yields the answers to the calls of a stub, in the order of the calls. May be used from any thread.
 
     Args:
         plan: One answer for every call; a sequence of answers, the last of which repeats; or a function that receives

@@ -1,8 +1,8 @@
 """The clauses of the sandbox contract, one function each; ``check_sandbox`` runs them all.
 
 Covered: the rules for every provider: statuses, limits, sessions, waiting, closing, forks, pickling, replay, and
-isolation of programs. Not covered: the results of calls when a provider's own processes die, which its own tests must
-cause.
+isolation of programs. Not covered: calls during which a provider's own processes die, which the provider's own tests
+must cause.
 """
 
 from __future__ import annotations

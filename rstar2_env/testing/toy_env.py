@@ -37,7 +37,7 @@ def same_text(problem: Problem, answer: str) -> Verdict:
 
 
 class PlainEnv(gym.Env[str, str]):
-    """Plain Gymnasium environment with an empty ``info``: the least that an agent can rely on.
+    """Plain Gymnasium environment with an empty ``info``, for testing agents that must not need any entry of it.
 
     Args:
         turns: Number of turns in an episode.

@@ -33,7 +33,7 @@ class WrapperHarness(MadeEnvs):
     """One wrapper under test.
 
     Attributes:
-        wrap: Puts the wrapper around an environment.
+        wrap: Function that puts the wrapper around an environment.
         envs: Functions that make the environments to wrap, by name.
         seeds: Seeds of the episodes that are played.
     """

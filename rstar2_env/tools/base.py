@@ -113,7 +113,7 @@ class ToolResult:
 
 @runtime_checkable
 class Tool(Protocol):
-    """A function that the policy may call."""
+    """Protocol of a tool that the policy may call."""
 
     @property
     def spec(self) -> ToolSpec:

@@ -28,7 +28,7 @@ class Tokenizer(Protocol):
 
 
 def make_tokenizer(tokenizer: Tokenizer | str | None) -> Tokenizer | None:
-    """Return a tokenizer unchanged, or load it by the name of a folder or of a model on the Hub, once per process.
+    """Load a tokenizer from a folder or from the Hub, once per process; a tokenizer object is returned unchanged.
 
     Raises:
         MissingExtraError: ``tokenizer`` is a name, and transformers is not installed.
@@ -91,7 +91,7 @@ _HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 
 
 def cut_text(text: str, limit: int, *, omit: Omitted = "middle", tokenizer: Tokenizer | None = None) -> tuple[str, int]:
-    """Keep ``limit`` units of ``text``, and put a note with the number of omitted units where the rest was.
+    """Keep ``limit`` units of ``text``, and replace the rest with a note on the number of omitted units.
 
     Args:
         text: Any text.

@@ -1,4 +1,4 @@
-"""Common base of the tools that run Python: open and release a sandbox, convert outcomes to results.
+"""Common base class of the tools that run Python: it opens and releases a sandbox, and converts outcomes to results.
 
 Not covered: the text of an outcome (``outcome_text``), and the job of a call (``python``: a new process for each call;
 ``notebook``: one session for each episode).

@@ -20,7 +20,7 @@ from rstar2_env.traces.writer import Trace
 class TraceFile:
     """Writes traces to a file; the file is not changed until ``with`` is entered.
 
-    Each line is ``Trace.record()`` and the entry ``run``, the source of the trace.
+    Each line has the fields of ``Trace.record()``, and ``run``: the problems, seed and options of the trace.
 
     A resumed file becomes equal, line by line, to the file of an uninterrupted run. A new file without traces is
     removed.

@@ -1,8 +1,8 @@
 """Deliberate mistakes in traces: calls that fail, and answers in a wrong format.
 
 Each kind of failing call lists the statuses that the tool must report for it, so a replay can check the effect of the
-mistake. Covered: Python programs, JSON calls. Not covered: slow programs (time-outs), which
-would make a trace cost seconds.
+mistake. Covered: Python programs, JSON calls. Not covered: slow programs (timeouts), since writing such a trace would
+take seconds.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class PlayedTraces:
         solved: Number of problems with a qualifying episode.
         episodes: Number of episodes, including those of an interrupted run.
         tokens: Number of generated tokens of these episodes; 0 if the player does not count tokens.
-        reasons: Why episodes and traces were not kept, with counts.
+        reasons: Reasons why episodes and traces were not kept, with counts.
         stopped_by: ``"interruption"``, ``"max_total_episodes"`` or ``"max_total_tokens"``; empty if all tries were
             used.
     """
@@ -220,7 +220,7 @@ def _check_files(path: Path, *, resume: bool, overwrite: bool) -> None:
 def _worked(
     tasks: Iterable[Task], write: Callable[[list[Problem]], Generator[Trace, None, None]], tries: Sequence[ProblemTries]
 ) -> list[Trace]:
-    """Return the traces from worked solutions of tasks, with the level that each problem has for the player."""
+    """Return the traces from worked solutions of tasks, with each problem's level of difficulty for the player."""
     starts = {task.problem.id: task for task in tasks if task.problem is not None}
     problems = [task.problem for task in starts.values() if task.problem is not None]
     if not problems:
@@ -237,7 +237,7 @@ class _State:
         problems: The tries of each problem.
         count: Number of episodes.
         tokens: Number of generated tokens.
-        reasons: Why episodes did not qualify, with counts.
+        reasons: Reasons why episodes did not qualify, with counts.
         planned: Number of episodes up to the end of the current round.
         kept: Number of qualifying episodes.
     """

@@ -1,4 +1,4 @@
-"""Which of the episodes that a player finished become traces: rejection sampling with a balance of difficulty.
+"""Select the episodes that become traces: rejection sampling, with limits on the share of each level of difficulty.
 
 An episode qualifies if it earned the full reward and meets the conditions of ``TraceSelection``. The level of a problem
 is its difficulty for the player, from the share p of its episodes that were right: ``easy`` if p > 1/2, ``medium`` if
@@ -7,7 +7,7 @@ problem that was first solved in try t.
 
 A limit on the share of each level keeps easy problems from dominating. With n_l qualifying traces of level l and the
 limits s_l, the number of traces is the largest T with T <= sum over l of min(n_l, floor(s_l * T)); a level without a
-limit has s_l = 1. Golden numbers: 90 easy and 10 hard traces with ``easy=0.5`` give T = 20, 10 of each level. DART-Math
+limit has s_l = 1. Example: 90 easy and 10 hard traces with ``easy=0.5`` give T = 20, 10 of each level. DART-Math
 (arXiv 2407.13690) balances the number of answers per problem in the same spirit; levels and limits are our own choice.
 Not covered: playing (``rstar2_env.traces.playing``).
 """

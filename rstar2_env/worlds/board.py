@@ -1,4 +1,4 @@
-"""Games of marks in a row, against an opponent whose moves depend only on its seed and the position."""
+"""Games such as tic-tac-toe, against an opponent whose moves depend only on its seed and the position."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class BoardMatch:
 
     Attributes:
         rules: The geometry.
-        seed: Seeds the opponent's choices.
+        seed: Seed of the opponent's choices.
         strength: Probability that the opponent looks for wins and threats in a position; otherwise it plays a random
             move.
         search: Number of random lines that the search for a winning line tries; ``None`` tries all lines.

@@ -1,4 +1,4 @@
-"""Formulas in conjunctive normal form: planted instances, their text, a solver, SATURN's difficulty, answers.
+"""Formulas in conjunctive normal form: random satisfiable formulas, their text, a solver, SATURN's difficulty, answers.
 
 The difficulty is defined in SATURN (arXiv 2505.16368). A clause is a list of literals: 1-based numbers of variables,
 negative if negated. The solver tries every assignment and is meant for tests and small instances.

@@ -1,4 +1,4 @@
-"""``Family``, the base of puzzles and games: a name, difficulty knobs with ranges, a stated baseline.
+"""``Family``, the base class of puzzles and games: a name, difficulty options with ranges, a measured random baseline.
 
 Covered: checks of the knobs, and the family's name with the knobs that were changed. Not covered: instances
 (``rstar2_env.worlds.puzzle``, ``rstar2_env.worlds.game``), and environments.
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def knob(default: T, least: float | None = None, most: float | None = None, *, choices: tuple[T, ...] = ()) -> T:
-    """A difficulty knob: a field of a family with its allowed values; the default determines the type.
+    """Define a difficulty option of a family: a field with its allowed values; the default determines the type.
 
     Args:
         default: The value at the default difficulty. ``True`` and ``False`` need no range.

@@ -31,7 +31,7 @@ _MARKS = re.compile(r"[\s\d,:;.=>()*-]*")
 
 
 def random_statement(speaker: int, people: int, depth: int, rng: np.random.Generator) -> list[Any]:
-    """Draw a statement. A simple statement is about another person: about the speaker, it would be empty or a paradox.
+    """Draw a statement. A simple statement is never about the speaker, since it would be empty or a paradox.
 
     Args:
         speaker: Number of the person who makes it.
@@ -139,7 +139,7 @@ def signature(statements: Sequence[Statement]) -> str:
     """A signature that is equal for puzzles that differ only in names or in the order of ``and``, ``or`` and ``same``.
 
     Each person gets a colour from their statement and the people in it, refined in a few rounds; the sorted colours are
-    the signature. Two different puzzles may have the same signature, which does no harm here.
+    the signature. Two different puzzles may have the same signature, which is harmless here.
     """
     colours = ["person"] * len(statements)
     for _ in range(len(statements)):

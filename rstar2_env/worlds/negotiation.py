@@ -1,4 +1,4 @@
-"""Negotiations: a pool of items, two sides that value them differently, an opponent that concedes.
+"""Negotiations about a pool of items that two sides value differently, against an opponent that concedes.
 
 Modelled on the negotiation of GAMEBoT (arXiv 2412.13602). A deal is the number of items of each kind that the policy
 takes. Not covered: more than two sides, or other kinds of items.
@@ -31,7 +31,7 @@ class Negotiation:
         mine: Value of one item of each kind to the policy.
         theirs: Value of one item of each kind to the opponent.
         demands: Smallest value that the opponent accepts in each round.
-        seed: Seeds the opponent's offers.
+        seed: Seed of the opponent's offers.
         reveal: Whether the policy knows the opponent's values.
         round: 0-based number of the round.
         offer: The deal that the opponent offered last.
@@ -128,7 +128,7 @@ def negotiation(seed: int, rounds: int, reveal: bool) -> Negotiation:
     """The negotiation of that seed: 8 to 12 items, worth 30 to each side.
 
     Args:
-        seed: Seeds the pool, the values and the opponent.
+        seed: Seed of the pool, the values and the opponent.
         rounds: Number of rounds in which an agreement may be found.
         reveal: Whether the policy knows the opponent's values.
     """

@@ -39,8 +39,8 @@ class Puzzle(Family, ABC):
     def draw(self, rng: np.random.Generator, split: str) -> Draft | None:
         """Draw one instance with its reference answer.
 
-        A family whose instances are expensive to finish should check ``split_of(key) == split`` as soon as it knows the
-        key, and return ``None`` early; the caller checks the split of a returned instance again.
+        A family whose instances are expensive to generate should check ``split_of(key) == split`` as soon as it knows
+        the key, and return ``None`` early; the caller checks the split of a returned instance again.
 
         Args:
             rng: The only source of randomness.

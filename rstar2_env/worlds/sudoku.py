@@ -98,7 +98,7 @@ def random_grid(size: int, rng: np.random.Generator) -> list[int]:
 
 
 def dig(solution: Sequence[int], holes: int, size: int, rng: np.random.Generator) -> list[int] | None:
-    """Empty cells of a full grid, and keep the solution unique.
+    """Empty cells of a full grid as long as the solution stays unique.
 
     Args:
         solution: A full grid, in reading order.

@@ -1,4 +1,4 @@
-"""Common base of the wrappers: typed steps, access to the tool chain, seeds with which an episode can be restarted."""
+"""Common base class of wrappers: typed steps, access to the tool chain, and seeds with which episodes can restart."""
 
 from __future__ import annotations
 

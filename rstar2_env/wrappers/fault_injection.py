@@ -1,7 +1,8 @@
 """``FaultInjection``: seeded and labelled faults in tool calls, to train and test with environment noise.
 
-Covered: timeouts, lost, truncated and misplaced output, transient errors, latency; by rate and kind; which call was
-hit and whether the fault changed its result. Not covered: faults while a program runs (such as a full disk).
+Covered: timeouts, lost, truncated and misplaced output, transient errors, latency; by rate and kind; a record of each
+call that was hit, and of whether the fault changed its result. Not covered: faults while a program runs (such as a full
+disk).
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from rstar2_env.wrappers.registry import WRAPPERS
 
 
 class ObservationLimit(TextWrapper, gym.utils.RecordConstructorArgs):
-    """Cuts long text and inserts a note with the number of omitted units.
+    """Cuts long observations and inserts a note with the number of omitted characters or tokens.
 
     Each tool result is cut before the dialect writes its tags around it, so no tag is lost, and its record has
     ``truncated: true``. An observation without a tool result (an opponent's move, feedback) is cut as a whole. The

@@ -1,4 +1,4 @@
-"""``SaveState``: branch an episode from any of its turns.
+"""``SaveState``: saves the state of an episode at any turn, so that several continuations can be played from it.
 
 Covered: every environment that is deterministic given its seed and actions, as the contract requires. A state consists
 of the seed and the turns so far. Restoring it replays the turns, including tool calls and notebook cells, which run

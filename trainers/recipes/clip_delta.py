@@ -1,8 +1,8 @@
-"""``clip_delta``: adds bounded scores of the steps to the outcome, so that repetition earns nothing (arXiv 2410.15115).
+"""``clip_delta``: adds bounded scores of steps to the outcome, so that repetition earns nothing (arXiv 2410.15115).
 
 From "On Designing Effective RL Reward at Training Time for LLM Reasoning". The reward is 1 for a right answer. The
-scores of the steps, first clipped and then replaced by their differences, are paid to the steps: the advantage of a
-turn has in addition the sum of the scores from this turn on. In the paper, a process reward model computes the scores
+scores of the steps are clipped, and then replaced by their differences. The sum of the scores of a turn and all later
+turns is added to the advantage of the turn. In the paper, a process reward model computes the scores
 (``--set reward.process.of=./mine.py:scores``); here, the default score is the share of a turn's calls that succeed. The
 paper trains with PPO and a critic; here, episodes are compared within their group. ``--set reward.process.bound=clip``
 (or ``delta``) applies only one of the bounds. Groups with equal rewards are kept, since their steps may differ.

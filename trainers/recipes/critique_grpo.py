@@ -1,4 +1,4 @@
-"""``critique_grpo``: seven sampled answers and one that was refined after a critique (Critique-GRPO, arXiv 2506.03106).
+"""``critique_grpo``: groups of seven sampled answers and a refined one (Critique-GRPO, arXiv 2506.03106).
 
 The advantage is not divided by a deviation. The loss is divided by a constant instead of the length of the answer.
 Tokens of the refined answer have the weight pi / (pi + 0.1) instead of a ratio; sampled tokens have their unclipped

@@ -1,4 +1,4 @@
-"""``drive``: GRPO on all problems, then on a shrinking set of the hardest (DRIVE, arXiv 2511.06307).
+"""``drive``: GRPO on all problems, and then on a shrinking set of the hardest problems (DRIVE, arXiv 2511.06307).
 
 The first stage plays every problem once; the second stage narrows the set. The paper uses groups of 8 in the first
 stage and of 64 in the second, which are two runs here. For the second run, ``--set sampler=hard_focus:rates=FOLDER

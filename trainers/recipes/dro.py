@@ -1,6 +1,6 @@
 """``dro``: a policy gradient with a penalty on the squared log-ratio (DRO, arXiv 2405.19107).
 
-In the form of Tinker and verl: the group's advantage replaces the learned value, and the sampling policy replaces the
+As in Tinker and verl, the group's advantage replaces the learned value function, and the sampling policy replaces the
 reference model. The loss is a mean over tokens. The groups of a rollout are divided into four optimizer steps; in a
 single step, the penalty would only reduce the difference between engine and trainer.
 """

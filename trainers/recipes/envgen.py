@@ -1,4 +1,4 @@
-"""``envgen``: draws kinds of problems in proportion to their failure rate, in cycles (EnvGen, arXiv 2403.12014).
+"""``envgen``: draws kinds of problems by their failure rates, which are updated in cycles (EnvGen, arXiv 2403.12014).
 
 The problems must have several kinds, one for each skill: a mixture, or a file with a field that names the kind
 (``sampler.by``). In the paper, a language model writes new environments, and PPO trains the policy. Here, the shares of

@@ -1,4 +1,4 @@
-"""``fipo``: weights each token by how the policy changed on the tokens after it (FIPO, arXiv 2603.19835).
+"""``fipo``: weights each token by the policy's change on the tokens after it (FIPO, arXiv 2603.19835).
 
 PPO clipped at 0.2 and 0.28, with DAPO's token-level mean, dynamic sampling and overlong penalty, and without a KL term.
 Each token has a weight from 1 to 1.2 (for 0.8 to 1.2: ``--set loss.fipo.below=0.2``); a token with a negative advantage

@@ -1,7 +1,7 @@
-"""``grpo_passk``: an episode's contribution to the best reward of its group (arXiv 2503.19595; verl's ``grpo_passk``).
+"""``grpo_passk``: trains for the best reward of a group (arXiv 2503.19595; verl's ``grpo_passk``).
 
-Only the best episode of a group has an advantage: its lead over the second best. ``--set advantage.k=4`` uses the best
-of 4 episodes instead, and ``--set advantage.normalize=true`` divides by the group's deviation, as verl does.
+Only the best episode of a group has an advantage: its reward minus the second-best reward. ``--set advantage.k=4`` uses
+the best of 4 episodes instead, and ``--set advantage.normalize=true`` divides by the group's deviation, as verl does.
 """
 
 from ..base import TRAINERS, Recipe

@@ -1,8 +1,9 @@
-"""``gspo``: ratios and clipping of whole answers (GSPO, arXiv 2507.18071, section 4).
+"""``gspo``: computes and clips one ratio for each answer (GSPO, arXiv 2507.18071, section 4).
 
 The ratio of an answer is the geometric mean of its tokens' ratios, so its bounds, 3e-4 and 4e-4, are far narrower than
-those of a token. Every answer has the same weight. The groups of a rollout are divided into four optimizer steps; after
-the first of them the ratios differ from 1. Groups with equal rewards remain in the mean, and there is no KL term.
+usual bounds for tokens. Every answer has the same weight. The groups of a rollout are divided into four optimizer
+steps; after the first of them the ratios differ from 1. Groups with equal rewards remain in the mean, and there is no
+KL term.
 """
 
 from ..base import TRAINERS, Recipe

@@ -2,10 +2,10 @@
 
 A right answer earns 2 to 1 and a wrong answer -2 to -1, depending on its length; a correct format adds 1. These are the
 weights of the released code (format 1, cosine 2). Lengths count the policy's tokens, up to the paper's 3,584. Each
-problem has 6 episodes; temperature 0.7. The learning rate rises to 1e-6 over a tenth of the 500 steps and then falls to
-a tenth by a cosine. Two differences: the released code counts characters instead of tokens, and, without further
-arguments, gives a short wrong answer 0 instead of -1; its TRL default is a KL term with the weight 0.04, which the
-paper does not mention: ``--set loss.kl.coef=0.04``.
+problem has 6 episodes; temperature 0.7. The learning rate rises to 1e-6 over the first tenth of the 500 steps, and then
+falls to a tenth of that with a cosine schedule. Two differences: the released code counts characters instead of tokens,
+and, without further arguments, gives a short wrong answer 0 instead of -1; its TRL default is a KL term with the weight
+0.04, which the paper does not mention: ``--set loss.kl.coef=0.04``.
 """
 
 from ..base import TRAINERS, Recipe

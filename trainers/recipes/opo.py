@@ -1,7 +1,7 @@
-"""``opo``: exactly on policy, with the minimum-variance baseline (OPO, arXiv 2505.23585).
+"""``opo``: exactly on-policy updates, with a minimum-variance baseline (OPO, arXiv 2505.23585).
 
-One update per rollout, without a clip, a KL term or an entropy bonus. An answer is one action, so the log-probabilities
-of its tokens are summed.
+A rollout has one update, without a clip, a KL term or an entropy bonus. An answer is one action, so the
+log-probabilities of its tokens are summed.
 """
 
 from ..base import TRAINERS, Recipe

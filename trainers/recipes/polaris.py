@@ -1,9 +1,9 @@
 """``polaris``: GRPO that replaces groups with equal rewards by copies of other groups (Polaris 2025).
 
 hkunlp.github.io/blog/2025/Polaris: no KL term, no entropy bonus, and clip-higher. The temperature rises as the policy
-becomes more certain; its values depend on the model (``hook.temperature_schedule.start``): 1.4 to 1.5 in three stages
-for Qwen3-4B. The batch is filled with copies of groups whose rewards differ. The minimum share of such groups, 0.3, is
-SkyRL's.
+becomes more certain; suitable values depend on the model (``hook.temperature_schedule.start``): 1.4 to 1.5 in three
+stages for Qwen3-4B. The batch is filled with copies of groups whose rewards differ. The minimum share of such groups,
+0.3, is SkyRL's.
 """
 
 from ..base import TRAINERS, Recipe

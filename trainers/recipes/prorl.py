@@ -4,7 +4,7 @@ DAPO's dynamic sampling and clip-higher with a wider bound (0.4), temperature 1.
 consecutive evaluations without improvement, the policy becomes the reference model and the optimizer's moments are
 reset; an evaluation is played every 20 steps (the paper does not state the interval). A step has 256 problems with 16
 episodes each, in four minibatches. The learning rate is 2e-6. The paper does not state the weight of the KL term; this
-package uses 1e-4. To double the token budget late in the run: ``--set hook.length_stages.tokens=1+2``.
+package uses 1e-4. ``--set hook.length_stages.tokens=1+2`` doubles the token budget in the second half of the run.
 """
 
 from ..base import TRAINERS, Recipe

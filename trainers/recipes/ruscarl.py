@@ -1,8 +1,9 @@
-"""``ruscarl``: rubrics as the reward, and as help that decreases over the run (RuscaRL, arXiv 2508.16949).
+"""``ruscarl``: uses rubrics as the reward, and as hints that decrease over the run (RuscaRL, arXiv 2508.16949).
 
-A judge (``rollout.judge``) decides which criteria of a problem's rubric an answer meets. Early in the run, most
-episodes of a group see a part of the rubric; all of them are trained on with only the question as the prompt. The KL
-term has the weight 0.001; temperature 0.7; a rollout has two optimizer steps. The problems need ``meta["rubric"]``.
+A judge (``rollout.judge``) decides which criteria of a problem's rubric an answer meets. Early in the run, the prompts
+of most episodes of a group show a part of the rubric; in training, the prompt of every episode is only the question.
+The KL term has the weight 0.001; temperature 0.7; a rollout has two optimizer steps. The problems need
+``meta["rubric"]``.
 """
 
 from ..base import TRAINERS, Recipe

@@ -1,8 +1,8 @@
-"""Resuming a run: the required content of its folder, and the options that may change.
+"""Check that a run can be resumed: the content of its folder, and the options that differ.
 
-Covered: conditions that would otherwise fail silently: a folder without a checkpoint, another trainer, other options,
-steps that are done. This module does not load torch. Not covered: reading the checkpoint, and removing lost steps from
-the run's files.
+Covered: problems that would otherwise be silent: a folder without a checkpoint, another trainer, other options, a run
+whose steps are all done. This module does not load torch. Not covered: reading the checkpoint, and removing lost steps
+from the run's files.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def check_begun(
     overwrite: bool = False,
     inputs: object = (),
 ) -> None:
-    """Check that a run may use a folder: see ``check_folder``; with ``resume``, it must have a run to resume.
+    """Check that a run may use a folder (see ``check_folder``); with ``resume``, the folder must have a run to resume.
 
     Raises:
         ConfigurationError: The folder holds something that must not be overwritten, or has no checkpoint and ``resume``

@@ -1,4 +1,4 @@
-"""The verdict of a training run: whether it learned something, why not, and the next command.
+"""The verdict of a training run: whether it learned something, the reason if not, and suggested commands.
 
 Covered: the share of groups with a signal, steps without an update, held-out figures with intervals, from the files of
 the run's folder. Not covered: causes that need more than these files.
@@ -38,15 +38,15 @@ class RunVerdict:
         steps: Number of optimizer steps.
         updates: Number of steps that changed the weights.
         groups: Number of groups played.
-        signal: Number of groups with a signal: with an episode whose advantage is not 0.
-        without_signal: Number of the other groups, by reason; see ``REASONS``.
+        signal: Number of groups with a signal, that is, with an episode whose advantage is not 0.
+        without_signal: Number of groups without a signal, by reason; see ``REASONS``.
         before: Held-out pass rate before the first step with Wilson's interval, as ``[value, low, high]``; ``None``
             without evaluation.
         after: Held-out pass rate of the last evaluation, in the same form.
         difference: ``after`` minus ``before``, paired by problem, with its bootstrap interval; ``None`` if no problem
             differs, or without held-out episodes.
         sentences: The verdict in words.
-        commands: The next commands.
+        commands: Suggested commands.
     """
 
     steps: int
@@ -70,7 +70,7 @@ def verdict_of(folder: Path, sentence: str, model_dir: Path) -> RunVerdict:
 
     Args:
         folder: The run's folder.
-        sentence: Result of ``outcome``.
+        sentence: The sentence that ``outcome`` returned.
         model_dir: Folder of the run's weights.
     """
     run = read_run(folder)

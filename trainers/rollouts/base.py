@@ -29,10 +29,10 @@ _T = TypeVar("_T")
 
 
 class Play(Protocol):
-    """Plays episodes for one call of a rollout part.
+    """The interface through which a rollout part plays episodes, for one call of the part.
 
     Attributes:
-        rng: Random generator for the part; different for every rollout, round of refill and process.
+        rng: Random generator for the part; different for every rollout, refill round and process.
         step: Number of rollouts so far.
         judge: The model that ``rollout.judge`` names; ``None`` if it names none.
     """
@@ -46,7 +46,7 @@ class Play(Protocol):
 
         Args:
             group: Position of the group among the starts of this call.
-            *words: Key of the generator; the same words give the same draws.
+            *words: Key of the generator; the same words give the same random numbers.
         """
         ...
 
@@ -64,8 +64,8 @@ class Play(Protocol):
                 the original message as the prompt: ``prompt_ids`` and ``messages`` contain that message, ``shown_ids``
                 and ``shown`` the text that was shown. The ``source`` of the episode is ``refined``, unless the text
                 equals the message.
-            manner: How the episode is played; for example in chunks. After a chunk, the episode is ``OPEN`` until a
-                branch at its end continues it.
+            manner: Options of playing the episode, for example in chunks. After a chunk, the episode is ``OPEN`` until
+                a branch at its end continues it.
         """
         ...
 
@@ -135,7 +135,7 @@ class Play(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OlderWeights:
-    """Request for older weights of the policy, which a backend keeps in addition to the newest weights.
+    """Specification of the older weights that a backend keeps in addition to the newest weights.
 
     Attributes:
         every: Number of optimizer steps after which the newest weights replace the older weights.
@@ -164,7 +164,7 @@ class Rollout:
 
     @property
     def manner(self) -> Manner:
-        """All abilities that the part's episodes need from the player; a run checks them before it starts."""
+        """Playing options that the part's episodes need; before a run starts, the player is checked for them."""
         return PLAIN
 
     @property
@@ -178,7 +178,7 @@ class Rollout:
         Args:
             starts: The starts of the groups.
             size: Number of episodes to play for each start.
-            play: Plays them.
+            play: Plays the episodes.
         """
         return await at_once(self.group(start, number, size, play) for number, start in enumerate(starts))
 
@@ -189,13 +189,13 @@ class Rollout:
             start: The start of the group.
             number: Position of the group among the starts.
             size: Number of episodes to play.
-            play: Plays them.
+            play: Plays the episodes.
         """
         members = range(size)
         return await at_once(play.episode(start, group=number, member=one, manner=self.manner) for one in members)
 
     def apart(self, group: Sequence[Episode]) -> list[int]:
-        """Return the positions of episodes to train on with the advantage 0, without passing them to the selector.
+        """Return the positions of episodes that are trained on with the advantage 0, independently of the selector.
 
         Args:
             group: The episodes that the part returned for one start.

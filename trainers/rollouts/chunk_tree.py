@@ -66,7 +66,7 @@ def frontier_score(parent: float, entropy: float, depth: int, most: int) -> floa
 
 
 def best_of(nodes: Sequence[ChunkNode], most: int) -> ChunkNode:
-    """Return the node of the frontier with the highest score; of several such nodes, the first.
+    """Return the first node of the frontier with the highest score.
 
     Args:
         nodes: The frontier.

@@ -1,4 +1,4 @@
-"""``decompose``: retries unsolved problems with solved examples, and then with wrong answers to reflect on."""
+"""``decompose``: retries unsolved problems, first with solved examples and then with a wrong answer in the prompt."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _REFLECT = "{question}\n\nA wrong answer:\n%s\n\nFind out what is wrong with it,
 
 @dataclass
 class Decompose(RemembersSolved):
-    """Retries unsolved problems with solved examples, then with wrong answers (Cog-Rethinker, arXiv 2510.15979).
+    """Retries unsolved problems with solved examples or a wrong answer in the prompt (Cog-Rethinker, arXiv 2510.15979).
 
-    Only groups without a right episode get help. First, the prompt contains similar solved problems, found by BM25, and
-    asks the policy to decompose the problem. If no such attempt is right, the prompt of each further attempt contains a
-    wrong answer and asks for the mistake in it. Right attempts are trained on separately from the group, with only the
-    question as the prompt, the advantage 0, and 1 in the column ``off_policy``, for the loss ``sft``. Failed attempts
-    are not recorded. The solved problems of all processes are saved in checkpoints. The default numbers of examples and
-    attempts are this package's choices.
+    Only problems of groups without a right episode are retried. First, the prompt contains similar solved problems,
+    found by BM25, and asks the policy to decompose the problem. If no such attempt is right, the prompt of each further
+    attempt contains a wrong answer and asks for the mistake in it. Right attempts are trained on separately from the
+    group, with only the question as the prompt, the advantage 0, and 1 in the column ``off_policy``, for the loss
+    ``sft``. Failed attempts are not recorded. The solved problems of all processes are saved in checkpoints. The
+    default numbers of examples and attempts are this package's choices.
 
     Args:
         attempts: Number of attempts of each of the two kinds.

@@ -37,7 +37,7 @@ class Mae(CheckedOptions, SavedAttributes, Rollout):
     - solver: (score + format) / 2;
     - judge: its format, which is 1 for exactly one pair of the requested tags, 0.5 for more, else 0.
 
-    If a problem has no solvers, their places in the group are used for solvers of the environment's own problem, whose
+    If a problem gets no solvers, the remaining episodes of the group solve the environment's own problem, and their
     score is the environment's reward. With ``judge=environment``, a round has 1 + n episodes: the proposer also writes
     an answer, the environment plays the problem and grades the solvers, and the quality is 1 if a solver agrees with
     the proposer's answer, else 0.

@@ -1,4 +1,4 @@
-"""Prompts of the roles of ``mae``, readers of their texts, and their rewards."""
+"""Prompts of the roles of ``mae``, parsers of the roles' texts, and the roles' rewards."""
 
 from __future__ import annotations
 

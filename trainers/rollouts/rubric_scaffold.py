@@ -1,4 +1,4 @@
-"""``rubric_scaffold``: shows part of the rubric to part of a group, and decreases this help over the run.
+"""``rubric_scaffold``: shows a part of the rubric in the prompts of some episodes, and less of it over the run.
 
 This module is longer than most parts because it contains the schedule of the help and reads rubrics.
 """
@@ -22,13 +22,13 @@ from .base import ROLLOUTS, Play, Rollout, at_once
 
 @dataclass(frozen=True)
 class RubricScaffold(CheckedOptions, Rollout):
-    """Shows part of the rubric to part of a group, decaying over the run (RuscaRL, arXiv 2508.16949).
+    """Shows parts of the rubric in the prompts of a group, and less over the run (RuscaRL, arXiv 2508.16949).
 
     Episode i of G, counted from 0, is shown round(K lambda_i) of the K criteria of the problem's rubric, chosen at
     random, with lambda_i = (G - 1 - i) / (G - 1) * sigmoid(-alpha (t - t0)) and t = rollout / (steps - 1): the first
-    episode sees all of them, the last none, and soon after t0 no episode sees any. All are trained on with only the
-    question as the prompt. The criteria are in ``problem.meta["rubric"]``, as for the reward ``rubric``: tables with
-    ``criterion`` and ``points``.
+    episode sees all of them, the last none, and soon after t0 no episode sees any. In training, the prompt of every
+    episode is only the question. The criteria are in ``problem.meta["rubric"]``, as for the reward ``rubric``: tables
+    with ``criterion`` and ``points``.
 
     Args:
         alpha: Steepness of the decay.
@@ -41,7 +41,7 @@ class RubricScaffold(CheckedOptions, Rollout):
     steps: Annotated[int | None, FromRun("rollouts")] = option(None, least=1)
 
     def shares(self, size: int, step: int) -> list[float]:
-        """Return the share of the criteria that each episode of a group is shown.
+        """Return the share of the criteria that the prompt of each episode shows, in [0, 1].
 
         Args:
             size: Number of episodes of the group.

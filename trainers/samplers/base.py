@@ -93,7 +93,7 @@ class Sampler(Protocol):
 
 @runtime_checkable
 class ReportsFigures(Protocol):
-    """Optional method of a sampler that reports its state."""
+    """Protocol of a sampler that reports figures about its state."""
 
     def figures(self) -> Mapping[str, float]:
         """Return finite numbers about the next draws, by name; they are logged as ``sampler/<name>``.

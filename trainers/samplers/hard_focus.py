@@ -20,7 +20,7 @@ from .rates import Rates
 
 
 class HardFocus(SavedAttributes):
-    """Draws from all problems at first, then from a shrinking set of the hardest (DRIVE, arXiv 2511.06307, stage 2).
+    """Draws from all problems, and then from a shrinking set of the hardest ones (DRIVE, arXiv 2511.06307, stage 2).
 
     Use it for a second stage with large groups, once the policy solves most problems. The latest group of a problem, or
     an evaluation, determines its difficulty.

@@ -1,4 +1,4 @@
-"""``Kinds``: the problems of a run by kinds, for samplers that choose a kind instead of a problem.
+"""``Kinds``: the problems of a run, grouped by kind, for samplers that choose a kind instead of a problem.
 
 Kinds are the parts of a mixture, or the values of a field of the problems in a finite source (``source``, ``level``).
 Covered: finding the kinds, and drawing from one. Not covered: choosing the next kind.

@@ -1,4 +1,4 @@
-"""``skill_gap``: draws kinds of problems in proportion to their failure rate, in cycles (EnvGen, arXiv 2403.12014).
+"""``skill_gap``: draws kinds of problems by their failure rates, updated in cycles (EnvGen, arXiv 2403.12014).
 
 In the paper, a language model writes environments for the skills that an agent lacks, in four cycles of training. Here
 the environments exist as kinds of problems, and the cycles change their shares. This module is longer than most parts
@@ -19,11 +19,11 @@ from .kinds import Kinds
 
 
 class SkillGap(SavedAttributes):
-    """Draws kinds of problems in proportion to their failures, in cycles (EnvGen, arXiv 2403.12014).
+    """Draws kinds of problems in proportion to their failure rates, updated in cycles (EnvGen, arXiv 2403.12014).
 
-    The share of a kind in a cycle is proportional to 1 - its success rate in the last cycle in which it was played; the
-    success rate of a kind that was never played is 0. Equal success rates give equal shares. Use it if all kinds must
-    be learned.
+    The share of a kind in a cycle is proportional to one minus its success rate in the last cycle in which it was
+    played; the success rate of a kind that was never played counts as 0. Equal success rates give equal shares. Use it
+    if all kinds must be learned.
 
     Args:
         seed: Seed of all draws.

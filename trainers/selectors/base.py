@@ -41,7 +41,7 @@ class Selector(Protocol):
 
 @runtime_checkable
 class Settles(Protocol):
-    """Optional method of a selector that can decide when a group has enough episodes."""
+    """Protocol of a selector that can decide when a group has enough episodes."""
 
     def settled(self, group: Sequence[Episode | None], keep: int) -> bool:
         """Return whether the unfinished episodes of the group, given as ``None``, can be cancelled."""
@@ -50,7 +50,7 @@ class Settles(Protocol):
 
 @runtime_checkable
 class AdaptsToResults(Protocol):
-    """Optional method of a selector that adapts to the results of a step's groups."""
+    """Protocol of a selector that adapts to the results of a step's groups."""
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
         """Receive the results of a step's groups from all processes, in the order of ``GroupResult.group``.
@@ -63,14 +63,15 @@ class AdaptsToResults(Protocol):
 
 @runtime_checkable
 class Reasons(Protocol):
-    """Optional method of a selector that can explain why it excluded an episode."""
+    """Protocol of a selector that can explain why it excluded an episode."""
 
     def reasons(self, group: Group, keep: int, chosen: Sequence[int]) -> Mapping[int, str]:
         """Return the reason, a word, for each episode that was not chosen, by its position in the group.
 
         Words in use: ``unavailable`` and ``cancelled`` (the episode's end), ``equal`` (all rewards of the group are
-        equal), ``quota`` (its kind's quota was full), ``penalty`` (others had a lower penalty), ``draw`` (others were
-        drawn), ``band``, ``deviation`` and ``few`` (a group filter rejected its group for this reason).
+        equal), ``quota`` (the quota of right or wrong episodes was full), ``penalty`` (others had a lower penalty),
+        ``draw`` (others were drawn at random), ``band``, ``deviation`` and ``few`` (a group filter rejected its group
+        for this reason).
 
         Args:
             group: The episodes of the group.
@@ -82,10 +83,10 @@ class Reasons(Protocol):
 
 @runtime_checkable
 class Weighs(Protocol):
-    """Optional method of a selector that can report the numbers by which it chooses."""
+    """Protocol of a selector that can report the numbers on which it bases its choice."""
 
     def weighed(self, group: Group, keep: int) -> Mapping[int, Mapping[str, float]]:
-        """Return the numbers behind the choice: for each episode, by its position, finite numbers by name.
+        """Return the numbers on which the choice is based: for each position of an episode, finite numbers by name.
 
         The run's folder records them. The method is called directly after the choice, in the same state. Names in use:
         ``penalty`` with its parts ``tool_errors`` and ``format``; ``chance``, the probability of the episode in the

@@ -130,9 +130,10 @@ class ResampleOnCorrect(CheckedOptions):
     def reasons(self, group: Group, keep: int, chosen: Sequence[int]) -> dict[int, str]:
         """See ``Reasons``.
 
-        ``quota``: no episode of its side was kept. ``penalty``: a success whose penalty lowered its chance below that
-        of an equal draw, or, with ``rank``, is above the penalties of all kept successes. ``order``: with ``rank``, a
-        success with the penalty of a kept one that came earlier. ``draw``: any other episode, which chance left out.
+        ``quota``: no episode of its kind (success or failure) was kept. ``penalty``: a success whose penalty lowered
+            its probability below that of a uniform draw or, with ``rank``, is above the penalties of all kept
+            successes. ``order``: with ``rank``, a
+        success with the penalty of a kept one that came earlier. ``draw``: any other episode; it was not drawn.
         """
         sides = {group[position].correct for position in chosen}
         plain = plain_reasons(group, chosen, "unselected")
@@ -155,7 +156,7 @@ class ResampleOnCorrect(CheckedOptions):
         return {at: of(at) if word == "unselected" else word for at, word in plain.items()}
 
     def weighed(self, group: Group, keep: int) -> dict[int, dict[str, float]]:
-        """See ``Weighs``: the penalty with its parts, the quota of its side, and the chance of the first draw."""
+        """See ``Weighs``: the penalty with its parts, the quota of its kind, and the probability of the first draw."""
         usable = [position for position, episode in enumerate(group) if episode.available]
         told = {position: penalties(group[position]) for position in usable}
         if all_equal([group[position] for position in usable]):

@@ -16,7 +16,7 @@ from .base import SELECTORS, AdaptsToResults, Reasons, Selector, Weighs, plain_r
 
 @dataclass
 class WrappedSelector(CheckedOptions):
-    """A selector that uses another selector; results and state are passed on to the other one.
+    """Base of selectors that use another selector; the results and state of the other one are kept too.
 
     Args:
         of: The other selector, written as in a recipe: ``roc``, ``(all:reject_equal=true)``, ``./mine.py:Mine``.

@@ -19,7 +19,7 @@ class PlayedGroup:
 
     Attributes:
         number: Number of the group in the step, over all processes and rounds.
-        round: Round of refill in which it was played; 0 before any refill.
+        round: Number of the refill round in which it was played; 0 before any refill.
         start: The start of its episodes.
         episodes: All episodes that were played.
         kept: Positions of the episodes to train on, ascending; empty if the group is rejected.
@@ -43,7 +43,7 @@ class PlayedGroup:
 
     @property
     def chosen(self) -> list[Episode]:
-        """The episodes at the positions in ``kept``: those that are trained on."""
+        """The episodes that are trained on: those at the positions in ``kept``."""
         return [self.episodes[position] for position in self.kept]
 
     @property
@@ -103,7 +103,7 @@ class PlayedGroup:
 
 @dataclass(slots=True)
 class Batch:
-    """The rows of one step in one process, and how they were made.
+    """The rows of one step in one process, with their groups and metrics.
 
     Attributes:
         rows: The rows to train on, group after group; a rejected group has none.
@@ -114,7 +114,7 @@ class Batch:
         missing: Number of groups that are missing from ``problems_per_step`` after all rounds of refill and all copies,
             over all processes.
         seconds: Wall-clock seconds of ``rollout``, ``reward``, ``select`` and ``advantage``.
-        slowest: Seconds of ``rollout`` in the process in which it took longest.
+        slowest: Seconds of ``rollout`` in the slowest process.
         figures: Sum and count of each metric, over the episodes of this process.
         results: Results of the groups of all processes, in the order of their numbers.
     """

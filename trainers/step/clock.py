@@ -1,4 +1,4 @@
-"""``Clock``: the time that the phases of a step take."""
+"""``Clock``: measures the duration of the phases of a step."""
 
 from __future__ import annotations
 

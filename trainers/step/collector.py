@@ -1,13 +1,13 @@
 """``Collector``: plays, scores and selects the episodes of a step, and makes the rows to train on; without torch.
 
 A step draws starts, the same in every process, and each process takes its share. It plays and scores the groups,
-selects episodes, replaces rejected groups by fresh ones for a limited number of rounds, or by copies of others,
+selects episodes, replaces rejected groups (by new groups in a limited number of rounds, or by copies of other groups),
 computes the advantages of all kept groups together, makes rows, and reports the results of all groups to the sampler,
-the selector and other parts that learn.
+the selector and other adaptive parts.
 
-A group stays in its process until its rows are made. Its episodes are played wherever there is room
-(``trainers/queue``) and return to it; otherwise processes exchange only results and counts. If one process raises an
-error, all do.
+A group stays in its process until its rows are made. Its episodes may be played in any process with room
+(``trainers/queue``) and return to it; apart from that, processes exchange only results and counts. If one process
+raises an error, all do.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ TAIL = "tail"
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A step: its number, the processes, and the time that it takes."""
+    """A step: its number, the processes, and its measured durations."""
 
     number: int
     ranks: Together
@@ -69,7 +69,7 @@ class Collector:
 
     Args:
         parts: Rollout, reward components, selector and advantage.
-        options: How many groups a step plays, and how.
+        options: Options of a step, such as the number of groups.
         services: Player, sampler, processes, and optional services.
 
     Attributes:
@@ -95,7 +95,8 @@ class Collector:
         """Play, score and select the episodes of a step.
 
         Args:
-            step: Number of steps collected so far, which seeds the draws. An optimizer may take several updates on one.
+            step: Number of steps collected so far, which seeds the random draws. One step may have several optimizer
+                updates.
 
         Returns:
             The rows and the groups of this process.
@@ -154,7 +155,7 @@ class Collector:
             self._queue = None
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the states of sampler and parts, the groups carried over, and the counters, as JSON can hold them."""
+        """Return the states of sampler and parts, the groups carried over, and the counters, as JSON values."""
         return {
             "sampler": self.sampler.state_dict(),
             "parts": {name: part.state_dict() for name, part in self._stateful()},
@@ -215,14 +216,14 @@ class Collector:
         return groups, missing - copied.total()
 
     def _copied(self, accepted: Sequence[int], missing: int, step: int) -> Counter[int]:
-        """Draw the accepted groups that replace missing ones; each at most once, unless more groups are missing."""
+        """Draw accepted groups whose copies replace missing ones; each at most once, unless more are missing."""
         # The same in every process: each copies its own groups.
         rng = np.random.default_rng(np.random.SeedSequence([self._options.seed, step], spawn_key=(3,)))
         return Counter(rng.choice(accepted, missing, replace=missing > len(accepted)).tolist())
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
-        """If this process fails, report it to the others, so that none waits for it in a round."""
+        """If the block fails in this process, report it to the others, so that they do not wait for this one."""
         try:
             yield
         except Exception as error:
@@ -325,7 +326,7 @@ class Collector:
     def _advantages(
         self, groups: Sequence[PlayedGroup], missing: int, ranks: Together
     ) -> list[list[float | FloatArray]]:
-        """Return the advantages of each group's kept episodes. All processes call the part, even without a group."""
+        """Return the advantages of each group's kept episodes; every process must call it, even without a group."""
         part = self.parts.advantage
         training = [group for group in groups if group.kept for _ in range(1 + group.copies)]
         last = max((group.round for group in groups), default=0)

@@ -20,7 +20,7 @@ from ..selectors.base import Settles
 
 @dataclass(frozen=True, slots=True)
 class StepOptions:
-    """How many groups a step plays, and how.
+    """Options of a step: the number of groups, and the way they are played.
 
     Attributes:
         problems_per_step: Number of groups to train on in a step, over all processes.
@@ -62,8 +62,8 @@ class StepServices:
         limits: Yields the number of episodes that all processes that share a queue may play at once. With ``None``,
             each process plays at most ``player.max_in_flight`` at once.
         judge: The judge model, for reward components and rollout parts that need one.
-        measure: Measures the policy, for an advantage that needs it.
-        problems: The environment's source of problems, for rollout parts and rewards that read them.
+        measure: Computes measurements of the policy, for an advantage that needs them.
+        problems: The environment's source of problems, for rollout parts and rewards that read problems.
     """
 
     player: EpisodePlayer

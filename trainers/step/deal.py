@@ -49,7 +49,7 @@ def assign_groups(tokens: Mapping[int, int], batches: Sequence[Sequence[int]], p
         processes: Number of processes.
 
     Returns:
-        Number of the process, by the number of the group.
+        A mapping from the number of each group to the number of its process.
     """
     steps: dict[int, list[int]] = {group: [] for group in tokens}
     for step, batch in enumerate(batches):

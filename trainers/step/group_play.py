@@ -1,7 +1,7 @@
-"""``GroupPlay``: plays the episodes that a rollout part requests. Every episode is reproducible from the run's seed.
+"""``GroupPlay``: plays the episodes that a rollout part requests, reproducibly from the run's seed.
 
-Covered: seeds of the policy's draws, early stop of a group, the origin of branches. Not covered: how an episode is
-played, which is the player's task; where and when, which is the queue's (``trainers/queue``).
+Covered: seeds of the policy's draws, early stop of a group, the origin of branches. Not covered: playing an episode
+(the player), and choosing the process and the time (``trainers/queue``).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class GroupPlace:
         drawn: The step, and the group's number in it, in which the group was first played; they seed the policy's
             draws.
         ended: Its episodes that ended in earlier steps.
-        begun: Parts of other episodes, played in earlier steps.
+        begun: Partial episodes from earlier steps.
     """
 
     number: int
@@ -73,12 +73,12 @@ class GroupPlay:
         settled: Returns whether the rest of a group may be cancelled; ``None`` plays all episodes to the end.
         places: The groups, if their numbers are not consecutive from ``first``.
         queue: The round of the queue in which episodes wait; ``None`` plays them in this process.
-        carries: Keep the played part of an episode that has to stop.
+        carries: Keep the partial episode if an episode has to stop.
         problems: The environment's source of problems, if it has one.
         judge: See ``Play``.
 
     Attributes:
-        report: Receives the number of episodes that have ended, and the number of episodes in all.
+        report: Receives the number of finished episodes and the total number.
     """
 
     report: ReportProgress
@@ -186,7 +186,7 @@ class GroupPlay:
                 episode.parent = (parent, token)
 
     def carried_over(self, group: int) -> GroupPlace | None:
-        """Return an unfinished group with its played parts; ``None`` if the group was played to its end.
+        """Return an unfinished group with its partial episodes; ``None`` if the group has finished.
 
         Args:
             group: Position of the group among the starts of the call.
@@ -239,7 +239,7 @@ class GroupPlay:
         return episode
 
     async def _played(self, group: int, key: EpisodeKey, request: PlayRequest) -> Episode | None:
-        """Play an episode in a separate task; return ``None`` if it was cancelled because its group has enough."""
+        """Play an episode in a separate task; return ``None`` if it was cancelled because its group is complete."""
         task = asyncio.ensure_future(self._queue.play(request))
         running = self._running.setdefault(group, set())
         running.add(task)
@@ -261,7 +261,7 @@ class GroupPlay:
         return None
 
     def _stop_if_settled(self, group: int) -> None:
-        """Cancel the rest of a group that needs no more episodes; report a group that has ended to the queue."""
+        """Cancel the remaining episodes of a group that needs no more; report a finished group to the queue."""
         ended = self._ended[group]
         settled = self._settled if group not in self._stopped else None
         if settled is not None and settled(self._in_order(ended)):

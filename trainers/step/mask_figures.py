@@ -1,4 +1,4 @@
-"""Figures of the masks of a step's rows: whether tokens of the environment train, and whether ends of turns train."""
+"""Figures of the loss masks: the share of environment tokens that are trained on, and of end-of-turn tokens."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ENDED = ("answered", "no_answer")
 
 
 def mask_figures(rows: Sequence[Row], stop_ids: Collection[int]) -> dict[str, tuple[float, float]]:
-    """Sum and count of the figures of masks; rows without token spans of turns are left out.
+    """Return sum and count of the figures of the loss masks; rows without token spans of turns do not count.
 
     Args:
         rows: The rows of this process.

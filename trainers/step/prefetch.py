@@ -1,10 +1,10 @@
 """``Prefetch``: collects batches in a thread, ahead of the trainer that takes them, with bounded staleness.
 
-The trainer takes a batch just before its first update on that batch. A batch may start when the engine's weights are at
-most ``staleness`` weight syncs older than the trainer's weights will be at that first update, so no turn of the batch
-exceeds this bound. Only the number of batches decides after which sync a batch starts, never the speed of a process: if
-a run is repeated, it plays the same starts, with the same limits and weights of the same version. A batch may have
-fewer updates than expected; the run then takes more batches.
+The trainer takes a batch just before its first update on that batch. Collecting a batch may start when the engine's
+weights are at most ``staleness`` weight syncs older than the trainer's weights at that first update. Therefore no turn
+of the batch exceeds this bound. The sync after which a batch starts depends only on the number of batches and not on
+the speed of a process. A repeated run therefore plays the same starts with the same limits and the same versions of the
+weights. A batch may have fewer updates than expected; the run then takes more batches.
 
 ``drain``: weights are synced after all batches that may start are collected, which is after every ``staleness``-th
 batch; then the next batches start. ``carry``: weights are synced before every batch that is taken, while episodes run;
@@ -48,7 +48,7 @@ class Stateful(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PrefetchPace:
-    """Limits of collecting ahead; all numbers except ``staleness`` are in optimizer steps.
+    """Limits of prefetching; all numbers except ``staleness`` are in optimizer steps.
 
     Attributes:
         staleness: Maximum number of weight syncs by which the weights that draw a turn may lag behind the trainer's
@@ -70,7 +70,7 @@ class Prefetch(Generic[B, S]):
     Args:
         collector: Its state is copied after each batch: a checkpoint saves the state after the last batch taken.
         collect: Collects the next batch, with the settings for it.
-        pace: How far ahead batches are collected.
+        pace: Limits of prefetching.
         hand_over: Syncs the current weights to the engine.
         settings: Returns the settings of a batch; called when the batch may start, not when it does, so that they do
             not depend on time.
@@ -127,7 +127,7 @@ class Prefetch(Generic[B, S]):
 
     @contextmanager
     def updated(self, step: int, *, between: bool = True) -> Iterator[None]:
-        """Sync the current weights; at the end of the block, start the batches for which they are new enough.
+        """Sync the current weights; after the block, start the batches for which these weights are new enough.
 
         With ``drain`` nothing is collected within the block.
 
@@ -147,7 +147,7 @@ class Prefetch(Generic[B, S]):
             self._permit(self._taken - 1, self._step)
 
     def drain(self) -> None:
-        """Unless episodes are carried over, wait until every batch that was allowed to start is collected.
+        """Wait until every batch that was allowed to start is collected; does nothing if episodes are carried over.
 
         Raises:
             Exception: Collecting a batch failed.
@@ -156,7 +156,7 @@ class Prefetch(Generic[B, S]):
             self._wait(lambda: not self._open and self._now is None)
 
     def on_trainer(self, work: Callable[[], T]) -> T:
-        """Run a function in the training thread, while that thread waits for the batch that is being collected.
+        """Run a function in the training thread while the training thread waits for the batch that is being collected.
 
         The batches of all processes do this in the same order, so the function may make collective calls.
 
@@ -194,7 +194,7 @@ class Prefetch(Generic[B, S]):
         self._collector.load_state_dict(state)
 
     def _wanted(self, number: int, step: int) -> bool:
-        """Return whether the run is expected to take the next batch, if batch ``number`` starts to train at a step."""
+        """Return whether the run will probably take the next batch, if batch ``number`` is trained on from ``step``."""
         return step + (self._next - number) * self._pace.every < self._pace.last
 
     def _permit(self, number: int, step: int) -> None:
@@ -217,7 +217,7 @@ class Prefetch(Generic[B, S]):
             self._thread.start()
 
     def _wait(self, until: Callable[[], bool]) -> None:
-        """Wait for a condition, and run the calls of the collecting thread meanwhile.
+        """Wait for a condition; meanwhile, run the function calls that the collecting thread requests.
 
         Batches are collected in order, so a call made while a batch is awaited belongs to that batch or to an earlier
         one, in every process.

@@ -1,4 +1,4 @@
-"""Facts about the problem of each episode in a run's folder: its source, its difficulty and its gold answer.
+"""Find the source, the difficulty and the gold answer of each episode's problem, for the run's folder.
 
 They are looked up when an episode is written, for readers of the folder. An ``Episode`` does not contain them, so they
 cannot reach the policy, a reward, a selector or a sampler.

@@ -1,4 +1,4 @@
-"""Scoring in a trainer: ``rstar2_env.rewards.scoring`` with the run's judge and problems, and scores of turns."""
+"""Score episodes in a trainer: ``rstar2_env.rewards.scoring`` with the run's judge and problems."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..advantages.tokens import on_tokens, on_turns
 def scorer_of(
     components: Sequence[Component], judge: RewardJudge | None, problems: ProblemSource | None
 ) -> RewardScorer:
-    """Return the scorer of a trainer's reward.
+    """Return the scorer that computes a trainer's reward.
 
     Args:
         components: The components.

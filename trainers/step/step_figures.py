@@ -1,4 +1,4 @@
-"""Figures of one step on one process, as sums and counts: of played and kept episodes, and of reasons for dropping.
+"""Metrics of one step on one process, as sums and counts: of played episodes, kept episodes, and reasons for dropping.
 
 A figure is present even if its count is 0: a share of 0 in 64 episodes is an observation that the mean over several
 steps needs.
@@ -23,7 +23,7 @@ FigureNames = set[tuple[str, str]]
 
 
 def names_in(groups: Sequence[PlayedGroup]) -> FigureNames:
-    """The names that occur in some groups; processes exchange them, so that each reports the same figures."""
+    """Return the names in some groups; processes exchange them, so that each reports the same figures."""
     names = {("end", episode.end) for group in groups for episode in group.episodes}
     names |= {("component", name) for group in groups for episode in group.episodes for name in episode.rewards}
     return names | {("reason", reason) for group in groups for reason in group.reasons if reason}
@@ -32,7 +32,7 @@ def names_in(groups: Sequence[PlayedGroup]) -> FigureNames:
 def step_figures(
     groups: Sequence[PlayedGroup], missing: int, names: Collection[tuple[str, str]], *, first: bool, left: int = 0
 ) -> dict[str, tuple[float, float]]:
-    """Sum and count of each metric.
+    """Return sum and count of each metric.
 
     Args:
         groups: The groups of this process.
@@ -93,7 +93,7 @@ def _signals(groups: Sequence[PlayedGroup]) -> dict[str, int]:
 
 
 def episode_sums(episodes: Sequence[Episode], ends: Collection[str], components: Collection[str]) -> MetricSums:
-    """Sum and count of each figure of episodes.
+    """Return sum and count of each figure of some episodes.
 
     Args:
         episodes: Any episodes.

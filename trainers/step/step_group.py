@@ -1,4 +1,4 @@
-"""``StepGroup``: a group that a step plays; if the step does not wait for it, a later step resumes it.
+"""``StepGroup``: a group of a step; if the step does not wait for it, a later step continues it.
 
 Covered: the form of a group that is carried over in a checkpoint. Not covered: when a group is carried over, which the
 collector decides.
@@ -35,7 +35,7 @@ class StepGroup:
     steps: int = 0
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the group as JSON can hold it, without its number: the step that resumes it assigns another."""
+        """Return the group as JSON values, without its number: the step that continues it assigns another."""
         place = self.place
         return {
             "start": {**asdict(self.start), "options": dict(self.start.options)},

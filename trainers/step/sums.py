@@ -41,7 +41,7 @@ class Sums:
         return together._totals
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the sums since the last ``take``, as JSON can hold them."""
+        """Return the sums since the last ``take``, as JSON-compatible values."""
         return {name: list(pair) for name, pair in self._totals.items()}
 
     def load_state_dict(self, state: Mapping[str, Iterable[float]]) -> None:

@@ -12,7 +12,7 @@ _WHOLE = 0.9
 
 
 def driver_access(machine: MachineState) -> DoctorResult:
-    """Whether this process can use the driver of the kernel."""
+    """Whether this process can use the accelerator driver of the kernel."""
     driver = machine.driver
     if not driver.vendor:
         return note("No accelerator was found: only small models can be trained here, on the CPU.")
@@ -81,7 +81,7 @@ def torch_devices(machine: MachineState) -> DoctorResult:
 
 
 def architectures(machine: MachineState) -> DoctorResult:
-    """Whether the installed software has kernels for the architectures."""
+    """Whether the installed software has kernels for the architectures of the accelerators."""
     if not machine.amd:
         return skipped("No AMD accelerator.")
     archs = sorted({device.arch for device in machine.driver.devices if device.arch})

@@ -24,7 +24,7 @@ def batch_invariance(machine: MachineState) -> DoctorResult:
 
 
 def sleep(machine: MachineState) -> DoctorResult:
-    """Whether an engine in the training process can free its memory during optimizer steps and wake up correctly."""
+    """Whether an engine in the training process can free its memory during optimizer steps and resume correctly."""
     if not machine.amd or not machine.vllm.version:
         return skipped("No AMD accelerator, or no vLLM.")
     if not at_least(machine.vllm.version, VLLM_LEAST):

@@ -1,4 +1,4 @@
-"""Checks of the variables that select devices: of HIP, ROCr and CUDA, and Ray's changes to them."""
+"""Checks of the environment variables of HIP, ROCr and CUDA that select devices, and of Ray's changes to them."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def drawn(seed: int, *, old: bool, groups: Sequence[int] = GROUPS) -> Any:
 
 
 def in_line(shards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Join the columns of several processes into the columns of one process."""
+    """Return the columns of several processes, joined into the columns of one process."""
     return {name: np.concatenate([shard[name] for shard in shards]) for name in shards[0]}
 
 

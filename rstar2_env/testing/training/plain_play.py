@@ -39,7 +39,7 @@ class PlainPlay:
         self.in_flight = self.most_in_flight = self.cancelled = self.finished = 0
 
     def draws(self, group: int, *words: int) -> np.random.Generator:
-        """Random generator of one group."""
+        """Return the random generator of one group."""
         return np.random.default_rng([self._seed, group, *words, 5])
 
     async def episode(
@@ -57,7 +57,7 @@ class PlainPlay:
         return made
 
     async def reply(self, text: str, *, group: int, member: int, system: str = "") -> Episode:
-        """Return a turn without useful content."""
+        """Return an episode with one turn of meaningless text."""
         made = await self._made(group, member, "", 0.0)
         self.played.append(made)
         return made
@@ -112,7 +112,7 @@ class PlainPlay:
         return episode(rng, drawn, group=group, end=end, problem=problem)
 
     def _record(self, made: Episode, manner: Manner, shared: int) -> None:
-        """Leave an episode open if its chunk ends first, and compute the requested measurements."""
+        """Leave an episode open if its chunk ends before the episode does, and compute the requested measurements."""
         turn = next((turn for turn in made.steps if turn.stop > shared), None)
         if manner.chunk is not None and made.available and turn is not None:
             stop = min(turn.stop, max(turn.start, shared) + manner.chunk)

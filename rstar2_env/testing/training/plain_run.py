@@ -17,7 +17,7 @@ TERMS = {"kl": 1e-3, "entropy": 1e-3}
 
 
 class PlainRun:
-    """The run that a hook acts on. Every change is validated, and recorded in ``done`` with its step.
+    """Simulated run that a hook acts on. Every change is validated, and recorded in ``done`` with its step.
 
     Args:
         steps: Optimizer steps of the run.

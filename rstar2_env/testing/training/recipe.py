@@ -1,4 +1,4 @@
-"""``check_recipe``: checks that a trainer's recipe resolves, and that its options survive JSON."""
+"""``check_recipe``: checks that the parts of a recipe exist, and that its options can be saved and read as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""APIGen-MT (Salesforce/APIGen-MT-5k): turns of a person, the policy, its calls and their results; schemas as JSON."""
+"""APIGen-MT (Salesforce/APIGen-MT-5k): turns of a user and the policy, with calls, results, and schemas as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A conversation for a cold start, written as a policy of the dialect ``rstar2`` would write it.
+"""Write conversations of data sets in the dialect ``rstar2``, for a cold start.
 
 Data sets of tool use have their own formats of calls; here calls become JSON between tags, and results become an
 environment's observations. Covered: system message with the tools' schemas, calls, results, and the conditions under
@@ -23,7 +23,7 @@ _dialect = Rstar2Dialect()
 
 
 class UnusableError(ValueError):
-    """A row that cannot be converted to a conversation; the message is a reason, worded the same for all rows."""
+    """A row cannot be converted to a conversation; the message is a reason that can be counted over rows."""
 
 
 def system_message(text: str, schemas: Sequence[Any] = ()) -> Message:

@@ -55,7 +55,7 @@ ALL_ATTENTION_FUNCTIONS.register("sdpa", _attention)
 
 
 def obstacle_of(model: Any) -> str | None:
-    """Return the reason why a model cannot share prefixes, as far as its class and configuration show it.
+    """Return the reason in a model's class or configuration why it cannot share prefixes.
 
     Args:
         model: The model, wrapped or not.

@@ -51,7 +51,7 @@ class OffloadedState:
 
     @torch.no_grad()
     def to_device(self) -> int:
-        """Move the state back to its devices; does nothing if it is there.
+        """Move the state back to its devices, if it is on the host.
 
         Returns:
             The number of bytes that were moved.

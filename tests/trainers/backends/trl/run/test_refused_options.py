@@ -67,7 +67,7 @@ def test_a_schedule_that_cannot_be_made_is_refused_before_a_model_is_loaded(tmp_
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "config.json").write_text('{"model_type": "qwen2"}')  # without weights
     options = {"model": str(tmp_path / "model"), "lr_scheduler": "cosine_with_min_lr"}
-    with pytest.raises(ConfigurationError, match=r"'cosine_with_min_lr' cannot be made with .*lr_scheduler_kwargs"):
+    with pytest.raises(ConfigurationError, match=r"'cosine_with_min_lr'.*lr_scheduler_kwargs"):
         trainers.make("grpo", **options, env="rstar2/MathTool-v0", output_dir=str(tmp_path / "run"))
 
 
