@@ -69,7 +69,7 @@ class BaseSandbox(Sandbox, abc.ABC):
     unisolated: ClassVar[str | None] = (
         "isolation='none': programs run with all the rights of this process. Use it for debugging only."
     )
-    lacking: ClassVar[str] = "The sandbox runs without layers that this machine does not provide"
+    lacking: ClassVar[str] = "The sandbox runs without isolation layers that this machine does not provide"
 
     def __init__(self, options: SandboxOptions) -> None:
         self.options = options

@@ -21,7 +21,7 @@ from rstar2_env.sandbox.limits import Limits
 
 _DEATH_S = 60.0
 _LOOKS = 4
-"""Number of jobs that leave files, and of jobs that look for files: calls rotate over several containers."""
+"""Number of jobs that write files, and of jobs that then search for them: calls use several containers in turn."""
 _LEAVE = """
 import os
 for folder in (".", "/tmp", "/dev/shm"):

@@ -162,7 +162,7 @@ class WardenClient(BaseSandbox):
         ticket.lose(why)
 
     def _on_lost(self, connection: Connection, why: str) -> None:
-        """Start a new warden after a loss, and send the calls in flight again, unless they have used up their retries.
+        """Start a new warden after one was lost, and resend the calls in flight that have retries left.
 
         A cell of a session with earlier cells is not sent again, since it would run without their state.
         """

@@ -65,8 +65,8 @@ class LocalOptions(ProviderOptions):
         packages: Installed packages that programs can import, by their pip names, with their requirements; other
             packages are hidden. Packages that are not installed are skipped. ``("*",)`` makes all packages visible.
         preload: Modules to import ahead of time. A program is forked from a parent process that has imported exactly
-            the preloaded modules that its source names; a program that imports another one indirectly (through a
-            module of its own) imports it at run time.
+            the preloaded modules that its source names; modules that the program imports only indirectly, through other
+            modules, are imported at run time.
         parents: Largest number of parent processes, at least 1. One has imported none of ``preload``; others are
             started when programs need them. With 1, the only parent has imported all of ``preload``.
         workers: Number of programs that run concurrently, not counting deprioritized ones; the default is the number of

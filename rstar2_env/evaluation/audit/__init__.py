@@ -1,4 +1,4 @@
-"""Audits of graders: rewards, verifiers and environments, of this package and of others.
+"""Audits of graders: reward functions, verifiers and environments of this package and of other frameworks.
 
 from rstar2_env.evaluation.audit import audit
 

@@ -1,4 +1,4 @@
-"""``audit``: looks for holes in a grader, and confirms each finding in a fresh process.
+"""``audit``: searches a grader for defects that a policy could exploit, and confirms each finding in a fresh process.
 
 report = audit("grader.py:grade")
 for finding in report.findings:
@@ -36,26 +36,27 @@ def audit(
     seed: int = 0,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> AuditReport:
-    """Audit a grader.
+    """Search a grader for defects, such as wrong answers that it accepts, and return the confirmed findings.
 
-    The target's code runs with the rights of the user, in processes of its own.
+    The target's code runs in separate processes, with the rights of the user.
 
     Args:
-        target: ``module:function`` or ``FILE.py:function`` of (gold, answer), a reward function of TRL,
+        target: ``module:function`` or ``FILE.py:function`` with the parameters (gold, answer), a TRL reward function,
             ``reasoning-gym:NAME``, ``verifiers:TASKSET``, ``openenv:URL``, ``nemo-gym:URL``, ``lm-eval:TASK``,
             ``inspect:module:scorer``, or an environment (an id), ``reward:NAME`` or ``verifier:NAME`` of this package.
-        golds: Classes of golds that the grader is meant for; without any, those that it reads and distinguishes.
-        grade_timeout_s: Longest time of one grade, in seconds.
-        timeout_s: Time after which no further probe begins, in seconds.
-        seed: Seed of the golds.
-        progress: Called before each step with the number done, the total and the step's name.
+        golds: Classes of gold answers for which the grader is intended, names of ``CLASSES``; empty means all classes
+            whose gold answers the grader accepts for themselves and distinguishes from wrong answers.
+        grade_timeout_s: Time limit of one grade, in seconds.
+        timeout_s: Seconds after which no further check of the audit begins.
+        seed: Seed of the randomly generated gold answers.
+        progress: Called before each step with the number of finished steps, the total and the name of the step.
 
     Raises:
-        ConfigurationError: There is no such target or class of golds, or the target cannot be loaded.
+        ConfigurationError: The target or a class of gold answers does not exist, or the target cannot be loaded.
         MissingExtraError: The target's framework is not installed.
     """
     if unknown := [name for name in golds if name not in CLASSES]:
-        raise ConfigurationError(f"golds: there is no class {', '.join(unknown)}; there are {', '.join(CLASSES)}.")
+        raise ConfigurationError(f"golds: unknown class {', '.join(unknown)}; expected names of {', '.join(CLASSES)}.")
     began = time.monotonic()
     resolved = resolve_target(target)
     with tempfile.TemporaryDirectory(prefix="rstar2-audit-") as folder:
@@ -114,7 +115,7 @@ def _suspicions(probes: Mapping[str, Suspicions], step: Callable[[int, str], Non
 
 
 MOST_FINDINGS = 8
-"""Maximum number of findings of each kind; further causes are only in the table of pairs."""
+"""Maximum number of findings of each kind; further causes appear only in the table of pairs."""
 
 
 def _confirmed(suspicions: Suspicions, until: float) -> tuple[list[AuditFinding], list[str]]:

@@ -1,4 +1,4 @@
-"""The bench of an audit: the target in its process, the form in which it takes answers, and the grades so far."""
+"""``AuditBench``: the target in its process, the format in which it expects answers, and all grades so far."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rstar2_env.evaluation.audit.process import AuditCall, AuditGrade, GraderPro
 from rstar2_env.evaluation.audit.targets.target import Target
 
 PLAIN_SURROUNDING: Mapping[str, str | None] = {"PYTHONHASHSEED": "0"}
-"""Environment variables of the grades that all others are compared with."""
+"""Environment variables of the process whose grades are the reference for all comparisons."""
 
 _GOLD_FORMS = ("{}", "${}$", "\\boxed{{{}}}", "#### {}")
 _ANSWER_FORMS = (
@@ -32,17 +32,17 @@ _ANSWER_FORMS = (
 )
 _PROBES = ("7", "12", "365", "0.5", "Paris", "London", "B", "yes", "1/2", "x+1")
 _READ = 0.5
-"""Least share of a class's golds that the grader pays for themselves, for a class that it reads."""
+"""A grader supports a class if it accepts at least this share of the class's gold answers as answers to themselves."""
 _TOLD_APART = 0.6
-"""Least share of a class's wrong answers that the grader refuses, for a class that it reads."""
+"""A grader distinguishes the answers of a class if it rejects at least this share of the class's wrong answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerForm:
-    r"""How golds and answers are written for the target.
+    r"""The format in which the target expects gold answers and answers.
 
     Attributes:
-        gold: Template of a gold.
+        gold: Template of a gold answer.
         answer: Template of an answer (``\boxed{{{}}}``).
     """
 
@@ -50,28 +50,28 @@ class AnswerForm:
     answer: str = "{}"
 
     def call(self, gold: str, answer: str, question: str = "") -> AuditCall:
-        """Return the call that grades an answer."""
+        """Return the call that grades ``answer``, with the gold answer and the answer written in this format."""
         return AuditCall(self.gold.format(gold), self.answer.format(answer), question)
 
 
 @dataclass
 class AuditBench:
-    """Grades answers of one target; every pair is graded once.
+    """Grades answers with one target, and caches the grade of every call.
 
     Attributes:
         target: The target.
         folder: Folder for files of the audit.
-        grade_timeout_s: Longest time of one grade, in seconds.
-        until: End of the audit's time, on the monotonic clock.
-        seed: Seed of the golds.
-        form: The form of golds and answers.
-        paid_at: Least score that counts as paid.
-        golds: The golds that the target reads, by class.
+        grade_timeout_s: Time limit of one grade, in seconds.
+        until: Time at which the audit must end, on the clock ``time.monotonic``.
+        seed: Seed of the randomly generated gold answers.
+        form: The format of gold answers and answers.
+        paid_at: Smallest score that counts as accepted.
+        golds: The gold answers that the target supports, by class.
         texts: Short texts and numbers in the source of the target.
-        unfinished: Probes that the time did not suffice for.
-        known: The grade of each call so far.
-        fresh: Number of fresh folders so far.
-        unsteady: Whether repeated calls get different grades, so that no other comparison of grades says anything.
+        unfinished: Names of the checks that were skipped or cut short because the time was used up.
+        known: Cache of grades, by call.
+        fresh: Number of folders that were used so far.
+        unsteady: Whether repeated calls get different grades; other comparisons of grades are then meaningless.
     """
 
     target: Target
@@ -92,7 +92,7 @@ class AuditBench:
         self._grader = self.process("plain")
 
     def process(self, folder: str, **options: object) -> GraderProcess:
-        """Return another process of the target, in its own folder; it starts with its first call.
+        """Return a separate process of the target, with its own folder; it starts at the first call.
 
         Args:
             folder: Name of the folder.
@@ -106,15 +106,17 @@ class AuditBench:
         self._grader.stop()
 
     def open(self, classes: Sequence[str] = ()) -> None:
-        """Load the target, and find the form of its answers and the classes of golds that it reads.
+        """Load the target, and find the answer format that it expects and the classes of gold answers that it supports.
 
-        If it tells no class apart, the classes count whose golds it pays, since it pays all else too.
+        If the target does not distinguish right from wrong answers in any class, because it accepts everything, all
+        classes whose gold answers it accepts are used.
 
         Args:
-            classes: The classes to use; without any, those that the target reads and distinguishes.
+            classes: The classes to use; empty means the classes that the target supports and whose answers it
+                distinguishes.
 
         Raises:
-            TargetError: The target cannot be loaded, or pays no gold for itself.
+            TargetError: The target cannot be loaded, or does not accept any gold answer as the answer to itself.
         """
         self._grader.grade([])
         self.texts = [] if self.target.own_problems else self._grader_texts()
@@ -133,30 +135,30 @@ class AuditBench:
         self.golds = golds
 
     def calls(self, pairs: Iterable[tuple[str, str]], question: str = "") -> list[AuditCall]:
-        """Return the calls of pairs of gold and answer, in the target's form."""
+        """Return the calls that grade pairs of gold answer and answer, in the target's format."""
         return [self.form.call(gold, answer, question) for gold, answer in pairs]
 
     def grade(self, calls: Sequence[AuditCall]) -> list[AuditGrade]:
-        """Grade calls, each once."""
+        """Return the grades of calls; a call that was graded before is not graded again."""
         new = list(dict.fromkeys(call for call in calls if call not in self.known))
         self.known.update(zip(new, self._grader.grade(new), strict=True))
         return [self.known[call] for call in calls]
 
     def pays(self, call: AuditCall) -> bool:
-        """Whether the target pays a call."""
+        """Whether the target accepts the answer of a call."""
         return self.paid(self.grade([call])[0])
 
     def paid(self, grade: AuditGrade) -> bool:
-        """Whether a grade counts as paid."""
+        """Whether a grade counts as accepted."""
         return grade.score is not None and grade.score >= self.paid_at
 
     def next_folder(self) -> int:
-        """Return the number of a folder that no process has used."""
+        """Return a new number for the folder of a process."""
         self.fresh += 1
         return self.fresh
 
     def enough_time(self, probe: str) -> bool:
-        """Whether there is time left; without it, the probe is noted as unfinished."""
+        """Whether there is time left; if not, add the check to ``unfinished``."""
         if time.monotonic() < self.until:
             return True
         if probe not in self.unfinished:
@@ -164,7 +166,7 @@ class AuditBench:
         return False
 
     def sample(self, count: int) -> list[str]:
-        """Return golds of all classes that the target reads, the classes in turn."""
+        """Return at most ``count`` gold answers, alternating between all classes that the target supports."""
         rows = [list(golds) for golds in self.golds.values()]
         mixed = [row[at] for at in range(max(map(len, rows), default=0)) for row in rows if at < len(row)]
         return mixed[:count]
@@ -206,12 +208,19 @@ class AuditBench:
 
     def _why_nothing_is_read(self) -> str:
         if self.unfinished:
-            return "its grades take too long: the time ended before a class of golds was read; give a longer timeout"
+            return (
+                "grading is too slow: the time was used up before the first class of gold answers was graded; give a "
+                "longer timeout"
+            )
         errors = [(call, grade.error) for call, grade in self.known.items() if grade.error]
         if len(errors) > len(self.known) / 2:
             call, error = errors[0]
-            return f"most grades are errors, such as that of {call.answer!r} where the gold is {call.gold!r}: {error}"
+            return (
+                f"most grades are errors, for example for the answer {call.answer!r} with the gold answer "
+                f"{call.gold!r}: {error}"
+            )
         return (
-            f"it pays no class of golds for themselves, in none of {len(_ANSWER_FORMS)} forms; audit a function of "
-            "(gold, answer) that writes both as it expects them, or name the classes that it is meant for"
+            f"it accepts no class of gold answers as answers to themselves, in any of {len(_ANSWER_FORMS)} formats; "
+            "audit a "
+            "function of (gold, answer) that converts both to the expected format, or name the classes of gold answers"
         )

@@ -1,11 +1,12 @@
 """The process that runs the audited code: ``python child.py REPLIES_FD``, a fresh interpreter for each audit.
 
 It executes the setup of a target, which defines ``grade(gold, answer, question)``, and answers requests: lines of JSON
-on standard input, one line for each grade on the descriptor ``REPLIES_FD``. The target gets neither of them: its
-standard input is empty, and its output is discarded. With ``trace``, the child also reports the files and variables
-that the target reads. Only the standard library is imported here, so that the target finds a plain interpreter.
+on standard input, one line for each grade on the descriptor ``REPLIES_FD``. The target cannot access these two
+descriptors: its standard input is empty, and its output is discarded. With ``trace``, the child also reports the files
+and variables that the target reads. Only the standard library is imported here, so that the target runs in a plain
+interpreter.
 
-Not covered: isolation. The target runs with the rights of the user, who named it.
+Not covered: isolation. The target runs with the rights of the user.
 """
 
 import json
@@ -22,7 +23,7 @@ _MOST_TEXTS = 300
 
 
 class Traced:
-    """Records the paths that are opened or examined, and the variables that are read, while ``on`` is true."""
+    """While ``on`` is true, records the paths that are opened or examined, and the variables that are read."""
 
     def __init__(self) -> None:
         self.on = False
@@ -30,7 +31,7 @@ class Traced:
         self.variables: set[str] = set()
 
     def start(self) -> None:
-        """Watch ``open``, ``os.stat`` and ``os.environ``."""
+        """Hook ``open``, ``os.stat`` and ``os.environ``, to record their use."""
         own, original, path_of = self, os.stat, os.fsdecode
 
         def hook(event: str, arguments: tuple[Any, ...]) -> None:
@@ -55,7 +56,7 @@ class Traced:
         os.environ.__class__ = Environ
 
     def saw(self, path: str, writes: bool) -> None:
-        """Record a path; a folder is followed by what it holds, not by itself."""
+        """Record the path of a file; folders, Python modules and files of the interpreter or the kernel are ignored."""
         self.on = False  # what follows examines paths itself
         try:
             path = os.path.abspath(path)
@@ -69,7 +70,7 @@ class Traced:
 
 
 def texts_of(function: Any) -> list[str]:
-    """Return the short texts and numbers that the file of a function holds, in the order of the file."""
+    """Return the short string and number literals in the source file of a function, in the order of the file."""
     import ast
     import inspect
 
@@ -88,7 +89,7 @@ def texts_of(function: Any) -> list[str]:
 
 
 def number(raw: Any) -> float | None:
-    """Return a grade as a number; ``None`` for no grade.
+    """Convert a grade to a float; ``None`` stays ``None``.
 
     Raises:
         TypeError: The grade is not a number.
@@ -105,7 +106,7 @@ def number(raw: Any) -> float | None:
 
 
 def place_of(error: BaseException) -> str:
-    """Return the file and line where the target's own code raised an exception; "" if it was not there."""
+    """Return file and line in the target's code where an exception was raised; "" if other code raised it."""
     place, trace = "", error.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
@@ -116,7 +117,7 @@ def place_of(error: BaseException) -> str:
 
 
 def graded(grade: Callable[..., Any], call: list[str]) -> dict[str, Any]:
-    """Grade one answer; returns what the parent reads."""
+    """Grade one answer; return the reply to the parent process."""
     began, wall = time.process_time(), time.monotonic()
     try:
         reply: dict[str, Any] = {"score": number(grade(*call)), "error": ""}

@@ -1,10 +1,10 @@
-"""Gold answers of several classes, with the same answer in other spellings and with answers that are wrong.
+"""Gold answers of several classes, with other spellings of the same answers, and with wrong answers.
 
-``CLASSES`` names the classes. ``respelled`` returns pairs whose answer is right: a grader need not read each spelling,
-but one that reads most answers of a spelling and refuses others contradicts itself. ``wrong_answers`` returns pairs
-whose answer is wrong by construction. ``hedges`` returns texts that name two golds; a grader that pays such a text for
-both golds pays an answer that decides nothing. Not covered: equal values in another form (``2+3`` for 5), which a
-grader may accept on purpose.
+``CLASSES`` names the classes. ``respelled`` returns pairs whose answer is right: a grader does not have to accept every
+spelling, but a grader that accepts most answers in a spelling and rejects the others is inconsistent. ``wrong_answers``
+returns pairs whose answer is wrong by construction. ``hedges`` returns texts that contain two gold answers; if a grader
+accepts such a text for both, it rewards answers that do not commit to one. Not covered: equal values in another form
+(``2+3`` for 5), which a grader may accept on purpose.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LONG = {
     "feathers break the flow of air so that the wings stay silent; a pair with young brings about nine {} to the nest "
     "between dusk and dawn.": ("mice", "frogs"),
 }
-"""Sentences of different beginnings, each with two words that differ near its end."""
+"""Long sentences; each yields two gold answers that differ only in a word near the end."""
 
 CLASSES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -55,13 +55,13 @@ CLASSES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "sentences": tuple(text.format(word) for text, words in _LONG.items() for word in words),
     }
 )  # fmt: skip
-"""The golds of each class."""
+"""The gold answers of each class."""
 
 NUMBERS = ("integers", "decimals")
 
 
 def golds_of(name: str, seed: int) -> tuple[str, ...]:
-    """Return the golds of a class, for whole numbers and decimals with ten more that the seed draws."""
+    """Return the gold answers of a class; for whole numbers and decimals, ten random ones are added."""
     chance, fixed = Random(f"{name} {seed}"), CLASSES[name]
     drawn: list[str] = []
     if name == "integers":
@@ -75,11 +75,11 @@ _DRAWN = {("integers", False), ("decimals", True)}
 
 
 def respelled(name: str, gold: str) -> Iterator[tuple[str, str]]:
-    """Return (cause, answer) for each other spelling of a gold.
+    """Return (cause, answer) for each other spelling of a gold answer.
 
     Args:
-        name: The class of the gold.
-        gold: The gold.
+        name: The class of the gold answer.
+        gold: The gold answer.
     """
     yield "spaces before", f"  {gold}"
     yield "spaces after", f"{gold}  "
@@ -110,16 +110,16 @@ def respelled(name: str, gold: str) -> Iterator[tuple[str, str]]:
         yield "LaTeX fraction", f"{'-' if value < 0 else ''}\\frac{{{abs(value.numerator)}}}{{{value.denominator}}}"
     if name in NUMBERS:
         yield "dollars", f"${gold}$"
-        yield "minus sign of typography", gold.replace("-", "\N{MINUS SIGN}")
+        yield "typographic minus sign", gold.replace("-", "\N{MINUS SIGN}")
 
 
 def wrong_answers(name: str, golds: Sequence[str], seed: int) -> Iterator[tuple[str, str, str]]:
     """Return (cause, gold, answer) for answers that are wrong.
 
     Args:
-        name: The class of the golds.
-        golds: The golds.
-        seed: Seed of the choice of other golds.
+        name: The class of the gold answers.
+        golds: The gold answers.
+        seed: Seed of the choice of other gold answers, which are among the wrong answers.
     """
     chance = Random(f"wrong {name} {seed}")
     for gold in golds:
@@ -133,7 +133,7 @@ def wrong_answers(name: str, golds: Sequence[str], seed: int) -> Iterator[tuple[
 
 
 def hedges(first: str, second: str) -> Iterator[tuple[str, str]]:
-    """Return (cause, text) for texts that name two golds."""
+    """Return (cause, text) for texts that contain two gold answers."""
     yield "two answers, joined by or", f"{first} or {second}"
     yield "two answers, with a comma", f"{first}, {second}"
     yield "two answers, side by side", f"{first} {second}"
@@ -149,7 +149,7 @@ _DECISIONS = {"yes": True, "true": True, "no": False, "false": False}
 
 
 def differ(gold: str, answer: str) -> bool:
-    """Return whether an answer certainly has another value than the gold; in doubt false."""
+    """Return whether an answer certainly differs in value from the gold answer; false if uncertain."""
     decided, told = (_DECISIONS.get(plain(text)) for text in (gold, answer))
     if decided is not None and told is not None:
         return decided is not told
@@ -160,6 +160,6 @@ def differ(gold: str, answer: str) -> bool:
 
 
 def plain(text: str) -> str:
-    """Return a text without case, marks of letters, spaces at the ends and a final full stop."""
+    """Normalize a text: lower case, no accents, no spaces at the ends, no final full stop."""
     folded = unicodedata.normalize("NFKD", text).casefold()
     return " ".join("".join(one for one in folded if not unicodedata.combining(one)).split()).rstrip(".")

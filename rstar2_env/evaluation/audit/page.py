@@ -1,4 +1,4 @@
-"""Writes the report of an audit as one HTML file; every text of the target is escaped (``report_page``)."""
+"""The report of an audit as one HTML file; every text that comes from the target is escaped (``report_page``)."""
 
 from __future__ import annotations
 

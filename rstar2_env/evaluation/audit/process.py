@@ -1,10 +1,10 @@
-"""The audited code in a process of its own, with a deadline for every grade.
+"""The audited code in a separate process, with a deadline for every grade.
 
     with GraderProcess(setup, folder=scratch) as grader:
         grades = grader.grade([AuditCall("5", "5"), AuditCall("5", "6")])
 
-A grade that takes longer than the deadline ends the process; the next grade starts another one. Not covered: a limit of
-memory, and isolation: the code has the rights of the user.
+If a grade takes longer than the deadline, the process is ended; the next grade starts another process. Not covered: a
+memory limit, and isolation: the code has the rights of the user.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Self
 _CHILD = str(Path(__file__).with_name("child.py"))
 _LOAD_S = 300.0
 _BATCH = 64
-"""Grades of one request; a batch bounds what a pipe holds."""
+"""Number of calls in one request, so that its replies fit into a pipe."""
 
 
 class AuditCall(NamedTuple):
@@ -41,10 +41,10 @@ class AuditGrade:
     """The result of one call.
 
     Attributes:
-        score: The number; ``None`` if there is none.
-        error: Exception and message; "" without one.
-        seconds: Processor seconds of the call.
-        hung: Whether the deadline ended the process.
+        score: The grade as a number; ``None`` if the call did not return one.
+        error: Name and message of the exception; "" if none was raised.
+        seconds: CPU seconds of the call.
+        hung: Whether the process was ended because the call exceeded its deadline.
     """
 
     score: float | None = None
@@ -54,12 +54,12 @@ class AuditGrade:
 
     @property
     def verdict(self) -> tuple[float | None, str, bool]:
-        """Return what must not differ when the call is repeated: the score, the kind of exception, a deadline."""
+        """Values that repetitions of the call must reproduce: score, kind of exception, exceeded deadline."""
         return self.score, self.error.partition(":")[0], self.hung
 
 
 class TargetError(Exception):
-    """The target cannot be loaded, or does not answer; the message says why."""
+    """The target cannot be loaded, or does not answer; the message gives the reason."""
 
 
 @dataclass
@@ -69,10 +69,10 @@ class GraderProcess:
     Attributes:
         setup: Source that defines ``grade(gold, answer, question)``.
         folder: Current folder of the process.
-        grade_timeout_s: Longest time of one grade, in seconds.
+        grade_timeout_s: Time limit of one grade, in seconds.
         variables: Environment variables in addition to those of this process; ``None`` removes one.
         flags: Flags of the interpreter (``-O``).
-        trace: Whether the files and variables that are read are recorded.
+        trace: Whether to record the files and variables that the target reads.
         thread: Whether every grade runs in a thread other than the main thread.
     """
 
@@ -94,7 +94,7 @@ class GraderProcess:
         self.stop()
 
     def grade(self, calls: Iterable[AuditCall]) -> list[AuditGrade]:
-        """Grade answers in their order.
+        """Grade calls one after the other, in the given order.
 
         Raises:
             TargetError: The target cannot be loaded.
@@ -119,7 +119,7 @@ class GraderProcess:
         return grades
 
     def ask(self, expression: str) -> Any:
-        """Evaluate an expression with the names of the setup; the value must be JSON.
+        """Evaluate an expression in the namespace of the setup; its value must be representable in JSON.
 
         Raises:
             TargetError: The evaluation raised an exception.
@@ -132,7 +132,7 @@ class GraderProcess:
         return told["value"]
 
     def traced(self) -> tuple[dict[str, bool], list[str]]:
-        """Return the files that were read so far, each with whether it was written too, and the variables."""
+        """Return the files read so far, each with whether it was also written, and the variables read so far."""
         self._begin()
         self._send({"traced": True})
         told = self._answer("report")

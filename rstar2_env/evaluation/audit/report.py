@@ -1,4 +1,4 @@
-"""The report of an audit: findings with their reproductions, counts of pairs by cause, the score."""
+"""``AuditReport``: findings with programs that reproduce them, counts of pairs by cause, and the score."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from rstar2_env.evaluation.figures.statistics import Interval
 
 @dataclass(frozen=True, slots=True)
 class AuditFinding:
-    """A finding that its reproduction showed in a fresh process.
+    """A defect that a reproduction, a short program, has shown in a fresh process.
 
     Attributes:
         kind: One of ``KINDS``.
-        cause: The cause within its kind.
-        said: A sentence with the smallest example.
-        gold: The gold of the example.
+        cause: The cause, such as "a digit appended".
+        said: Sentence that describes the finding, with the smallest example.
+        gold: The gold answer of the example.
         answer: The answer of the example.
-        found: Number of calls that showed it.
-        tried: Number of calls that could have shown it.
-        script: The program that shows it; it ends with exit code 0.
+        found: Number of calls that showed the finding.
+        tried: Number of calls that could have shown the finding.
+        script: The program that reproduces the finding; it then exits with code 0.
         output: Output of the program.
     """
 
@@ -39,14 +39,14 @@ class AuditFinding:
 
 @dataclass(slots=True)
 class CauseRow:
-    """Pairs of one cause.
+    """Counts of the pairs of gold answer and answer with one cause.
 
     Attributes:
-        cause: Its name.
-        right: Whether the answers are right.
+        cause: Name of the cause.
+        right: Whether the answers of these pairs are right.
         tried: Number of pairs.
-        wrongly: Pairs whose grade is wrong.
-        counts: Whether the pairs count in the score; spellings that the grader does not read do not.
+        wrongly: Number of pairs whose grade is wrong.
+        counts: Whether the pairs count in the score; spellings that the grader does not support do not count.
     """
 
     cause: str
@@ -63,17 +63,17 @@ class AuditReport:
     Attributes:
         target: The target, as the user wrote it.
         kind: Kind of target ("a TRL reward function").
-        versions: Versions of the packages that it comes from, and of Python.
-        form: The form in which it takes golds and answers.
-        paid_at: Least score that counted as paid.
-        golds: Number of golds of each class that it reads.
-        score: Share of the pairs that count which it grades rightly, with a Wilson interval of 95 %.
+        versions: Versions of Python and of the packages that define the target.
+        form: The formats in which the target expects gold answers and answers.
+        paid_at: Smallest score that counted as accepted.
+        golds: Number of gold answers of each class that the target supports.
+        score: Share of correctly graded pairs among the pairs that count, with its 95 % Wilson interval.
         findings: The confirmed findings.
-        unconfirmed: Suspicions that their program did not show in a fresh process, as sentences.
-        causes: The pairs by cause.
-        grades: Number of different calls that were graded.
-        seconds: Duration.
-        unfinished: Probes that the time did not suffice for.
+        unconfirmed: Sentences about suspected findings that the program did not reproduce in a fresh process.
+        causes: Counts of the pairs, by cause.
+        grades: Number of distinct calls that were graded.
+        seconds: Wall-clock seconds of the audit.
+        unfinished: Checks that were skipped or cut short because the time was used up.
     """
 
     target: str
@@ -92,12 +92,12 @@ class AuditReport:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing was found."""
+        """Whether there are no findings."""
         return not self.findings
 
     @property
     def cheapest(self) -> AuditFinding | None:
-        """The exploit with the fewest characters per paid gold; ``None`` if none was found."""
+        """The exploit with the fewest characters per gold answer that accepts it; ``None`` if there is none."""
         exploits = [finding for finding in self.findings if finding.kind == "exploit"]
         return min(exploits, key=lambda one: (len(one.answer) + 1) * one.tried / one.found, default=None)
 
@@ -106,24 +106,24 @@ class AuditReport:
         return [finding for finding in self.findings if finding.kind == kind]
 
     def rows(self) -> dict[str, str]:
-        """Return the summary as words: the target, the score, the cheapest exploit."""
+        """Return the rows of a summary table: the target, the score, the cheapest exploit, and others."""
         cheapest, score = self.cheapest, self.score
         found = ", ".join(f"{kind} {len(self.of(kind))}" for kind in KINDS if self.of(kind))
         counted = sum(one.tried for one in self.causes if one.counts)
         rows = {
             "target": f"{self.kind}, {', '.join(f'{name} {version}' for name, version in self.versions.items())}",
-            "pairs graded rightly": (
+            "pairs graded correctly": (
                 f"{100 * score.value:.1f} % of {counted} (95 %: {100 * score.low:.1f} to {100 * score.high:.1f})"
                 if counted
-                else "none: the target does not tell its golds"
+                else "none: the target does not reveal its gold answers"
             ),
-            "golds": ", ".join(f"{name} {count}" for name, count in self.golds.items()) or "none",
-            "form of an answer": f"{self.form[1]}, paid from a score of {self.paid_at:g}",
+            "gold answers": ", ".join(f"{name} {count}" for name, count in self.golds.items()) or "none",
+            "format of answers": f"{self.form[1]}, accepted from a score of {self.paid_at:g}",
             "findings": found or "none",
             "cheapest exploit": (
                 "none found"
                 if cheapest is None
-                else f"{shown(cheapest.answer)}, paid for {cheapest.found} of {cheapest.tried} golds"
+                else f"{shown(cheapest.answer)}, accepted for {cheapest.found} of {cheapest.tried} gold answers"
             ),
             "suspicions not confirmed": str(len(self.unconfirmed)),
             "time": f"{self.seconds:.1f} s, {self.grades} grades",

@@ -1,7 +1,7 @@
-"""Reproductions: short programs that show one finding, and end with exit code 0 only if they show it.
+"""Reproductions: short programs, each of which exits with code 0 only if it reproduces one finding.
 
-Every program begins with the setup of the target. ``confirm`` runs one in a fresh process; a finding counts only if its
-program shows it there.
+Every program begins with the setup of the target. ``confirm`` runs a program in a fresh process; a finding is reported
+only if its program reproduces it there.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Confirmation:
     """The result of a reproduction in a fresh process.
 
     Attributes:
-        shown: Whether it showed the finding.
-        output: Its output, cut.
+        shown: Whether the program reproduced the finding.
+        output: Output of the program, truncated.
     """
 
     shown: bool
@@ -40,7 +40,7 @@ def confirm(script: str, *, timeout_s: float) -> Confirmation:
 
     Args:
         script: The program.
-        timeout_s: Longest time, in seconds.
+        timeout_s: Time limit, in seconds.
     """
     with tempfile.TemporaryDirectory(prefix="rstar2-audit-") as place:
         folder, file = Path(place) / "current", Path(place) / "reproduction.py"
@@ -69,7 +69,7 @@ def confirm(script: str, *, timeout_s: float) -> Confirmation:
 
 
 def literal(text: str) -> str:
-    """Return the Python expression of a text; long repetitions as products."""
+    """Return a Python expression whose value is the text; long repetitions are written as products."""
     parts, at = [], 0
     for match in _REPEATED.finditer(text):
         parts += [repr(text[at : match.start()])] if match.start() > at else []
@@ -79,7 +79,7 @@ def literal(text: str) -> str:
 
 
 def call_of(call: AuditCall) -> str:
-    """Return the expression that grades a call."""
+    """Return the Python expression that grades a call."""
     arguments = [literal(call.gold), literal(call.answer), *([literal(call.question)] if call.question else [])]
     return f"grade({', '.join(arguments)})"
 
@@ -90,7 +90,7 @@ def scored(setup: str, calls: Sequence[AuditCall], condition: str) -> str:
     Args:
         setup: Setup of the target.
         calls: The calls.
-        condition: An expression about ``score``.
+        condition: A Python expression of ``score``.
     """
     lines = [setup]
     for call in calls:
@@ -99,7 +99,7 @@ def scored(setup: str, calls: Sequence[AuditCall], condition: str) -> str:
 
 
 def failing(setup: str, call: AuditCall, error: str) -> str:
-    """Return a program that grades a call, which raises an exception of this name or ends the process."""
+    """Return a program that shows that a call raises an exception of this name, or ends the process."""
     if error == "ProcessEnded":
         return (
             f"import subprocess, sys\n\nCODE = {_indented(setup, call_of(call))}\n"
@@ -115,7 +115,7 @@ def failing(setup: str, call: AuditCall, error: str) -> str:
 
 
 def varying(setup: str, call: AuditCall, rounds: int) -> str:
-    """Return a program that repeats a call until two scores differ."""
+    """Return a program that repeats a call until a score differs from an earlier one, at most ``rounds`` times."""
     return (
         f"{setup}\n{ATTEMPT}\nseen = set()\nfor _ in range({rounds}):\n    seen.add(attempt(lambda: {call_of(call)}))\n"
         f"    if len(seen) > 1:\n        break\nprint('scores:', seen)\n{_unless('len(seen) > 1')}\n"
@@ -123,7 +123,7 @@ def varying(setup: str, call: AuditCall, rounds: int) -> str:
 
 
 def in_order(setup: str, before: Sequence[AuditCall], call: AuditCall) -> str:
-    """Return a program that grades a call in a fresh process, and in another one after other calls."""
+    """Return a program that compares the scores of a call in a fresh process, and in another one after other calls."""
     alone = _indented(setup, f"{ATTEMPT}\nprint(attempt(lambda: {call_of(call)}))")
     first = "\n".join(f"attempt(lambda: {call_of(one)})" for one in before)
     after = _indented(setup, f"{ATTEMPT}\n{first}\nprint(attempt(lambda: {call_of(call)}))")
@@ -138,7 +138,7 @@ def in_settings(
     Args:
         setup: Setup of the target.
         call: The call.
-        settings: For each setting its name, environment variables, flags of the interpreter, source that runs before
+        settings: For each setting: its name, environment variables, flags of the interpreter, source that runs before
             the setup, and whether the call runs in another thread.
     """
     runs = []
@@ -157,7 +157,7 @@ def in_settings(
 
 
 def endless(setup: str, call: AuditCall, grade_timeout_s: float) -> str:
-    """Return a program that shows that a call does not end within a deadline."""
+    """Return a program that shows that a call exceeds the time limit of a grade."""
     return (
         f"import subprocess, sys\n\nCODE = {_indented(setup, call_of(call))}\ntry:\n"
         f"    subprocess.run([sys.executable, '-c', CODE], timeout={grade_timeout_s!r}, stderr=subprocess.DEVNULL)\n"
@@ -174,8 +174,8 @@ def growing(setup: str, gold: str, answer: str, size: int, *, factor: float, lea
         gold: The gold.
         answer: Expression of the answer, in terms of ``n``.
         size: The larger ``n``.
-        factor: Least quotient of the two times.
-        least_s: Least time at ``size``, in processor seconds.
+        factor: Smallest ratio of the two times.
+        least_s: Smallest time at ``size``, in CPU seconds.
     """
     return (
         f"{setup}\nimport time\n\ndef seconds(n):\n    began = time.process_time()\n    try:\n"
@@ -188,7 +188,7 @@ def growing(setup: str, gold: str, answer: str, size: int, *, factor: float, lea
 
 
 def planted(setup: str, call: AuditCall, files: Mapping[str, str]) -> str:
-    """Return a program that grades a call without and with files that anybody could write, and compares."""
+    """Return a program that grades a call without and with files that an agent could write, and compares the scores."""
     code = _indented(setup, f"{ATTEMPT}\nprint(attempt(lambda: {call_of(call)}))")
     lines = [f"import pathlib, subprocess, sys\n\nCODE = {code}", f"FILES = {dict(files)!r}\n", _GRADED]
     lines += ["before = graded(CODE)", "made = []", "for path, text in FILES.items():", "    path = pathlib.Path(path)"]
@@ -200,7 +200,7 @@ def planted(setup: str, call: AuditCall, files: Mapping[str, str]) -> str:
 
 
 def in_used_folder(setup: str, calls: Sequence[AuditCall], call: AuditCall) -> str:
-    """Return a program that grades a call, then again in the same folder after other calls."""
+    """Return a program that grades a call, and again in the same folder after other calls, and compares the scores."""
     graded = "\n".join(f"attempt(lambda: {call_of(one)})" for one in calls)
     then = _indented(setup, f"{ATTEMPT}\nprint(attempt(lambda: {call_of(call)}))")
     lines = [f"import subprocess, sys\n\nFIRST = {_indented(setup, f'{ATTEMPT}{graded}')}", f"THEN = {then}\n", _GRADED]
@@ -209,7 +209,7 @@ def in_used_folder(setup: str, calls: Sequence[AuditCall], call: AuditCall) -> s
 
 
 def executed(setup: str, call: AuditCall, canary: str) -> str:
-    """Return a program that shows that grading an answer runs code in it, which makes a file."""
+    """Return a program that shows that grading an answer executes code in it, which creates the file ``canary``."""
     return (
         f"{setup}\nimport os\n\ntry:\n    print('score:', {call_of(call)})\nexcept BaseException as error:\n"
         f"    print(type(error).__name__)\nprint('files:', os.listdir('.'))\n{_unless(f'os.path.exists({canary!r})')}\n"

@@ -1,4 +1,4 @@
-"""Makes texts and sequences of calls smaller while a property holds (delta debugging; Zeller and Hildebrandt 2002)."""
+"""Shrinks texts and sequences of calls while a property still holds (delta debugging; Zeller and Hildebrandt 2002)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ T = TypeVar("T")
 
 
 def shrunk(items: Sequence[T], holds: Callable[[list[T]], bool], *, most: int = 200) -> list[T]:
-    """Return a part of a sequence, in its order, for which a property still holds.
+    """Return a subsequence for which a property still holds.
 
-    Without the limit, no single item of the result can be left out.
+    Unless the number of trials reaches ``most``, removing any single item from the result would break the property.
 
     Args:
         items: The sequence, for which the property holds.

@@ -1,4 +1,4 @@
-"""Suspicions: findings of a probe, with the program that must show each in a fresh process."""
+"""Suspicions: possible findings of a probe, each with a program that must reproduce it in a fresh process."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from rstar2_env.evaluation.audit.process import AuditCall
 
 KINDS: Mapping[str, str] = MappingProxyType(
     {
-        "paid": "wrong answers are paid",
-        "refused": "right answers are refused",
-        "exploit": "a text is paid for golds of different values",
-        "determinism": "a grade changes when it is repeated",
-        "portability": "a grade depends on the surrounding",
+        "paid": "wrong answers are accepted",
+        "refused": "right answers are rejected",
+        "exploit": "a text is accepted for gold answers of different values",
+        "determinism": "a grade changes when the call is repeated",
+        "portability": "a grade depends on the environment of the process",
         "writable": "an answer, a file or a variable that an agent can write changes grades",
         "crash": "an answer raises an exception",
         "time": "an answer takes too long",
     }
 )
-"""Every kind of finding, and what it means."""
+"""Description of every kind of finding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Suspicion:
-    """A finding that is not confirmed yet.
+    """A possible finding that no program has confirmed yet.
 
     Attributes:
         kind: One of ``KINDS``.
-        cause: The cause within its kind ("a digit appended").
-        said: A sentence with the smallest example.
-        script: The program that shows it.
-        call: The smallest call.
-        found: Number of calls that showed it.
-        tried: Number of calls that could have shown it.
-        timeout_s: Longest time of the program, in seconds.
+        cause: The cause, such as "a digit appended".
+        said: Sentence that describes the finding, with the smallest example.
+        script: The program that reproduces the finding.
+        call: The smallest call that shows the finding.
+        found: Number of calls that showed the finding.
+        tried: Number of calls that could have shown the finding.
+        timeout_s: Time limit of the program, in seconds.
     """
 
     kind: str
@@ -53,7 +53,7 @@ Suspicions: TypeAlias = Iterator[Suspicion]
 
 
 def shown(text: str, longest: int = 60) -> str:
-    """Return a text as a literal, cut in the middle."""
+    """Return a text as a Python literal; the middle of a long text is left out."""
     written = repr(text)
     if len(written) <= longest:
         return written

@@ -1,7 +1,7 @@
-"""Wrong answers to a gold, by cause: the mistakes that a comparison of texts or numbers may overlook.
+"""Wrong answers for a gold answer, by cause: mistakes that a comparison of texts or numbers may overlook.
 
-Each function of ``WRONG`` takes a gold of its class and returns pairs of a cause and a wrong answer. The caller drops
-an answer that equals the gold after all (``golds.differ``).
+Each function of ``WRONG`` takes a gold answer of its class and returns pairs of a cause and a wrong answer. The caller
+drops answers that happen to equal the gold answer (``golds.differ``).
 """
 
 from __future__ import annotations
@@ -225,4 +225,4 @@ WRONG: Mapping[str, Callable[[str], Pairs]] = MappingProxyType(
         "sentences": _sentences,
     }
 )
-"""The function for each class of golds."""
+"""The function that generates wrong answers, for each class of gold answers."""

@@ -31,7 +31,7 @@ class DockerOptions(LocalOptions):
         containers: Number of warm containers. ``None``: one if layers around each call isolate the calls; otherwise two
             per usable core, since each container then serves one call and is replaced.
         memory_mb: MiB of memory of a container; ``None`` uses the sum of the limits of its concurrent calls plus 64
-            per session, at most 80 % of the machine.
+            per session, at most 80 % of the machine's memory.
         cpus: Cores of a container; ``None`` uses ``workers``.
         pids: Processes and threads of a container; ``None`` uses the sum of the limits of its concurrent calls plus 8
             per session.

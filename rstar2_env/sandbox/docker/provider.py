@@ -45,7 +45,7 @@ class DockerSandbox(BaseSandbox):
     unisolated = (
         "isolation='none': the container is the only isolation, and all calls share it. Use it for debugging only."
     )
-    lacking = "The docker sandbox runs without layers that this engine does not provide"
+    lacking = "The docker sandbox runs without isolation layers that this engine does not provide"
 
     def __init__(self, **options: Any) -> None:
         super().__init__(DockerOptions.from_mapping(options))

@@ -19,7 +19,7 @@ class Balance:
     Args:
         batch: Largest number of calls in one request.
         linger_s: Seconds that calls wait to share a request with others, if no slot is idle.
-        resume: Called ``linger_s`` seconds later, to send the collected calls.
+        resume: Called when calls have waited for ``linger_s`` seconds, to send them.
     """
 
     def __init__(self, batch: int, linger_s: float, resume: Callable[[], None]) -> None:
@@ -32,7 +32,8 @@ class Balance:
     def choose(self, links: Sequence[Link], waiting: int) -> tuple[Link, int] | None:
         """Choose the server with the fewest calls in flight per slot, and the number of calls to send to it.
 
-        Among equals, the server with the fewest sessions per slot is chosen. A server whose sandbox fails comes last.
+        If several servers are equal, the server with the fewest sessions per slot is chosen. A server whose sandbox
+        fails is chosen last.
 
         Returns:
             The server and the number of calls; ``None`` if no server can receive a call now.

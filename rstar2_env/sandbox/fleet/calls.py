@@ -31,7 +31,8 @@ class FleetCall:
         session: Name that the caller gave the session; ``None`` without a session.
         home: Location of the session.
         starts: Number of starts that were lost.
-        doubt: If the answer was lost: boot id of the server that may have accepted the call.
+        doubt: If the answer was lost: boot id (it changes when a server restarts) of the server that may have accepted
+            the call.
         since: Time by the loop's clock from which the waiting time of the call counts.
         avoid: Server whose sandbox failed the call. It receives the call again only if no other server is up.
         given_up: Whether the outcome is no longer needed.

@@ -28,13 +28,13 @@ class LinkError(Exception):
 
 
 class Link:
-    """A server.
+    """The client's connection to one sandbox server.
 
     Args:
-        url: Its address.
+        url: Address of the server.
         http: The client's HTTP pool.
         strict: Whether to refuse a server that lacks a required layer of isolation.
-        name: Its name in messages; by default its address.
+        name: Name of the server in messages; by default its address.
     """
 
     def __init__(self, url: str, http: httpx.AsyncClient, *, strict: bool, name: str = "") -> None:

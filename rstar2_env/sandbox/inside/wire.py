@@ -37,7 +37,7 @@ class Frame:
     Args:
         header: Its header.
         raw: All its bytes, to be forwarded unchanged.
-        spans: Where each blob is in ``raw``.
+        spans: Position of each blob in ``raw``.
     """
 
     __slots__ = ("_spans", "header", "raw")
@@ -81,7 +81,7 @@ def split(frame: bytes, number: int, size: int) -> Iterator[bytes]:
 
     Args:
         frame: The long frame.
-        number: Number of the long frame, different from that of every other whose parts are still being sent.
+        number: Number of the long frame, different from the numbers of the other long frames that are being sent.
         size: Bytes of the long frame in each part.
     """
     with memoryview(frame) as whole:

@@ -44,7 +44,7 @@ class RaySandbox(FleetSandbox):
 
     options: RayOptions
     unisolated = "isolation='none': programs run with all the rights of Ray's workers. Use it for debugging only."
-    lacking = "The sandbox runs without layers that its nodes do not provide"
+    lacking = "The sandbox runs without isolation layers that its nodes do not provide"
     thread_name = "rstar2-sandbox-ray"
 
     def __init__(self, **options: Any) -> None:

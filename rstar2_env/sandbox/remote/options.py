@@ -25,8 +25,9 @@ class RemoteOptions(FleetOptions):
         url: Address of the server. If ``url`` and ``urls`` are missing, the variable RSTAR2_SANDBOX_URL gives the
             addresses, separated by commas.
         urls: Addresses of several servers.
-        token: Token that the servers require; ``None`` uses the variable RSTAR2_SANDBOX_TOKEN, which is the better
-            place: files show an option as ``***``. The token is pickled with the other options.
+        token: Token that the servers require; ``None`` reads the environment variable RSTAR2_SANDBOX_TOKEN, which is
+            preferable: files that record the options contain ``***`` instead of the token. The token is pickled with
+            the other options.
         retries: How many times a call is retried after its server is known to have lost it.
         reconnect_timeout_s: Seconds that a call waits for a server that is down, or for an answer to a call in flight;
             then the call is ``unavailable``. At most 120, since a server remembers a call for 180 seconds by default.

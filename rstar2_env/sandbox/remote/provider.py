@@ -32,7 +32,7 @@ class RemoteSandbox(FleetSandbox):
 
     options: RemoteOptions
     unisolated = None  # with "none", the isolation of the servers is not checked
-    lacking = "The sandbox servers run without layers that their machines do not provide"
+    lacking = "The sandbox servers run without isolation layers that their machines do not provide"
     thread_name = "rstar2-sandbox-remote"
 
     def __init__(self, **options: Any) -> None:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from rstar2_env.sandbox.serve.service import Service
 
 VALUES_PER_CALL = 32
-"""JSON values of a request for each call that it may hold; a call has 13, and 3 for each of its files."""
+"""Largest number of JSON values in a request, per call of ``max_calls``; a call has 13, and 3 for each of its files."""
 LEAST_VALUES = 4096
-"""JSON values that every request may hold."""
+"""Number of JSON values that a request may have, even if ``max_calls`` is small."""
 _STEP = 1 << 15
 """Bytes that are counted in one step: a few milliseconds at most."""
 _IN_STRING = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)

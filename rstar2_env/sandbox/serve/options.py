@@ -23,8 +23,8 @@ class ServeOptions(CheckedOptions):
         queue: Largest number of waiting calls; further calls get status 429.
         slots: Number of programs that the provider runs concurrently, as reported to clients; ``None`` uses the number
             from the provider, or the number of cores.
-        in_flight: Number of calls that the provider has at the same time; ``None`` means twice ``slots``, so that the
-            provider has the next program when one ends.
+        in_flight: Largest number of calls passed to the provider at the same time; ``None`` means twice ``slots``, so
+            that the next program is ready when one ends.
         max_limits: Upper bounds of the limits of a call; higher limits are lowered to these, and the client is
             notified.
         judge_limits: Limits of calls through the code-judge API, whose requests cannot specify limits.
@@ -32,14 +32,16 @@ class ServeOptions(CheckedOptions):
         max_calls: Largest number of calls in a request.
         max_answer_mb: MiB of outcomes that an answer holds while its client does not read them. Further outcomes are
             replaced by a message.
-        connections: Largest number of connections. A further one replaces the oldest one whose request is not complete;
-            it is closed if there is none.
-        header_timeout_s: Seconds for the header of a request; then its connection is closed.
+        connections: Largest number of connections. Beyond it, a new connection replaces the oldest connection without a
+            complete request; if there is none, the new connection is closed.
+        header_timeout_s: Seconds within which a client must send the header of a request; after that, its connection is
+            closed.
         drain_timeout_s: Seconds that calls in flight have to finish after the server was asked to stop.
         orphan_timeout_s: Seconds after which a call whose client disconnected is ended; until then the client can
             reconnect.
         remember_s: Seconds for which the id of a finished call is remembered, so that the call never runs twice.
-        remember_mb: MiB of outcomes kept for that long; beyond it, only the ids of the oldest calls are kept.
+        remember_mb: Largest total size of the outcomes kept for ``remember_s``, in MiB; beyond it, only the ids of the
+            oldest calls are kept.
         beat_s: Seconds between two heartbeats in an answer that is otherwise silent.
         tls_cert: Certificate file, for HTTPS.
         tls_key: Private key file of the certificate.
@@ -78,7 +80,10 @@ class ServeOptions(CheckedOptions):
         """
         super().__post_init__()
         if self.token in ("", SHOWN):
-            raise ConfigurationError("The token is empty, or hidden: give the token itself, or none.", option="token")
+            raise ConfigurationError(
+                f"The token is empty, or is {SHOWN}, which files show instead of a token: give the token, or none.",
+                option="token",
+            )
         object.__setattr__(self, "token", secret := secret_of(self.token))
         token = secret.reveal() if secret is not None else "0" * 8
         if not token.isascii() or not token.isprintable() or " " in token:

@@ -72,7 +72,7 @@ def test_a_grader_that_pays_everything_is_found(grader):
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ("def grade(gold, answer):\n    return 0.0\n", "it pays no class of golds for themselves"),
+        ("def grade(gold, answer):\n    return 0.0\n", "it accepts no class of gold answers"),
         ("def grade(gold, answer):\n    return 'good'\n", "the grade is 'good', expected a number"),
         ("def grade(gold, answer):\n    raise KeyError('tests')\n", "KeyError: 'tests'"),
         ("TOKEN = {}['TOKEN']\n\n\ndef grade(gold, answer):\n    return 1.0\n", "grader.py, line 1)"),
@@ -86,8 +86,8 @@ def test_a_grader_that_reads_nothing_is_refused_with_the_reason(grader, source, 
 
 def test_mistakes_are_told_in_a_line(grader):
     for words, said in (
-        (("grader_that_is_not.py:grade",), "there is no such file"),
-        ((grader(SOUND), "--golds", "integer"), "there is no class integer"),
+        (("grader_that_is_not.py:grade",), "this file does not exist"),
+        ((grader(SOUND), "--golds", "integer"), "unknown class integer"),
         (("verifier:rulez",), "rulez"),
         (("nemo-gym:rows.jsonl@http://127.0.0.1:9",), "there is no file rows.jsonl"),
         (("rstar2/MathTol-v0",), "Did you mean"),

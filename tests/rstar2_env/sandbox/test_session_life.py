@@ -65,7 +65,7 @@ def test_the_least_recently_used_session_goes_first_and_its_next_call_says_so(sm
     assert small.run(Job("x", session="a")).value == "'a'"
     replaced = small.run(Job("'x' in globals()", session="b"))
     assert (replaced.session, replaced.value) == ("replaced", "False")
-    assert "places ran out" in (replaced.session_note or "")
+    assert "too many sessions" in (replaced.session_note or "")
     assert "least recently used" in (replaced.session_note or "")
     assert small.run(Job("1", session="b")).session == "kept"
 
@@ -93,7 +93,7 @@ def test_the_memory_limits_of_all_sessions_add_up_to_no_more_than_asked() -> Non
         limits = Limits(memory_mb=128)
         for name in ("a", "b", "c"):
             sandbox.run(Job("x = 1", session=name, limits=limits))
-        assert "memory ran out" in (sandbox.run(Job("1", session="a", limits=limits)).session_note or "")
+        assert "memory for sessions" in (sandbox.run(Job("1", session="a", limits=limits)).session_note or "")
 
 
 def test_an_ended_session_starts_clean_as_a_new_one(local: LocalSandbox) -> None:

@@ -1,1 +1,1 @@
-"""The probes of an audit; each looks for findings of one kind."""
+"""The probes of an audit; each probe is a check that searches for findings of one kind."""

@@ -1,6 +1,7 @@
-"""Answers that raise an exception, or for which the grade is not a number.
+"""Probe for answers for which the grader raises an exception, or whose grade is not a number.
 
-Covered: odd texts, and every other answer of the audit. A gold that the grader cannot read at all is not counted.
+Covered: unusual texts, and every other answer of the audit. Gold answers that the grader cannot parse at all are not
+counted.
 """
 
 from __future__ import annotations
@@ -152,11 +153,11 @@ ODD = (
     "1+" * 2000 + "1",
     "\\" * 3000,
 )
-"""The odd texts."""
+"""Unusual texts: empty, very long, with control characters, and others."""
 
 
 def crashes(bench: AuditBench) -> Suspicions:
-    """Grade odd texts, and suspect each kind of exception of the whole audit."""
+    """Grade unusual texts; yield a suspicion for each kind of exception that occurred in the audit."""
     if bench.target.own_problems:
         golds = [(question, gold) for question, gold in bench.target.problems[:_MOST_GOLDS]]
     else:
@@ -185,7 +186,10 @@ def crashes(bench: AuditBench) -> Suspicions:
         call = min(calls, key=lambda call: (len(call.answer), len(call.gold)))
         short = shrunk_text(call.answer, partial(_raises, bench, call, error), most=_MOST_TRIALS)
         call = call._replace(answer=short)
-        said = f"{shown(short)} where the gold is {shown(call.gold)}: {bench.grade([call])[0].error[:120]}"
+        said = (
+            f"the answer {shown(short)} with the gold answer {shown(call.gold)} raises "
+            f"{bench.grade([call])[0].error[:120]}"
+        )
         script = scripts.failing(bench.target.setup, call, error)
         yield Suspicion("crash", error, said, script, call, len(calls), tried)
 

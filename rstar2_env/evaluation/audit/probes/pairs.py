@@ -1,8 +1,8 @@
-"""Pairs of golds and answers, by cause: right answers that are refused, wrong answers that are paid.
+"""Probe of pairs of gold answer and answer, by cause: right answers that are rejected, wrong answers that are accepted.
 
-A refusal counts only if the grader accepts most answers that are written in the same way: only then is the grader
-inconsistent. A text with two answers counts only if the grader accepts it for both golds. The functions add what they
-tried to a ``PairTally``, whose counts give the score of the audit.
+A rejected right answer counts only if the grader accepts most answers that are written in the same way: only then is
+the grader inconsistent. A text with two answers counts only if the grader accepts it for both gold answers. The
+functions add the graded pairs to a ``PairTally``; its counts give the score of the audit.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _PARTNERS = 3
 
 @dataclass(slots=True)
 class PairTally:
-    """Counts of pairs by cause, and those that were graded wrongly."""
+    """Counts of the graded pairs by cause, and examples of wrongly graded pairs."""
 
     causes: dict[tuple[bool, str], CauseRow] = field(default_factory=dict)
     examples: dict[tuple[bool, str], list[tuple[AuditCall, ...]]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, cause: str, calls: Sequence[tuple[AuditCall, ...]], wrong: Sequence[bool], *, right: bool) -> None:
-        """Count pairs of one cause; the calls of one entry show together that it is graded wrongly."""
+        """Count pairs of one cause; each entry of ``calls`` has the calls that together show a wrong grade."""
         count = self.causes.setdefault((right, cause), CauseRow(cause, right))
         count.tried += len(calls)
         count.wrongly += sum(wrong)
@@ -41,13 +41,13 @@ class PairTally:
 
     @property
     def counted(self) -> tuple[int, int]:
-        """Return the number of pairs that count, and how many of them were graded wrongly."""
+        """Number of pairs that count in the score, and number of these pairs that were graded wrongly."""
         counted = [count for count in self.causes.values() if count.counts]
         return sum(count.tried for count in counted), sum(count.wrongly for count in counted)
 
 
 def pairs(bench: AuditBench, tally: PairTally) -> Suspicions:
-    """Grade right and wrong answers of every class of golds, and suspect each cause that was graded wrongly."""
+    """Grade right and wrong answers of every class; yield a suspicion for each cause with wrong grades."""
     for name, golds in bench.golds.items():
         if bench.enough_time(f"pairs of {name}"):
             _right(bench, tally, name, golds)
@@ -59,7 +59,7 @@ def pairs(bench: AuditBench, tally: PairTally) -> Suspicions:
 
 
 def own_pairs(bench: AuditBench, tally: PairTally) -> Suspicions:
-    """Grade the golds of the target's own problems as answers, each to its own problem and to others."""
+    """Grade each gold answer of the target's own problems as an answer to its own problem and to other problems."""
     known = [(question, gold) for question, gold in bench.target.problems if gold]
     own = [bench.form.call(gold, gold, question) for question, gold in known]
     refused = [not bench.paid(grade) for grade in bench.grade(own)]
@@ -69,7 +69,7 @@ def own_pairs(bench: AuditBench, tally: PairTally) -> Suspicions:
     for (question, gold), (next_question, other) in pairwise(known):
         if not differ(gold, other):
             continue
-        by_cause["the gold of another problem"].append((bench.form.call(gold, other, question),))
+        by_cause["the gold answer of another problem"].append((bench.form.call(gold, other, question),))
         for cause, text in hedges(gold, other):
             both = bench.form.call(gold, text, question), bench.form.call(other, text, next_question)
             by_cause[cause].append(both)
@@ -128,7 +128,7 @@ def _hedged(bench: AuditBench, tally: PairTally, golds: Sequence[str]) -> None:
         if bench.form.answer != "{}":
             marked = "\n".join(map(bench.form.answer.format, (one, other)))
             call = AuditCall(bench.form.gold.format(one), marked), AuditCall(bench.form.gold.format(other), marked)
-            both["two marked answers of the target's form"].append(call)
+            both["two marked answers in the target's format"].append(call)
     for cause, calls in both.items():
         paid = [all(bench.paid(grade) for grade in bench.grade(two)) for two in calls]
         tally.add(cause, calls, paid, right=False)
@@ -143,7 +143,7 @@ def _suspicions(bench: AuditBench, tally: PairTally) -> Iterator[Suspicion]:
         calls = min(examples, key=lambda calls: sum(len(call.gold) + len(call.answer) for call in calls))
         call = calls[0]
         golds = " and ".join(shown(one.gold) for one in calls)
-        said = f"{shown(call.answer)} is {'refused' if right else 'paid'} where the gold is {golds}"
+        said = f"{shown(call.answer)} is {'rejected' if right else 'accepted'} with the gold answer {golds}"
         script = scripts.scored(bench.target.setup, calls, f"score {'<' if right else '>='} {bench.paid_at:g}")
         kind = "refused" if right else "paid"
         yield Suspicion(kind, cause, said, script, call, count.wrongly, count.tried)

@@ -1,8 +1,8 @@
-"""Whether grades stay the same: repeated, in another order, in another process, under other settings.
+"""Probe of reproducibility: calls are graded again, in another order, in another process, under other settings.
 
-Covered: repetition in one process; the order of the answers, with what the grader leaves in its folder; hash seeds, the
-language, the time zone, the date, the current folder, a bare environment, ``-O``, a thread other than the main thread.
-Not covered: other machines, other versions of packages.
+Covered: repetition in one process; the order of the answers, and files that the grader leaves in its folder; hash
+seeds, the language, the time zone, the date, the current folder, a bare environment, ``-O``, a thread other than the
+main thread. Not covered: other machines, other versions of packages.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ class Surrounding:
     """A setting in which the same calls are graded again.
 
     Attributes:
-        name: Its name in the report.
+        name: Name of the setting in the report.
         variables: Environment variables; ``None`` removes one.
         flags: Flags of the interpreter.
-        before: Source that runs before the setup.
+        before: Python source that runs before the setup of the target.
         thread: Whether the calls run in another thread.
     """
 
@@ -78,7 +78,7 @@ SURROUNDINGS = (
     Surrounding("another time zone", {"TZ": "Pacific/Apia"}),
     Surrounding("another date", before=_CLOCK),
     Surrounding("another current folder", before="import os\nos.makedirs('elsewhere')\nos.chdir('elsewhere')"),
-    Surrounding("the root as current folder", before="import os\nos.chdir('/')"),
+    Surrounding("/ as current folder", before="import os\nos.chdir('/')"),
     Surrounding("without assertions", flags=("-O",)),
     Surrounding("another thread", thread=True),
 )
@@ -96,7 +96,7 @@ _KEPT = (
 
 
 def sample(bench: AuditBench) -> list[AuditCall]:
-    """Return calls of the audit so far for probes that grade again, paid and not paid in turn."""
+    """Return earlier calls of the audit to grade again, alternating between accepted and rejected answers."""
     paid = [call for call, grade in bench.known.items() if bench.paid(grade)]
     refused = [call for call, grade in bench.known.items() if not bench.paid(grade) and not grade.hung]
     chance = Random(bench.seed)
@@ -106,7 +106,7 @@ def sample(bench: AuditBench) -> list[AuditCall]:
 
 
 def repeated(bench: AuditBench) -> Suspicions:
-    """Repeat calls in one process, and suspect a call whose grade changes."""
+    """Repeat calls in one process; yield a suspicion if the grade of a call changes."""
     calls = sample(bench)
     if not bench.enough_time("repetition"):
         return
@@ -124,7 +124,7 @@ def repeated(bench: AuditBench) -> Suspicions:
     least = min(changed, key=lambda call: len(call.gold) + len(call.answer), default=None)
     if least is not None and _varies(bench, least):
         bench.unsteady = True
-        said = f"{shown(least.answer)} where the gold is {shown(least.gold)} gets different grades in one process"
+        said = f"{shown(least.answer)} with the gold answer {shown(least.gold)} gets different grades in one process"
         script = scripts.varying(bench.target.setup, least, 50 * _MOST_ROUNDS)
         yield Suspicion("determinism", "repetition", said, script, least, len(changed), len(calls))
 
@@ -136,7 +136,7 @@ def _varies(bench: AuditBench, call: AuditCall) -> bool:
 
 
 def ordered(bench: AuditBench) -> Suspicions:
-    """Grade calls in other orders, and in a folder that earlier grades used; suspect grades that change."""
+    """Grade calls in other orders, and in a folder that earlier grades used; yield a suspicion if a grade changes."""
     calls = sample(bench)
     if bench.unsteady or not bench.enough_time("order"):
         return
@@ -161,14 +161,17 @@ def ordered(bench: AuditBench) -> Suspicions:
         again = process.grade(calls[::-1])[::-1]
     for call, was, now in zip(calls, plain, again, strict=True):
         if was.verdict != now.verdict:
-            said = f"{shown(call.answer)} where the gold is {shown(call.gold)}: another grade after files were left"
+            said = (
+                f"{shown(call.answer)} with the gold answer {shown(call.gold)} gets another grade after earlier "
+                "grades left files"
+            )
             script = scripts.in_used_folder(bench.target.setup, calls, call)
             yield Suspicion("writable", "files of earlier grades", said, script, call, 1, len(calls))
             return
 
 
 def surroundings(bench: AuditBench) -> Suspicions:
-    """Grade calls under other settings, and suspect each setting that changes a grade."""
+    """Grade calls under other settings; yield a suspicion for each setting that changes a grade."""
     import os
 
     calls = sample(bench)
@@ -197,7 +200,9 @@ def surroundings(bench: AuditBench) -> Suspicions:
         ]
         if changed:
             call = min(changed, key=lambda call: len(call.gold) + len(call.answer))
-            said = f"{shown(call.answer)} where the gold is {shown(call.gold)}: another grade in {setting.name}"
+            said = (
+                f"{shown(call.answer)} with the gold answer {shown(call.gold)} gets another grade with {setting.name}"
+            )
             settings = [
                 ("plain", {}, (), "", False),
                 (setting.name, setting.variables, setting.flags, setting.before, setting.thread),
@@ -218,7 +223,10 @@ def _order_of(bench: AuditBench, histories: Sequence[Sequence[AuditCall]], call:
     if before is None:
         return
     needed = shrunk(before, changes, most=_MOST_TRIALS)
-    said = f"{shown(call.answer)} where the gold is {shown(call.gold)}: another grade after {len(needed)} other grades"
+    said = (
+        f"{shown(call.answer)} with the gold answer {shown(call.gold)} gets another grade after {len(needed)} other "
+        "calls"
+    )
     script = scripts.in_order(bench.target.setup, needed, call)
     yield Suspicion("writable", "earlier answers", said, script, call)
 

@@ -1,7 +1,7 @@
-"""Answers that take too long: patterns of growing size, whose time must not grow faster than their length.
+"""Probe for answers that take too long to grade; the time of patterns must not grow faster than their length.
 
-Time is processor time of the target's process, so that other processes on the machine do not count; only the deadline
-of a grade is time on the wall. Not covered: work in processes that the grader starts, except through the deadline.
+Times are CPU times of the target's process, so that other processes on the machine have no influence; only the deadline
+of a grade is wall-clock time. Not covered: work in processes that the grader starts, except through the deadline.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SIZES = tuple(24 * 2**power for power in range(13))
 _ENOUGH_S = 1.0
 _LEAST_S = 0.3
 _FACTOR = 2.8
-"""Least growth of the time where the size doubles: 2 is linear, 4 is quadratic."""
+"""Growth of the time, when the size doubles, from which a pattern is reported: 2 is linear, 4 is quadratic."""
 _MOST_TEXTS = 12
 
 PATTERNS = (
@@ -43,7 +43,7 @@ PATTERNS = (
     "'$' * n",
     "'<answer>' * n",
 )
-"""Answers of size ``n``, as expressions."""
+"""Python expressions of answers of size ``n``."""
 HEAVY = (
     "9**9**9",
     "9^9^9",
@@ -72,7 +72,7 @@ HEAVY = (
 
 
 def times(bench: AuditBench) -> Suspicions:
-    """Suspect answers without a grade within the deadline, and patterns whose time grows too fast."""
+    """Yield suspicions of answers that get no grade within the deadline, and of patterns whose time grows too fast."""
     golds = _golds(bench)
     hung = [call for call, grade in bench.known.items() if grade.hung]
     for gold in golds:
@@ -138,7 +138,9 @@ def _growth(bench: AuditBench, gold: AuditCall, pattern: str) -> Suspicion | Non
 
 
 def _endless(bench: AuditBench, call: AuditCall, found: int) -> Suspicion:
-    said = f"{shown(call.answer)} where the gold is {shown(call.gold)}: no grade within {bench.grade_timeout_s:g} s"
+    said = (
+        f"{shown(call.answer)} with the gold answer {shown(call.gold)} gets no grade within {bench.grade_timeout_s:g} s"
+    )
     script = scripts.endless(bench.target.setup, call, bench.grade_timeout_s)
     return Suspicion(
         "time", "no grade within the deadline", said, script, call, found, found, 3 * bench.grade_timeout_s + 60

@@ -1,10 +1,11 @@
-"""Places that an agent can write and the grader reads: code in an answer, files, environment variables.
+"""Probe for input that an agent can write and the grader reads: code in an answer, files, environment variables.
 
-An answer must not run as code: answers try to make a file (a canary), in the languages that graders evaluate. Files and
-variables that the target reads are recorded in a traced process; then each file that does not exist, or that lies in
-the folder of the audit, is written with contents that could mean success, and each variable is set. A finding is a
-wrong answer that becomes paid, or a right one that is refused. Existing files of the user are never changed, and files
-that the audit makes outside its folder are removed again. Not covered: sockets, data bases and other processes.
+An answer must not be executed as code: answers try to create a file (a canary), in the languages that graders evaluate.
+The files and variables that the target reads are recorded in a traced process; then each file that does not exist, or
+that is in the folder of the audit, is written with contents that could mean success, and each variable is set. A
+finding is a wrong answer that is then accepted, or a right answer that is then rejected. Existing files of the user are
+never changed, and files that the audit creates outside its folder are removed again. Not covered: sockets, databases
+and other processes.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ _OF_PYTHON = (
 
 
 def executed(bench: AuditBench) -> Suspicions:
-    """Grade answers that would make a file if they ran as code, and suspect those that make it."""
+    """Grade answers that create a file if they run as code; yield a suspicion for each that does."""
     golds = _golds(bench)
     if not golds or not bench.enough_time("code in answers"):
         return
@@ -100,15 +101,19 @@ def executed(bench: AuditBench) -> Suspicions:
         process.grade(calls.values())
     for name, call in calls.items():
         if (folder / name).exists():
-            said = f"the answer {shown(call.answer)} runs as code and makes a file"
+            said = f"the answer {shown(call.answer)} is executed as code and creates a file"
             yield Suspicion(
-                "writable", "an answer runs as code", said, scripts.executed(bench.target.setup, call, name), call
+                "writable",
+                ("an answer is executed as code"),
+                said,
+                scripts.executed(bench.target.setup, call, name),
+                call,
             )
             return
 
 
 def read_places(bench: AuditBench) -> Suspicions:
-    """Trace what the target reads; write it, and suspect each file or variable that changes a verdict."""
+    """Trace the files and variables that the target reads, and change them; yield a suspicion if a verdict changes."""
     calls = sample(bench)[:_MOST_CALLS]
     if bench.unsteady or not bench.enough_time("files and variables"):
         return
@@ -148,11 +153,11 @@ def _variables(
                 continue
             if call is not None:
                 suspected.add(name)
-                where = f"{shown(call.answer)} where the gold is {shown(call.gold)}"
+                where = f"{shown(call.answer)} with the gold answer {shown(call.gold)}"
                 settings: list[tuple[str, Mapping[str, str | None], Sequence[str], str, bool]]
                 settings = [("plain", {name: None}, (), "", False), (f"{name}={value}", {name: value}, (), "", False)]
                 script = scripts.in_settings(bench.target.setup, call, settings)
-                said = f"{where}: another verdict with {name}={value!r}"
+                said = f"{where} gets another verdict with {name}={value!r}"
                 yield Suspicion("portability", f"the variable {name}", said, script, call, 1, len(calls))
 
 
@@ -182,7 +187,8 @@ def _files(bench: AuditBench, calls: Sequence[AuditCall], plain: Sequence[bool],
             if call is not None:
                 suspected.add(path)
                 said = (
-                    f"{shown(call.answer)} where the gold is {shown(call.gold)}: another verdict with the file {path}"
+                    f"{shown(call.answer)} with the gold answer {shown(call.gold)} gets another verdict with the "
+                    f"file {path}"
                 )
                 script = scripts.planted(bench.target.setup, call, {path: content})
                 yield Suspicion("writable", f"the file {path}", said, script, call, 1, len(calls))

@@ -1,1 +1,1 @@
-"""The kinds of targets of an audit; each file writes the setup of one framework."""
+"""The kinds of targets of an audit; each file creates the setup (Python source that defines ``grade``) of one kind."""

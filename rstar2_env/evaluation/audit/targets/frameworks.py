@@ -1,8 +1,9 @@
-"""Targets of other frameworks: the setup of each plays or scores an answer with the framework's own code.
+"""Targets of other frameworks; their setups play or score an answer with the framework's own code.
 
 Covered: generators of reasoning-gym 0.1, tasksets of verifiers 0.4, servers of OpenEnv 0.10, servers of NeMo Gym
 (``/verify``, or the steps of Gymnasium servers), tasks of lm-eval 0.4 and scorers of Inspect 0.3. Not covered: tools of
-these environments; an answer is the text of one turn, and an episode that continues earns what that turn earned.
+these environments; an answer is the text of one turn, and its score is the reward of that turn, even if the episode
+continues.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from rstar2_env.evaluation.audit.targets.functions import import_lines
 from rstar2_env.evaluation.audit.targets.target import Target
 
 PROBLEMS = 24
-"""Number of the target's own problems that are audited."""
+"""Number of the target's own problems to audit."""
 
 _REASONING_GYM = """
 import reasoning_gym
@@ -179,7 +180,7 @@ def grade(gold, answer, question=""):
 
 
 def reasoning_gym_target(name: str) -> Target:
-    """Return a generator of reasoning-gym as a target, with options as parts have them."""
+    """Return a generator of reasoning-gym as a target; options follow the name, as in ``NAME:option=value``."""
     part = read_part(name, "generator of reasoning-gym")
     setup = _REASONING_GYM.format(name=part.name, options=_values(part.options), count=PROBLEMS)
     return _own(name, "a generator of reasoning-gym", setup, "reasoning-gym")
@@ -195,8 +196,8 @@ def verifiers_target(name: str) -> Target:
 def openenv_target(name: str) -> Target:
     """Return an environment of OpenEnv as a target: ``module:Class`` or ``FILE.py:Class``, or the address of a server.
 
-    A class is played in the process of the audit, so that the files that it reads are seen; its action must have a
-    field of type ``str``, which receives the answer.
+    A class is played in the target's own process, so that the files that it reads can be recorded; its action must have
+    a field of type ``str``, which receives the answer.
     """
     code = None if name.startswith(("http://", "https://")) else user_code_name(name)
     if code is not None and code.name:
@@ -210,11 +211,13 @@ def nemo_gym_target(name: str) -> Target:
     """Return a server of NeMo Gym as a target: ``ROWS.jsonl@URL``.
 
     Raises:
-        ConfigurationError: There is no file of rows, or no address.
+        ConfigurationError: The file of rows does not exist, or the address is missing.
     """
     rows, _, url = name.rpartition("@")
     if rows and not Path(rows).is_file():
-        raise ConfigurationError(f"nemo-gym:{name}: there is no file {rows}. Name the rows of the server's data set.")
+        raise ConfigurationError(
+            f"nemo-gym:{name}: the file {rows} does not exist. Give the file with the rows of the server's data set."
+        )
     if not rows:
         raise ConfigurationError(
             f"nemo-gym:{name}: expected the rows of a data set and the address of its server, as in "
@@ -235,7 +238,7 @@ def inspect_target(name: str) -> Target:
     """Return a scorer of Inspect as a target: ``module:scorer`` or ``FILE.py:scorer``, called without arguments.
 
     Raises:
-        ConfigurationError: The name is not that of an object.
+        ConfigurationError: The name does not have the form ``module:scorer``.
     """
     code = user_code_name(name)
     if not isinstance(code, UserCodeName) or not code.name:

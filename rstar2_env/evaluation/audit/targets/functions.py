@@ -55,13 +55,13 @@ def _version():
 
 
 def function_target(code: UserCodeName) -> Target:
-    """Return a function of the user as a target.
+    """Return a Python function of the user as a target.
 
     Args:
-        code: Its place.
+        code: Module or file, and name, of the function.
 
     Raises:
-        ConfigurationError: The function cannot be imported, or its parameters are not those of a grader.
+        ConfigurationError: The function cannot be imported, or its parameters do not fit a grader.
     """
     imported = import_lines(code)
     what = asked(code.written, imported + _DESCRIBE, "_described()")
@@ -84,7 +84,7 @@ def import_lines(code: UserCodeName) -> str:
     if code.file is not None:
         path = Path(code.file).absolute()
         if not path.is_file():
-            raise ConfigurationError(f"{code.file}: there is no such file. Name a file, as in ./grader.py:grade.")
+            raise ConfigurationError(f"{code.file}: this file does not exist. Name a file, as in ./grader.py:grade.")
         folder, module = str(path.parent), path.stem
         if not module.isidentifier():
             raise ConfigurationError(
@@ -132,7 +132,8 @@ def _trl(code: UserCodeName, what: Mapping[str, Any], call: str) -> str:
     if missing := [name for name in what["needed"] if name not in known]:
         raise ConfigurationError(
             f"{code.written} needs the columns {', '.join(missing)}, which an audit does not have; it has "
-            f"{', '.join(_COLUMNS)}. Write a reward function of these that calls {code.written}, and audit that one."
+            f"{', '.join(_COLUMNS)}. Write a reward function with these parameters that calls {code.written}, and "
+            "audit that function."
         )
     given = {name: value for name, value in known.items() if name in names or what["any"]}
     arguments = ", ".join(f"{name}={value}" for name, value in given.items())

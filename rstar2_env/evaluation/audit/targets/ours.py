@@ -1,4 +1,4 @@
-"""Parts of this package as targets: environments, components of a reward, verifiers."""
+"""Targets of this package: environments, reward components, verifiers."""
 
 from __future__ import annotations
 
@@ -80,22 +80,22 @@ def grade(gold, answer, question=""):
     return verifier(gold, answer, question or None).correct
 """
 PROBLEMS = 24
-"""Number of an environment's own problems that are audited."""
+"""Number of an environment's own problems to audit."""
 
 
 def env_target(name: str) -> Target:
-    """Return an environment that grades against a gold answer as a target."""
+    """Return, as a target, an environment that grades external problems against their gold answers."""
     return Target(name, "an environment of this package", _ENV.format(name=name).lstrip(), versions=_VERSIONS)
 
 
 def own_env_target(name: str) -> Target:
-    """Return an environment with problems of its own as a target."""
+    """Return, as a target, an environment that can only grade its own problems."""
     setup = _OWN_ENV.format(name=name, count=PROBLEMS).lstrip()
     return Target(name, "an environment of this package", setup, own_problems=True, versions=_VERSIONS)
 
 
 def reward_target(name: str) -> Target:
-    """Return a component of a reward as a target."""
+    """Return a reward component as a target."""
     return Target(name, "a component of a reward", _REWARD.format(name=name).lstrip(), versions=_VERSIONS)
 
 

@@ -1,6 +1,6 @@
-"""Finds what a TARGET is: a kind before a colon (``reasoning-gym:NAME``), a function, or one of our environments.
+"""Resolves the name of a target: a framework's object (``reasoning-gym:NAME``), a function, or an environment id.
 
-Frameworks that are not installed are refused with the extra to install.
+If the framework is not installed, the error names the extra to install.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ KINDS: Mapping[str, Callable[[str], Target]] = MappingProxyType(
         "inspect": frameworks.inspect_target,
     }
 )
-"""The kinds that a target may name before a colon."""
+"""The functions that create the target, by the kind before the colon."""
 _PACKAGES = {
     "reasoning-gym": ("reasoning_gym", "reasoning-gym"),
     "verifiers": ("verifiers", "verifiers"),
@@ -40,16 +40,16 @@ _PACKAGES = {
 
 
 def resolve_target(written: str) -> Target:
-    """Return the target that the user named.
+    """Return the target with the given name.
 
     Args:
         written: ``module:function``, ``FILE.py:function``, ``KIND:NAME`` with a kind of ``KINDS``, or the id of an
             environment of this package.
 
     Raises:
-        ConfigurationError: There is no such target, or it cannot be audited.
+        ConfigurationError: The target does not exist, or cannot be audited.
         MissingExtraError: The framework is not installed.
-        UnknownNameError: There is no part of that name.
+        UnknownNameError: There is no reward component, verifier or environment with that name.
     """
     kind, _, name = written.partition(":")
     if kind in KINDS:

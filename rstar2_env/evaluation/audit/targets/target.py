@@ -1,4 +1,4 @@
-"""The target of an audit: source that defines ``grade``, and the target's own problems if it has any."""
+"""``Target``: the audited grader, as Python source that defines ``grade``, and its own problems, if any."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from rstar2_env.evaluation.audit.process import GraderProcess, TargetError
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The target of an audit.
+    """The grader that an audit examines.
 
     The setup is Python source that defines ``grade(gold, answer, question="")``. The process of the target executes it,
     and every reproduction begins with it. ``_target`` names the audited function, if it has a file.
 
     Attributes:
-        name: As the user wrote it.
-        kind: Its kind, for the report ("a TRL reward function").
-        setup: The source.
-        problems: Question and gold of the target's own problems; a gold may be "" if the target does not tell it.
+        name: Name of the target, as the user wrote it.
+        kind: Kind of the target, for the report ("a TRL reward function").
+        setup: The source of the setup.
+        problems: Question and gold answer of the target's own problems; the gold answer is "" if the target does not
+            reveal it.
         own_problems: Whether only the target's own problems can be graded.
-        versions: Versions of the packages that the target comes from.
+        versions: Versions of the packages that define the target.
     """
 
     name: str
@@ -37,15 +38,15 @@ class Target:
 
 
 def asked(name: str, setup: str, expression: str) -> Any:
-    """Execute a setup in a process of its own, and return the value of an expression.
+    """Execute a setup in a separate process, and return the value of an expression.
 
     Args:
         name: The target, as the user wrote it.
-        setup: The source.
-        expression: An expression of the names that it defines.
+        setup: The source of the setup.
+        expression: A Python expression that uses names of the setup.
 
     Raises:
-        ConfigurationError: The setup cannot be executed; the message says why.
+        ConfigurationError: The setup cannot be executed; the message gives the reason.
     """
     with tempfile.TemporaryDirectory(prefix="rstar2-audit-") as folder, GraderProcess(setup, Path(folder)) as process:
         try:

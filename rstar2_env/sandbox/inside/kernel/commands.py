@@ -58,9 +58,9 @@ SOCKET_FLAGS = 0o2000000 | 0o4000
 """SOCK_CLOEXEC and SOCK_NONBLOCK."""
 
 MMAP_KIND = 0x0F | 0x20
-"""MAP_TYPE and MAP_ANONYMOUS: the flags of mmap that say what is mapped."""
+"""MAP_TYPE and MAP_ANONYMOUS: the bits of mmap's flags that define the kind of mapping."""
 SHARED_ANONYMOUS = {0x21: "MAP_SHARED | MAP_ANONYMOUS", 0x23: "MAP_SHARED_VALIDATE | MAP_ANONYMOUS"}
-"""Refused, as memfd_create is: memory that belongs to no process, which only a control group counts."""
+"""Shared anonymous memory, refused like memfd_create: it belongs to no process, so only a control group counts it."""
 
 CLONE = {0x0D0F00: "a thread", 0x11: "fork", 0x4111: "vfork and posix_spawn"}
 """Complete sets of flags. Other flags would create a thread with its own descriptors, another parent, another exit

@@ -80,7 +80,7 @@ class Layers:
             "bounded output": {"reader of the warden": True},
             "killed whole": {
                 "process namespace": "pid" in spaces,
-                "process group that the filter does not let processes leave": plan.seccomp,
+                "process group that the system-call filter prevents processes from leaving": plan.seccomp,
             },
         }
         return [self._promise(name, mechanisms) for name, mechanisms in kept.items()]
@@ -104,18 +104,18 @@ class Layers:
         """Bounds on resources of the kernel that programs share, and what replaces them in this mode."""
         plan = self.plan
         filtered = f"{_title('seccomp')}: {self.missing.get('seccomp', 'not in force')}"
-        grouped = "the watch counts the sockets at their maximum, and no other memory of the kernel"
+        grouped = "the watch counts each socket at its maximum size, and does not count other kernel memory"
         alone = "programs share the caller's user, and the watch ends a program with too many pipes"
         return [
             _layer(
                 "one share of the cores",
                 plan.seccomp,
-                "system-call filter: no sessions, of which each has a share" if plan.seccomp else filtered,
+                "system-call filter: no new sessions, since each would get its own share" if plan.seccomp else filtered,
             ),
             _layer(
                 "counted kernel memory",
                 plan.seccomp and plan.memory_group,
-                "memory control group; system-call filter: no locks of files, no memory policies"
+                "memory control group; system-call filter: no file locks, no memory policies"
                 if plan.seccomp and plan.memory_group
                 else (grouped if plan.seccomp else filtered),
             ),
@@ -129,7 +129,7 @@ class Layers:
     def _mechanisms(self) -> list[dict[str, Any]]:
         plan, groups = self.plan, self.groups
         found = {
-            "user": (plan.user, "the layers below are made in it" if plan.user else ""),
+            "user": (plan.user, "the other namespaces are created in it" if plan.user else ""),
             **{name: (name in plan.namespaces, "") for name in NAMESPACES},
             "users": (plan.users_from > 0, f"a separate user for each slot, from {plan.users_from}"),
             "seccomp": (plan.seccomp, ""),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _arrival = attrgetter("order")
 MAX_RESTARTS = 5
-"""Number of restarts of a call that never ran."""
+"""Largest number of times that a call whose program never ran is started again."""
 
 
 class Backlog:

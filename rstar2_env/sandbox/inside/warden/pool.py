@@ -43,7 +43,7 @@ class ChildPool:
         loop: Event loop that receives their messages.
         parents: The parents that fork them.
         make_slot: Creates a slot with the given number.
-        demand: Number of calls that could start now with a child of the given parent.
+        demand: Returns the number of calls that could start now with a child of the given parent.
         on_report: Called with a child that has sent a message.
         on_output: Called with a child and a stream to which it has written.
         give_up: Called with the reason if no child can be created.
@@ -89,7 +89,7 @@ class ChildPool:
         return None
 
     def make_slots(self, others: int) -> None:
-        """Add slots: one for each of the ``others``, the sessions and deprioritized programs that now occupy a slot."""
+        """Add slots in place of the ``others`` that sessions and deprioritized programs occupy (their number)."""
         while len(self._slots) < self._base + others:
             try:
                 slot = self.make_slot(len(self._slots))

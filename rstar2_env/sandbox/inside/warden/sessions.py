@@ -90,7 +90,7 @@ class Sessions:
         return True
 
     def lose_process(self, session: Session, why: str | None = None, state: str = "replaced") -> None:
-        """Handle the end of a session's process; waiting calls continue with a new one.
+        """Handle the end of a session's process; waiting calls continue with a new process.
 
         Args:
             session: The session.
@@ -178,8 +178,8 @@ class Sessions:
         ):
             if not self._resting:
                 return False
-            lack = "places" if self.count >= self._most else "memory"
-            self._end_idle(next(iter(self._resting)), f"{lack} ran out and it was the least recently used one")
+            lack = "there were too many sessions" if self.count >= self._most else "the memory for sessions was used up"
+            self._end_idle(next(iter(self._resting)), f"{lack}, and it was the least recently used one")
         return True
 
     def _end_idle(self, session: Session, why: str) -> None:

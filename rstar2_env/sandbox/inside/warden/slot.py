@@ -40,7 +40,7 @@ class ChildSlot:
         self.bounds_pipes = own_user
 
     def unbounded(self, limits: dict[str, Any]) -> tuple[int, int, int, int]:
-        """Limits that a watch must enforce: processes, bytes of memory, bytes of files, pipes; 0 if a layer does."""
+        """Limits for a watch to enforce: processes, bytes of memory and of files, pipes; 0 if a layer enforces it."""
         return (
             0 if self.bounds_processes else limits["processes"],
             0 if self.bounds_memory else limits["memory_bytes"] + _SPARE_MEMORY,

@@ -72,7 +72,7 @@ def verdict(seen: Seen) -> dict[str, Any]:
 
 _STOPPED = {
     "timeout": ("timeout", "wall_clock", "The program ran past its wall-clock limit and was ended."),
-    "memory": ("memory", "memory", "The program and what it started used up its memory and were ended."),
+    "memory": ("memory", "memory", "The program and its child processes used up its memory and were ended."),
     "processes": ("exception", "processes", "The program had more processes and threads than its limit and was ended."),
     "files": ("exception", "files", "The program wrote more files than its working folder may hold and was ended."),
     "pipes": ("exception", "pipes", "The program had more pipes than its limit and was ended."),

@@ -1,7 +1,8 @@
 """SQLite databases in files, although the sandbox refuses the locks of the kernel.
 
-SQLite has a second way to lock a database: a folder next to it (``unix-dotfile``). It keeps the processes of a program
-apart in the same way, and only has no write-ahead log: ``PRAGMA journal_mode=WAL`` leaves the journal unchanged.
+SQLite has a second way to lock a database: a folder next to it (``unix-dotfile``). It excludes concurrent access by the
+processes of a program in the same way, but does not support a write-ahead log: ``PRAGMA journal_mode=WAL`` leaves the
+journal unchanged.
 """
 
 from __future__ import annotations

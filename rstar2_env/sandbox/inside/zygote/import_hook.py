@@ -10,11 +10,11 @@ from types import ModuleType
 
 
 class AfterImport:
-    """Calls a function with each of some modules, once, after the module is loaded.
+    """Calls a function with each of the given modules, once, after the module is loaded.
 
     Args:
         purpose: Name of the hook; a hook replaces an installed hook of the same name.
-        actions: Functions by the name of the module. Modules that are already loaded are left out.
+        actions: Functions by the name of the module. Modules that are already loaded are ignored.
     """
 
     def __init__(self, purpose: str, actions: dict[str, Callable[[ModuleType], object]]) -> None:
@@ -22,7 +22,7 @@ class AfterImport:
         self._actions = {name: action for name, action in actions.items() if name not in sys.modules}
 
     def install(self) -> None:
-        """Let the interpreter use the hook, if it has modules to wait for."""
+        """Install the hook in the interpreter, unless all its modules are already loaded."""
         sys.meta_path[:] = [finder for finder in sys.meta_path if getattr(finder, "purpose", None) != self.purpose]
         if self._actions:
             sys.meta_path.insert(0, self)

@@ -23,7 +23,8 @@ from . import parent
 from .wakeup import stop_waking, wake_on_child_exit
 
 _PATIENCE_S, _LOOK_S = 0.8, 0.005
-"""Seconds for parents to end their programs, less than the warden's timeout for the zygote; and poll interval."""
+"""Seconds for parents to end their programs, less than the warden's timeout for the zygote; and seconds between
+polls."""
 
 
 def main() -> None:

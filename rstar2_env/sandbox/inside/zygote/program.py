@@ -33,7 +33,7 @@ _MAX_MESSAGE = 4_000
 _MAX_SHOWN_SOURCE = 1 << 20
 _FRAMES_SHOWN = 60
 _BEGINS = frozenset("'\"([{-+~.")
-"""Signs with which an expression can begin, besides letters and digits."""
+"""Characters with which an expression can begin, in addition to letters and digits."""
 
 CellReport = dict[str, Any]
 Remembered = list[tuple[dict[str, Any], dict[str, Any]]]
@@ -86,7 +86,7 @@ def compile_cell(source: str, filename: str = FILENAME, flags: int = 0) -> tuple
 
 
 def _compile_last_line(source: str, filename: str, flags: int) -> tuple[types.CodeType, types.CodeType] | None:
-    """Compile a cell whose last line is an expression, without a tree of Python objects, of which each copies pages.
+    """Compile a cell whose last line is an expression, without building a tree of objects that would copy pages.
 
     If the lines before it are complete statements, a last line that is an expression is the last statement.
 
@@ -123,7 +123,7 @@ def run_cell(
         flags: Flags of ``__future__`` features from earlier cells.
 
     Returns:
-        The exit code of the program, and the report; its field ``ends`` is set if the program called for an exit.
+        The exit code of the program, and the report; its field ``ends`` is set if the program requested an exit.
     """
     # The program can change anything that it can reach, so everything needed after it is kept in local variables.
     any_exception, back, restored = BaseException, restore, _REMEMBERED

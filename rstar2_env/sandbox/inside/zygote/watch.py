@@ -86,10 +86,11 @@ class Watch:
 
 
 class _TreeSum:
-    """Sum of a resource over the processes of a tree. If one check is too short for all processes, the next continues.
+    """Sum of a resource over the processes of a tree. If one check has no time for all processes, the next continues.
 
     Args:
-        read: Returns the amount that one process uses, by the id of what it uses; amounts with the same id count once.
+        read: Returns the amounts that one process uses, by the id of the used object (a pipe, a file, the process
+            itself); an object that several processes use counts once.
     """
 
     def __init__(self, read: Callable[[int], dict[int | str, int]]) -> None:

@@ -94,7 +94,7 @@ def test_the_score_counts_pairs_that_are_graded_wrongly(audited):
 
 def test_an_answer_that_runs_as_code_is_found(audited):
     report, _ = audited(EVALUATED)
-    assert "an answer runs as code" in [finding.cause for finding in report.of("writable")]
+    assert "an answer is executed as code" in [finding.cause for finding in report.of("writable")]
 
 
 def test_an_earlier_answer_that_changes_a_later_grade_is_found(audited):

@@ -66,4 +66,4 @@ def test_the_cheapest_exploit_costs_the_fewest_characters_for_a_paid_gold(report
 def test_an_audit_without_pairs_has_no_score(report):
     empty = replace(report, score=replace(report.score, value=float("nan")), causes=[])
     assert empty.to_dict()["score"] is None
-    assert empty.rows()["pairs graded rightly"] == "none: the target does not tell its golds"
+    assert empty.rows()["pairs graded correctly"].startswith("none")
