@@ -59,7 +59,7 @@ __all__ = ["{title}Env", "{title}Taskset", "TextHarness"]
 
 
 class {title}Config(TextTasksetConfig):
-    """Which problems are played: ``first_seed``, ``tasks``, and everything about the environment."""
+    """Selects the problems (``first_seed``, ``tasks``), and configures the environment."""
 
     env: str = {env!r}
     options: dict[str, Any] = {options!r}
@@ -93,9 +93,9 @@ import verifiers.v1 as vf
 env = vf.load_environment(vf.resolve_env_config({{"taskset": {{"id": "{distribution}", "tasks": 100}}}}))
 ```
 
-Of the taskset, `first_seed` and `tasks` choose the problems, `options` and `wrappers` are the environment's. The reward
-is `environment_return`; the statuses of the tool calls are metrics (`status/ok`, `status/timeout`, ...), and
-`trace.info["rstar2"]` holds how every turn went. An episode whose environment was not available is recorded as a
+In the taskset, `first_seed` and `tasks` choose the problems; `options` and `wrappers` configure the environment. The
+reward is `environment_return`; the statuses of the tool calls are metrics (`status/ok`, `status/timeout`, ...), and
+`trace.info["rstar2"]` holds the results of every turn. An episode whose environment was not available is recorded as a
 `SandboxError`.
 
 ## The environment

@@ -50,7 +50,7 @@ class VerifiersEnv(ForeignEnv):
     metrics are in ``info["metrics"]``. An episode that verifiers records as failed is ``unavailable``.
 
     Args:
-        taskset: Id of an installed package ("gsm8k-v1"), or of one of verifiers' own.
+        taskset: Id of a taskset: of an installed package ("gsm8k-v1"), or of verifiers itself.
         config: Further fields of verifiers' ``EnvConfig``: ``{"id": ..., "taskset": {...}}``.
         tasks: Number of the taskset's tasks to play, from the first.
         timeout_s: Maximum wait for verifiers between two turns, in seconds.

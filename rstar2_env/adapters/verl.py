@@ -1,6 +1,6 @@
 """Tools (0.9) and interactions (0.7) with which verl's agent loop plays environments of this package.
 
-Covered: every tool of an environment as a ``BaseTool`` of verl's, with the environment's own middleware, budgets and
+Covered: every tool of an environment as a ``BaseTool`` of verl, with the environment's own middleware, budgets and
 statuses behind it; a whole environment as a ``BaseInteraction``; the rows of verl's data set; a reward function that
 grades the final turn. Not covered: the other direction, since verl has no environments: only its trainer calls its
 tools and reward functions.

@@ -59,7 +59,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "rstar2 view runs/demo/grpo_roc",
     ),
     "diagnose": (
-        "Name what is wrong with a run, and what to change.",
+        "Diagnose the problems of a run, and suggest changes.",
         "rstar2 diagnose runs/demo/grpo_roc",
     ),
     "verify": ("Grade answers, regrade a run, or replay one of its episodes.", "rstar2 verify 1/2 0.5"),
@@ -69,7 +69,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "rstar2 validate rstar2/MathTool-v0 --problems arithmetic",
     ),
     "audit": (
-        "Look for holes in a grader, of this package or of another.",
+        "Search a grader of any framework for answers that it grades wrongly.",
         "rstar2 audit trl.rewards:accuracy_reward",
     ),
     "doctor": (

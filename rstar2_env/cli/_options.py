@@ -21,7 +21,7 @@ Trust = Annotated[
     bool,
     typer.Option(
         "--trust",
-        help="Trust the files that are read: they may name code, a sandbox, a variable or an address (docs/trust.md).",
+        help="Trust all files: they may then name code, sandboxes, environment variables, addresses (docs/trust.md).",
     ),
 ]
 EnvId = Annotated[

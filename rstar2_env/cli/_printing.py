@@ -9,12 +9,12 @@ from rstar2_env.core.text import harmless
 
 
 def say(text: str = "", *, err: bool = False, nl: bool = True, tells: Secret | None = None) -> None:
-    """Print a text without secrets, and without what a terminal would interpret.
+    """Print a text; secrets become ``***``, and characters that a terminal would interpret are escaped.
 
     Args:
         text: The text.
         err: Print to standard error.
         nl: End the line.
-        tells: A secret that the text is meant to tell.
+        tells: A secret that is printed unchanged, because the purpose of the text is to show it.
     """
     typer.echo(harmless(hidden(text, tells)), err=err, nl=nl)

@@ -1,4 +1,4 @@
-"""``rstar2 audit``: look for holes in a grader of this package or of another one.
+"""``rstar2 audit``: search a grader of this package or another framework for answers that it grades wrongly.
 
 Not covered: the probes themselves (``rstar2_env.evaluation.audit``).
 """
@@ -22,10 +22,9 @@ def audit_command(
         str,
         typer.Argument(
             metavar="TARGET",
-            help="Grader: module:function or FILE.py:function (of gold and answer, or of TRL), reasoning-gym:NAME, "
-            "verifiers:TASKSET, openenv:URL or openenv:FILE.py:Class, nemo-gym:ROWS.jsonl@URL, lm-eval:TASK, "
-            "inspect:module:scorer; or an "
-            "environment ID, reward:NAME or verifier:NAME of this package.",
+            help="Grader: module:function or FILE.py:function (with the parameters gold and answer, or as in TRL), "
+            "reasoning-gym:NAME, verifiers:TASKSET, openenv:URL or openenv:FILE.py:Class, nemo-gym:ROWS.jsonl@URL, "
+            "lm-eval:TASK, inspect:module:scorer; or an environment ID, reward:NAME or verifier:NAME of this package.",
             show_default=False,
         ),
     ],
@@ -34,25 +33,23 @@ def audit_command(
         typer.Option(
             "--golds",
             metavar="CLASS",
-            help="Class of golds that the grader is meant for (integers, words, ...); repeatable [default: the classes "
-            "that the grader reads and distinguishes].",
+            help="Class of gold answers to grade (integers, words, ...); repeatable [default: the classes whose gold "
+            "answers the grader accepts, and distinguishes from wrong answers].",
         ),
     ] = None,
     grade_timeout: Annotated[float, typer.Option(min=0.1, help="Time limit of one grade, in seconds.")] = 10.0,
-    timeout: Annotated[
-        float, typer.Option(min=1, help="Time limit in seconds, after which nothing further is tried.")
-    ] = 600.0,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the golds.")] = 0,
+    timeout: Annotated[float, typer.Option(min=1, help="Time limit of the audit, in seconds.")] = 600.0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the generated gold answers.")] = 0,
     report_file: Annotated[
         Path | None, typer.Option("--report", metavar="FILE.html", help="Write the report as one HTML page.")
     ] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Look for answers that a grader grades wrongly, and confirm each finding in a fresh process; exit with 1 if any.
+    """Search for answers that a grader grades wrongly; confirm each in a fresh process; exit with 1 if any is found.
 
-    The target's code runs with your rights, in processes of its own. Each finding has a program that shows it (--json,
-    --report).
+    The target's code runs in separate processes, with your rights. Each finding has a program that reproduces it
+    (--json, --report).
     """
     import json
 

@@ -1,4 +1,4 @@
-"""``rstar2 diagnose``: name what is wrong with a run."""
+"""``rstar2 diagnose``: find the problems of a run, and suggest changes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def diagnose_command(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Name what is wrong with a run: findings with their evidence, usual cause and what to change.
+    """Diagnose the problems of a run: findings with evidence, the usual cause and a suggested change.
 
     Each finding has a severity, the steps at which it held, its figures, up to three episodes that show it (open one
     with `rstar2 view RUN --text --episode KEY`) and options to type. Checks for which the run lacks data are listed as

@@ -35,7 +35,7 @@ def help_command(
     words = [word for word in topic or () if word]
     if not words:
         print_list({name: line for name, (line, _) in COMMANDS.items()})
-        say("\nrstar2 help COMMAND describes a command. The pages, of which rstar2 help PAGE prints one:\n")
+        say("\nrstar2 help COMMAND describes a command. rstar2 help PAGE prints one of these pages:\n")
         print_list(pages())
     elif words[0] in COMMANDS or words[0] in RENAMED:
         build(words)(args=[*words, "--help"], prog_name="rstar2")

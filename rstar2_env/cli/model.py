@@ -145,7 +145,7 @@ def _memory_rows(needs: dict[str, int]) -> dict[str, str]:
         "this machine": f"{needs['machine'] / 1e9:.1f} GB",
         f"play {_EPISODES} episodes of {_EPISODE_TOKENS} tokens": fits("play"),
         f"train all weights, passes of {_TOKENS} tokens": fits("train"),
-        f"train LoRA of rank {_RANK}, the same": fits("train_lora"),
+        f"train LoRA of rank {_RANK}, passes of {_TOKENS} tokens": fits("train_lora"),
     }
 
 

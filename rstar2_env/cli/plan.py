@@ -123,7 +123,7 @@ def _show(plan: Any) -> None:
         {
             "parameters": f"{found['model']['parameters'] / 1e9:.2f} billion"
             + (f", {found['model']['active_parameters'] / 1e9:.2f} active per token" if plan.model.experts else ""),
-            "step": f"{step['groups']} problems x {step['played']} episodes, {step['rows']:,} of them train",
+            "step": f"{step['groups']} problems x {step['played']} episodes, train on {step['rows']:,} of them",
             "episode": f"{step['mean_tokens']:,} tokens on average, {step['budget']:,} at most",
             "placement": _placement(placed),
             "cache per engine": f"{found['serving']['cache_tokens']:,} tokens",

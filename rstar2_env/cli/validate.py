@@ -150,7 +150,7 @@ def _print(found: Validation) -> None:
         "problems checked": f"{found.checked} of {found.problems}{split}" if found.problems else "none",
         "gold answers that do not earn 1": f"{len(found.of('gold'))}",
         "corrupted answers that earn a reward": f"{len(found.of('corrupted'))}",
-        "malformed turns without that status": f"{len(found.of('malformed'))}",
+        "malformed turns without a typed error": f"{len(found.of('malformed'))}",
         "problems that differ when repeated": f"{len(found.of('repeated'))}",
     }
     if found.unreadable:

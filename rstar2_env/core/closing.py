@@ -28,8 +28,8 @@ class Closing(ABC):
 def release_memory() -> None:
     """Give memory that is no longer used back to the system.
 
-    Trainers and their callbacks refer to each other, so a model and its optimizer stay until the garbage collector
-    finds them; then the C library keeps the freed memory for itself, and torch that of an accelerator.
+    Trainers and their callbacks refer to each other, so a model and its optimizer stay in memory until the garbage
+    collector finds them. Then the C library and, on an accelerator, torch still hold the freed memory.
     """
     gc.collect()
     if (torch := sys.modules.get("torch")) is not None and torch.cuda.is_available():

@@ -8,8 +8,8 @@ import os
 def usable_cores() -> int:
     """Return the number of cores for this process: those that it may use, divided among the processes of its machine.
 
-    ``torchrun`` sets the number of processes of a machine (``LOCAL_WORLD_SIZE``); each of them opens a sandbox and
-    verifiers of its own.
+    ``torchrun`` sets the number of processes of a machine (``LOCAL_WORLD_SIZE``); each process opens its own sandbox
+    and verifiers.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     processes = os.environ.get("LOCAL_WORLD_SIZE", "")

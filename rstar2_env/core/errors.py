@@ -69,7 +69,7 @@ class UnknownNameError(Rstar2Error, KeyError):
 class UnknownEnvError(UnknownNameError, UnregisteredEnv):
     """There is no environment with that name.
 
-    Also Gymnasium's ``UnregisteredEnv``, which ``gym.make`` raises: one ``except`` catches both.
+    It is a subclass of Gymnasium's ``UnregisteredEnv``, which ``gym.make`` raises: one ``except`` catches both.
     """
 
 
@@ -141,7 +141,7 @@ class DiskFullError(Rstar2Error):
 class UnknownOptionError(ConfigurationError, TypeError):
     """There is no option with that name.
 
-    Also a ``TypeError``, as Python raises for unknown arguments: one ``except`` catches both.
+    It is a subclass of ``TypeError``, which Python raises for unknown arguments: one ``except`` catches both.
     """
 
     section = "options"
@@ -150,7 +150,8 @@ class UnknownOptionError(ConfigurationError, TypeError):
 class EpisodeOverError(Rstar2Error, ResetNeeded, RuntimeError):
     """``step`` was called after the end of the episode, or before the first ``reset``.
 
-    Also Gymnasium's ``ResetNeeded``, which ``gym.make`` raises before the first ``reset``: one ``except`` catches both.
+    It is a subclass of Gymnasium's ``ResetNeeded``, which environments of ``gym.make`` raise before the first
+    ``reset``: one ``except`` catches both.
     """
 
     section = "episode-over"

@@ -1,8 +1,8 @@
-"""Secrets: tokens and keys, which are shown as ``***`` and reach no file, no message and no terminal.
+"""Secrets: tokens and keys, which files, messages and terminals show as ``***``.
 
 Covered: the type ``Secret``; options that hold a secret as text, by their names (``redacted``), before options are
-written; texts that quote a secret of this process (``hidden``), before they are written or printed. Not covered: what a
-program of the user writes itself, and a secret that a launcher passes on a command line.
+written; texts that quote a secret of this process (``hidden``), before they are written or printed. Not covered: output
+of the user's own programs, and secrets that a launcher passes on a command line.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Secret:
     """A token or a key.
 
     Args:
-        value: The text itself.
+        value: The text of the secret.
     """
 
     __slots__ = ("_value",)
@@ -38,7 +38,7 @@ class Secret:
             _known.add(value)
 
     def reveal(self) -> str:
-        """Return the text itself, to send it; nothing else may do with it."""
+        """Return the text of the secret; only the code that sends the secret may call this."""
         return self._value
 
     def __repr__(self) -> str:
@@ -59,14 +59,14 @@ class Secret:
 
 
 def secret_of(value: str | Secret | None) -> Secret | None:
-    """Return an option as a secret; ``None`` if it is missing, or was redacted in the file that it comes from."""
+    """Return the value of an option as a secret; ``None`` if it is missing or is the placeholder ``***``."""
     if isinstance(value, Secret) or value is None:
         return value
     return None if value in ("", SHOWN) else Secret(value)
 
 
 def bearer(value: str | Secret | None) -> dict[str, str]:
-    """Return the header of a request with a token or a key; without one, no header."""
+    """Return the request header that carries a token or a key; no header if it is ``None``."""
     secret = secret_of(value)
     return {} if secret is None else {"Authorization": f"Bearer {secret.reveal()}"}
 
@@ -92,7 +92,7 @@ def hidden(text: str, but: Secret | None = None) -> str:
 
     Args:
         text: The text.
-        but: A secret that stays, since the text is meant to tell it.
+        but: A secret that is not replaced, because the purpose of the text is to show it.
     """
     for value in _known:
         if value in text and (but is None or value != but.reveal()):

@@ -19,7 +19,7 @@ def harmless(text: object) -> str:
     repaint the reader's terminal or make a line look like another line. Lone surrogates cannot be printed.
 
     Args:
-        text: The text, or a value whose text is meant.
+        text: The text, or a value to convert to text.
     """
     lines = str(text).replace("\r\n", "\n")
     return _ACTIVE.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), lines)

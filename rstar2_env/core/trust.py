@@ -1,14 +1,14 @@
-"""Decides who may name code, a sandbox, a variable of the environment or an address; nothing else decides.
+"""Decides which texts may name code to run, a sandbox, an environment variable or an address.
 
-The rule: the user's own words decide (the command line, the arguments of a Python call, and a file of options that the
-command line of a command in ``READS_OWN_FILES`` names). Everything else that a file says is data. Data that names code
-is refused where the code would be imported (``check_code``). Data that chooses a sandbox, a variable, an address or a
-model's own code is refused where it is read (``found``). ``--trust`` turns both checks off, and so does the digest of a
-run's options that this user recorded in the same folder (``record``). From Python, a program may trust data with
-``with bounds(trust=True)``. Not covered: pickles
-(``trainers.backends.trl.sharding.plain_metadata``), and links in exported folders (``trainers.export.write``).
+The rule: only texts of the user may do so: the command line, the arguments of a Python call, and a file of options that
+the user names on the command line of a command in ``READS_OWN_FILES``. The contents of all other files are data. If
+data names code, it is refused when the code would be imported (``check_code``). If data chooses a sandbox, a variable,
+an address or a model's own code, it is refused when it is read (``found``). ``--trust`` turns both checks off, and so
+does the digest of a run's options that this user recorded in the same folder (``record``). From Python, a program may
+trust data with ``with bounds(trust=True)``. Not covered: pickles (``trainers.backends.trl.sharding.plain_metadata``),
+and links in exported folders (``trainers.export.write``).
 
-The bounds belong to the process, not to a thread: environments are made in threads.
+The bounds apply to the whole process, not to one thread, because environments are created in threads.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any
 from rstar2_env.core.errors import ConfigurationError
 
 READS_OWN_FILES = frozenset({"train", "run", "eval", "sft", "launch"})
-"""Commands for which a file of options that the command line names is the user's own."""
+"""Commands that trust a file of options named on their command line like the command line itself."""
 
 _FILE = re.compile(r"""[^\s,;=+()\[\]{}"'`]+\.py(?![\w])""")
 _PAIR = re.compile(r"""(?<![\w."'])([A-Za-z_][\w.]*)\s*=|"([A-Za-z_][\w.]*)"\s*:""")
@@ -41,24 +41,24 @@ _SAFE_SANDBOX: Mapping[str, tuple[Any, ...] | None] = {
     "workers": None,
     "max_sessions": None,
 }
-"""Options of a sandbox that data may give, with the values that it may have; ``None`` for every value."""
+"""Options of a sandbox that data may set, with the allowed values; ``None`` allows every value."""
 
 
 class UntrustedError(ConfigurationError):
-    """Data names what only the user may name: code, a sandbox, a variable of the environment or an address."""
+    """Data names code, a sandbox, an environment variable or an address, which only the user may name."""
 
     section = "trust"
 
 
 @dataclass(slots=True)
 class _Bounds:
-    """Words of the user, and the data that were read.
+    """Texts of the user, and the data that was read.
 
     Attributes:
-        texts: Texts that may name code, each with the folders that its relative paths start from.
-        trust: Whether everything may name code.
-        own_files: Whether a file of options that the user named is the user's own.
-        flag: Whether the caller has an option ``trust``, which messages name.
+        texts: Texts that may name code, each with the folders to which its relative paths refer.
+        trust: Whether any text may name code.
+        own_files: Whether a file of options that the user named is trusted like the user's own text.
+        flag: Whether the caller has an option ``trust``, so that messages can suggest it.
         found: Data that was read, by file, for messages.
     """
 
@@ -78,13 +78,13 @@ def bounds(
 ) -> Iterator[None]:
     """Within this context, only these texts may name code.
 
-    Within another context of this kind it changes nothing: the outermost one knows what the user typed.
+    It has no effect within another such context, since only the outermost caller knows which texts the user typed.
 
     Args:
-        texts: Words that the user typed.
-        trust: Everything may name code.
-        own_files: A file of options that the user named is the user's own.
-        flag: The caller has an option ``trust``, which messages name.
+        texts: Texts that the user typed.
+        trust: Any text may name code.
+        own_files: A file of options that the user named is trusted like the user's own text.
+        flag: The caller has an option ``trust``, so that messages can suggest it.
     """
     global _active
     if _active is not None:
@@ -98,11 +98,11 @@ def bounds(
 
 
 def own(values: Any, *folders: Path) -> None:
-    """Let every text of a value name code.
+    """Allow every text in a value to name code.
 
     Args:
         values: A text, or mappings and lists of texts: options that the user wrote.
-        *folders: The folders that relative paths start from, besides the current one.
+        *folders: The folders to which relative paths refer, in addition to the current folder.
     """
     if _active is not None:
         places = (*folders, Path.cwd())
@@ -112,7 +112,8 @@ def own(values: Any, *folders: Path) -> None:
 def own_file(path: Path, values: Any) -> None:
     """Record the values of a file of options that the user named.
 
-    They are trusted like typed ones if the command allows it; else they are kept only to name their file in messages.
+    If the command trusts such files, the values are trusted like typed ones; otherwise they are only recorded, so that
+    messages can name the file.
     """
     if _active is None:
         return
@@ -124,7 +125,7 @@ def own_file(path: Path, values: Any) -> None:
 
 
 def own_module(file: str | None) -> None:
-    """Let the texts of a module name code: the user has named the module, and it runs."""
+    """Allow the texts in a module to name code, because the user named the module and its code runs anyway."""
     if _active is None or file is None or not file.endswith(".py"):
         return
     try:
@@ -136,20 +137,20 @@ def own_module(file: str | None) -> None:
 
 
 def found(path: Path, values: Any, only: Any = None) -> bool:
-    """Check data that was found in a file, such as the options of a run, before they are used.
+    """Check data from a file, such as the options of a run, before it is used.
 
-    Options that this user recorded in the same folder are the user's own.
+    Options that this user recorded in the same folder are trusted.
 
     Args:
         path: The file or the folder, for the message.
         values: The data.
-        only: The part of the data that is used, if the rest is not.
+        only: The part of the data that is used; ``None`` if all of it is used.
 
     Returns:
-        Whether the data may name code: the user trusts them, or recorded them.
+        Whether the data may name code, because the user trusts or recorded it.
 
     Raises:
-        UntrustedError: The data chooses a sandbox, a variable of the environment, an address, or a model's own code.
+        UntrustedError: The data chooses a sandbox, an environment variable, an address, or a model's own code.
     """
     if trusts():
         return True
@@ -173,11 +174,11 @@ def check_code(written: str, file: str | None) -> None:
     """Check that the user named code that is about to be imported.
 
     Args:
-        written: Its name, as it was found.
-        file: Its file; ``None`` if a module was named.
+        written: The name of the code, as it was read.
+        file: The file of the code; ``None`` if a module was named.
 
     Raises:
-        UntrustedError: The user did not name it.
+        UntrustedError: The user did not name the code.
     """
     if _active is None or _active.trust:
         return
@@ -285,7 +286,7 @@ def _kind(name: str, value: Any) -> str | None:
     if not isinstance(value, (str, list)):
         return None
     if _VARIABLE.fullmatch(name):
-        return "a variable of the environment"
+        return "an environment variable"
     if _ADDRESS.fullmatch(name):
         return "an address"
     return None

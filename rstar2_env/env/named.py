@@ -58,7 +58,7 @@ def find_env(env: EnvSpec) -> NamedEnv:
     if not isinstance(env, str):
         if not callable(env):
             raise ConfigurationError(
-                f"An environment is a Gymnasium id, code of your own (module:Name, ./file.py:Name), or a class or "
+                f"An environment is a Gymnasium id, your own code (module:Name, ./file.py:Name), or a class or "
                 f"function that makes one, not {env!r}."
             )
         return NamedEnv(getattr(env, "__qualname__", type(env).__qualname__), "", env)

@@ -128,9 +128,9 @@ class PuzzleEnv(FamilyEnv):
         try:
             if self.family.solves(problem.meta, problem.answer):
                 return
-            fault = "its own answer does not solve it"
+            fault = "the family's verifier rejects its gold answer"
         except UnreadableAnswerError as error:
-            fault = f"its own answer cannot be read: {error}"
+            fault = f"its gold answer cannot be parsed: {error}"
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             fault = f"its meta is not in the format of the family ({type(error).__name__}: {error})"
         raise ConfigurationError(

@@ -55,7 +55,7 @@ class EvaluationOptions(CheckedOptions):
         wrappers: Wrappers around every environment, the innermost first, as ``make_env`` takes them.
         judge: Judges the chains of thought of right episodes, for CoT-pass@k: a name of ``JUDGES`` or the user's code.
         scores: Reward components to score each episode with in addition to the environment's reward, as
-            ``make_component`` takes them; a component that needs a judge names its own.
+            ``make_component`` takes them; if a component needs a judge, its own options must name the judge.
         baseline: Folder or file of another evaluation of the same problems, for the boundary sets.
         repeat: Play the first episodes a second time and report how many were identical.
     """
@@ -129,7 +129,7 @@ def options_from_keywords(agent: str | Callable[[], AnyAgent] | None, keywords: 
 
 @dataclass(frozen=True)
 class EvaluationParts:
-    """The parts made from the options of an evaluation.
+    """The objects created from the options of an evaluation.
 
     Attributes:
         env: The environment.
@@ -153,7 +153,7 @@ class EvaluationParts:
 
 
 def make_parts(env_id: EnvSpec, options: EvaluationOptions) -> EvaluationParts:
-    """Make the parts of an evaluation, without loading a model.
+    """Create the objects that an evaluation needs (judge, reward components, ...), without loading a model.
 
     Args:
         env_id: The environment.

@@ -1,7 +1,7 @@
 """The frame of a report as one HTML file without network access or scripts, and its texts.
 
-Every text of a report is hostile by assumption: it can hold tags, entities, control characters. ``escaped`` shows it as
-text only.
+Any text of a report may be hostile: it can contain tags, entities, control characters. ``escaped`` shows it as text
+only.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ _MARK = re.compile(f"({_MARGIN})?{_OPEN}(\\w+){re.escape(_CLOSE)}({_MARGIN})?")
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """The place of one message's text.
+    """Position of the text of one message in a scaffold.
 
     Attributes:
         name: Name of the text.

@@ -16,13 +16,13 @@ _SPAWN_KEY = 7
 """Separates the draws of ``TwoPolicies`` from those of the policy, which use the same seed."""
 
 _NO_STALE = (
-    "A part of this run draws turns from older weights, and no second engine holds them: give the player a "
+    "A part of this run draws turns from older weights, but no second engine holds such weights: give the player a "
     "stale_engine."
 )
 
 
 class GivenTurns:
-    """Returns given turns in place of an engine's, with end-of-turn tokens and log-probabilities of 0.
+    """Returns turns that were given as text instead of generating them; their log-probabilities are 0.
 
     Args:
         turns: The turns as text.

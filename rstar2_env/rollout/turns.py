@@ -52,7 +52,7 @@ class Timing:
 
 
 class SingleReply:
-    """Stands in for an environment when the policy is asked for one turn. The reward is 0.
+    """Replaces the environment if the policy generates a single turn without one. The reward is 0.
 
     Args:
         text: The user's message.

@@ -1,4 +1,4 @@
-"""``OwnPages``: keeps web pages of others away from a server without a token, on HTTP and on websockets.
+"""``OwnPages``: rejects requests of foreign web pages to a server without a token, over HTTP and WebSocket.
 
 A page in a browser of this machine may open a websocket to any address, and may let its own name resolve to this
 machine. Covered: the headers Host and Origin. Not covered: programs, which may send any header.
@@ -23,8 +23,8 @@ class OwnPages:
 
     Args:
         app: The guarded application.
-        loopback: Whether the server listens on loopback only, where Host must name this machine. Elsewhere this machine
-            has names that the server cannot know, and Origin must name the same host as Host.
+        loopback: Whether the server listens on loopback only, where Host must name this machine. Otherwise the server
+            cannot know all names of this machine, so Origin must name the same host as Host.
     """
 
     def __init__(self, app: Any, *, loopback: bool) -> None:
@@ -52,7 +52,11 @@ class OwnPages:
         else:
             origin, host = asked.headers.get("origin"), asked.headers.get("host", "")
             foreign = None if origin is None or _name(origin) == _name(f"//{host}") else f"the origin {origin[:100]!r}"
-        return "" if foreign is None else f"This server answers programs, and not pages of {foreign}."
+        return (
+            ""
+            if foreign is None
+            else (f"This server accepts requests of programs, but not of web pages from {foreign}.")
+        )
 
 
 def _name(address: str) -> str:

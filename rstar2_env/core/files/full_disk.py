@@ -24,7 +24,7 @@ _TEXTS = (
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Whether an error, or an error that led to it, is that of a full disk or an exhausted quota."""
+    """Whether a full disk or an exhausted quota caused an error, directly or through another error."""
     seen: set[int] = set()
     at: BaseException | None = error
     while at is not None and id(at) not in seen:

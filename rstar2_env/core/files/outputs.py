@@ -1,4 +1,4 @@
-"""One rule for everything that a command or a function writes: nothing of the user's is overwritten or removed.
+"""One rule for every file that a command or a function writes: no file of the user is overwritten or removed.
 
 A folder must be new or empty, or an earlier output of the same kind that is continued or replaced. Each folder has a
 manifest, which lists the files that were written into it; replacing a folder removes these files only, and is refused
@@ -23,7 +23,8 @@ from rstar2_env.core.files.append_only import append_text, whole_lines
 from rstar2_env.core.files.full_disk import naming_full_disk
 
 MANIFEST = "manifest.jsonl"
-"""File in every folder that is written: its kind, and what was written into it; docs/run-folder.md describes it."""
+"""File in every output folder, with the kind of the folder and the files written into it; docs/run-folder.md describes
+it."""
 
 KINDS = {
     "training": "a training run",
@@ -132,8 +133,8 @@ def list_files(folder: Location, *files: str, folders: Mapping[str, Iterable[str
     Args:
         folder: The folder.
         *files: Paths in the folder, with ``/``; ``*`` stands for any text without ``/``.
-        folders: Folders in the folder, each with its files; ``None`` for a folder that is being written, in which every
-            file counts as written. The last entry of a folder replaces earlier ones.
+        folders: Subfolders, each with its files; ``None`` for a subfolder that is being written, in which every file
+            counts as written. A later entry for a subfolder replaces earlier entries.
     """
     entries: list[dict[str, Any]] = [{"file": file} for file in files]
     for name, content in (folders or {}).items():

@@ -107,7 +107,7 @@ class ChatEndpoint:
         """Read an answer of the endpoint.
 
         Raises:
-            ServiceError: The answer is not one of its API.
+            ServiceError: The answer does not have the format of the endpoint's API.
         """
         return (read_response if self._api == "responses" else read_reply)(answer, self.url)
 

@@ -95,7 +95,9 @@ def failed_attempt(error: Exception, timeout_s: float) -> Attempt:
     if isinstance(error, httpx.ConnectError):
         causes = list(_chain(error))
         if any(isinstance(one, ssl.SSLCertVerificationError) for one in causes):
-            advice = "its certificate cannot be verified; name a file of additional ones in SSL_CERT_FILE"
+            advice = (
+                "its certificate cannot be verified; set SSL_CERT_FILE to a file with the certificate of its authority"
+            )
             return Attempt(problem=f"{advice} ({error})")
         # A name that does not exist is a mistake; a failed lookup may pass.
         unknown = any(isinstance(one, socket.gaierror) and one.errno == socket.EAI_NONAME for one in causes)

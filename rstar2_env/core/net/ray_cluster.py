@@ -62,12 +62,14 @@ def join(address: str | None, needed_for: str) -> Any:
 
     Args:
         address: Address of a cluster ("10.0.0.1:6379"); "auto" for the one that runs on this machine, "local" to start
-            one on this machine only; ``None`` for ``$RAY_ADDRESS``, or else one that runs here, or else a new one.
+            one on this machine only; ``None`` for ``$RAY_ADDRESS``, otherwise a cluster that runs on this machine,
+            otherwise a new one.
         needed_for: The feature that needs Ray, for the error if it is missing.
 
     Raises:
         MissingExtraError: Ray is not installed.
-        ConfigurationError: The process is connected to another cluster already, or the address is a Ray Client's.
+        ConfigurationError: The process is connected to another cluster already, or the address uses Ray's client
+            protocol.
         SandboxUnavailableError: No connection can be made.
     """
     global _members, _ours

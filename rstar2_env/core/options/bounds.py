@@ -1,8 +1,8 @@
 """Upper bounds of options that are counts, by the quantity that the last word of the name counts.
 
-A count that memory grows with is bounded where it is given, so that a typing mistake is an error of that option and
-does not end as a process without memory. An option whose own rule has an upper bound keeps that bound. Not covered:
-whether a run within these bounds fits the machine (``rstar2 plan``).
+Counts that determine memory use have an upper bound, so that a typing error is reported for that option and does not
+exhaust the memory. An option whose own rule has an upper bound keeps that bound. Not covered: whether a run within
+these bounds fits the machine (``rstar2 plan``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _BOUNDS: tuple[tuple[frozenset[str], int, str], ...] = (
     (
         frozenset({"workers", "threads", "flight", "engines", "parallel", "envs"}),
         1 << 14,
-        "each of them takes memory for as long as the command runs",
+        "each of them uses memory as long as the command runs",
     ),
     (
         frozenset({"size", "rank", "step", "samples", "n", "oversample", "refill", "resamples", "tries", "k"}),

@@ -127,7 +127,7 @@ def check_options(record: Any, prefix: str = "", *, passed_on: bool = False) -> 
     Args:
         record: An instance, frozen or not.
         prefix: Prefix of the names in messages ("Limits.").
-        passed_on: Leave text without an annotation to the part that receives it, as in the options of another part.
+        passed_on: Leave text unparsed if no annotation applies to it: the part that receives the options parses it.
 
     Raises:
         ConfigurationError: A value has the wrong type, is out of its range, or is not one of its choices.
@@ -230,8 +230,8 @@ def typed_options(
 
     Args:
         what: Names the target in messages ("agent 'oracle'").
-        target: A function, a class or a dataclass. A class whose ``__init__`` takes ``**options`` also has the options
-            of its bases, and of the targets that its class method ``more_options`` returns.
+        target: A function, a class or a dataclass. A class whose ``__init__`` takes ``**options`` also accepts the
+            options of its bases, and of the targets that its class method ``more_options`` returns.
         options: The user's options; nested dicts for dotted names.
         prefix: Prefix of the names in messages ("selector.").
 

@@ -68,7 +68,7 @@ class UserCodeName:
         """Import the file or the module.
 
         Raises:
-            UntrustedError: A file names the code, and the user does not.
+            UntrustedError: The name of the code comes from a file and not from the user.
             ConfigurationError: The code does not exist, or its import fails; the message names file and line.
         """
         trust.check_code(self.written, self.file)

@@ -160,8 +160,8 @@ def progress(
         doing: Name of the activity ("playing").
         total: Number of items, if known before the first report.
         done: Number of items that an earlier run finished; by default, all items of the first report except one.
-        show: Whether to show the activity, and those within it; ``None``: as the activity around it, hidden if there is
-            none.
+        show: Whether to show the activity, and those within it; ``None`` takes this from the enclosing activity, and
+            hides an activity without one.
     """
     activity = _DISPLAY.begin(doing, total, done, show)
 
@@ -184,7 +184,7 @@ def waiting(what: str) -> Iterator[ReportProblem]:
     Blocks of the same name that run at the same time are shown as one.
 
     Args:
-        what: Awaited program or server ("http://127.0.0.1:8000/v1").
+        what: Program or server that is waited for ("http://127.0.0.1:8000/v1").
 
     Yields:
         A function that takes the latest problem, such as "connection refused, attempt 2 of 7".

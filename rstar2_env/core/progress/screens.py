@@ -1,4 +1,4 @@
-"""The places that show progress: bars on a terminal, lines on any other stderr, one output of a notebook's cell."""
+"""Displays of progress: bars on a terminal, lines on any other stderr, one output of a notebook's cell."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIRST_LINE_S = 5.0
 """Seconds until the first line about an activity if stderr is not a terminal; shorter work prints nothing."""
 
 MOST_S = 30.0
-"""Longest wait between two lines, in seconds; the wait doubles up to this value."""
+"""Longest interval between two lines, in seconds; the interval doubles up to this value."""
 
 FIRST_BAR_S = 1.0
 """Seconds until an activity within another one has its own bar."""
@@ -34,7 +34,7 @@ class ProgressScreen(Protocol):
         """Show a line that stays."""
 
     def close(self, last: ActivityRow) -> None:
-        """End; the outermost activity has ended as ``last``."""
+        """Stop showing activities; ``last`` is the final state of the outermost activity."""
 
 
 def make_screen() -> ProgressScreen:

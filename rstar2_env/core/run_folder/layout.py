@@ -52,7 +52,7 @@ class StepFile:
 
 
 def step_file(split: Split, step: int, rank: int) -> str:
-    """Return the name of a step's file: ``train-000012.jsonl.gz``; of process 1, ``train-000012-rank1.jsonl.gz``."""
+    """Return the name of a step's file: ``train-000012.jsonl.gz``, or ``train-000012-rank1.jsonl.gz`` for process 1."""
     return f"{split}-{step:06d}{f'-rank{rank}' if rank else ''}.jsonl.gz"
 
 

@@ -1,8 +1,8 @@
 """OpenTelemetry: spans and metrics of episodes, turns, tool calls, sandboxed jobs and training steps.
 
-``recording`` switches it on, by environment variables; every span is made by ``recorder``, under the names in
-``conventions``. Switched off, nothing of OpenTelemetry is imported and no object is made for a turn: each function
-below returns the same constant. docs/telemetry.md lists the spans, the metrics and the variables.
+``recording`` switches telemetry on according to environment variables; ``recorder`` creates all spans, with names from
+``conventions``. While telemetry is off, OpenTelemetry is not imported and no object is created for a turn: each
+function below returns the same constant. docs/telemetry.md lists the spans, the metrics and the variables.
 """
 
 from rstar2_env.core.telemetry.spans import (

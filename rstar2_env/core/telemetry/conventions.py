@@ -1,8 +1,8 @@
 """The names of spans, attributes and metrics.
 
 Names that begin with ``gen_ai``, ``error`` or ``server`` are those of OpenTelemetry's semantic conventions 1.41.0, the
-last release that contains the conventions for generative AI (its status: development); they moved to a repository of
-their own afterwards. Names that begin with ``rstar2`` are this package's.
+last release that contains the conventions for generative AI (status: development), which then moved to a separate
+repository. Names that begin with ``rstar2`` are defined by this package.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ FIGURE = "rstar2.train.{}"
 """Name of the gauge of a figure of training, such as ``rstar2.train.rollout.pass_rate``."""
 
 OTHER = "_OTHER"
-"""The standard's value of ``error.type`` for a kind of error that has no name of its own."""
+"""The standard's value of ``error.type`` for errors without a specific name."""
 
 
 def unit_of(figure: str) -> str:

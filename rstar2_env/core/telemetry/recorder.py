@@ -1,10 +1,10 @@
-"""``Recorder``: makes every span and metric of the package, with providers of its own or the caller's.
+"""``Recorder``: creates all spans and metrics of the package, with given OpenTelemetry providers.
 
-Covered: parents across coroutines and threads (``spans.carried``), failures, texts only if they were requested, secrets
-as ``***``. Not covered: exporters (``switch``), spans inside a sandbox or an inference server.
+Covered: parent spans across coroutines and threads (``spans.carried``), failures, recording texts on request only,
+replacing secrets by ``***``. Not covered: exporters (``switch``), spans inside a sandbox or an inference server.
 
-Names that a policy chooses are not recorded: a call of an unknown tool has no ``gen_ai.tool.name``, and the class of
-an exception is recorded only if it is one of Python's. An exception's message is never recorded.
+Names that a policy chooses are not recorded: a call of an unknown tool has no ``gen_ai.tool.name``, and the class of an
+exception is recorded only if Python defines it. An exception's message is never recorded.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from rstar2_env.core.text import encodable
 from rstar2_env.core.version import __version__
 
 SCOPE = "rstar2_env"
-"""Name of the instrumentation; also the provider of operations that no model serves."""
+"""Name of the instrumentation scope; also the provider name of operations without a model."""
 
 _EXCEPTIONS = frozenset(
     name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)
@@ -166,15 +166,15 @@ class Recorder:
 
 
 class OpenSpan(NoSpan):
-    """A span that is recorded; it begins when its ``with`` block is entered, and is the parent of spans within.
+    """A recorded span; it begins when its ``with`` block is entered, and is the parent of all spans within the block.
 
     Args:
         recorder: The recorder.
         name: Name of the span.
         kind: Kind of the span.
         measured: Attributes of the span and of its metrics.
-        more: Attributes of the span alone; ``None`` leaves one out.
-        durations: Histogram of its duration.
+        more: Attributes of the span only, not of its metrics; attributes with the value ``None`` are omitted.
+        durations: Histogram to which the duration is added.
     """
 
     __slots__ = ("_begun", "_durations", "_kind", "_measured", "_more", "_name", "_recorder", "_span", "_token")

@@ -1,4 +1,4 @@
-"""The calls that open spans and report metrics; each costs one comparison while telemetry is off.
+"""Functions that open spans and report metrics; while telemetry is off, each only makes one comparison.
 
 Not covered: making spans (``recorder``) and sending them (``switch``).
 """
@@ -20,7 +20,7 @@ class NoSpan:
     """The span of every operation while telemetry is off: it does nothing. ``OFF`` is the only one.
 
     Attributes:
-        on: Whether something is recorded, so that a caller may skip work for it.
+        on: Whether the span is recorded; if not, a caller can skip computing its attributes.
         content: Whether texts of prompts, turns and tools are recorded.
     """
 
@@ -64,7 +64,10 @@ OFF = NoSpan()
 
 
 class Records(Protocol):
-    """Makes spans and metrics; ``recorder.Recorder`` does. Each method has the function below that calls it."""
+    """Creates spans and metrics (``recorder.Recorder``).
+
+    Each method is called by the function of the same purpose below.
+    """
 
     def agent(self, agent: str, model: str, provider: str) -> NoSpan: ...  # noqa: D102
     def turn(self, model: str, provider: str, params: Any) -> NoSpan: ...  # noqa: D102
@@ -79,7 +82,7 @@ _recorder: Records | None = None
 
 
 def use(recorder: Records | None) -> None:
-    """Record with ``recorder`` from now on, in every thread of the process."""
+    """Use ``recorder`` for all spans and metrics from now on, in every thread of the process."""
     global _recorder
     _recorder = recorder
 
@@ -159,7 +162,7 @@ def report_figures(step: int, figures: Mapping[str, float]) -> None:
 
 
 def carried(function: Callable[[], T]) -> Callable[[], T]:
-    """Return a function that opens its spans below the caller's span, whatever thread runs it."""
+    """Wrap a function so that, in any thread, its spans are children of the span that is current now."""
     if _recorder is None:
         return function
     context = copy_context()

@@ -1,11 +1,12 @@
-"""``recording``: switches telemetry on for a block, by environment variables, and sends what is left at its end.
+"""``recording``: switches telemetry on for a block if environment variables request it, and flushes it at the end.
 
 ``RSTAR2_OTEL`` is ``0`` (off), ``1`` (on) or the address of a collector. Without it, the standard variables decide:
 ``OTEL_EXPORTER_OTLP_ENDPOINT``, ``OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`` or ``OTEL_EXPORTER_OTLP_METRICS_ENDPOINT``
-switches it on, ``OTEL_SDK_DISABLED=true`` off. All other standard variables apply too (headers, sampler, intervals).
+switches telemetry on, ``OTEL_SDK_DISABLED=true`` switches it off. All other standard variables apply too (headers,
+sampler, intervals).
 
-A collector that does not answer costs the run at most ``FLUSH_S`` seconds at its end: spans are sent by a thread of
-their own, and dropped if their queue is full. Not covered: gRPC, logs.
+A collector that does not answer delays the end of a run by at most ``FLUSH_S`` seconds: a separate thread sends spans,
+and drops them if its queue is full. Not covered: gRPC, logs.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ SWITCH = "RSTAR2_OTEL"
 CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 """The standard's variable that requests texts: ``true``, ``span_only`` or ``span_and_event``."""
 FLUSH_S = 3.0
-"""Longest wait, in seconds, for the spans and metrics that are left when a run ends."""
+"""Longest wait for sending the remaining spans and metrics at the end of a run, in seconds."""
 GONE_S = 0.5
-"""The same if sending has failed already."""
+"""Longest wait at the end of a run if sending has failed before, in seconds."""
 
 _ENDPOINTS = (
     "OTEL_EXPORTER_OTLP_ENDPOINT",
@@ -57,18 +58,19 @@ def recording(
     meters: MeterProvider | None = None,
     content: bool | None = None,
 ) -> Iterator[None]:
-    """Record spans and metrics within this block if the environment variables say so, or with given providers.
+    """Record spans and metrics within this block, if environment variables request it or providers are given.
 
-    Within another such block it changes nothing: the outermost one decides. No provider is set as the process's global
-    one, and nothing stays after the block.
+    It has no effect within another such block. It sets no global provider of the process, and telemetry is off after
+    the block.
 
     Args:
-        tracers: Provider of your own; it stays open. Given, the variables are not read.
-        meters: Provider of your own for metrics; without it and with ``tracers``, no metrics are recorded.
+        tracers: Your own tracer provider, which stays open; if it is given, the environment variables are not read.
+        meters: Your own meter provider; if only ``tracers`` is given, no metrics are recorded.
         content: Whether to record texts; ``None`` reads the standard's variable.
 
     Raises:
-        ConfigurationError: ``RSTAR2_OTEL`` has an unknown value, or asks for something that is not supported.
+        ConfigurationError: ``RSTAR2_OTEL`` has an unknown value, or a variable requests an unsupported protocol or
+            exporter.
         MissingExtraError: ``RSTAR2_OTEL`` asks for telemetry, and the extra ``otel`` is not installed.
     """
     if spans.is_recording():
@@ -155,11 +157,11 @@ def _captures() -> bool:
 
 @dataclass(slots=True)
 class _Sender:
-    """Owns the providers of the SDK and their exporters.
+    """The OpenTelemetry providers that ``recording`` created, and their exporters.
 
     Attributes:
-        closing: Shuts down each provider; sends what is left.
-        abandoning: Makes each exporter give up.
+        closing: Functions that shut down each provider and send the remaining data.
+        abandoning: Functions that make each exporter stop retrying.
     """
 
     closing: list[Callable[[], Any]] = field(default_factory=list)

@@ -329,8 +329,8 @@ def _nothing_common(a: _Played, b: _Played, other_gold: int) -> str:
     names = [next(iter(map(str, played.tally.problems)), "none") for played in (a, b)]
     because = f" ({other_gold} have different gold answers under the same id)" if other_gold else ""
     return (
-        f"{a.stored.name} and {b.stored.name} have no problem in common{because}: the first of one is {names[0]}, of "
-        f"the other {names[1]}. Compare runs on the same problems."
+        f"{a.stored.name} and {b.stored.name} have no problem in common{because}: their first problems are {names[0]} "
+        f"and {names[1]}. Compare runs on the same problems."
     )
 
 

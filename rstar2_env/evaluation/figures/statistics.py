@@ -225,7 +225,7 @@ def effective_trials(value: float, error: float, count: float, clusters: float) 
     """Return the number of independent observations that a share of clustered observations is worth.
 
     It is ``value * (1 - value) / error ** 2`` (L. Kish, Survey Sampling, 1965, section 8.2), at most the number of
-    observations. A share of 0 or 1 shows nothing of the clusters' size, so each cluster counts once.
+    observations. If the share is 0 or 1, the effect of the clusters cannot be estimated, so each cluster counts once.
 
     Args:
         value: The share, from 0 to 1.

@@ -47,7 +47,7 @@ class Crew(Protocol):
         env: An environment to read specifications from; it must not be played.
         record: The player as JSON values (``agent`` is its name); a resumed evaluation must have the same record.
         determinism: Sentence that states whether the same seeds give the same episodes.
-        lacking: Needs of scores that this player does not meet, each with the reason; for ``check_needs``.
+        lacking: Requirements of scores that this player does not meet, each with the reason; for ``check_needs``.
     """
 
     env: gym.Env[str, str]

@@ -37,7 +37,7 @@ NOT_OF_AGENTS: Mapping[Need, str] = dict.fromkeys(
     ALL - PLACES["agents"],
     "which an agent does not have: evaluate a model, whose engine provides them, or omit the score.",
 )
-"""Needs that an evaluation of an agent cannot meet, with the reason."""
+"""Requirements of scores that an evaluation of an agent cannot meet, with the reason."""
 
 
 def read_scores(written: str | Sequence[ScoreSpec], limit: int | None = None) -> list[Component]:
@@ -57,7 +57,7 @@ def read_scores(written: str | Sequence[ScoreSpec], limit: int | None = None) ->
         raise ConfigurationError(f"`scores` must be a list of reward components, not {written!r}.", option="scores")
     given = {} if limit is None else {"limit": limit}
     made = [make_component(one, **given) for one in listed]
-    without: dict[Need, str] = {"judge": f"and an evaluation has none of itself: {OWN_JUDGE}"}
+    without: dict[Need, str] = {"judge": f"and an evaluation does not provide one: {OWN_JUDGE}"}
     for component in made:
         component.check()
         check_needs(component, {**without, **(NOT_OF_AGENTS if limit is None else {})})

@@ -1,7 +1,7 @@
 """Writes a report as one HTML file without network access or scripts, in which every text is escaped.
 
-An environment's text is hostile by assumption: it can hold tags, entities, control characters. The page shows it as
-text only. Not covered: the format of the JSON (docs/validation.md).
+Any text of an environment may be hostile: it can contain tags, entities, control characters. The page shows it as text
+only. Not covered: the format of the JSON (docs/validation.md).
 """
 
 from __future__ import annotations

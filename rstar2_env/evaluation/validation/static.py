@@ -139,7 +139,7 @@ def splits_disjoint(bench: Bench) -> CheckFinding:
     """Whether training and test problems are disjoint. Not in RFC 008."""
     own = source_of(bench.env)
     if own is not None and own.split == "test":
-        raise NotApplicableError("the problems of the environment are those of the split test")
+        raise NotApplicableError("the environment uses the problems of its split 'test' itself")
     bench.env.reset(seed=bench.seed)
     # The question of a game is only the first position; meta names the opponent.
     game = reference_of(playing(bench.env)) is not None

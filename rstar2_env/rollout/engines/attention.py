@@ -227,7 +227,7 @@ AttentionInterface.register(NAME, packed_attention)
 
 
 def can_pack(model: PreTrainedModel) -> bool:
-    """Whether a model with ``packed_attention`` computes the same as with its own attention."""
+    """Whether a model gives the same results with ``packed_attention`` as with its own attention."""
     config = model.config
     looks_up = getattr(model, "_can_set_attn_implementation", None)
     own = str(config._attn_implementation)

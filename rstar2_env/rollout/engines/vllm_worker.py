@@ -5,7 +5,8 @@ and top-k keep. The protocol ``Engine`` requires normalization over all tokens. 
 (CPUs; other devices with ``VLLM_USE_V2_MODEL_RUNNER=0``). Not covered: its V2 model runner, which has another sampler;
 with it an engine refuses top-p and top-k, and all other log-probabilities are exact without this code.
 
-The copy of weights spares a shared folder: one server of each machine copies them, and the others read the copy.
+Copying weights reduces reads from a shared folder: one server of each machine copies them, and the others read the
+copy.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from rstar2_env.core.options.registry import Registry
 
 @dataclass(eq=False, slots=True)
 class Stay:
-    """One episode, from its request for a place to its end.
+    """One episode, from its request for a place (room in an engine's cache) to its end.
 
     Attributes:
         number: Its position in the order of requests.

@@ -1,4 +1,4 @@
-"""The details of a run's events in words, for every face of the viewer."""
+"""The details of a run's events as text, for the page, the terminal and exports."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 _COMMON = frozenset({"event", "time", "step", "versions"})
-"""Keys that have a column of their own, and versions of packages, which the model card lists."""
+"""Keys that the details omit: keys with their own column, and versions of packages, which the model card lists."""
 _EVALUATION = ("pass_rate", "reward", "tool_error_share", "broken_format", "turns", "tokens", "episodes")
 """Figures of an evaluation that its event shows, in order; curves show all of them."""
 _LONGEST = 2000

@@ -1,7 +1,7 @@
-"""The health of a run: for a few figures the last value, the curve, and whether the diagnosis finds something in it.
+"""The health of a run: for a few figures, the last value, the curve, and the findings of the diagnosis.
 
-The state of a figure is that of the checks of ``rstar2_env.diagnosis`` that look at it, so that the viewer has no
-thresholds of its own. Only recorded figures are read: checks that need episodes are left to ``rstar2 diagnose``.
+The state of a figure follows from the checks of ``rstar2_env.diagnosis`` that use it; the viewer defines no thresholds.
+Only recorded figures are read; ``rstar2 diagnose`` also runs the checks that need episodes.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _HELD_OUT = "eval/"
 
 @dataclass(frozen=True, slots=True)
 class HealthSign:
-    """A figure of the strip.
+    """A figure in the health strip at the top of a run's page.
 
     Attributes:
-        label: Its label.
-        figure: Its name in the metrics.
-        percent: Whether it is a share.
-        checks: Names of the checks that look at it.
-        points: Returns its values with their steps; ``None`` for the recorded ones.
+        label: Label of the figure.
+        figure: Name of the figure in the metrics.
+        percent: Whether the figure is a share, shown in percent.
+        checks: Names of the diagnosis checks that use the figure.
+        points: Returns the values of the figure with their steps; ``None`` means the recorded values.
     """
 
     label: str
@@ -74,18 +74,18 @@ SIGNS = (
     HealthSign("Gradient norm", "grad_norm", False, ("gradient_nan", "gradient_zero", "gradient_clipped")),
     HealthSign("Failed calls", "rollout/tool_error_share", True, ("tool_fails",)),
 )
-"""The figures of the strip, in order; a figure that a run does not record is left out."""
+"""The figures in the health strip, in order; figures that a run does not record are left out."""
 
 
 def health_of(
     kind: str, config: Mapping[str, Any], metrics: Mapping[int, Mapping[str, float | None]]
 ) -> list[dict[str, Any]]:
-    """Return the figures of the strip for a training run or a cold start; empty for other runs.
+    """Return the figures of the health strip for a training run or a cold start; empty for other runs.
 
     Args:
         kind: Kind of the run.
-        config: Its options.
-        metrics: Its figures by step, from ``RunFacts.metrics``.
+        config: Options of the run.
+        metrics: Figures of the run by step, from ``RunFacts.metrics``.
 
     Returns:
         For each figure ``label``, ``figure``, ``percent``, ``last`` and ``step`` (the last value and its step),

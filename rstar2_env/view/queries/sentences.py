@@ -1,4 +1,4 @@
-"""Answers about a run, each in a sentence with the filter of the episodes behind it, for every face of the viewer."""
+"""Summary sentences about a run, each with the filter that selects its episodes, for the page, terminal and exports."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _ACTIVITIES = {
     "seconds/advantage": "advantage",
     "seconds/wait": "waiting",
 }
-"""Parts of a step's time, with their words."""
+"""Parts of a step's time, and their names in sentences."""
 _AFTER_ERROR = {
     "ok": "the next call worked",
     "failed": "the next call failed too",
     "answered": "the policy answered",
     "ended": "the episode ended",
 }
-"""What followed the first failed call of an episode, in words."""
+"""Texts about the outcome of the call after an episode's first failed call."""
 _MOST = 4
 
 
@@ -34,7 +34,7 @@ def sentences_of(index: RunIndex, metrics: Mapping[int, Mapping[str, float | Non
 
     Args:
         index: Index of the run.
-        metrics: Its figures by step, from ``RunFacts.metrics``.
+        metrics: Figures of the run by step, from ``RunFacts.metrics``.
 
     Returns:
         For each sentence its ``text`` and ``filter``, the filters of its episodes (``None`` without episodes).

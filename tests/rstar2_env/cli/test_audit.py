@@ -29,7 +29,7 @@ def test_it_exits_with_1_lists_the_findings_and_writes_a_page(grader, tmp_path):
     assert done.exit_code == 1, done.output
     assert "a word with this letter first" in done.output
     assert "score >= 0.5" in done.output
-    assert "Wrong answers are paid" in page.read_text()
+    assert "Wrong answers are accepted" in page.read_text()
 
 
 def test_it_exits_with_0_when_nothing_is_found_and_prints_one_json_object(grader):

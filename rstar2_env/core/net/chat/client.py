@@ -99,7 +99,7 @@ class ChatClient:
             EndpointBudgetError: The token or money budget is spent.
             UnusableReplyError: The endpoint refused the conversation for its content, or it exceeds the model's
                 context.
-            ServiceError: The endpoint did not answer, or its answer is not one of its API.
+            ServiceError: The endpoint did not answer, or its answer does not have the format of its API.
         """
         name = digest(self._endpoint.url, {**fields, "messages": list(messages)}, sample) if self._cache else ""
         if self._cache is not None and (known := self._cache.get(name)) is not None:

@@ -99,7 +99,7 @@ class Meter:
             Its cost; ``None`` if neither the endpoint reports it nor prices are given.
 
         Raises:
-            ServiceError: There is a budget, and the endpoint does not report what counts towards it.
+            ServiceError: There is a budget, and the endpoint does not report the tokens or the cost that it limits.
         """
         cost, tokens = self._cost(usage), usage.tokens
         if (self._limits.max_tokens is not None and tokens is None) or (

@@ -87,7 +87,7 @@ class ChatReply:
         if self.finish == "length":
             return "cut", f"The reply was cut at the limit of its tokens; it begins {self.text[:_SHOWN_CHARS]!r}."
         if not self.calls and not self.text.strip():
-            return "no_text", f"The reply has no text and no call (its end: {self.finish or 'not reported'})."
+            return "no_text", f"The reply has no text and no call (finish reason: {self.finish or 'not reported'})."
         return None
 
 
@@ -139,5 +139,5 @@ def _usage(usage: Mapping[str, Any]) -> Usage:
 
 
 def count_of(value: Any) -> int | None:
-    """Return a reported number of tokens; ``None`` if it is none."""
+    """Return a reported number of tokens; ``None`` if the value is not a number."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -29,14 +29,14 @@ _UNFINISHED = {"max_output_tokens": "length", "content_filter": "content_filter"
 
 
 def check_fields(fields: Mapping[str, Any]) -> None:
-    """Check that the Responses API has every field that a caller sets.
+    """Check that the Responses API supports every field that a caller sets.
 
     Raises:
-        ConfigurationError: It has no stop strings.
+        ConfigurationError: The fields have stop strings, which the API does not support.
     """
     if fields.get("stop"):
         raise ConfigurationError(
-            "The Responses API has no stop strings: leave stop out, or use api='chat'.", option="stop"
+            "The Responses API does not support stop strings: omit stop, or use api='chat'.", option="stop"
         )
 
 
@@ -92,7 +92,7 @@ def read_response(answer: Any, url: str) -> ChatReply:
         url: The endpoint, for the message.
 
     Raises:
-        ServiceError: The answer is not a response, or is one that has not ended.
+        ServiceError: The answer is not a response, or the response is not complete.
     """
     try:
         status, items = str(answer.get("status") or "completed"), [dict(item) for item in answer["output"]]
@@ -122,7 +122,7 @@ def read_response(answer: Any, url: str) -> ChatReply:
     except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
         raise ServiceError(f"{url} returned something other than a response: {str(answer)[:300]}") from error
     if status not in ("completed", "incomplete"):
-        raise ServiceError(f"{url} returned a response that has not ended: its status is {status!r}.")
+        raise ServiceError(f"{url} returned a response that is not complete: its status is {status!r}.")
     return reply
 
 

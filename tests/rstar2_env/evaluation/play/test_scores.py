@@ -58,7 +58,9 @@ def test_every_reward_scores_an_agent_or_is_refused_with_the_reason(name, option
         assert not (tmp_path / "run").exists()
         return
     if "judge" in needs:
-        with pytest.raises(ConfigurationError, match=rf"'{name}' needs a judge, and an evaluation has none of itself"):
+        with pytest.raises(
+            ConfigurationError, match=(rf"'{name}' needs a judge, and an evaluation does not provide one")
+        ):
             play(scores=[[name, options]], **asked)
         options = {**options, "judge": judge}
     result = play(scores=[[name, options]], **asked)

@@ -119,7 +119,7 @@ def test_a_response_that_cannot_be_played_says_why(items: Any, more: Any, end: s
         ({"choices": []}, "URL returned something other than a response"),
         ([1], "URL returned something other than a response"),
         ({"output": [{"type": "message"}]}, "URL returned something other than a response"),
-        (response(status="queued"), "has not ended: its status is 'queued'"),
+        (response(status="queued"), "is not complete: its status is 'queued'"),
     ],
 )
 def test_something_else_than_a_response_is_named(answer: Any, words: str) -> None:
