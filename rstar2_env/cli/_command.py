@@ -154,7 +154,7 @@ def _reported_errors(ctx: typer.Context) -> Iterator[None]:
 
 
 def _output(ctx: typer.Context) -> str:
-    """Return what the command writes, for a library's error that names no path."""
+    """Return the output path of the command, for errors of libraries that name no path."""
     written = (ctx.params.get(name) for name in ("out", "output_dir", "report", "report_file"))
     return str(next((path for path in written if path is not None), "A file"))
 

@@ -95,7 +95,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str]], *, title
 
 
 def _cell(text: str) -> str:
-    """Return a text as rich prints it unchanged, without what a terminal would interpret."""
+    """Return a text that rich prints unchanged; characters that a terminal would interpret are escaped."""
     from rich.markup import escape
 
     return escape(harmless(hidden(text)))

@@ -71,7 +71,7 @@ def eval_command(
         str | None,
         typer.Option(
             help="Settings of a paper: rstar2 (temperature 0.6, 30 turns, 30K tokens, 16 samples; MATH-500, "
-            "AIME24, AIME25, HMMT25). Explicit options override it."
+            "AIME24, AIME25, HMMT25). Explicit options override these settings."
         ),
     ] = None,
     temperature: Annotated[

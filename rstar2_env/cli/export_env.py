@@ -17,7 +17,8 @@ def export_env_command(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the package; it must be missing or empty.")],
     name: Annotated[str, typer.Option(help="Name of the package [default: derived from the id].")] = "",
     episodes: Annotated[
-        int | None, typer.Option(min=1, help="Problems to export for lm-eval [default: all of a finite source].")
+        int | None,
+        typer.Option(min=1, help="Number of problems to export for lm-eval [default: all of a finite source]."),
     ] = None,
     overwrite: Overwrite = False,
     set_: EnvSet = None,

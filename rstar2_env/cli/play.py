@@ -26,7 +26,8 @@ def play_command(
     split: Annotated[str | None, typer.Option(help="Split of the problems [default: test].")] = None,
     problem: Annotated[str | None, typer.Option(metavar="ID", help="Play the problem with this id.")] = None,
     episodes: Annotated[
-        int | None, typer.Option("--episodes", "-n", min=1, help="Episodes to play [default: until you stop].")
+        int | None,
+        typer.Option("--episodes", "-n", min=1, help="Number of episodes to play [default: until you stop]."),
     ] = None,
     seed: Annotated[
         int, typer.Option(min=0, help="Seed of the first episode; each further episode uses the next seed.")

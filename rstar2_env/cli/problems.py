@@ -99,7 +99,7 @@ def write(spec: _Spec, out: _Out, count: _Count = 1000, split: _Split = None, ov
     epilog=example("rstar2 problems decontaminate --problems gsm8k --against math-500 aime24 --out clean.jsonl"),
 )
 def decontaminate(
-    problems: Annotated[str, typer.Option(metavar="SPEC", help="Problems to clean.")],
+    problems: Annotated[str, typer.Option(metavar="SPEC", help="Source of the problems to filter.")],
     against: Annotated[
         list[str], typer.Option(metavar="SPEC", help="Benchmark; repeatable, or followed by more benchmarks.")
     ],

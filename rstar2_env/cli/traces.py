@@ -98,12 +98,13 @@ def traces_command(
         int | None,
         typer.Option(
             min=1,
-            help="Maximum episodes of one problem; a problem with enough traces is not played again [default: 8].",
+            help="Maximum number of episodes per problem; after enough traces, it is not played again [default: 8].",
             rich_help_panel=_PLAYING,
         ),
     ] = None,
     per_problem: Annotated[
-        int | None, typer.Option(min=1, help="Maximum traces of one problem [default: 1].", rich_help_panel=_PLAYING)
+        int | None,
+        typer.Option(min=1, help="Maximum number of traces per problem [default: 1].", rich_help_panel=_PLAYING),
     ] = None,
     min_calls: Annotated[
         int | None,
@@ -125,20 +126,22 @@ def traces_command(
         ),
     ] = None,
     max_total_episodes: Annotated[
-        int | None, typer.Option(min=1, help="Maximum episodes in all.", rich_help_panel=_PLAYING)
+        int | None, typer.Option(min=1, help="Maximum total number of episodes.", rich_help_panel=_PLAYING)
     ] = None,
     max_total_tokens: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Start no further episode after this many generated tokens in all.", rich_help_panel=_PLAYING
+            min=1,
+            help="Total number of generated tokens after which no further episode starts.",
+            rich_help_panel=_PLAYING,
         ),
     ] = None,
     worked_solutions: Annotated[
         str | None,
         typer.Option(
             metavar="none|unsolved|all",
-            help="Problems that also get a trace from their worked solution: none, those that the player did not "
-            "solve, or all [default: none].",
+            help="Problems that also get a trace from their worked solution: none, unsolved (by the player), or all "
+            "[default: none].",
             rich_help_panel=_PLAYING,
         ),
     ] = None,

@@ -45,8 +45,8 @@ def validate_command(
             "--episodes",
             "-n",
             min=1,
-            help="Problems to check [default: all; 100 for an unlimited source]; with --level, episodes per player "
-            "[default: 16].",
+            help="Number of problems to check [default: all; 100 for an unlimited source]; with --level, of episodes "
+            "per player [default: 16].",
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the episodes; with --level, the first seed.")] = 0,

@@ -43,7 +43,7 @@ class Stop:
 
     @property
     def in_flight(self) -> int:
-        """Number of pieces of work that have begun and not ended."""
+        """Number of work items that have begun and not yet ended."""
         return self._in_flight
 
     @contextmanager

@@ -225,7 +225,7 @@ def _refused(said: str) -> UntrustedError:
 
 
 def _place_of(written: str) -> str:
-    """Return the file, and the option in it, that names something."""
+    """Return the file that contains a name, and the option in it."""
     assert _active is not None
     for path, values in reversed(_active.found):
         for place, value in _texts(values):
@@ -262,7 +262,7 @@ def _last(place: str) -> str:
 
 
 def _chosen(place: str, value: Any) -> str | None:
-    """Return what an option chooses that only the user may choose."""
+    """Describe what an option of data selects, if only the user may select it; ``None`` otherwise."""
     name = _last(place)
     if isinstance(value, str) and value == name:
         return None  # the name itself

@@ -92,7 +92,7 @@ class Connection:
         self._wake()
 
     def order(self, op: str, key: Hashable | None = None, **arguments: Any) -> None:
-        """Send an order without blobs, such as ``order("cancel", id=3)`` (see ``WardenSupervisor``)."""
+        """Send an order without binary data, such as ``order("cancel", id=3)`` (see ``WardenSupervisor``)."""
         self.send(wire.pack({"op": op, **arguments}), key)
 
     def begin_close(self) -> None:

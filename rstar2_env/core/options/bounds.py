@@ -1,4 +1,4 @@
-"""Upper bounds of options that are counts, by the quantity that the last word of the name counts.
+"""Upper bounds of options that are counts, such as ``max_tokens``; the last word of the name defines the quantity.
 
 Counts that determine memory use have an upper bound, so that a typing error is reported for that option and does not
 exhaust the memory. An option whose own rule has an upper bound keeps that bound. Not covered: whether a run within

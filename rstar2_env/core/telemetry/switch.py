@@ -115,7 +115,7 @@ def _recorder(tracers: Any, meters: Any, content: bool) -> Any:
 
 
 def _wanted() -> str | None:
-    """Return the address of the collector, empty for that of the standard variables; ``None`` if telemetry is off."""
+    """Return the address of the collector, empty if the standard variables define it; ``None`` if telemetry is off."""
     said = os.environ.get(SWITCH, "").strip()
     if said.lower() in ("0", "off", "false") or os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return None
@@ -136,7 +136,7 @@ def _wanted() -> str | None:
 
 
 def _unsupported() -> str:
-    """Return what the standard variables ask for and this package does not have; empty if nothing."""
+    """Describe an unsupported protocol or exporter that the standard variables request; empty if there is none."""
     for name in _PROTOCOLS:
         if (said := os.environ.get(name, "").strip()) not in ("", "http/protobuf"):
             return f"{name}={said} is not supported; send http/protobuf, which collectors receive on port 4318."
@@ -201,7 +201,7 @@ class _Sender:
         return tracers, meters
 
     def close(self) -> None:
-        """Send what is left, for at most ``FLUSH_S`` seconds; then give up."""
+        """Send the remaining spans and metrics, for at most ``FLUSH_S`` seconds; then give up."""
         threads = [threading.Thread(target=_quietly, args=(one,), daemon=True) for one in self.closing]
         for thread in threads:
             thread.start()
@@ -236,7 +236,7 @@ def _quietly(work: Callable[[], Any]) -> None:
 
 
 class _FirstFailure(logging.Handler):
-    """Takes the SDK's own messages and passes on the first: a dead collector must not fill the terminal."""
+    """Passes on only the first log message of the SDK, so that a dead collector does not fill the terminal."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -252,7 +252,7 @@ class _FirstFailure(logging.Handler):
             _LOG.warning("Telemetry could not be sent; the run continues without it: %s", record.getMessage())
 
     def remove(self, *, late: bool) -> None:
-        """Leave the SDK's messages to the program again."""
+        """Stop handling the SDK's log messages."""
         if late and not self.said:
             _LOG.warning("Telemetry could not be sent within %g s of the end of the run.", FLUSH_S)
         self._logger.removeHandler(self)

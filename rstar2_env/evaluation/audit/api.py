@@ -119,7 +119,7 @@ MOST_FINDINGS = 8
 
 
 def _confirmed(suspicions: Suspicions, until: float) -> tuple[list[AuditFinding], list[str]]:
-    """Run the program of each suspicion, after ``until`` only for the first finding of a kind."""
+    """Run the program of each suspicion; after the time ``until``, only until one finding of each kind is confirmed."""
     findings, unconfirmed = list[AuditFinding](), list[str]()
     for one in suspicions:
         most = MOST_FINDINGS if time.monotonic() < until else 1

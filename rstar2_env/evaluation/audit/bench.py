@@ -176,7 +176,7 @@ class AuditBench:
         return found
 
     def _find_form(self, golds: Sequence[tuple[str, str]]) -> None:
-        """Choose the first form in which the most golds are paid more than the other golds are."""
+        """Choose the first format in which the most gold answers score higher as their own answers than others do."""
         best, told_apart = AnswerForm(), list[tuple[float, float]]()
         for gold_form in _GOLD_FORMS if not self.target.own_problems else ("{}",):
             for answer_form in _ANSWER_FORMS:

@@ -235,7 +235,7 @@ def _unless(condition: str) -> str:
 
 
 def _indented(setup: str, last: str) -> str:
-    """Return a program as a literal of another program, in raw triple quotes where it has none of its own."""
+    """Return a program as a string literal for another program, in raw triple quotes if it contains none itself."""
     program = f"{setup}\n{last}\n"
     plain = "'''" not in program and not program.endswith("'")
     return f"r'''\n{program}'''" if plain else repr(program)

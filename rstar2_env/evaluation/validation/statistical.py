@@ -180,7 +180,7 @@ def exploited(bench: Bench) -> dict[str, list[BenchEpisode]]:
 
 
 def what_it_does(bench: Bench, name: str) -> str:
-    """Describe the play of an exploit."""
+    """Describe how an exploit plays, in a few words."""
     return _all(bench)[name].what
 
 

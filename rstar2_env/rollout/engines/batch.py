@@ -34,8 +34,8 @@ class Request:
         keep: Whether its cache was computed with the weights that the next requests will use.
         slot: Its slot in the cache while it runs.
         done: Number of tokens, the prompt included, whose keys and values are in the cache.
-        leader: A request with the same tokens that computes them; this request copies its cache.
-        key: The tokens that it began with, as a key, if other requests may reuse their cache.
+        leader: Another request with the same tokens; it computes them, and this request copies its cache.
+        key: Key of the tokens that it began with (``key_of``), if other requests may reuse their cache.
         number: Position in the order of arrival.
     """
 

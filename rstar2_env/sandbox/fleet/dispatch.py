@@ -321,7 +321,7 @@ class Dispatcher:
             self._loop.call_later(_SWEEP_S, self._swept)
 
     def _swept(self) -> None:
-        """Drop calls that waited too long for a server that is down."""
+        """Move calls that waited too long for a server that is down to another server, or report them as lost."""
         self._sweeping = False
         horizon = self._loop.time() - self._options.reconnect_timeout_s
         any_up = self.servers.any_up

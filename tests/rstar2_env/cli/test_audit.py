@@ -51,7 +51,7 @@ def test_the_time_limit_holds_while_the_classes_are_read(grader):
     slow = "import time\n" + SOUND.replace("    return", "    time.sleep(0.02)\n    return")
     done = run("audit", grader(slow), "--timeout", "1", columns=400)
     assert done.exit_code == 2, done.output
-    assert "the time ended before a class of golds was read" in done.output
+    assert "the time was used up before the first class" in done.output
 
 
 def test_each_step_is_told_the_first_before_any_grade(grader):

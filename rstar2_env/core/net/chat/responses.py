@@ -150,5 +150,5 @@ def _items(message: Mapping[str, Any], keep: KeepReasoning) -> list[dict[str, An
 
 
 def _travels(item: Mapping[str, Any]) -> bool:
-    """Whether a server that stores nothing knows an item again: reasoning must come with its content."""
+    """Whether a server that stores nothing can use an item again: a reasoning item must include its content."""
     return item.get("type") != "reasoning" or bool(item.get("encrypted_content") or item.get("content"))

@@ -85,7 +85,7 @@ def own_pairs(bench: AuditBench, tally: PairTally) -> Suspicions:
 
 
 def _class_of(gold: str) -> str:
-    """Return the class of golds that a gold of the target's own belongs to; "" if it is none of these."""
+    """Return the class to which a gold answer of the target's own problems belongs; "" if there is none."""
     if gold.lstrip("-").isdecimal():
         return "integers"
     if number_of(gold) is not None and "." in gold:

@@ -130,7 +130,7 @@ def repeated(bench: AuditBench) -> Suspicions:
 
 
 def _varies(bench: AuditBench, call: AuditCall) -> bool:
-    """Whether a call gets different grades when nothing else is graded; otherwise earlier calls changed its grade."""
+    """Whether a call gets different grades even if nothing else is graded; if not, earlier calls changed its grade."""
     with bench.process(f"order {bench.next_folder()}") as process:
         return len({grade.verdict for grade in process.grade([call] * (10 * _MOST_ROUNDS))}) > 1
 
@@ -213,7 +213,7 @@ def surroundings(bench: AuditBench) -> Suspicions:
 
 
 def _order_of(bench: AuditBench, histories: Sequence[Sequence[AuditCall]], call: AuditCall) -> Iterator[Suspicion]:
-    """Suspect that one of several histories changes the grade of a call, and shrink it."""
+    """Suspect that one of several sequences of earlier calls changes the grade of a call; shrink the sequence."""
     alone = _last(bench, [], call)
 
     def changes(fewer: list[AuditCall]) -> bool:

@@ -109,7 +109,7 @@ def _patterns(bench: AuditBench) -> Iterator[str]:
 
 
 def _growth(bench: AuditBench, gold: AuditCall, pattern: str) -> Suspicion | None:
-    """Grade a pattern at growing sizes; suspect it if the time grows too fast where it can be measured."""
+    """Grade a pattern at growing sizes; return a suspicion if the measurable times grow too fast."""
     seen: list[tuple[int, AuditGrade]] = []
     for size in _SIZES:
         call = gold._replace(answer=bench.form.answer.format(eval(pattern, {"n": size})))

@@ -239,7 +239,7 @@ def _contents(bench: AuditBench, calls: Sequence[AuditCall]) -> Iterator[str]:
 def _changed(
     bench: AuditBench, calls: Sequence[AuditCall], plain: Sequence[bool], grades: Sequence[AuditGrade]
 ) -> AuditCall | None:
-    """Return the first call that is paid now and was not, or that was paid and is refused now without an exception."""
+    """Return the first call that is newly accepted, or newly rejected without an exception."""
     for call, was, grade in zip(calls, plain, grades, strict=True):
         if bench.paid(grade) != was and not grade.error:
             return call
@@ -247,7 +247,7 @@ def _changed(
 
 
 def _can_make(path: str) -> bool:
-    """Whether a file does not exist and this process may make it."""
+    """Whether a file does not exist and this process may create it."""
     if os.path.lexists(path):
         return False
     parent = next(folder for folder in Path(path).parents if folder.exists())

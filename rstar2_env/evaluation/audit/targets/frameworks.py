@@ -249,7 +249,7 @@ def inspect_target(name: str) -> Target:
 
 
 def _values(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options with the values that their texts write, where they are Python literals."""
+    """Parse the texts of options as Python literals; other texts stay unchanged."""
     found = {}
     for name, value in options.items():
         try:
