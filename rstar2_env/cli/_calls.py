@@ -1,6 +1,6 @@
-"""Calls of ``rstar2`` as they are typed: the forms of a subcommand, and the names of earlier versions.
+"""The command line of ``rstar2``: finds the subcommand and its form, and replaces names of earlier versions.
 
-Flags select a form of a subcommand, which is a command of its own: ``rstar2 export --env ID`` does not share its
+Some flags select a form of a subcommand, which is a separate command: ``rstar2 export --env ID`` does not share its
 module, options and help with ``rstar2 export RUN``.
 """
 
@@ -65,7 +65,7 @@ class TypedCall:
 
     Attributes:
         name: The subcommand; empty if there is none.
-        module: Its module in ``rstar2_env.cli``.
+        module: Module of the subcommand in ``rstar2_env.cli``.
         arguments: All arguments, as the module's command takes them.
         notes: A note for each name of an earlier version.
     """

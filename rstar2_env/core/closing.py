@@ -14,7 +14,7 @@ class Closing(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Release what the object holds."""
+        """Release the resources of the object."""
 
     def __enter__(self) -> Self:
         """Return the object itself."""

@@ -199,7 +199,7 @@ class Episode:
         """Add the policy's turn before the environment has answered it.
 
         Args:
-            action: Its text.
+            action: Text of the turn.
             tokens: Start and end of its tokens in ``completion_ids``, for players that have token ids.
             version: Version of the weights that generated it.
         """

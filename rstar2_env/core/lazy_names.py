@@ -18,7 +18,7 @@ def lazy_names(package: str, where: Mapping[str, str]) -> tuple[Callable[[str], 
             __getattr__, __dir__ = lazy_names(__name__, {"Job": "sandbox.job"})
 
     Args:
-        package: Its ``__name__``.
+        package: The ``__name__`` of the package.
         where: The module that defines each name: relative to the package, or absolute if it starts with
             ``rstar2_env.``. If the module uses another name, append it as ``:attribute``; it may be dotted.
 

@@ -46,7 +46,7 @@ class Secret:
         return SHOWN
 
     def __eq__(self, other: object) -> bool:
-        """Whether both are the same text."""
+        """Whether both secrets have the same text."""
         return isinstance(other, Secret) and self._value == other._value
 
     def __hash__(self) -> int:

@@ -91,7 +91,7 @@ class _Draw:
 
 
 class GameEnv(FamilyEnv):
-    """A game as an environment; ``register`` creates one class per game, documented by the game.
+    """A game as an environment; ``register`` creates one subclass per game, with the game's docstring.
 
     Attributes:
         match: The match of the running episode. Agents must not read it.

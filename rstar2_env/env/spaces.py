@@ -56,7 +56,7 @@ class UnicodeText(gym.Space[str]):
         super().__init__(dtype=str, seed=seed)
 
     def sample(self, mask: Any | None = None, probability: Any | None = None) -> str:
-        """Draw a short random string: mostly printable ASCII, some of any Unicode.
+        """Draw a short random string: mostly printable ASCII, with some other Unicode characters.
 
         Raises:
             ValueError: A mask or probabilities were given; this space supports neither.

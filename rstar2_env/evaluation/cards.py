@@ -73,9 +73,9 @@ class Card:
     """The description of an environment.
 
     Attributes:
-        env_id: Its Gymnasium id.
+        env_id: Gymnasium id of the environment.
         line: Description in one line.
-        knobs: Its own arguments with their defaults.
+        knobs: The environment's own arguments with their defaults.
         baseline: Mean reward of a random player; "" if not stated.
         text: The whole docstring.
         sections: Text under each heading of the docstring.

@@ -133,8 +133,8 @@ class EvaluationParts:
 
     Attributes:
         env: The environment.
-        env_options: Its options, with their types.
-        wrappers: Its wrappers.
+        env_options: Options of the environment, with their types.
+        wrappers: Wrappers of the environment.
         policy: Options of the model's sampling and token budgets; ``None`` if an agent plays.
         agent_options: Options of the agent, with their types.
         judge: Judge of chains of thought, if any.

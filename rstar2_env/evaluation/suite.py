@@ -155,7 +155,7 @@ def run_suite(
         out: Folder for ``summary.json`` and the run folder of each set; for a single evaluation without a name, the
             file or folder that ``evaluate`` takes.
         resume: Continue ``out`` where it ends.
-        overwrite: Replace what is in ``out``.
+        overwrite: Replace the contents of ``out``.
         keep: Keep the episodes in memory if there is no ``out``.
         progress: Show the progress of each set; or a callback after every episode.
         stop: Once a stop is requested, no further episode begins.
@@ -211,7 +211,7 @@ def _check_set(name: str, options: Mapping[str, Any], resumed: str | os.PathLike
 
     Args:
         name: Name of the set.
-        options: Its options.
+        options: Options of the set.
         resumed: Where its earlier episodes are; ``None`` if it does not resume.
     """
     env = options.get("env")

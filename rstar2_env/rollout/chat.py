@@ -1,4 +1,4 @@
-"""Token in, token out: renders a conversation as ids without ever re-tokenizing what the policy generated.
+"""Token in, token out: renders a conversation as ids without ever re-tokenizing the policy's turns.
 
 The prompt is tokenized once. After each turn of the policy only the environment's new text is tokenized, as the suffix
 that the chat template puts between two turns of the policy. Special tokens in that suffix come from the template alone:
@@ -37,8 +37,8 @@ class ChatCodec:
         stop_ids: Further tokens that end a turn, such as those of a model's ``generation_config.eos_token_id``.
 
     Attributes:
-        stop_ids: All tokens that end a turn of the policy: the tokenizer's end of sequence, what the template writes
-            after a final assistant message, and ``stop_ids``.
+        stop_ids: All tokens that end a turn of the policy: the tokenizer's end of sequence, the token that the template
+            writes after a final assistant message, and ``stop_ids``.
 
     Raises:
         ConfigurationError: There is no chat template, or it does not render the messages in order.

@@ -49,7 +49,7 @@ def make_sandbox(provider: str = "local", **options: Any) -> Sandbox:
 
     Args:
         provider: Name of a registered provider.
-        **options: Its options; for ``local`` see ``LocalOptions``.
+        **options: Options of the provider; for ``local`` see ``LocalOptions``.
 
     Raises:
         UnknownNameError: No provider has that name.

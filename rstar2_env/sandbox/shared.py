@@ -157,7 +157,7 @@ def shared_sandbox(provider: str = "local", **options: Any) -> SharedSandbox:
 
     Args:
         provider: Name of a registered provider.
-        **options: Its options.
+        **options: Options of the provider.
 
     Raises:
         UnknownNameError: No provider has that name.

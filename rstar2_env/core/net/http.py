@@ -64,9 +64,9 @@ def read_attempt(status: int, headers: Mapping[str, str], text: str, *, json_onl
     """Read a response.
 
     Args:
-        status: Its status.
-        headers: Its headers.
-        text: Its body.
+        status: Status of the response.
+        headers: Headers of the response.
+        text: Body of the response.
         json_only: Whether an answer must be JSON.
     """
     try:

@@ -28,8 +28,8 @@ class RayNode:
     """A living node of the cluster.
 
     Attributes:
-        id: Its id in Ray.
-        address: Its IP address.
+        id: Id of the node in Ray.
+        address: IP address of the node.
         cpus: Number of CPUs that it offers, according to Ray.
     """
 

@@ -33,8 +33,8 @@ class Part:
     """A part given by name or as an object, with its options.
 
     Attributes:
-        name: Its name, or the name of the class or function that was given directly.
-        options: Its options.
+        name: Name of the part, or of the class or function that was given directly.
+        options: Options of the part.
         made_by: The class or function, if it was given directly.
     """
 

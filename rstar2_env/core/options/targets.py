@@ -33,11 +33,11 @@ class Parameter:
     """One option.
 
     Attributes:
-        name: Its name.
-        hint: Its annotation, without ``Annotated``; ``Any`` if there is none.
+        name: Name of the option.
+        hint: Annotation of the option, without ``Annotated``; ``Any`` if there is none.
         rule: Constraints beyond the annotation.
         required: Whether it has no default.
-        default: Its default, if it has one.
+        default: Default of the option, if it has one.
         from_run: The run's option that fills it in, such as ``rollout.max_episode_tokens``; empty if there is none.
     """
 

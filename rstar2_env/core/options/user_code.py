@@ -53,10 +53,10 @@ class UserCodeName:
     """Location of a part in the user's code.
 
     Attributes:
-        written: As the user wrote it.
-        file: Its file; ``None`` if a module was named.
-        module: Its module; "" if a file was named.
-        name: Its name in the file or module; "" for the only part that fits.
+        written: The location as the user wrote it.
+        file: File of the part; ``None`` if a module was named.
+        module: Module of the part; "" if a file was named.
+        name: Name of the part in the file or module; "" if the file must contain exactly one such part.
     """
 
     written: str
@@ -90,7 +90,7 @@ def find_user_code(own: UserCodeName, kind: str, shape: Shape | None, registered
     """Load and return the part.
 
     Args:
-        own: Its location.
+        own: Location of the part.
         kind: Kind of the part, for messages ("agent").
         shape: How to recognize a part of this kind; without it a file must be given with the part's name.
         registered: Registered parts of this kind; a file may have registered its own.

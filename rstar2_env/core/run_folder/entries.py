@@ -21,7 +21,7 @@ class Decision:
         reason: Why it was not selected: a word of the selector (``"quota"``, ``"draw"``, ``"penalty"``, ``"equal"``,
             …).
         round: Round of refill in which its group was played; 0 for the first.
-        advantage: Its advantage, or the mean over its tokens; ``None`` if it has none.
+        advantage: Advantage of the episode, or the mean over its tokens; ``None`` if it has none.
         weighed: The numbers that the selector based its choice on, by name (``penalty``, ``quota``, …), if it reports
             them.
         copies: Number of additional copies of the episode to train on, in place of episodes of missing groups.

@@ -70,7 +70,7 @@ def episode_key(split: str, step: int, line: int, rank: int) -> str:
 
     Args:
         split: ``"train"`` or ``"eval"``.
-        step: Its step.
+        step: Step of the episode.
         line: Number of its line in the file of the step, from 0.
         rank: The process that wrote it; it is left out if it is 0.
     """

@@ -149,7 +149,7 @@ class Run:
 
     @property
     def notes(self) -> list[dict[str, Any]]:
-        """The notes of hooks, with ``step`` and ``text``, in order, without steps lost when the run resumed earlier."""
+        """The notes of hooks, with ``step`` and ``text``, in order, except notes of steps that a resume dropped."""
         return self._lasting("note")
 
     def episodes(self, step: int) -> list[EpisodeEntry]:

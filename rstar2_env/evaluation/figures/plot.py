@@ -1,4 +1,4 @@
-"""Pictures of results, which notebooks show and files keep."""
+"""Plots of results, which a notebook shows and which can be saved as files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def picture_format(path: Path) -> str:
     """Return the format that the suffix of a picture's file selects; PNG without a suffix.
 
     Raises:
-        ConfigurationError: The suffix is not that of a picture.
+        ConfigurationError: The suffix does not name a picture format.
     """
     name = path.suffix.removeprefix(".").lower() or "png"
     if name not in _FORMATS:

@@ -222,14 +222,14 @@ def wilson(value: float, trials: float, *, level: float = 0.95) -> Interval:
 
 
 def effective_trials(value: float, error: float, count: float, clusters: float) -> float:
-    """Return the number of independent observations that a share of clustered observations is worth.
+    """Return the number of independent observations that would give the standard error of a clustered share.
 
     It is ``value * (1 - value) / error ** 2`` (L. Kish, Survey Sampling, 1965, section 8.2), at most the number of
     observations. If the share is 0 or 1, the effect of the clusters cannot be estimated, so each cluster counts once.
 
     Args:
         value: The share, from 0 to 1.
-        error: Its standard error.
+        error: Standard error of the share.
         count: Number of observations.
         clusters: Number of clusters, such as problems.
     """

@@ -25,7 +25,7 @@ class Estimate:
 
     Attributes:
         value: The estimate; ``None`` without data.
-        error: Its standard error; ``None`` with fewer than two independent observations.
+        error: Standard error of the estimate; ``None`` with fewer than two independent observations.
         count: Number of observations: episodes or calls.
         clusters: Number of independent groups of observations: problems.
     """

@@ -79,7 +79,7 @@ class ProblemTally:
 
     Attributes:
         source: Source of the problem.
-        difficulty: Its difficulty.
+        difficulty: Difficulty of the problem.
         counts: Sums over its episodes that count, in the order of ``COUNTS``.
         wrong: Number of times each wrong answer was given; the remaining wrong episodes have no answer.
         chains: Number of episodes with a right answer and a right chain of thought.
@@ -186,7 +186,8 @@ class EpisodeTally:
 
         Args:
             episode: The episode.
-            about: Further facts; ``None`` if it is the only episode of its start.
+            about: Facts about the start and the problem; ``None`` if every start (a problem and a seed) has one
+                episode.
         """
         about = About(start=self.count) if about is None else about
         self.ends[episode.end] += 1

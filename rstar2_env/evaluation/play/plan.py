@@ -26,9 +26,9 @@ class Task:
     """One episode to play.
 
     Attributes:
-        index: Its number in the evaluation: start * samples + sample.
+        index: Number of the episode in the evaluation: start * samples + sample.
         seed: Seed of the environment's ``reset``, the same for all samples of a start.
-        problem: Its problem; ``None`` leaves the choice to the environment.
+        problem: Problem of the episode; ``None`` leaves the choice to the environment.
         start: Number of its start.
         sample: Number of the sample within its start, from 0.
         draws: Seed of the player's draws, its own for each sample.

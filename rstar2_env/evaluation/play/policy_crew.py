@@ -136,7 +136,7 @@ def load_policy(
         path: Folder or hub name of the model.
         options: The options; loading uses those of ``PolicyOptions.loading``.
         engine: Name of the engine.
-        engine_options: Its options.
+        engine_options: Options of the engine.
         seed: Seed for random draws that do not have their own seed.
 
     Raises:

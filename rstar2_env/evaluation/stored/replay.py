@@ -65,7 +65,7 @@ def replay(episode: Episode, setting: Setting, *, problem: Problem | None = None
     Args:
         episode: The episode, as a run keeps it.
         setting: Environment and options of the run.
-        problem: Its problem, if ``reset`` received it.
+        problem: Problem of the episode, if ``reset`` received it.
         trained: Whether the episode was played in training, where ``reset`` receives a seed and at most the id of a
             problem.
 

@@ -50,8 +50,8 @@ class Setting:
 
     Attributes:
         env: The environment, as ``make_env`` takes it.
-        env_options: Its options.
-        wrappers: Its wrappers, the innermost first.
+        env_options: Options of the environment.
+        wrappers: Wrappers of the environment, the innermost first.
         problems: Source of the problems; empty if the environment chose.
         split: Split of the source.
         trusted: Whether it may name code: the user wrote it, or trusts the run (``rstar2_env.core.trust``).

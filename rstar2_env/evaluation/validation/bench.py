@@ -36,7 +36,8 @@ class Bounds(CheckedOptions):
         floor_margin: Minimum difference between the mean rewards of the reference player and of players without
             knowledge; also the maximum reward of a wrong answer.
         variance_tolerance: Largest standard deviation of the reference player's reward.
-        exploit_margin: Maximum amount by which the mean reward of an exploit may exceed that of the random player.
+        exploit_margin: Maximum amount by which the mean reward of an exploit may exceed the mean reward of the random
+            player.
         headroom: Minimum difference between 1 and the random player's mean reward.
         gap: Minimum difference between the mean rewards of the reference player and of the best exploit.
         signal: Minimum share of groups in which rewards differ if a player of medium skill plays.

@@ -1,4 +1,4 @@
-"""Scripted players of growing skill, and players that solve nothing, to measure what a reward distinguishes.
+"""Scripted players of growing skill, and players that solve nothing, to test whether a reward distinguishes them.
 
 Covered: the reference player, the random one, mixtures of the two, silence, noise, a wrong answer. Not covered: players
 that try to earn reward without solving the problem (``exploits``).
@@ -120,7 +120,7 @@ def need_oracle(bench: Bench) -> None:
     """Raise if the environment has no reference player.
 
     Raises:
-        NotApplicableError: There is no reference player; the message names what to add.
+        NotApplicableError: There is no reference player; the message says how to provide one.
     """
     env = bench.env
     env.reset(seed=bench.seed)

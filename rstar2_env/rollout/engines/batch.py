@@ -32,7 +32,7 @@ class Request:
         logprobs: Their log-probabilities.
         candidates: Log-probabilities of the most likely tokens at the first positions, if requested.
         keep: Whether its cache was computed with the weights that the next requests will use.
-        slot: Its slot in the cache while it runs.
+        slot: Slot of the request in the cache while it runs.
         done: Number of tokens, the prompt included, whose keys and values are in the cache.
         leader: Another request with the same tokens; it computes them, and this request copies its cache.
         key: Key of the tokens that it began with (``key_of``), if other requests may reuse their cache.
@@ -69,8 +69,8 @@ class Request:
         """Append a token.
 
         Args:
-            token: Its id.
-            logprob: Its log-probability.
+            token: Id of the token.
+            logprob: Log-probability of the token.
             candidates: Log-probabilities of the most likely tokens at this position, if requested.
 
         Raises:

@@ -52,7 +52,7 @@ class _Start:
 
     Attributes:
         request: The request.
-        key: Its tokens as a key.
+        key: Tokens of the request as a key.
         source: The sequence whose cache it reuses; ``None`` if it reuses none.
         known: Number of tokens whose keys and values ``source`` has.
         whole: Whether it takes over the slot of ``source``, instead of a copy.

@@ -33,7 +33,7 @@ class EngineKind:
     """A kind of engine.
 
     Attributes:
-        summary: Its description in lists, one line.
+        summary: Description of the kind in lists, one line.
         make: Creates an engine of this kind.
         takes: Imports and returns the function or class that declares its options.
         shares_weights: Whether it computes with the module that was passed to ``make``. If not, a trainer must sync the
@@ -68,7 +68,7 @@ def make_engine(
     Args:
         name: One of ``ENGINES.names()``.
         model: The policy's module.
-        tokenizer: Its tokenizer.
+        tokenizer: Tokenizer of the policy.
         max_rows: Maximum number of requests in flight.
         seed: Seeds the draws of requests without a seed of their own.
         **options: The engine's options.

@@ -53,7 +53,7 @@ class TransformersEngine:
     Args:
         model: A causal language model; it is used in place, on its current device. While the engine generates, its
             modules are in evaluation mode.
-        tokenizer: Its tokenizer, needed only for stop strings.
+        tokenizer: Tokenizer of the model, needed only for stop strings.
         max_rows: Maximum number of running requests; further requests wait in order of arrival.
         max_prefill_tokens: Maximum number of prompt tokens, padding included, in one forward pass (a longer prompt has
             its own pass). It bounds the memory of a pass and separates prompts of different lengths. ``None`` means

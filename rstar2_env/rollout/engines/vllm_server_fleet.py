@@ -46,9 +46,9 @@ class Server:
     """One server.
 
     Attributes:
-        base: Its address.
-        facts: Its properties.
-        in_flight: Number of its running requests.
+        base: Address of the server.
+        facts: Properties of the server.
+        in_flight: Number of requests that the server is running.
         resting_until: Time before which it gets no requests if another server can take them.
         up: Whether it may get requests.
         why: The reason why it is not up.

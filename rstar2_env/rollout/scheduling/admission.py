@@ -22,8 +22,8 @@ class Stay:
     """One episode, from its request for a place (room in an engine's cache) to its end.
 
     Attributes:
-        number: Its position in the order of requests.
-        prompt: Number of tokens of its prompt.
+        number: Position of the episode in the order of requests.
+        prompt: Number of tokens of the prompt.
         most: Maximum number of tokens that may follow.
         tokens: Number of tokens that have followed so far.
         engine: Index of its engine; ``None`` while it waits.
@@ -144,7 +144,7 @@ class Admission:
             heapq.heapify(self._queue)
 
     def move(self, stay: Stay) -> None:
-        """Free the place and request one on another engine, ahead of all later requests."""
+        """Free the place, and request a place on another engine, ahead of all later requests."""
         if stay.engine is not None:
             stay.avoid.add(stay.engine)
         self.leave(stay, ended=False)

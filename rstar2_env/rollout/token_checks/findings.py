@@ -96,7 +96,7 @@ class TokenFinding:
     """A finding of a token check.
 
     Attributes:
-        check: Its name.
+        check: Name of the check.
         where: The row, or the conversation.
         detail: Details of this occurrence.
     """

@@ -28,7 +28,7 @@ def check_row(
 
     Args:
         row: The row.
-        episode: Its episode, if the row contains the whole episode.
+        episode: Episode of the row, if the row contains the whole episode.
         codec: The chat template that it was played with.
         vocabulary: Number of token ids.
     """

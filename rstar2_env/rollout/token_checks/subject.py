@@ -113,7 +113,7 @@ def row_findings(run: Run, template: Template | None, *, steps: Sequence[int] | 
 
     Args:
         run: The run.
-        template: Its tokenizer and template, if known.
+        template: Tokenizer and template of the run, if known.
         steps: Steps to check; ``None`` means all.
 
     Raises:

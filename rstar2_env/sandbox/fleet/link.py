@@ -127,7 +127,9 @@ class Link:
         self.layers = tuple(Capability(**layer) for layer in reported["layers"])
         missing = [f"{layer.name} ({layer.detail})" for layer in self.layers if layer.required and not layer.active]
         if missing and self._strict:
-            raise LinkError(f"isolation='strict' requires layers that this server lacks: {'; '.join(missing)}")
+            raise LinkError(
+                f"isolation='strict' requires isolation layers that this server lacks: {'; '.join(missing)}"
+            )
         self.boot = str(reported["boot"])
         self.slots = max(1, int(reported["slots"]))
         self.room = max(1, int(reported["room"]))

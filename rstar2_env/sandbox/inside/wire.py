@@ -35,7 +35,7 @@ class Frame:
     """One message. Its blobs are copied only when they are read, since the warden forwards most of them unread.
 
     Args:
-        header: Its header.
+        header: Header of the frame.
         raw: All its bytes, to be forwarded unchanged.
         spans: Position of each blob in ``raw``.
     """

@@ -157,9 +157,9 @@ class Nodes:
         self._servers.none = no_node(self._options.resource)
         for name, node in list(self.nodes.items()):
             if name not in found:
-                self._lose(node, "Its node left the cluster.")
+                self._lose(node, "The node left the cluster.")
             elif node.link.strikes >= _STRIKES and await _killed(node):
-                self._lose(node, "Its sandbox failed repeatedly.")
+                self._lose(node, "The sandbox of the node failed repeatedly.")
             elif node.link.up and not node.link.strikes:
                 self._failures.pop(name, None)
         now = time.monotonic()

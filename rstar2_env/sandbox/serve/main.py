@@ -33,7 +33,7 @@ def serve(
     Args:
         options: Address, bounds and timeouts of the server.
         provider: Name of the provider that runs the programs.
-        provider_options: Its options.
+        provider_options: Options of the provider.
         announce: Called with the address once the server listens.
 
     Raises:

@@ -40,7 +40,7 @@ class ServedCall:
 
     Attributes:
         id: Id that the client chose.
-        answer: Its outcome or refusal as a JSON object, while it is remembered; ``None`` before.
+        answer: Outcome or refusal of the call as a JSON object, while it is remembered; ``None`` before.
         outcome: The outcome, while its watchers are notified; ``None`` if it never ran.
     """
 

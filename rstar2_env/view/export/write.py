@@ -37,7 +37,7 @@ def write_export(
         overwrite: Replace an existing file.
 
     Returns:
-        A sentence about what the page contains if data was omitted; else empty.
+        If data was omitted, a sentence that lists the contents of the page; else empty.
 
     Raises:
         ConfigurationError: The page has not been built, the file exists already or cannot be written, a path is not a

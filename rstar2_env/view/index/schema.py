@@ -67,7 +67,7 @@ def cache_folder() -> Path:
 
 
 def index_file(cache: Path, run: Path) -> Path:
-    """Return the index file of a run: a readable name and a digest of the run's path."""
+    """Return the path of a run's index file; its name is readable and contains a digest of the run's path."""
     where = os.path.realpath(run)
     name = "".join(letter if letter.isalnum() and letter.isascii() else "-" for letter in run.name)[:40]
     return cache / f"{name}-{hashlib.sha256(os.fsencode(where)).hexdigest()[:16]}.sqlite"

@@ -89,7 +89,7 @@ def test_mistakes_are_told_in_a_line(grader):
         (("grader_that_is_not.py:grade",), "this file does not exist"),
         ((grader(SOUND), "--golds", "integer"), "unknown class integer"),
         (("verifier:rulez",), "rulez"),
-        (("nemo-gym:rows.jsonl@http://127.0.0.1:9",), "there is no file rows.jsonl"),
+        (("nemo-gym:rows.jsonl@http://127.0.0.1:9",), "the file rows.jsonl does not exist"),
         (("rstar2/MathTol-v0",), "Did you mean"),
     ):
         done = run("audit", *words)

@@ -63,7 +63,7 @@ class ChatClient:
     """Requests replies from an endpoint; any thread may use it. Get one from ``shared_client``.
 
     Args:
-        options: Its options.
+        options: Options of the client.
 
     Attributes:
         meter: Tokens and money so far.

@@ -93,7 +93,7 @@ class Meter:
         """Count a reply.
 
         Args:
-            usage: Its tokens and cost.
+            usage: Tokens and cost of the reply.
 
         Returns:
             Its cost; ``None`` if neither the endpoint reports it nor prices are given.

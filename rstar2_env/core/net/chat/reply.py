@@ -62,11 +62,11 @@ class ChatReply:
     """The first choice of a chat completion, or a response of the Responses API.
 
     Attributes:
-        text: Its text; empty if it has none.
-        calls: Its native tool calls, in order.
+        text: Text of the reply; may be empty.
+        calls: Native tool calls of the reply, in order.
         finish: Finish reason, as the endpoint reports it (``stop``, ``length``, ``tool_calls``, ``content_filter``).
         refusal: The endpoint's message, if it refused to reply.
-        usage: Its tokens and cost.
+        usage: Tokens and cost of the reply.
         items: The output items of a response, reasoning included, to be sent back as they are; empty for a completion.
         response_id: Id of a response; empty for a completion.
     """

@@ -29,7 +29,7 @@ class Adapter:
     """A LoRA adapter.
 
     Attributes:
-        config: Its configuration, a ``peft.LoraConfig``.
+        config: Configuration of the adapter, a ``peft.LoraConfig``.
         tensors: Pairs of name and tensor, with the names of a saved adapter.
     """
 

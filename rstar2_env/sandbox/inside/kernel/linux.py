@@ -70,9 +70,9 @@ def syscall(name: str, number: int, *arguments: object) -> int:
     """Make a system call by number.
 
     Args:
-        name: Its name, for error messages.
-        number: Its number on this machine.
-        *arguments: Its arguments.
+        name: Name of the call, for error messages.
+        number: Number of the call on this machine.
+        *arguments: Arguments of the call.
 
     Raises:
         OSError: The call failed; the message starts with ``name``.

@@ -74,7 +74,7 @@ class CallerLink:
 
         Args:
             header: Header of the frame.
-            blobs: Its blobs.
+            blobs: Binary data of the frame.
             key: See ``SendQueue.append``.
         """
         waits = bool(self._out)

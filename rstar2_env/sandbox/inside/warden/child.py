@@ -51,7 +51,7 @@ class Call:
         line: Key of its queue in the backlog: its parent, or ``None`` if its session already has a process.
         order: Order of arrival (see ``backlog``).
         child: The child that runs it.
-        session: Its session, or ``None``.
+        session: Session of the call, or ``None``.
         state: State of the session, for its outcome.
         note: Note about the session, for its outcome.
         cancelled: Whether its outcome is no longer needed.
@@ -92,7 +92,7 @@ class Session:
         name: Name of the session.
         pending: Calls that wait for their turn.
         turn: The call that is queued for a worker or runs.
-        child: Its process.
+        child: Process of the session.
         held: Whether the session counts against the limits on sessions.
         memory: Bytes of memory that the session counts against the limit.
         note: Note for the outcome of the next cell.
@@ -116,7 +116,7 @@ class Child:
 
     Args:
         number: Number of the child.
-        slot: Its slot.
+        slot: Slot of the child.
         file_bytes: Size of its private file system in bytes.
         parent: Process from which it is forked.
     """

@@ -73,7 +73,7 @@ class Parents:
         """Choose the parent for a program.
 
         Args:
-            texts: Its source, and the source of its own modules.
+            texts: Source of the program, and of the Python files that come with it.
         """
         if self._most == 1 or not self._all:
             return self.first

@@ -23,7 +23,7 @@ class TreeHalt:
     """One halt of one process tree.
 
     Args:
-        main: Its first process.
+        main: First process of the tree.
         init: The pausing process that is its pid 1 and never runs; 0 if there is none.
     """
 

@@ -25,7 +25,7 @@ class LoweredTree:
     """One process tree with a lowered weight.
 
     Args:
-        main: Its first process.
+        main: First process of the tree.
         init: The pausing process that is its pid 1 and never runs; 0 if there is none.
     """
 

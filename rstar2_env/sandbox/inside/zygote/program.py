@@ -116,7 +116,7 @@ def run_cell(
 
     Args:
         source: The program.
-        namespace: Its globals.
+        namespace: Globals of the program.
         started: Called with the compiled code before it runs.
         ended: Called as soon as the code has stopped running.
         filename: Its name in tracebacks.
