@@ -69,7 +69,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "rstar2 validate rstar2/MathTool-v0 --problems arithmetic",
     ),
     "audit": (
-        "Search a grader of any framework for answers that it grades wrongly.",
+        "Search a grader for answers that it grades wrongly.",
         "rstar2 audit trl.rewards:accuracy_reward",
     ),
     "doctor": (
