@@ -89,7 +89,7 @@ class ChildPool:
         return None
 
     def make_slots(self, others: int) -> None:
-        """Add slots in place of the ``others`` that sessions and deprioritized programs occupy (their number)."""
+        """Ensure ``others`` additional slots, for the sessions and deprioritized programs that occupy a slot."""
         while len(self._slots) < self._base + others:
             try:
                 slot = self.make_slot(len(self._slots))
