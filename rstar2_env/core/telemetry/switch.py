@@ -66,7 +66,7 @@ def recording(
     Args:
         tracers: Your own tracer provider, which stays open; if it is given, the environment variables are not read.
         meters: Your own meter provider; if only ``tracers`` is given, no metrics are recorded.
-        content: Whether to record texts; ``None`` reads the standard's variable.
+        content: Whether to record texts; ``None`` reads the environment variable ``CONTENT``.
 
     Raises:
         ConfigurationError: ``RSTAR2_OTEL`` has an unknown value, or a variable requests an unsupported protocol or

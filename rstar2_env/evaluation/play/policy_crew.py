@@ -134,7 +134,7 @@ def load_policy(
 
     Args:
         path: Folder or hub name of the model.
-        options: The options; loading uses those of ``PolicyOptions.loading``.
+        options: The options; only the options in ``PolicyOptions.loading`` are used.
         engine: Name of the engine.
         engine_options: Options of the engine.
         seed: Seed for random draws that do not have their own seed.

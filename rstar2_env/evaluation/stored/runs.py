@@ -1,7 +1,7 @@
 """Find stored episodes by the names that commands use, and the environment in which they were played.
 
-``RUN`` is the folder of a run or an evaluation's file; ``RUN@STEP`` the held-out episodes after a step of training, by
-default the last step. Not covered: the format (``rstar2_env.core.run_folder``).
+``RUN`` is the folder of a run or an evaluation's file; ``RUN@STEP`` names the held-out episodes after a step of
+training, by default the last step. Not covered: the format (``rstar2_env.core.run_folder``).
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class Request:
         return len(self.prompt) + len(self.ids)
 
     def tokens(self, start: int, stop: int) -> list[int]:
-        """The tokens from ``start`` up to ``stop``, counted from the beginning of the prompt."""
+        """The tokens at positions ``start`` to ``stop - 1``, counted from the beginning of the prompt."""
         own = len(self.prompt)
         if start >= own:
             return self.ids[start - own : stop - own]

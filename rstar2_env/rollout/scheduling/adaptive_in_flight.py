@@ -1,11 +1,11 @@
 """``InFlight``: adapts the number of concurrent episodes to the load of the engines' caches.
 
 Additive increase and multiplicative decrease, as in congestion control (V. Jacobson, Congestion avoidance and control,
-1988), with one turnover of the episodes as the round trip: a new episode fills its cache only later, so growth waits
-for episodes to end. One instance serves a whole run with all its processes and engines, so the same capacity is not
-counted twice. Bookkeeping without clocks, threads or engines. Not covered: the fixed limit
-``max_in_flight`` (``rstar2_env.rollout.player``); the choice of the engine for an episode;
-cache kept for episodes whose tools are running.
+1988). The number grows only after as many episodes have ended as were in flight, since a new episode fills its cache
+only later. One instance serves a whole run with all its processes and engines, so the same capacity is not counted
+twice. Bookkeeping without clocks, threads or engines. Not covered: the fixed limit ``max_in_flight``
+(``rstar2_env.rollout.player``); the choice of the engine for an episode; cache kept for episodes whose tools are
+running.
 """
 
 from __future__ import annotations

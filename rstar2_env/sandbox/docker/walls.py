@@ -1,7 +1,7 @@
 """Mechanisms behind the guarantees of the ``docker`` provider: layers around each call, or a container for each call.
 
-Covered: which of the two is active, and the result of ``capabilities()``. Not covered: configuring the isolation of the
-container (``container``).
+Covered: which of these two mechanisms is active, and the result of ``capabilities()``. Not covered: configuring the
+isolation of the container (``container``).
 """
 
 from __future__ import annotations

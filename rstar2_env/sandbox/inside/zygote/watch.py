@@ -98,7 +98,7 @@ class _TreeSum:
         self._found: dict[int, dict[int | str, int]] = {}
 
     def total(self, tree: Iterable[int]) -> int:
-        """Amount of the processes that were read in the current round over the tree."""
+        """Return the amount that the tree uses, over the processes that were read so far in the current round."""
         until = time.monotonic() + _BUDGET_S
         missing = [pid for pid in tree if pid not in self._found]
         for at, pid in enumerate(missing):
