@@ -103,7 +103,7 @@ def test_seeds_are_not_sent_and_stop_strings_are_refused() -> None:
         agent = agent_of(server, seeded=True)
         agent.reset("hello", {}, seed=1)
         agent.act("hello", {})
-        with pytest.raises(ConfigurationError, match="no stop strings"):
+        with pytest.raises(ConfigurationError, match="does not support stop strings"):
             agent_of(server, stop=["x"])
     assert "seed" not in server.asked[0].body
 

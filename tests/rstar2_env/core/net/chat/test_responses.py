@@ -148,7 +148,7 @@ def test_a_response_that_failed_for_good_is_told_at_once() -> None:
 
 
 def test_stop_strings_are_refused_by_the_option() -> None:
-    with pytest.raises(ConfigurationError, match="no stop strings"):
+    with pytest.raises(ConfigurationError, match="does not support stop strings"):
         request_of(HELLO, {"stop": ["x"]}, "none")
 
 
