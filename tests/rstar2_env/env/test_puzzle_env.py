@@ -148,7 +148,7 @@ class TestProblemsFromElsewhere:
         ("problem", "fault"),
         [
             ({"question": "What is 1+1?", "answer": "2"}, "meta is not in the format of the family"),
-            ({"question": "?", "answer": "2", "variables": 2, "clauses": [[1]]}, "cannot be read"),
+            ({"question": "?", "answer": "2", "variables": 2, "clauses": [[1]]}, "gold answer cannot be parsed"),
             ({"question": "?", "answer": "00", "variables": 2, "clauses": [[1]]}, "rejects its gold answer"),
             (
                 {"question": "?", "answer": "00", "variables": 2, "clauses": [["A"]]},
