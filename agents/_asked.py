@@ -37,7 +37,7 @@ def inner_agent(written: Any, dialect: Dialect | str) -> Agent:
         dialect: The environment's dialect, for an agent that accepts a dialect.
 
     Raises:
-        UnknownNameError: No agent has that name.
+        UnknownNameError: No agent has this name.
         ConfigurationError: The agent does not accept its options, needs the terminal, or receives the gold answer.
     """
     if hasattr(written, "act") and not isinstance(written, type):

@@ -35,7 +35,7 @@ def make_scorer(written: Any) -> Scorer:
     """Return the scorer with a name, or load the user's own scorer; a function is returned unchanged.
 
     Raises:
-        UnknownNameError: No scorer has that name.
+        UnknownNameError: No scorer has this name.
         ConfigurationError: The scorer does not accept its options.
     """
     if callable(written) and not isinstance(written, type):

@@ -29,7 +29,7 @@ def make(agent: PartSpec, /, **options: Any) -> AnyAgent:
         **options: Options of the agent.
 
     Raises:
-        UnknownNameError: No agent has that name; the message suggests the closest one.
+        UnknownNameError: No agent has this name; the message suggests the closest one.
         ConfigurationError: The agent does not have an option or refuses its value, or the code cannot be found.
     """
     return make_part(AGENTS, agent, **options)

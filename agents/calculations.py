@@ -31,7 +31,7 @@ class Calculations:
 
     Raises:
         ConfigurationError: ``calls_per_turn`` is below 1.
-        UnknownNameError: There is no dialect of that name.
+        UnknownNameError: There is no dialect with this name.
     """
 
     needs_problem: Literal[True] = True

@@ -29,7 +29,7 @@ class Oracle:
         dialect: The dialect of calls and answers.
 
     Raises:
-        UnknownNameError: No dialect has that name.
+        UnknownNameError: No dialect has this name.
     """
 
     needs_problem: Literal[True] = True

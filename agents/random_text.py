@@ -39,7 +39,7 @@ class RandomText:
 
     Raises:
         ConfigurationError: An option is out of range.
-        UnknownNameError: No dialect has that name.
+        UnknownNameError: No dialect has this name.
     """
 
     @checked

@@ -179,7 +179,7 @@ def by_setting(written: Sequence[str] | None, layers: Sequence[Mapping[str, Any]
     """Return the options that ``--set`` arguments set, by full name, each with its argument and its value.
 
     Args:
-        written: The arguments of ``--set``.
+        written: The ``--set`` arguments, as typed.
         layers: The layer of each argument.
     """
     return {

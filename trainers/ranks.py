@@ -43,11 +43,11 @@ class OneProcess:
     size = 1
 
     def sum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See ``Ranks``."""
+        """Return the elementwise sum over all processes; see ``Ranks``."""
         return values
 
     def gather(self, value: T) -> list[T]:
-        """See ``Ranks``."""
+        """Return the values of all processes, in the order of their ranks; see ``Ranks``."""
         return [value]
 
 
@@ -86,7 +86,7 @@ class Together:
         self._ranks, self.rank, self.size = ranks, ranks.rank, ranks.size
 
     def sum(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See ``Ranks``.
+        """Return the elementwise sum over all processes; see ``Ranks``.
 
         Raises:
             OtherProcessError: A process failed before this call.
@@ -94,7 +94,7 @@ class Together:
         return np.sum(self.gather(np.asarray(values, dtype=np.float64)), axis=0)  # type: ignore[no-any-return]
 
     def gather(self, value: T) -> list[T]:
-        """See ``Ranks``.
+        """Return the values of all processes, in the order of their ranks; see ``Ranks``.
 
         Raises:
             OtherProcessError: A process failed before this call.

@@ -75,7 +75,7 @@ def make_dialect(dialect: Dialect | str, **options: Any) -> Dialect:
         **options: Options of the named dialect.
 
     Raises:
-        UnknownNameError: No dialect has that name.
+        UnknownNameError: No dialect has this name.
         ConfigurationError: ``dialect`` is neither a dialect nor a name, or an option does not fit.
     """
     if isinstance(dialect, str):

@@ -176,7 +176,7 @@ NAMED_SETS: Mapping[str, NamedSet] = {
 
 
 def named_set(name: str) -> NamedSet:
-    """The data set of that name.
+    """Return the data set with this name.
 
     Raises:
         UnknownNameError: There is no such data set; the message suggests the closest name.

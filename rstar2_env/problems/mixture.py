@@ -91,7 +91,7 @@ class MixtureSource:
         return map(self.__getitem__, itertools.count())
 
     def get(self, problem_id: str) -> Problem:
-        """The problem of that id.
+        """Return the problem with this id.
 
         Raises:
             UnknownProblemError: No part has a problem with that id.
@@ -106,7 +106,7 @@ class MixtureSource:
         )
 
     def sample(self, rng: np.random.Generator) -> Problem:
-        """The problem of a random index."""
+        """Return the problem with a random index."""
         return self[int(rng.integers(_INDICES))]
 
     def __repr__(self) -> str:
@@ -145,7 +145,7 @@ class LabelledSource:
         return map(self._labelled, self.source)
 
     def get(self, problem_id: str) -> Problem:
-        """The problem of that id.
+        """Return the problem with this id.
 
         Raises:
             UnknownProblemError: The source has no problem with that id.
@@ -153,7 +153,7 @@ class LabelledSource:
         return self._labelled(self.source.get(problem_id))
 
     def sample(self, rng: np.random.Generator) -> Problem:
-        """One problem at random."""
+        """Return one problem at random."""
         return self._labelled(self.source.sample(rng))
 
     def with_split(self, split: str) -> LabelledSource:

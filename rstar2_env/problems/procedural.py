@@ -86,7 +86,7 @@ class ProceduralSource:
             object.__setattr__(self, "draw", partial(self.draw, split=self.split))
 
     def __getitem__(self, index: int, /) -> Problem:
-        """The problem of that index.
+        """Return the problem with this index.
 
         Raises:
             IndexError: The index is negative.
@@ -124,7 +124,7 @@ class ProceduralSource:
         return self[int(index)]
 
     def sample(self, rng: np.random.Generator) -> Problem:
-        """The problem of a random index."""
+        """Return the problem with a random index."""
         return self[int(rng.integers(_INDICES))]
 
     @property

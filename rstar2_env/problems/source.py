@@ -44,7 +44,7 @@ class ProblemSource(Protocol):
         ...
 
     def __getitem__(self, index: int, /) -> Problem:
-        """The problem of that index, counted from 0.
+        """Return the problem with this index, counted from 0.
 
         Raises:
             IndexError: There is no problem of that index.
@@ -56,7 +56,7 @@ class ProblemSource(Protocol):
         ...
 
     def get(self, problem_id: str) -> Problem:
-        """The problem of that id.
+        """Return the problem with this id.
 
         Raises:
             UnknownProblemError: The source has no such problem; the message states which ids it has.
@@ -64,7 +64,7 @@ class ProblemSource(Protocol):
         ...
 
     def sample(self, rng: np.random.Generator) -> Problem:
-        """One problem at random, drawn with the caller's generator; global random state is not used."""
+        """Return one problem at random, drawn with the caller's generator; global random state is not used."""
         ...
 
 
@@ -131,7 +131,7 @@ class FixedSource:
         return self._problems[index]
 
     def get(self, problem_id: str) -> Problem:
-        """The problem of that id.
+        """Return the problem with this id.
 
         Raises:
             UnknownProblemError: The source has no such problem; the message suggests the closest ids.
@@ -147,7 +147,7 @@ class FixedSource:
         return self._problems[index]
 
     def sample(self, rng: np.random.Generator) -> Problem:
-        """One problem, drawn uniformly."""
+        """Return one problem, drawn uniformly."""
         return self._problems[int(rng.integers(len(self._problems)))]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> FixedSource:

@@ -40,7 +40,7 @@ class RewardModelJudge(AskedModel):
     """
 
     async def __call__(self, prompt: str) -> str:
-        """See ``RewardJudge``.
+        """Return the model's answer; see ``RewardJudge``.
 
         Raises:
             ServiceError: The endpoint did not answer; the episode does not count.
@@ -57,7 +57,7 @@ def make_reward_judge(written: PartSpec) -> RewardJudge:
         written: A name of ``REWARD_JUDGES`` or the user's own code, with or without options; or a coroutine function.
 
     Raises:
-        UnknownNameError: There is no judge of that name.
+        UnknownNameError: There is no judge with this name.
         ConfigurationError: An option is invalid.
     """
     part = read_part(written, REWARD_JUDGES.kind)

@@ -88,7 +88,7 @@ class Laser(CheckedOptions):
         return self.wrong + self.bonus * explores
 
     def observe(self, outcomes: Sequence[GroupOutcome]) -> None:
-        """See ``Learns``."""
+        """Update from a scored step; every process receives the groups of all processes; see ``Learns``."""
         if self.mode == "fixed":
             return
         for one in outcomes:
@@ -101,11 +101,11 @@ class Laser(CheckedOptions):
         self._steps += 1
 
     def state_dict(self) -> dict[str, Any]:
-        """See ``Learns``."""
+        """Return the state as JSON-compatible values; see ``Learns``."""
         return {"steps": self._steps, "targets": dict(self.targets), "seen": [list(one) for one in self._seen]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See ``Learns``."""
+        """Load a state that ``state_dict`` returned; see ``Learns``."""
         self._steps, self.targets = state["steps"], dict(state["targets"])
         self._seen = [(band, n, list(lengths)) for band, n, lengths in state["seen"]]
 

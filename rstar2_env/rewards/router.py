@@ -77,7 +77,7 @@ class Router(CheckedOptions):
         return component.found(episode, ctx)
 
     def observe(self, outcomes: Sequence[GroupOutcome]) -> None:
-        """See ``Learns``: a component receives the groups of its source; with ``by="problem"``, all groups."""
+        """Pass each component the groups of its source; with ``by="problem"``, all groups. See ``Learns``."""
         for source, learner in self._learners().items():
             learner.observe([one for one in outcomes if self.by == "problem" or one.task == source])
 

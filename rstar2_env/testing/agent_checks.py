@@ -288,7 +288,7 @@ def check_agent(
 
     Raises:
         ConformanceError: The agent breaks the contract; the message lists every clause that it breaks.
-        UnknownNameError: ``skip`` contains a name that is not a check, or there is no agent of that name.
+        UnknownNameError: ``skip`` contains a name that is not a check, or there is no agent with this name.
         ConfigurationError: The arguments do not fit together.
     """
     if len(set(seeds)) < 2:

@@ -52,7 +52,7 @@ class Harness(MadeEnvs):
     """One environment under test.
 
     Attributes:
-        make: Makes a new instance.
+        make: Function that makes a new instance.
         seeds: Seeds of the episodes that are played.
         actions: Turns to play in addition to the usual turns.
     """

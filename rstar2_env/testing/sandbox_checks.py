@@ -36,7 +36,7 @@ class SandboxHarness:
     """A provider under test.
 
     Args:
-        make: Makes a running sandbox.
+        make: Function that makes a running sandbox.
     """
 
     def __init__(self, make: Callable[[], Sandbox]) -> None:
@@ -381,8 +381,8 @@ def check_sandbox(make: Callable[[], Sandbox], *, skip: Collection[str] = ()) ->
     """Check a provider of sandboxes against the contract of docs/sandbox.md. Needs no pytest.
 
     Args:
-        make: Makes a running sandbox: ``lambda: make_sandbox("mine", workers=2)``. It is called a few times; its
-            sandboxes are closed at the end.
+        make: Function that makes a running sandbox: ``lambda: make_sandbox("mine", workers=2)``. It is called several
+            times; its sandboxes are closed at the end.
         skip: Names of checks to leave out (``SANDBOX_CHECKS``): ``"sessions"`` for a provider without
             sessions, ``"isolation"`` and ``"survival"`` for a provider without isolation.
 

@@ -58,7 +58,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """The position of a call in an episode.
+    """Position of a call in an episode, and the episode's seed.
 
     Attributes:
         seed: The episode's seed.

@@ -32,7 +32,7 @@ def make_tokenizer(tokenizer: Tokenizer | str | None) -> Tokenizer | None:
 
     Raises:
         MissingExtraError: ``tokenizer`` is a name, and transformers is not installed.
-        ConfigurationError: No tokenizer has that name.
+        ConfigurationError: No tokenizer has this name.
     """
     return _loaded(tokenizer) if isinstance(tokenizer, str) else tokenizer
 

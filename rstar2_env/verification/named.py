@@ -38,7 +38,7 @@ def make_verifier(written: VerifierSpec, *, timeout_s: float = TIMEOUT_S) -> Ver
         timeout_s: Default for the seconds that a worker may compute, for verifiers that apply rules.
 
     Raises:
-        UnknownNameError: There is no verifier of that name.
+        UnknownNameError: There is no verifier with this name.
         ConfigurationError: An option does not fit, or the object is not a verifier.
     """
     if isinstance(written, Verifier) and not isinstance(written, type):

@@ -85,7 +85,7 @@ class Game(Family, ABC):
 
     @abstractmethod
     def start(self, seed: int) -> Match | None:
-        """The match of that seed; ``None`` if it would be unfair."""
+        """Return the match with this seed; ``None`` if it would be unfair."""
 
 
 @dataclass(slots=True)

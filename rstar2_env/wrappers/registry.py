@@ -60,7 +60,7 @@ def wrap(env: gym.Env[str, str], wrappers: str | Sequence[PartSpec]) -> gym.Env[
             ("fault_injection:rate=0.1,kinds=timeout+lost"), or classes or functions that take the environment.
 
     Raises:
-        UnknownNameError: No wrapper has that name.
+        UnknownNameError: No wrapper has this name.
         ConfigurationError: An option is not valid, or the wrapper cannot act on the environment.
     """
     for part in read_wrappers(wrappers):

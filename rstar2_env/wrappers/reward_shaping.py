@@ -47,7 +47,7 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
     Raises:
         ConfigurationError: Two components have the same name, an option is out of its range, or a component needs
             something that only a trainer has.
-        UnknownNameError: No component has that name.
+        UnknownNameError: No component has this name.
     """
 
     def __init__(

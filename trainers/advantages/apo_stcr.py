@@ -35,7 +35,7 @@ class ApoStcr(Wrapped):
     base: float = option(1.00001, above=1)
 
     def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
-        """See ``Advantage``."""
+        """Return the advantage of each episode of each group; see ``Advantage``."""
         return [self._shaped(group, own) for group, own in zip(groups, self.inner(groups, ranks), strict=True)]
 
     def _shaped(self, group: Sequence[Episode], values: Sequence[float | FloatArray]) -> list[float | FloatArray]:

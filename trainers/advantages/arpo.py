@@ -36,7 +36,7 @@ class Arpo(Wrapped):
     attribution: Literal["soft", "hard"] = "soft"
 
     def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
-        """See ``Advantage``."""
+        """Return the advantage of each episode of each group; see ``Advantage``."""
         values = self.inner(groups, ranks)
         if self.attribution == "soft":
             return values

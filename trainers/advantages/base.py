@@ -73,7 +73,7 @@ class GroupAdvantage(CheckedOptions):
     least: ClassVar[int] = 2
 
     def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
-        """See ``Advantage``."""
+        """Return the advantage of each episode of each group; see ``Advantage``."""
         return [[own if np.ndim(own) else float(own) for own in self.estimate(group)] for group in groups]
 
     def estimate(self, group: Sequence[Episode]) -> Sequence[float | FloatArray] | FloatArray:

@@ -45,7 +45,7 @@ class CallPenalty(Wrapped):
     how: Literal["set", "add"] = "set"
 
     def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
-        """See ``Advantage``."""
+        """Return the advantage of each episode of each group; see ``Advantage``."""
         return [
             [self._penalized(value, episode) for episode, value in zip(group, own, strict=True)]
             for group, own in zip(groups, self.inner(groups, ranks), strict=True)

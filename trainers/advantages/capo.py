@@ -62,7 +62,7 @@ class Capo(CheckedOptions):
         object.__setattr__(self, "_judge", make_inner(STEP_JUDGES, self.judge))
 
     def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
-        """See ``Advantage``.
+        """Return the advantage of each episode of each group; see ``Advantage``.
 
         Raises:
             ConfigurationError: The judge named tokens that do not exist.

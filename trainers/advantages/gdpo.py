@@ -50,7 +50,7 @@ class Gdpo(CheckedOptions):
         return tuple(self.weights)
 
     def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
-        """See ``Advantage``.
+        """Return the advantage of each episode of each group; see ``Advantage``.
 
         Raises:
             ConfigurationError: ``weights`` names a component that no episode has.

@@ -68,7 +68,7 @@ class Gigpo(GroupAdvantage):
         object.__setattr__(self, "_anchor", found)
 
     def estimate(self, group: Sequence[Episode]) -> Sequence[float | FloatArray]:
-        """See ``GroupAdvantage``."""
+        """Return the advantage of each episode of a group; see ``GroupAdvantage``."""
         penalties = [self._penalties(episode) for episode in group]
         whole = self._of_episodes(group, penalties)
         if not self.omega:

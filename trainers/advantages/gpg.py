@@ -38,7 +38,7 @@ class Gpg(CheckedOptions):
     count: Literal["mixed", "nonzero"] = "mixed"
 
     def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
-        """See ``Advantage``."""
+        """Return the advantage of each episode of each group; see ``Advantage``."""
         raw = [rewards(group) for group in groups]
         own = [centred(values) for values in raw]
         if self.count == "mixed":

@@ -29,7 +29,7 @@ class GroupNorm(GroupAdvantage):
     eps: float = option(1e-4, least=0)
 
     def estimate(self, group: Sequence[Episode]) -> FloatArray:
-        """See ``GroupAdvantage``."""
+        """Return the advantage of each episode of a group; see ``GroupAdvantage``."""
         values = rewards(group)
         return _over(centred(values), deviation(values) + self.eps)
 
@@ -43,7 +43,7 @@ class GroupMean(GroupAdvantage):
     """
 
     def estimate(self, group: Sequence[Episode]) -> FloatArray:
-        """See ``GroupAdvantage``."""
+        """Return the advantage of each episode of a group; see ``GroupAdvantage``."""
         return centred(rewards(group))
 
 
@@ -56,7 +56,7 @@ class LeaveOneOut(GroupAdvantage):
     """
 
     def estimate(self, group: Sequence[Episode]) -> FloatArray:
-        """See ``GroupAdvantage``."""
+        """Return the advantage of each episode of a group; see ``GroupAdvantage``."""
         return centred(rewards(group)) * (len(group) / max(len(group) - 1, 1))
 
 
@@ -80,7 +80,7 @@ class GroupMeanBatchStd(CheckedOptions):
     of: Literal["raw", "centred"] = "raw"
 
     def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
-        """See ``Advantage``."""
+        """Return the advantage of each episode of each group; see ``Advantage``."""
         raw = [rewards(group) for group in groups]
         own = [centred(values) for values in raw]
         _, spread = moments(np.concatenate([*(raw if self.of == "raw" else own), np.zeros(0)]), ranks)

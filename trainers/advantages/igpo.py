@@ -54,7 +54,7 @@ class Igpo(GroupAdvantage):
     eps: float = option(1e-6, least=0)
 
     def estimate(self, group: Sequence[Episode]) -> Sequence[float | FloatArray]:
-        """See ``GroupAdvantage``."""
+        """Return the advantage of each episode of a group; see ``GroupAdvantage``."""
         earned = [self._turns(episode) for episode in group]
         compared = [self._to_the_end(own) for own in earned] if self.baseline == "turn" else earned
         spread = self._spread(compared)

@@ -27,7 +27,7 @@ class MaxRl(GroupAdvantage):
     """
 
     def estimate(self, group: Sequence[Episode]) -> FloatArray:
-        """See ``GroupAdvantage``."""
+        """Return the advantage of each episode of a group; see ``GroupAdvantage``."""
         values = rewards(group)
         return centred(values) / values.mean() if values.sum() > 0 else np.zeros_like(values)
 

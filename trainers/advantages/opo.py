@@ -23,7 +23,7 @@ class Opo(GroupAdvantage):
     """r - the group's mean reward weighted by length, the minimum-variance baseline: OPO (arXiv 2505.23585)."""
 
     def estimate(self, group: Sequence[Episode]) -> FloatArray:
-        """See ``GroupAdvantage``."""
+        """Return the advantage of each episode of a group; see ``GroupAdvantage``."""
         values = centred(rewards(group))  # centred first, so that equal rewards give exact zeros
         lengths = np.array([episode.policy_tokens for episode in group], dtype=np.float64)
         return values - float(lengths @ values / lengths.sum()) if lengths.any() else values

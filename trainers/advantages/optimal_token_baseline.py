@@ -39,7 +39,7 @@ class OptimalTokenBaseline(GroupAdvantage):
     zero_tail: bool = True
 
     def estimate(self, group: Sequence[Episode]) -> Sequence[float | FloatArray]:
-        """See ``GroupAdvantage``."""
+        """Return the advantage of each episode of a group; see ``GroupAdvantage``."""
         returns = rewards(group)
         if not centred(returns).any():
             return [0.0] * len(group)

@@ -61,7 +61,7 @@ class PassAtK(GroupAdvantage):
             )
 
     def estimate(self, group: Sequence[Episode]) -> FloatArray:
-        """See ``GroupAdvantage``."""
+        """Return the advantage of each episode of a group; see ``GroupAdvantage``."""
         values = rewards(group)
         count = len(values)
         k = min(self.k or count, count)

@@ -23,7 +23,7 @@ class PolicyBaseline(GroupAdvantage):
     """
 
     def estimate(self, group: Sequence[Episode]) -> FloatArray:
-        """See ``GroupAdvantage``."""
+        """Return the advantage of each episode of a group; see ``GroupAdvantage``."""
         values = rewards(group)
         if all_equal(group):
             return np.zeros_like(values)

@@ -38,7 +38,7 @@ class QualityTies(Wrapped):
     eps: float = option(1e-4, least=0)
 
     def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
-        """See ``Advantage``."""
+        """Return the advantage of each episode of each group; see ``Advantage``."""
         found = self.inner(groups, ranks)
         return [self._of(group) if tied(group) else own for group, own in zip(groups, found, strict=True)]
 

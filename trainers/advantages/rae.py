@@ -40,7 +40,7 @@ class Rae(CheckedOptions, SavedAttributes):
     _means: dict[str, float] = field(init=False, repr=False, default_factory=dict)
 
     def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
-        """See ``Advantage``."""
+        """Return the advantage of each episode of each group; see ``Advantage``."""
         before = dict(self._means)
         episodes = [episode for group in groups for episode in group]
         counts = sums_by_task(ranks, [(episode.task, 1.0) for episode in episodes])

@@ -31,7 +31,7 @@ class Reinforce(CheckedOptions):
     baseline: Literal["none", "batch"] = "batch"
 
     def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
-        """See ``Advantage``."""
+        """Return the advantage of each episode of each group; see ``Advantage``."""
         values = [rewards(group) for group in groups]
         mean, spread = moments(np.concatenate([*values, np.zeros(0)]), ranks)
         if self.baseline == "batch" and spread <= EQUAL * abs(mean):

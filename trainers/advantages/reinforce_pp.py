@@ -44,7 +44,7 @@ class ReinforcePp(CheckedOptions):
         return 2 if self.baseline == "group" else 1
 
     def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
-        """See ``Advantage``."""
+        """Return the advantage of each episode of each group; see ``Advantage``."""
         values: Advantages = []
         for group in groups:
             raw = rewards(group)

@@ -37,7 +37,7 @@ class TaskNorm(Wrapped):
     eps: float = option(1e-4, least=0)
 
     def __call__(self, groups: Sequence[Sequence[Episode]], ranks: Ranks) -> Advantages:
-        """See ``Advantage``."""
+        """Return the advantage of each episode of each group; see ``Advantage``."""
         values = self.inner(groups, ranks)
         pairs = [
             (episode.task, *weighed(value, episode))

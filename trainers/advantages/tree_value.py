@@ -44,7 +44,7 @@ class TreeValue(GroupAdvantage):
     add: tuple[str, ...] = ()
 
     def estimate(self, group: Sequence[Episode]) -> Sequence[float | FloatArray]:
-        """See ``GroupAdvantage``."""
+        """Return the advantage of each episode of a group; see ``GroupAdvantage``."""
         leaves = [self._leaf(episode) for episode in group]
         if len(set(leaves)) < 2:
             return [0.0] * len(group)

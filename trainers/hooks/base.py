@@ -85,7 +85,7 @@ class RunHook(CheckedOptions):
     _run: RunState
 
     def bind(self, run: RunState) -> None:
-        """See ``Binds``."""
+        """Store the run's state, and check that the run has everything that the hook needs; see ``Binds``."""
         self._run = run
 
 

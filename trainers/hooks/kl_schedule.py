@@ -30,7 +30,7 @@ class KlSchedule(RunHook):
     term: str = "kl"
 
     def bind(self, run: RunState) -> None:
-        """See ``Binds``.
+        """Store the run's state, and check that the run has everything that the hook needs; see ``Binds``.
 
         Raises:
             ConfigurationError: The loss does not have this term.

@@ -85,7 +85,7 @@ class LengthStages(SavedAttributes, RunHook):
             )
 
     def bind(self, run: RunState) -> None:
-        """See ``Binds``.
+        """Store the run's state, and check that the run has everything that the hook needs; see ``Binds``.
 
         Raises:
             ConfigurationError: Episodes cannot be played with the budgets of a stage.

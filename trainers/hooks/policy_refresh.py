@@ -48,14 +48,14 @@ class PolicyRefresh(RunHook):
             raise ConfigurationError(f"`steps` must be positive numbers, not {list(self.steps)}.", option="steps")
 
     def bind(self, run: RunState) -> None:
-        """See ``Binds``.
+        """Store the run's state, and check that the run has everything that the hook needs; see ``Binds``.
 
         Raises:
             ConfigurationError: The templates differ, or the run has neither a reference model nor ``optimizer=true``.
         """
         if not run.has_reference and not self.optimizer:
             raise ConfigurationError(
-                "The hook 'policy_refresh' has nothing to refresh: add a KL term (loss.kl.coef=1e-3), or let the "
+                "The hook 'policy_refresh' has nothing to reset: add a KL term (loss.kl.coef=1e-3), or let the "
                 "hook reset the optimizer (optimizer=true)."
             )
         openings = run.openings if self.same_template else {}
@@ -72,7 +72,7 @@ class PolicyRefresh(RunHook):
         self._ends = set(accumulate(each))
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Refresh at the end of a stage, except at the end of the run."""
+        """Reset the reference model and the optimizer at the end of a stage, except at the end of the run."""
         run = self._run
         if run.step not in self._ends or run.step >= run.steps:
             return

@@ -49,7 +49,7 @@ class ReferenceReset(SavedAttributes, RunHook):
         self._stale = 0
 
     def bind(self, run: RunState) -> None:
-        """See ``Binds``.
+        """Store the run's state, and check that the run has everything that the hook needs; see ``Binds``.
 
         Raises:
             ConfigurationError: The run has no reference model, or nothing could ever trigger a reset.

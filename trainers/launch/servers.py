@@ -144,7 +144,7 @@ def too_often(server: StartedCommand) -> str:
 
 
 def logged(commands: Sequence[LaunchCommand], logs: Path, inherited: Sequence[int] = ()) -> list[StartedCommand]:
-    """Create servers that are ready to start, each with a log file in a folder, which is created.
+    """Create servers that are ready to start, each with a log file in a folder; the folder is created.
 
     Args:
         commands: The commands of the servers.

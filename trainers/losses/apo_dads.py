@@ -32,7 +32,7 @@ class ApoDads(CheckedOptions):
     policy_gradient: ClassVar[bool] = False
 
     def __call__(self, tokens: Tokens) -> Tensor:
-        """See ``Term``."""
+        """Return the loss of each token, (B, T); see ``Term``."""
         right = tokens.column("accuracy")
         mixed = (right > 0) & (right < 1) & (tokens.advantage > 0)
         weight = (1 - (-math.e * right).exp()).where(mixed, right.new_ones(()))

@@ -47,11 +47,11 @@ class Term(Protocol):
 
     @property
     def needs(self) -> frozenset[LossInput]:
-        """See ``Term``."""
+        """Names of the inputs that the term needs; see ``Term``."""
 
     @property
     def policy_gradient(self) -> bool:
-        """See ``Term``."""
+        """Whether the term is proportional to the advantage; see ``Term``."""
 
     def __call__(self, tokens: Tokens) -> Tensor:
         """Return the loss of each token, (B, T); values off the mask, or off the environment's tokens, are ignored."""
@@ -68,12 +68,12 @@ class Anchored:
 
     @property
     def needs(self) -> frozenset[LossInput]:
-        """See ``Term``."""
+        """Names of the inputs that the term needs; see ``Term``."""
         return frozenset({"old"} if self.anchor == "old" else ())
 
     @property
     def corrected(self) -> bool:
-        """See ``Term``."""
+        """Whether the correction multiplies the term; see ``Term``."""
         return self.anchor == "old"
 
 
@@ -106,7 +106,7 @@ class Correction(Protocol):
 
     @property
     def needs(self) -> frozenset[LossInput]:
-        """See ``Correction``."""
+        """Names of the inputs that the correction needs; see ``Correction``."""
 
     def __call__(self, tokens: Tokens) -> Tensor:
         """Return the weight of each token, (B, T), without a gradient; 0 drops the token."""

@@ -37,7 +37,7 @@ class Carft(CheckedOptions):
     policy_gradient: ClassVar[bool] = False
 
     def __call__(self, tokens: Tokens) -> Tensor:
-        """See ``Term``."""
+        """Return the loss of each token, (B, T); see ``Term``."""
         embedding, peers, relations = tokens.embedding, tokens.peers, tokens.relations
         if embedding is None or peers is None or relations is None:
             raise ConfigurationError("The loss term carft needs the embeddings of rows, which are missing.")

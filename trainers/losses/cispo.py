@@ -32,7 +32,7 @@ class Cispo(Anchored, CheckedOptions):
     anchor: RatioAnchor = "old"
 
     def __call__(self, tokens: Tokens) -> Tensor:
-        """See ``Term``."""
+        """Return the loss of each token, (B, T); see ``Term``."""
         weight = self._ratio(tokens).clamp(self._least, 1 + self.high)
         return -weight * tokens.advantage * tokens.logp
 

@@ -64,7 +64,7 @@ class ClipCov(CheckedOptions):
             )
 
     def prepare(self, batch: BatchTokens, ranks: Ranks, rng: np.random.Generator) -> Mapping[str, FloatArray]:
-        """See ``Prepares``."""
+        """Return columns that are computed from the whole optimizer batch, (tokens,) each; see ``Prepares``."""
         covariance, count = covariances(batch, ranks)
         ratio = np.exp(np.minimum(batch.logp - batch.old, LARGEST_LOG))
         least, most = self._surrogate.bounds
@@ -77,7 +77,7 @@ class ClipCov(CheckedOptions):
         return {_COLUMN: batch.marked(every[drawn])}
 
     def __call__(self, tokens: Tokens) -> Tensor:
-        """See ``Term``."""
+        """Return the loss of each token, (B, T); see ``Term``."""
         return self._surrogate(tokens) * (1 - tokens.column(_COLUMN))
 
     def figures(self, tokens: Tokens) -> Figures:

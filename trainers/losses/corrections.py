@@ -22,7 +22,7 @@ class NoCorrection(CheckedOptions):
     needs: ClassVar[frozenset[LossInput]] = frozenset()
 
     def __call__(self, tokens: Tokens) -> Tensor:
-        """See ``Correction``."""
+        """Return the weight of each token, (B, T), without a gradient; 0 drops the token; see ``Correction``."""
         return tokens.sampled.new_ones(tokens.sampled.shape)
 
 
@@ -42,7 +42,7 @@ class Truncate(CheckedOptions):
     needs: ClassVar[frozenset[LossInput]] = frozenset({"old"})
 
     def __call__(self, tokens: Tokens) -> Tensor:
-        """See ``Correction``."""
+        """Return the weight of each token, (B, T), without a gradient; 0 drops the token; see ``Correction``."""
         return _product(tokens, self.level).clamp(max=self.cap)
 
 
@@ -63,7 +63,7 @@ class Mask(CheckedOptions):
     needs: ClassVar[frozenset[LossInput]] = frozenset({"old"})
 
     def __call__(self, tokens: Tokens) -> Tensor:
-        """See ``Correction``."""
+        """Return the weight of each token, (B, T), without a gradient; 0 drops the token; see ``Correction``."""
         ratio = _product(tokens, self.level)
         return ratio.masked_fill((ratio < self.low) | (ratio > self.high), 0.0)
 
@@ -89,7 +89,7 @@ class Geometric(CheckedOptions):
     needs: ClassVar[frozenset[LossInput]] = frozenset({"old"})
 
     def __call__(self, tokens: Tokens) -> Tensor:
-        """See ``Correction``."""
+        """Return the weight of each token, (B, T), without a gradient; 0 drops the token; see ``Correction``."""
         mean = bounded_exp(tokens.pooled(tokens.log_mismatch, self.level, "mean"))
         if self.mask:
             return mean.masked_fill((mean < self.low) | (mean > self.high), 0.0)

@@ -10,9 +10,10 @@ from .batch_tokens import BatchTokens
 
 
 def covariances(batch: BatchTokens, ranks: Ranks) -> tuple[FloatArray, int]:
-    """(log pi - its mean) (A - its mean) of each token, (tokens,), with the means over all tokens of all processes.
+    """Return (log pi - mean) (A - mean) of each token, (tokens,); the means are over all tokens of all processes.
 
-    Its mean is the covariance that determines the entropy decrease of a softmax policy (arXiv 2505.22617).
+    The mean of these products is the covariance that determines the entropy decrease of a softmax policy (arXiv
+    2505.22617).
 
     Args:
         batch: The policy's tokens of this process.

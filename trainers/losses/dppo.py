@@ -46,7 +46,7 @@ class Dppo(Anchored, CheckedOptions):
     anchor: RatioAnchor = "sampled"
 
     def __call__(self, tokens: Tokens) -> Tensor:
-        """See ``Term``."""
+        """Return the loss of each token, (B, T); see ``Term``."""
         weight = bounded_exp(tokens.log_ratio_to(self.anchor).detach()).clamp(max=self.cap)
         return -weight.masked_fill(self._dropped(tokens), 0.0) * tokens.advantage * tokens.logp
 

@@ -32,7 +32,7 @@ class Dro(Anchored, CheckedOptions):
     policy_gradient: ClassVar[bool] = False
 
     def __call__(self, tokens: Tokens) -> Tensor:
-        """See ``Term``."""
+        """Return the loss of each token, (B, T); see ``Term``."""
         return self.beta / 2 * tokens.log_ratio_to(self.anchor).square() - tokens.advantage * tokens.logp
 
 

@@ -31,7 +31,7 @@ class Echo(CheckedOptions):
     policy_gradient: ClassVar[bool] = False
 
     def __call__(self, tokens: Tokens) -> Tensor:
-        """See ``Term``."""
+        """Return the loss of each token, (B, T); see ``Term``."""
         return (-self.coef * tokens.logp).masked_fill(~self._learnt(tokens), 0.0)
 
     def figures(self, tokens: Tokens) -> Figures:

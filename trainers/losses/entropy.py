@@ -27,7 +27,7 @@ class Entropy(CheckedOptions):
     policy_gradient: ClassVar[bool] = False
 
     def __call__(self, tokens: Tokens) -> Tensor:
-        """See ``Term``."""
+        """Return the loss of each token, (B, T); see ``Term``."""
         return -self.coef * _entropy(tokens)
 
     def figures(self, tokens: Tokens) -> Figures:
@@ -75,7 +75,7 @@ class AdaptiveEntropy(CheckedOptions):
         return self._coef if self._active else 0.0
 
     def __call__(self, tokens: Tokens) -> Tensor:
-        """See ``Term``."""
+        """Return the loss of each token, (B, T); see ``Term``."""
         return -self.coef * _entropy(tokens)
 
     def figures(self, tokens: Tokens) -> Figures:
@@ -84,7 +84,7 @@ class AdaptiveEntropy(CheckedOptions):
         return {"entropy": tokens.sum_and_count(_entropy(tokens).detach()), "entropy_coef": (self.coef * count, count)}
 
     def observe(self, figures: Mapping[str, tuple[float, float]]) -> None:
-        """See ``Adapts``."""
+        """Update from the sums and counts of ``figures`` in an optimizer step, over all processes; see ``Adapts``."""
         found = figures.get("entropy")
         if found is None or not found[1]:
             return
@@ -94,11 +94,11 @@ class AdaptiveEntropy(CheckedOptions):
         self._coef = min(max(self._coef + change, 0.0), self.most)
 
     def state_dict(self) -> dict[str, Any]:
-        """See ``Adapts``."""
+        """Return the state as JSON-compatible values; see ``Adapts``."""
         return {"coef": self._coef, "active": self._active}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See ``Adapts``."""
+        """Restore a state that ``state_dict`` returned; see ``Adapts``."""
         self._coef, self._active = float(state["coef"]), bool(state["active"])
 
 

@@ -49,7 +49,7 @@ class Fipo(CheckedOptions):
     policy_gradient: ClassVar[bool] = True
 
     def __call__(self, tokens: Tokens) -> Tensor:
-        """See ``Term``."""
+        """Return the loss of each token, (B, T); see ``Term``."""
         return self._surrogate(tokens) * self._weight(tokens)
 
     def figures(self, tokens: Tokens) -> Figures:

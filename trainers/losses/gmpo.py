@@ -35,7 +35,7 @@ class Gmpo(CheckedOptions):
     policy_gradient: ClassVar[bool] = True
 
     def __call__(self, tokens: Tokens) -> Tensor:
-        """See ``Term``."""
+        """Return the loss of each token, (B, T); see ``Term``."""
         log_ratio = tokens.log_ratio
         above = log_ratio if self.high is None else log_ratio.clamp(max=self.high)
         below = log_ratio if self.low is None else log_ratio.clamp(min=-self.low)

@@ -39,7 +39,7 @@ class Gvpo(CheckedOptions):
     policy_gradient: ClassVar[bool] = False
 
     def prepare(self, batch: BatchTokens, ranks: Ranks, rng: np.random.Generator) -> Mapping[str, FloatArray]:
-        """See ``Prepares``."""
+        """Return columns that are computed from the whole optimizer batch, (tokens,) each; see ``Prepares``."""
         lengths = batch.lengths()
         real = np.maximum(lengths, 1)
 
@@ -61,7 +61,7 @@ class Gvpo(CheckedOptions):
         return {name: values[batch.row] for name, values in columns.items()}
 
     def __call__(self, tokens: Tokens) -> Tensor:
-        """See ``Term``."""
+        """Return the loss of each token, (B, T); see ``Term``."""
         value = tokens.column(_DISTANCE).square() / 2 * tokens.column(_SHARE)
         change = tokens.logp - tokens.logp.detach()  # 0, with the gradient of log pi
         return value + tokens.column(_SLOPE) * change

@@ -37,11 +37,11 @@ class Kdrl(CheckedOptions):
 
     @property
     def needs(self) -> frozenset[LossInput]:
-        """See ``Term``."""
+        """Names of the inputs that the term needs; see ``Term``."""
         return frozenset({"teacher", "old"} if self.estimator == "unbiased" else {"teacher"})
 
     def __call__(self, tokens: Tokens) -> Tensor:
-        """See ``Term``."""
+        """Return the loss of each token, (B, T); see ``Term``."""
         found = self.coef * divergence(tokens, to_teacher(tokens), self.estimator)
         return found if self.on == "all" else found.masked_fill(tokens.column("correct") > 0.5, 0.0)
 

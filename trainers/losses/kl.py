@@ -39,11 +39,11 @@ class Kl(CheckedOptions):
 
     @property
     def needs(self) -> frozenset[LossInput]:
-        """See ``Term``."""
+        """Names of the inputs that the term needs; see ``Term``."""
         return frozenset({"reference", "old"} if self.estimator == "unbiased" else {"reference"})
 
     def __call__(self, tokens: Tokens) -> Tensor:
-        """See ``Term``."""
+        """Return the loss of each token, (B, T); see ``Term``."""
         return self.coef * divergence(tokens, _difference(tokens), self.estimator)
 
     def figures(self, tokens: Tokens) -> Figures:

@@ -41,7 +41,7 @@ class KlCov(CheckedOptions):
     policy_gradient: ClassVar[bool] = False
 
     def prepare(self, batch: BatchTokens, ranks: Ranks, rng: np.random.Generator) -> Mapping[str, FloatArray]:
-        """See ``Prepares``."""
+        """Return columns that are computed from the whole optimizer batch, (tokens,) each; see ``Prepares``."""
         covariance, count = covariances(batch, ranks)
         held = max(1, int(self.share * count))
         keys = batch.keys()
@@ -53,7 +53,7 @@ class KlCov(CheckedOptions):
         return {_COLUMN: batch.marked(every[order[:held]])}
 
     def __call__(self, tokens: Tokens) -> Tensor:
-        """See ``Term``."""
+        """Return the loss of each token, (B, T); see ``Term``."""
         return self.coef * tokens.column(_COLUMN) * tokens.log_ratio.abs()
 
     def figures(self, tokens: Tokens) -> Figures:

@@ -40,7 +40,7 @@ class M2po(Anchored, CheckedOptions):
     anchor: RatioAnchor = "sampled"
 
     def prepare(self, batch: BatchTokens, ranks: Ranks, rng: np.random.Generator) -> Mapping[str, FloatArray]:
-        """See ``Prepares``."""
+        """Return columns that are computed from the whole optimizer batch, (tokens,) each; see ``Prepares``."""
         log_ratio = batch.logp - (batch.old if self.anchor == "old" else batch.sampled)
         counted = np.ones(len(log_ratio), dtype=bool) if self.of == "all" else log_ratio * batch.advantage > 0
         squares = log_ratio**2
@@ -54,7 +54,7 @@ class M2po(Anchored, CheckedOptions):
         return {_COLUMN: (counted & (squares >= least)).astype(float)}
 
     def __call__(self, tokens: Tokens) -> Tensor:
-        """See ``Term``."""
+        """Return the loss of each token, (B, T); see ``Term``."""
         return -bounded_exp(tokens.log_ratio_to(self.anchor)) * tokens.advantage * (1 - tokens.column(_COLUMN))
 
     def figures(self, tokens: Tokens) -> Figures:

@@ -46,11 +46,11 @@ class Opd(CheckedOptions):
 
     @property
     def needs(self) -> frozenset[LossInput]:
-        """See ``Term``."""
+        """Names of the inputs that the term needs; see ``Term``."""
         return frozenset({"teacher", "old"} if self.anchor == "old" else {"teacher"})
 
     def __call__(self, tokens: Tokens) -> Tensor:
-        """See ``Term``."""
+        """Return the loss of each token, (B, T); see ``Term``."""
         signal = -to_teacher(tokens).detach()
         if self.bound is not None:
             signal = signal.clamp(-self.bound, self.bound)

@@ -53,11 +53,11 @@ class OffPolicySequenceMask(CheckedOptions):
 
     @property
     def needs(self) -> frozenset[LossInput]:
-        """See ``Correction``."""
+        """Names of the inputs that the correction needs; see ``Correction``."""
         return self._then.needs | frozenset({"old"} if self.anchor == "old" else ())
 
     def __call__(self, tokens: Tokens) -> Tensor:
-        """See ``Correction``."""
+        """Return the weight of each token, (B, T), without a gradient; 0 drops the token; see ``Correction``."""
         away = tokens.pooled(-tokens.log_ratio_to(self.anchor).detach(), self.level)
         return self._then(tokens).masked_fill((tokens.advantage < 0) & (away > self.delta), 0.0)
 

@@ -45,7 +45,7 @@ class PpoClip(Anchored, CheckedOptions):
     anchor: RatioAnchor = "old"
 
     def __call__(self, tokens: Tokens) -> Tensor:
-        """See ``Term``."""
+        """Return the loss of each token, (B, T); see ``Term``."""
         ratio, advantage = self._ratio(tokens), tokens.advantage
         free = ratio if self.two_sided is None else ratio.clamp(max=self.two_sided)
         gain = (free * advantage).minimum(ratio.clamp(*self.bounds) * advantage)

@@ -19,7 +19,7 @@ class ReinforceLoss(CheckedOptions):
     policy_gradient: ClassVar[bool] = True
 
     def __call__(self, tokens: Tokens) -> Tensor:
-        """See ``Term``."""
+        """Return the loss of each token, (B, T); see ``Term``."""
         return -tokens.advantage * tokens.logp
 
 

@@ -38,7 +38,7 @@ class RlPlus(CheckedOptions):
     policy_gradient: ClassVar[bool] = True
 
     def __call__(self, tokens: Tokens) -> Tensor:
-        """See ``Term``."""
+        """Return the loss of each token, (B, T); see ``Term``."""
         # Probabilities; the values off the mask are arbitrary and must not overflow.
         now, old = (logp.clamp(-LARGEST_LOG, 0.0).exp() for logp in (tokens.logp, tokens.old))
         ratio = 2 * now / ((old + 1) / 2 + old)

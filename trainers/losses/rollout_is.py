@@ -33,7 +33,7 @@ class RolloutIs(CheckedOptions):
     corrected: ClassVar[bool] = False
 
     def __call__(self, tokens: Tokens) -> Tensor:
-        """See ``Term``."""
+        """Return the loss of each token, (B, T); see ``Term``."""
         ratio = self._ratio(tokens)
         return -ratio.masked_fill(self._dropped(ratio), 0.0) * tokens.advantage * tokens.logp
 

@@ -33,7 +33,7 @@ class Rover(CheckedOptions):
     policy_gradient: ClassVar[bool] = False
 
     def __call__(self, tokens: Tokens) -> Tensor:
-        """See ``Term``."""
+        """Return the loss of each token, (B, T); see ``Term``."""
         if tokens.mean_logp is None or tokens.old_mean_logp is None:
             raise ConfigurationError("The loss term rover needs means of log-probabilities, which are missing.")
         following = tokens.following(tokens.mean_logp - tokens.old_mean_logp)

@@ -31,7 +31,7 @@ class Sapo(CheckedOptions):
     policy_gradient: ClassVar[bool] = True
 
     def __call__(self, tokens: Tokens) -> Tensor:
-        """See ``Term``."""
+        """Return the loss of each token, (B, T); see ``Term``."""
         tau = self._tau(tokens)
         return -4 / tau * (tau * (bounded_exp(tokens.log_ratio) - 1)).sigmoid() * tokens.advantage
 

@@ -36,7 +36,7 @@ class ShapedOffpolicy(CheckedOptions):
     policy_gradient: ClassVar[bool] = True
 
     def __call__(self, tokens: Tokens) -> Tensor:
-        """See ``Term``."""
+        """Return the loss of each token, (B, T); see ``Term``."""
         now = tokens.logp.clamp(-LARGEST_LOG, 0.0).exp()
         shaped = -now / (now + self.gamma) * tokens.advantage
         sampled = PpoClip(low=self.low, high=self.high)(tokens)

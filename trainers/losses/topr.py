@@ -28,7 +28,7 @@ class Topr(Anchored, CheckedOptions):
     anchor: RatioAnchor = "sampled"
 
     def __call__(self, tokens: Tokens) -> Tensor:
-        """See ``Term``."""
+        """Return the loss of each token, (B, T); see ``Term``."""
         return -self._weight(tokens) * tokens.advantage * tokens.logp
 
     def figures(self, tokens: Tokens) -> Figures:

@@ -36,7 +36,7 @@ class EngineStage(CheckedOptions):
     model_options: dict[str, Any] = field(default_factory=dict)
 
     def resolved(self) -> Mapping[str, Any]:
-        """See ``Stage``; the runner records the seed."""
+        """Return all options that determine the outputs, without the seed, which the runner records; see ``Stage``."""
         found = {**plain_options(self), "model_options": policy_options(self.model_options).sampled()}
         return {name: value for name, value in found.items() if name != "seed"}
 

@@ -78,7 +78,7 @@ class ResolvedInput:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A step with its stage, whose references are resolved.
+    """A step and the stage object that runs it; its references to other stages are resolved.
 
     Attributes:
         step: The step.

@@ -57,13 +57,13 @@ class PlayingStage(EngineStage):
     """The split to play, if the problems have splits."""
 
     def resolved(self) -> Mapping[str, Any]:
-        """See ``Stage``."""
+        """Return all options that determine the outputs, without the inputs; see ``Stage``."""
         if self._servers is not None:
             check_engine(self.engine, self.engine_options)
         return {name: value for name, value in super().resolved().items() if name != "serve"}
 
     def cost(self, about: CostInputs) -> Cost:
-        """See ``Stage``."""
+        """Return the estimated cost, before the stage runs; see ``Stage``."""
         problems = self.episodes or about.counts.get("problems") or counted(self.problems, self.split)
         episodes, policy, servers = None if problems is None else problems * self.n, self._policy, self._servers
         engines = servers_of(self.engine_options) if self.engine == SERVERS else 1

@@ -1,4 +1,4 @@
-"""The plan of a pipeline as a table: inputs, outputs, exit conditions, what is up to date, and costs."""
+"""The plan of a pipeline as a table: inputs, outputs, exit conditions, states and costs of its stages."""
 
 from __future__ import annotations
 

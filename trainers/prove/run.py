@@ -44,7 +44,7 @@ def prove(
         program: Module that runs one part.
 
     Raises:
-        UnknownNameError: No part has that name.
+        UnknownNameError: No part has this name.
     """
     for name in parts:
         if name not in PARTS:

@@ -109,7 +109,7 @@ class LocalRound:
             self._call(0, self._count_group)
 
     async def run(self, work: Callable[[LocalRound], Coroutine[Any, Any, T]], limits: LimitSource | None = None) -> T:
-        """See ``LocalQueue.run``."""
+        """Play one round; see ``LocalQueue.run``."""
         working = self._working = asyncio.create_task(work(self))
         watching = None
         if limits is not None:

@@ -110,7 +110,7 @@ class SharedRound(LocalRound):
         self._finished = 0
 
     async def run(self, work: Callable[[LocalRound], Coroutine[Any, Any, T]], limits: LimitSource | None = None) -> T:
-        """See ``SharedQueue.run``."""
+        """Play one round; see ``SharedQueue.run``."""
         waiting = asyncio.create_task(self._limit_silence())
         self._wire.open(self._number, self._receive)
         try:

@@ -46,7 +46,7 @@ class CritiqueRefine(CheckedOptions, Rollout):
     critic: Literal["policy", "judge"] = "policy"
 
     async def group(self, start: Start, number: int, size: int, play: Play) -> list[Episode]:
-        """See ``Rollout``."""
+        """Return the episodes of one group; see ``Rollout``."""
         if size < 2:
             raise ConfigurationError(
                 "critique_refine needs groups of at least 2 episodes, since the last episode of a group is a "

@@ -49,16 +49,16 @@ class CrossPolicy(CheckedOptions, Rollout):
 
     @property
     def manner(self) -> Manner:
-        """See ``Rollout``."""
+        """Playing options that the part's episodes need; see ``Rollout``."""
         return Manner(stale=self.probability)
 
     @property
     def older_weights(self) -> OlderWeights:
-        """See ``Rollout``."""
+        """The older weights from which the part samples turns; see ``Rollout``."""
         return OlderWeights(self.every, tuple(self.base_urls))
 
     def rows(self, episode: Episode, advantage: float | NDArray[np.float64]) -> list[Row]:
-        """See ``Rollout``; an episode with no unmasked token has no row."""
+        """Return the rows of an episode; none if all of its tokens are masked. See ``Rollout``."""
         row = Row.of(episode, advantage)
         if self.stale == "mask":
             row.mask = list(row.mask)

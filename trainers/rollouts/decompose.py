@@ -39,7 +39,7 @@ class Decompose(RemembersSolved):
     examples: int = option(2, least=0)
 
     async def group(self, start: Start, number: int, size: int, play: Play) -> list[Episode]:
-        """See ``Rollout``."""
+        """Return the episodes of one group; see ``Rollout``."""
 
         async def tried(first: int, shown: Sequence[str]) -> list[Episode]:
             played = (play.episode(start, group=number, member=first + at, shown=one) for at, one in enumerate(shown))
@@ -58,7 +58,7 @@ class Decompose(RemembersSolved):
         return [*sampled, *(one for one in helped if one.correct)]
 
     def apart(self, group: Sequence[Episode]) -> list[int]:
-        """See ``Rollout``."""
+        """Return the positions of episodes that are trained on with the advantage 0; see ``Rollout``."""
         return [at for at, episode in enumerate(group) if episode.source == "refined" and episode.available]
 
 

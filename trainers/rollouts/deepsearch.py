@@ -70,17 +70,17 @@ class DeepSearch(CheckedOptions, Rollout):
 
     @property
     def manner(self) -> Manner:
-        """See ``Rollout``."""
+        """Playing options that the part's episodes need; see ``Rollout``."""
         return Manner(chunk=self.chunk)
 
     async def group(self, start: Start, number: int, size: int, play: Play) -> list[Episode]:
-        """See ``Rollout``."""
+        """Return the episodes of one group; see ``Rollout``."""
         trace = self._traces.get(start.problem_id) if size > 1 else None
         search = _Search(self, number, start, size, play)
         return await (search.grow() if trace is None else search.reuse(trace))
 
     def report(self, group: Sequence[Episode]) -> dict[str, Any] | None:
-        """See ``Rollout``: the pass rate of the group's problem, and a right episode if the problem is hard."""
+        """Return the pass rate of the group's problem, and a right episode if the problem is hard; see ``Rollout``."""
         counted = [episode for episode in group if episode.available and episode.source != "stale"]
         if not counted or not counted[0].problem_id:
             return None
@@ -90,7 +90,7 @@ class DeepSearch(CheckedOptions, Rollout):
         return {"problem": counted[0].problem_id, "share": share, "trace": trace}
 
     def update(self, reports: Sequence[Mapping[str, Any]]) -> None:
-        """See ``Rollout``: drop the kept episodes of problems that are no longer hard, and store newer ones."""
+        """Drop the kept episodes of problems that are no longer hard, and store newer ones; see ``Rollout``."""
         for report in reports:
             if report["share"] > self.hard:
                 self._traces.pop(report["problem"], None)

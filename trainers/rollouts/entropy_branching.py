@@ -77,7 +77,7 @@ class EntropyBranching(CheckedOptions, Rollout):
 
     @property
     def manner(self) -> Manner:
-        """See ``Rollout``."""
+        """Playing options that the part's episodes need; see ``Rollout``."""
         return Manner(candidates=self.candidates, measured_tokens=self.tokens)
 
     def chance(self, episode: Episode, turn: int) -> float:
@@ -92,7 +92,7 @@ class EntropyBranching(CheckedOptions, Rollout):
         return min(1.0, max(0.0, self.probability + self.weight * change))
 
     async def group(self, start: Start, number: int, size: int, play: Play) -> list[Episode]:
-        """See ``Rollout``."""
+        """Return the episodes of one group; see ``Rollout``."""
 
         async def fresh(members: range) -> list[Episode]:
             playing = (play.episode(start, group=number, member=one, manner=self.manner) for one in members)

@@ -59,7 +59,7 @@ class External(CheckedOptions, Rollout):
         self._traces  # noqa: B018 - so that an invalid file is an error before anything is played
 
     async def group(self, start: Start, number: int, size: int, play: Play) -> list[Episode]:
-        """See ``Rollout``."""
+        """Return the episodes of one group; see ``Rollout``."""
         own = size if self.only_compared else size - self.count
         if own < 1:
             raise ConfigurationError(
@@ -83,7 +83,7 @@ class External(CheckedOptions, Rollout):
         return [*sampled, *filter(None, await at_once(map(joined, range(self.count))))]
 
     def apart(self, group: Sequence[Episode]) -> list[int]:
-        """See ``Rollout``."""
+        """Return the positions of episodes that are trained on with the advantage 0; see ``Rollout``."""
         if not self.only_compared:
             return []
         return [position for position, episode in enumerate(group) if episode.source == "expert"]

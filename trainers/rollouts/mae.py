@@ -64,7 +64,7 @@ class Mae(CheckedOptions, SavedAttributes, Rollout):
     _good: list[str] = field(init=False, repr=False, default_factory=list)
 
     async def group(self, start: Start, number: int, size: int, play: Play) -> list[Episode]:
-        """See ``Rollout``."""
+        """Return the episodes of one group; see ``Rollout``."""
         if size < 2:
             raise ConfigurationError(f"mae needs groups of at least 2 episodes, one for each role; got {size}.")
         solvers = min(self.solvers, (size - 2) // 2 if self.judge == "policy" else size - 1)
@@ -79,12 +79,12 @@ class Mae(CheckedOptions, SavedAttributes, Rollout):
         return "" if problem is None else problem.question
 
     def report(self, group: Sequence[Episode]) -> list[str] | None:
-        """See ``Rollout``: the good problems of a group."""
+        """Return the good problems of a group; see ``Rollout``."""
         good = [one for one in group if one.task == "proposer" and one.available and one.correct]
         return [tagged(answer_of(one), "question")[0] for one in good] or None
 
     def update(self, reports: Sequence[list[str]]) -> None:
-        """See ``Rollout``."""
+        """Adapt to the reports of all groups of a step; called with the same reports in every process."""
         self._good = [*self._good, *(question for own in reports for question in own)][-self.capacity :]
 
 

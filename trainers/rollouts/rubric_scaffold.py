@@ -54,7 +54,7 @@ class RubricScaffold(CheckedOptions, Rollout):
         return [left * (size - 1 - member) / max(size - 1, 1) for member in range(size)]
 
     async def group(self, start: Start, number: int, size: int, play: Play) -> list[Episode]:
-        """See ``Rollout``."""
+        """Return the episodes of one group; see ``Rollout``."""
         shares, items = self.shares(size, play.step), _rubric(start, play)
 
         def prompt(member: int) -> str | None:

@@ -38,12 +38,12 @@ class RemembersSolved(CheckedOptions, Rollout):
         return [pairs[at] for at in nearest[:count]]
 
     def report(self, group: Sequence[Episode]) -> Known | None:
-        """See ``Rollout``: the first right answer of a group."""
+        """Return the first right answer of a group; see ``Rollout``."""
         right = next((one for one in group if one.available and one.correct and one.steps), None)
         return None if right is None else (_name(right), question_of(right), answer_of(right))
 
     def update(self, reports: Sequence[Known]) -> None:
-        """See ``Rollout``: the newest solution of a problem replaces an older one."""
+        """Store new solutions; the newest solution of a problem replaces an older one. See ``Rollout``."""
         for name, question, solution in reports:
             self._known.pop(name, None)
             self._known[name] = (question, solution)

@@ -63,7 +63,7 @@ class Curriculum(SavedAttributes):
         return self._kinds.names[self._level]
 
     def draw(self, n: int) -> list[Start]:
-        """See ``Sampler``."""
+        """Return the next ``n`` starts, and advance the state; see ``Sampler``."""
         return [self._kinds.draw(self.level) for _ in range(n)]
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
@@ -77,7 +77,7 @@ class Curriculum(SavedAttributes):
             self._level, self._latest = self._level + 1, []
 
     def figures(self) -> dict[str, float]:
-        """See ``ReportsFigures``."""
+        """Return figures about the next draws, by name; see ``ReportsFigures``."""
         shares = {f"share/{name}": float(name == self.level) for name in self._kinds.names}
         return {"level": self._level + 1.0, **shares}
 

@@ -70,7 +70,7 @@ class DifficultyPool(SavedAttributes):
         self._reach = np.cumsum(self._each)
 
     def draw(self, n: int) -> list[Start]:
-        """See ``Sampler``."""
+        """Return the next ``n`` starts, and advance the state; see ``Sampler``."""
         found = []
         for _ in range(n):
             rng = np.random.default_rng(np.random.SeedSequence([self._seed, self._list.drawn, 6]))
@@ -86,13 +86,13 @@ class DifficultyPool(SavedAttributes):
         self._weigh({outcome.start.problem_id for outcome in outcomes})
 
     def figures(self) -> dict[str, float]:
-        """See ``ReportsFigures``."""
+        """Return figures about the next draws, by name; see ``ReportsFigures``."""
         rates = [rate for name in self._list.ids if (rate := self._rates.of(name)) is not None]
         hard, normal, easy = np.bincount(np.searchsorted(self._bounds, rates), minlength=3).tolist()
         return {"hard": hard, "normal": normal, "easy": easy, "unseen": float(len(self._list) - len(rates))}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See ``Sampler``."""
+        """Continue from a state that ``state_dict`` returned; see ``Sampler``."""
         super().load_state_dict(state)
         self._weigh(self._list.place)
 

@@ -76,7 +76,7 @@ class Dump(SavedAttributes):
         return dict(zip(self._counts, (weights / weights.sum()).tolist(), strict=True))
 
     def draw(self, n: int) -> list[Start]:
-        """See ``Sampler``."""
+        """Return the next ``n`` starts, and advance the state; see ``Sampler``."""
         found = self._kinds.draw_by(self.shares, n, before=self._drawn)
         self._drawn += n
         return found
@@ -100,7 +100,7 @@ class Dump(SavedAttributes):
         return total / (self._window - room) if sizes else 0.0
 
     def figures(self) -> dict[str, float]:
-        """See ``ReportsFigures``."""
+        """Return figures about the next draws, by name; see ``ReportsFigures``."""
         return {f"share/{name}": share for name, share in self.shares.items()}
 
 

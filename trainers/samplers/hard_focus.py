@@ -72,7 +72,7 @@ class HardFocus(SavedAttributes):
         return [self._list.ids[place] for place in self._hardest]
 
     def draw(self, n: int) -> list[Start]:
-        """See ``Sampler``."""
+        """Return the next ``n`` starts, and advance the state; see ``Sampler``."""
         return self._list.draw(n, self._hardest)
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
@@ -87,7 +87,7 @@ class HardFocus(SavedAttributes):
             self._narrow()
 
     def figures(self) -> dict[str, float]:
-        """See ``ReportsFigures``."""
+        """Return figures about the next draws, by name; see ``ReportsFigures``."""
         return {"problems": float(len(self._hardest))}
 
     def _narrow(self) -> None:

@@ -83,11 +83,11 @@ class Kinds:
         return [self.draw(names[int(rng.choice(len(names), p=chances))]) for rng in rngs]
 
     def state_dict(self) -> dict[str, Any]:
-        """See ``Sampler``."""
+        """Return the state as JSON-compatible values; see ``Sampler``."""
         return {name: order.state_dict() for name, order in self._orders.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """See ``Sampler``."""
+        """Continue from a state that ``state_dict`` returned; see ``Sampler``."""
         for name, order in self._orders.items():
             order.load_state_dict(state[name])
 

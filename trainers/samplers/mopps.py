@@ -94,7 +94,7 @@ class Mopps(SavedAttributes):
         self._round, self._order, self._taken = 0, list[int](), 0
 
     def draw(self, n: int) -> list[Start]:
-        """See ``Sampler``."""
+        """Return the next ``n`` starts, and advance the state; see ``Sampler``."""
         return [self._list.start(self._next()) for _ in range(n)]
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
@@ -110,7 +110,7 @@ class Mopps(SavedAttributes):
         self._order, self._taken = [], 0
 
     def figures(self) -> dict[str, float]:
-        """See ``ReportsFigures``."""
+        """Return figures about the next draws, by name; see ``ReportsFigures``."""
         return {"expected": float(np.mean(self.alpha / (self.alpha + self.beta)))}
 
     def _next(self) -> int:

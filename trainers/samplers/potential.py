@@ -77,7 +77,7 @@ class Potential(SavedAttributes):
         return [self._list.ids[place] for place in self._order[: self._size()]]
 
     def draw(self, n: int) -> list[Start]:
-        """See ``Sampler``."""
+        """Return the next ``n`` starts, and advance the state; see ``Sampler``."""
         self._drawn += n
         return self._list.draw(n, self._order[: self._size()])
 
@@ -95,7 +95,7 @@ class Potential(SavedAttributes):
             self._stage, self._observed, self._drawn = self._stage + 1, 0, 0
 
     def figures(self) -> dict[str, float]:
-        """See ``ReportsFigures``."""
+        """Return figures about the next draws, by name; see ``ReportsFigures``."""
         return {"stage": float(self._stage), "problems": float(self._size())}
 
     def _size(self) -> int:

@@ -28,7 +28,7 @@ class Rates:
         self._known: dict[str, list[tuple[float, int]]] = {}
 
     def add(self, problem_id: str, total: float, episodes: int) -> None:
-        """Add a group.
+        """Add the results of a group's episodes to the problem's results.
 
         Args:
             problem_id: The problem.
@@ -49,7 +49,7 @@ class Rates:
                 self.add(outcome.start.problem_id, outcome.successes, outcome.episodes)
 
     def episodes(self, problem_id: str) -> int:
-        """Return the number of episodes in the mean of a problem."""
+        """Return the number of episodes over which a problem's mean result is computed."""
         return sum(count for _, count in self._known.get(problem_id, ()))
 
     def of(self, problem_id: str) -> float | None:

@@ -66,7 +66,7 @@ class SkillGap(SavedAttributes):
         return {name: weight / total if total else 1 / len(weights) for name, weight in weights.items()}
 
     def draw(self, n: int) -> list[Start]:
-        """See ``Sampler``."""
+        """Return the next ``n`` starts, and advance the state; see ``Sampler``."""
         found = self._kinds.draw_by(self.shares, n, before=self._drawn)
         self._drawn += n
         return found
@@ -84,7 +84,7 @@ class SkillGap(SavedAttributes):
                     self._success[name], self._seen[name] = right / played, [0, 0]
 
     def figures(self) -> dict[str, float]:
-        """See ``ReportsFigures``."""
+        """Return figures about the next draws, by name; see ``ReportsFigures``."""
         return {f"share/{name}": share for name, share in self.shares.items()}
 
 

@@ -79,7 +79,7 @@ class Stages(SavedAttributes):
         return self._order[self.stage]
 
     def draw(self, n: int) -> list[Start]:
-        """See ``Sampler``."""
+        """Return the next ``n`` starts, and advance the state; see ``Sampler``."""
         return [self._next() for _ in range(n)]
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
@@ -90,7 +90,7 @@ class Stages(SavedAttributes):
         self._steps += 1
 
     def figures(self) -> dict[str, float]:
-        """See ``ReportsFigures``."""
+        """Return figures about the next draws, by name; see ``ReportsFigures``."""
         shares = {f"share/{name}": float(name == self.kind) for name in self._kinds.names}
         return {"stage": self.stage + 1.0, **shares}
 

@@ -67,7 +67,7 @@ class Unsolved(SavedAttributes):
         return len(self._list) - len(self._solved)
 
     def draw(self, n: int) -> list[Start]:
-        """See ``Sampler``."""
+        """Return the next ``n`` starts, and advance the state; see ``Sampler``."""
         return self._list.draw(n, set(range(len(self._list))).difference(self._solved))
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
@@ -80,7 +80,7 @@ class Unsolved(SavedAttributes):
             self._exclude()
 
     def figures(self) -> dict[str, float]:
-        """See ``ReportsFigures``."""
+        """Return figures about the next draws, by name; see ``ReportsFigures``."""
         return {"problems": float(self.left)}
 
     def _exclude(self) -> None:

@@ -45,11 +45,11 @@ class BalancedBand(GroupFilter):
             raise ConfigurationError(f"low={self.low} must be at most high={self.high}.", option="low")
 
     def passes(self, counted: Sequence[Episode]) -> bool:
-        """See ``GroupFilter``."""
+        """Return whether a group passes, given its available episodes; see ``GroupFilter``."""
         return bool(counted) and self.low <= _rate(counted) <= self.high
 
     def looks_at(self, counted: Sequence[Episode]) -> dict[str, float]:
-        """See ``GroupFilter``."""
+        """Return the numbers by which the filter decides, and their bounds; see ``GroupFilter``."""
         return {"pass_rate": _rate(counted), "low": self.low, "high": self.high}
 
 

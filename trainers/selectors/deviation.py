@@ -65,15 +65,15 @@ class Deviation(GroupFilter):
         return self.beta * self._average if self._steps + 1 >= self.filter_from else 0.0
 
     def passes(self, counted: Sequence[Episode]) -> bool:
-        """See ``GroupFilter``."""
+        """Return whether a group passes, given its available episodes; see ``GroupFilter``."""
         return _deviation(counted) >= self.threshold
 
     def looks_at(self, counted: Sequence[Episode]) -> dict[str, float]:
-        """See ``GroupFilter``."""
+        """Return the numbers by which the filter decides, and their bounds; see ``GroupFilter``."""
         return {"deviation": _deviation(counted), "threshold": self.threshold}
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
-        """See ``AdaptsToResults``."""
+        """Adapt to the results of a step's groups; see ``AdaptsToResults``."""
         super().observe(outcomes)
         self._steps += 1
         seen = [outcome.deviation for outcome in outcomes if outcome.episodes > 1]

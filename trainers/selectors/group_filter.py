@@ -33,17 +33,17 @@ class GroupFilter(WrappedSelector):
         return {}
 
     def __call__(self, group: Group, keep: int, rng: np.random.Generator) -> list[int]:
-        """See ``Selector``."""
+        """Return the positions of the chosen episodes; see ``Selector``."""
         return self._inner(group, keep, rng) if self._lets(group) else []
 
     def reasons(self, group: Group, keep: int, chosen: Sequence[int]) -> Mapping[int, str]:
-        """See ``Reasons``."""
+        """Return the reason for each episode that was not chosen, by its position; see ``Reasons``."""
         if not self._lets(group):
             return {at: self.word if episode.available else episode.end for at, episode in enumerate(group)}
         return super().reasons(group, keep, chosen)
 
     def weighed(self, group: Group, keep: int) -> dict[int, dict[str, float]]:
-        """See ``Weighs``: the numbers of the filter and, for a group that passes, of the other selector."""
+        """Return the filter's numbers and, for a group that passes, the other selector's; see ``Weighs``."""
         counted = [episode for episode in group if episode.available]
         inner = super().weighed(group, keep) if self.passes(counted) else {}
         own = self.looks_at(counted)

@@ -29,12 +29,12 @@ class KeepAll(CheckedOptions):
     equal: Literal["reward", "correct"] = "reward"
 
     def __call__(self, group: Group, keep: int, rng: np.random.Generator) -> list[int]:
-        """See ``Selector``."""
+        """Return the positions of the chosen episodes; see ``Selector``."""
         usable = [position for position, episode in enumerate(group) if episode.available][:keep]
         return [] if self.reject_equal and self._same([group[position] for position in usable]) else usable
 
     def reasons(self, group: Group, keep: int, chosen: Sequence[int]) -> dict[int, str]:
-        """See ``Reasons``: episodes beyond the first ``keep`` exceed the quota."""
+        """Return the reasons; episodes beyond the first ``keep`` exceed the quota. See ``Reasons``."""
         reasons = plain_reasons(group, chosen, "quota")
         if self.equal == "correct":
             return {position: reason.replace("rejected", "equal") for position, reason in reasons.items()}

@@ -32,11 +32,11 @@ class MinimumGroup(GroupFilter):
     word: ClassVar[str] = "few"
 
     def passes(self, counted: Sequence[Episode]) -> bool:
-        """See ``GroupFilter``."""
+        """Return whether a group passes, given its available episodes; see ``GroupFilter``."""
         return len(counted) >= self.least
 
     def looks_at(self, counted: Sequence[Episode]) -> dict[str, float]:
-        """See ``GroupFilter``."""
+        """Return the numbers by which the filter decides, and their bounds; see ``GroupFilter``."""
         return {"counted": float(len(counted)), "least": float(self.least)}
 
 

@@ -41,7 +41,7 @@ class QualityTieSelector(WrappedSelector):
     """Declares that all-correct groups are kept, for an advantage that distinguishes their episodes."""
 
     def __call__(self, group: Group, keep: int, rng: np.random.Generator) -> list[int]:
-        """See ``Selector``."""
+        """Return the positions of the chosen episodes; see ``Selector``."""
         usable = [position for position, episode in enumerate(group) if episode.available]
         if not tied([group[position] for position in usable]):
             return self._inner(group, keep, rng)
@@ -51,13 +51,13 @@ class QualityTieSelector(WrappedSelector):
         return sorted(order[: count - worst] + order[len(order) - worst :])
 
     def reasons(self, group: Group, keep: int, chosen: Sequence[int]) -> Mapping[int, str]:
-        """See ``Reasons``: in an all-correct group, episodes with an intermediate ``penalty`` are excluded."""
+        """Return the reasons; in an all-correct group, an intermediate ``penalty`` is the reason. See ``Reasons``."""
         if tied([episode for episode in group if episode.available]):
             return plain_reasons(group, chosen, "penalty")
         return super().reasons(group, keep, chosen)
 
     def weighed(self, group: Group, keep: int) -> Mapping[int, Mapping[str, float]]:
-        """See ``Weighs``: for an all-correct group, the penalty with its parts."""
+        """Return, for an all-correct group, the penalty with its parts; see ``Weighs``."""
         usable = {at: episode for at, episode in enumerate(group) if episode.available}
         if not tied(list(usable.values())):
             return super().weighed(group, keep)

@@ -116,7 +116,7 @@ class ResampleOnCorrect(CheckedOptions):
     spare: float = option(2.0, least=1)
 
     def __call__(self, group: Group, keep: int, rng: np.random.Generator) -> list[int]:
-        """See ``Selector``."""
+        """Return the positions of the chosen episodes; see ``Selector``."""
         usable = [position for position, episode in enumerate(group) if episode.available]
         if all_equal([group[position] for position in usable]):
             return []
@@ -128,7 +128,7 @@ class ResampleOnCorrect(CheckedOptions):
         return sorted(kept)
 
     def reasons(self, group: Group, keep: int, chosen: Sequence[int]) -> dict[int, str]:
-        """See ``Reasons``.
+        """Return the reason for each episode that was not chosen, by its position; see ``Reasons``.
 
         ``quota``: no episode of its kind (success or failure) was kept. ``penalty``: a success whose penalty lowered
             its probability below that of a uniform draw or, with ``rank``, is above the penalties of all kept
@@ -156,7 +156,7 @@ class ResampleOnCorrect(CheckedOptions):
         return {at: of(at) if word == "unselected" else word for at, word in plain.items()}
 
     def weighed(self, group: Group, keep: int) -> dict[int, dict[str, float]]:
-        """See ``Weighs``: the penalty with its parts, the quota of its kind, and the probability of the first draw."""
+        """Return penalty with its parts, quota of its kind, and probability in the first draw; see ``Weighs``."""
         usable = [position for position, episode in enumerate(group) if episode.available]
         told = {position: penalties(group[position]) for position in usable}
         if all_equal([group[position] for position in usable]):

@@ -36,17 +36,17 @@ class WrappedSelector(CheckedOptions):
         self._inner = make_inner(SELECTORS, self.of)
 
     def reasons(self, group: Group, keep: int, chosen: Sequence[int]) -> Mapping[int, str]:
-        """See ``Reasons``; here, the reasons of the other selector."""
+        """Return the reasons of the other selector; see ``Reasons``."""
         if isinstance(self._inner, Reasons):
             return self._inner.reasons(group, keep, chosen)
         return plain_reasons(group, chosen, "unselected")
 
     def weighed(self, group: Group, keep: int) -> Mapping[int, Mapping[str, float]]:
-        """See ``Weighs``; here, the numbers of the other selector."""
+        """Return the numbers of the other selector; see ``Weighs``."""
         return self._inner.weighed(group, keep) if isinstance(self._inner, Weighs) else {}
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
-        """See ``AdaptsToResults``."""
+        """Adapt to the results of a step's groups; see ``AdaptsToResults``."""
         if isinstance(self._inner, AdaptsToResults):
             self._inner.observe(outcomes)
 

@@ -113,19 +113,19 @@ class GroupPlay:
         self.report = lambda done, total, note="": None
 
     def draws(self, group: int, *words: int) -> np.random.Generator:
-        """See ``Play``."""
+        """Return a random generator for a group, independent of other groups; see ``Play``."""
         entropy = [self._seed, *self._place(group).drawn, *words]
         return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=(4,)))
 
     async def episode(
         self, start: Start, *, group: int, member: int, shown: str | None = None, manner: Manner = PLAIN
     ) -> Episode:
-        """See ``Play``."""
+        """Play one episode to its end; see ``Play``."""
         request = PlayRequest(group, start.seed, start.options, shown=shown, manner=manner, carries=self._carries)
         return await self._play(start, (member,), request)
 
     async def branch(self, episode: Episode, token: int, n: int, *, manner: Manner = PLAIN) -> list[Episode]:
-        """See ``Play``."""
+        """Play ``n`` episodes that start with tokens of ``episode`` and continue differently; see ``Play``."""
         origin = self._origins.get(id(episode))
         if origin is None:
             raise ConfigurationError("A rollout part can branch only episodes that it played in the same call.")
@@ -136,22 +136,22 @@ class GroupPlay:
         return await all_ended(self._play(start, (*origin.key, token, index), request) for index in range(n))
 
     async def reply(self, text: str, *, group: int, member: int, system: str = "") -> Episode:
-        """See ``Play``."""
+        """Sample one turn of the policy without an environment; see ``Play``."""
         return await self._play(Start(0), (member,), PlayRequest(group, None, asks=text, system=system))
 
     async def given(self, start: Start, turns: Sequence[str], *, group: int, member: int) -> Episode:
-        """See ``Play``."""
+        """Play an episode with given turns; see ``Play``."""
         return await self._play(start, (member,), PlayRequest(group, start.seed, start.options, given=tuple(turns)))
 
     def problem(self, problem_id: str) -> Problem | None:
-        """See ``Play``."""
+        """Return the problem with an id; see ``Play``."""
         try:
             return None if self._problems is None or not problem_id else self._problems.get(problem_id)
         except UnknownProblemError:
             return None
 
     async def score(self, prompt_ids: Sequence[int], ids: Sequence[int]) -> list[float]:
-        """See ``Play``."""
+        """Return the policy's log-probability of every token of ``ids``; see ``Play``."""
         return await self._player.score(prompt_ids, ids)
 
     def encode(self, text: str) -> list[int]:

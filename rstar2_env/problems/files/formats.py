@@ -43,10 +43,10 @@ _csv_limit = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How the records of a source are converted to problems.
+    """Options for converting the records of a source to problems.
 
     Attributes:
-        columns: Renames columns.
+        columns: Maps the columns of records to fields of a problem.
         where: Conditions that a problem must meet.
         unique: Leave out a problem whose question occurred before (ignoring white space).
         skip_incomplete: Leave out a record without a question or an answer, instead of refusing it.
@@ -84,7 +84,7 @@ def format_of(path: Path, name: str | None = None) -> str:
     """Return the format of a file: the named format, else the format of its suffix, else JSONL.
 
     Raises:
-        ConfigurationError: There is no format of that name.
+        ConfigurationError: There is no format with this name.
     """
     check_option("format", name, str | None, Rule(choices=(*READERS, None)))
     return name or _SUFFIXES.get(path.suffix.lower(), "jsonl")
@@ -98,7 +98,7 @@ def read_file(path: Path, reading: Reading, *, format: str | None = None) -> lis
 
     Args:
         path: The file.
-        reading: How records are converted to problems.
+        reading: Options for converting records to problems.
         format: Name of the format; ``None`` takes it from the suffix.
 
     Raises:
@@ -118,7 +118,7 @@ def collect(
 
     Args:
         rows: For each record its place, its number, and the record itself or its error.
-        reading: How records are converted to problems.
+        reading: Options for converting records to problems.
         what: Names the source in error messages.
         stem: Prefix of the id that a problem without an id gets.
         source: ``Problem.source`` of a problem without a source.

@@ -24,7 +24,7 @@ class DatasetTable:
     Args:
         dataset: The data set.
         name: Its name in error messages.
-        columns: Renames columns.
+        columns: Maps the columns of records to fields of a problem.
     """
 
     def __init__(self, dataset: Any, name: str, columns: Columns) -> None:
@@ -62,7 +62,7 @@ def open_saved(path: Path, split: str, columns: Columns) -> DatasetTable:
     Args:
         path: The folder.
         split: Name of the split, if there are several.
-        columns: Renames columns.
+        columns: Maps the columns of records to fields of a problem.
 
     Raises:
         ConfigurationError: The folder was not written by ``save_to_disk``, or has no such split.
@@ -93,7 +93,7 @@ def hub_rows(
     download: bool = True,
     hub_folder: str | None = None,
 ) -> Any:
-    """The rows of a data set on the Hub, or of a copy of it, as a ``datasets.Dataset``.
+    """Return the rows of a data set on the Hub, or of a copy of it, as a ``datasets.Dataset``.
 
     ``datasets`` downloads the data set once and caches it.
 

@@ -63,7 +63,7 @@ def parse_line(line: bytes, columns: Columns, where: str) -> Any:
 
     Args:
         line: The line.
-        columns: Renames columns.
+        columns: Maps the columns of records to fields of a problem.
         where: Names the line in error messages ("file.jsonl:7").
 
     Raises:

@@ -47,7 +47,7 @@ class JsonlTable:
 
     Args:
         path: The file.
-        columns: Renames columns.
+        columns: Maps the columns of records to fields of a problem.
 
     Raises:
         ConfigurationError: The file cannot be read.
@@ -107,7 +107,7 @@ class LazySource:
 
     Args:
         table: The records.
-        reading: How records are converted to problems.
+        reading: Options for converting records to problems.
         stem: Prefix of the id that a problem without an id gets.
         name: Name of the source.
         split: Name of the split; "" if there is only one.
@@ -172,7 +172,7 @@ class LazySource:
         return self._read(self._rows[index])
 
     def get(self, problem_id: str) -> Problem:
-        """The problem of that id.
+        """Return the problem with this id.
 
         Raises:
             UnknownProblemError: The source has no problem with that id.
@@ -188,7 +188,7 @@ class LazySource:
         )
 
     def sample(self, rng: np.random.Generator) -> Problem:
-        """One problem, drawn uniformly."""
+        """Return one problem, drawn uniformly."""
         return self[int(rng.integers(len(self)))]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> LazySource:

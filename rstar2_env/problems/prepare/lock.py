@@ -24,7 +24,7 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """The recorded identity and content of a source.
+    """The recorded identity, revision and checksum of a source.
 
     Attributes:
         source: The data set's name on the Hub with its configuration and split, a file, or a family; and the number of

@@ -39,7 +39,7 @@ class AdvantageHarness:
     """One advantage estimator under test.
 
     Attributes:
-        make: Makes a new estimator.
+        make: Function that makes a new estimator.
         zero_when_equal: Whether equal rewards of a whole batch must give zeros.
     """
 
@@ -166,7 +166,7 @@ def check_advantage(
 
     Raises:
         ConformanceError: The estimator breaks the contract; the message lists every clause that it breaks.
-        UnknownNameError: There is no estimator of that name, or ``skip`` contains a name that is not a check.
+        UnknownNameError: There is no estimator with this name, or ``skip`` contains a name that is not a check.
         ConfigurationError: The options do not fit.
     """
     harness = partial(AdvantageHarness, zero_when_equal=zero_when_equal)

@@ -29,7 +29,7 @@ class AggregationHarness:
     """One aggregation under test.
 
     Attributes:
-        make: Makes a new aggregation.
+        make: Function that makes a new aggregation.
     """
 
     make: Callable[[], Any]
@@ -125,7 +125,7 @@ def check_aggregation(aggregation: PartSpec | object, *, skip: Collection[str] =
 
     Raises:
         ConformanceError: The aggregation breaks the contract; the message lists every clause that it breaks.
-        UnknownNameError: There is no aggregation of that name, or ``skip`` contains a name that is not a check.
+        UnknownNameError: There is no aggregation with this name, or ``skip`` contains a name that is not a check.
         ConfigurationError: The options do not fit.
     """
     return check_part("aggregation", aggregation, options, AGGREGATION_CHECKS, AggregationHarness, skip=skip)

@@ -26,7 +26,7 @@ class HookHarness:
     """One hook under test.
 
     Attributes:
-        make: Makes a new hook.
+        make: Function that makes a new hook.
         terms: Coefficients of the loss terms in the run that it is bound to.
     """
 
@@ -143,7 +143,7 @@ def check_hook(
 
     Raises:
         ConformanceError: The hook breaks the contract; the message lists every clause that it breaks.
-        UnknownNameError: There is no hook of that name, or ``skip`` contains a name that is not a check.
+        UnknownNameError: There is no hook with this name, or ``skip`` contains a name that is not a check.
         ConfigurationError: The options do not fit.
     """
     return check_part("hook", hook, options, HOOK_CHECKS, partial(HookHarness, terms=terms), skip=skip)

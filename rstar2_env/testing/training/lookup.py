@@ -67,7 +67,7 @@ def check_part(
 
     Raises:
         ConformanceError: The part breaks a check.
-        UnknownNameError: There is no part of that name, or ``skip`` contains a name that is not a check.
+        UnknownNameError: There is no part with this name, or ``skip`` contains a name that is not a check.
         ConfigurationError: The options do not fit.
     """
     name, make = maker(slot, part, options)
@@ -103,7 +103,7 @@ def maker(
         The name of the part for messages, and a function that makes it.
 
     Raises:
-        UnknownNameError: There is no part of that name.
+        UnknownNameError: There is no part with this name.
         ConfigurationError: The options do not fit, or were given with a finished object.
     """
     registry: Registry[Callable[..., Any]] = slots.FIELDS[slot]

@@ -35,7 +35,7 @@ class LossHarness:
     """One term of a loss under test.
 
     Attributes:
-        make: Makes a new term.
+        make: Function that makes a new term.
         columns: Names of the columns that it reads.
     """
 
@@ -279,7 +279,7 @@ def check_loss(
 
     Raises:
         ConformanceError: The term breaks the contract; the message lists every clause that it breaks.
-        UnknownNameError: There is no term of that name, or ``skip`` contains a name that is not a check.
+        UnknownNameError: There is no term with this name, or ``skip`` contains a name that is not a check.
         ConfigurationError: The options do not fit.
     """
     harness = partial(LossHarness, columns=tuple(columns))

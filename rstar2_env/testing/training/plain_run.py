@@ -21,7 +21,7 @@ class PlainRun:
 
     Args:
         steps: Optimizer steps of the run.
-        terms: Coefficients of the loss terms that have one, by name.
+        terms: Names of the loss terms with a coefficient, and their coefficients.
         reference: Whether there is a reference model.
         evaluates: Whether evaluations are played.
     """

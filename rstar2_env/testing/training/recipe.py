@@ -90,7 +90,7 @@ def check_recipe(recipe: Any, *, skip: Collection[str] = ()) -> list[str]:
 
     Raises:
         ConformanceError: The recipe breaks the contract; the message lists every clause that it breaks.
-        UnknownNameError: There is no recipe of that name, or ``skip`` contains a name that is not a check.
+        UnknownNameError: There is no recipe with this name, or ``skip`` contains a name that is not a check.
     """
     base = importlib.import_module("rstar2_env.trainers.base")
     found = base.TRAINERS.get(recipe) if isinstance(recipe, str) else recipe

@@ -34,7 +34,7 @@ class RewardHarness:
     """One reward component under test.
 
     Attributes:
-        make: Makes a new component.
+        make: Function that makes a new component.
         info: The ``info`` of the last step of every episode.
         judge: Answer of the judge.
         problem: The problem of every episode.
@@ -183,7 +183,7 @@ def check_reward(
 
     Raises:
         ConformanceError: The component breaks the contract; the message lists every clause that it breaks.
-        UnknownNameError: There is no component of that name, or ``skip`` contains a name that is not a check.
+        UnknownNameError: There is no component with this name, or ``skip`` contains a name that is not a check.
         ConfigurationError: The options do not fit.
     """
     harness = partial(RewardHarness, info=info or {}, judge=judge, problem=problem or PROBLEM)

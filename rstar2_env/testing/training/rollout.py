@@ -27,7 +27,7 @@ class RolloutHarness:
     """One rollout part under test.
 
     Attributes:
-        make: Makes a new object of the part.
+        make: Function that makes a new object of the part.
     """
 
     make: Callable[[], Any]
@@ -169,7 +169,7 @@ def check_rollout(rollout: PartSpec | object, *, skip: Collection[str] = (), **o
 
     Raises:
         ConformanceError: The part breaks the contract; the message lists every clause that it breaks.
-        UnknownNameError: There is no part of that name, or ``skip`` contains a name that is not a check.
+        UnknownNameError: There is no part with this name, or ``skip`` contains a name that is not a check.
         ConfigurationError: The options do not fit.
     """
     return check_part("rollout", rollout, options, ROLLOUT_CHECKS, RolloutHarness, skip=skip)

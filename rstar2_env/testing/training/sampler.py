@@ -35,7 +35,8 @@ class SamplerHarness:
     """One sampler under test.
 
     Attributes:
-        make: Makes a new sampler from a source of problems (``None``: the environment chooses by the seed) and a seed.
+        make: Function that makes a new sampler from a seed and a source of problems, which is ``None`` if the
+            environment chooses problems by the seed.
         sources: The sources to test.
     """
 
@@ -192,7 +193,7 @@ def check_sampler(
 
     Raises:
         ConformanceError: The sampler breaks the contract; the message lists every clause that it breaks.
-        UnknownNameError: There is no sampler of that name, or ``skip`` contains a name that is not a check.
+        UnknownNameError: There is no sampler with this name, or ``skip`` contains a name that is not a check.
         ConfigurationError: The options do not fit, or ``sampler`` is a finished object.
     """
     if not isinstance(sampler, (str, Mapping, list, tuple)) and hasattr(type(sampler), "draw"):

@@ -27,7 +27,7 @@ class SelectorHarness:
     """One selector under test.
 
     Attributes:
-        make: Makes a new selector.
+        make: Function that makes a new selector.
     """
 
     make: Callable[[], Any]
@@ -202,7 +202,7 @@ def check_selector(selector: PartSpec | object, *, skip: Collection[str] = (), *
 
     Raises:
         ConformanceError: The selector breaks the contract; the message lists every clause that it breaks.
-        UnknownNameError: There is no selector of that name, or ``skip`` contains a name that is not a check.
+        UnknownNameError: There is no selector with this name, or ``skip`` contains a name that is not a check.
         ConfigurationError: The options do not fit.
     """
     return check_part("selector", selector, options, SELECTOR_CHECKS, SelectorHarness, skip=skip)

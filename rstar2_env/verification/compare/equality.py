@@ -1,9 +1,9 @@
-"""Compare two expressions by evaluating both at rational points, exactly or in balls.
+"""Compare two expressions by evaluating both at rational points, exactly or with interval (ball) arithmetic.
 
 One point at which the values differ with certainty refutes equality. Agreement at several points, at two of them to
 about fifty digits, counts as equality. The points are drawn from a hash of the two texts, so no text can be fitted to
-them. Two expressions are compared where both are defined over the reals (``ln x^2`` equals ``2 ln x``); ``i`` on either
-side moves the comparison to the complex numbers. Not covered: structures (see ``answers``).
+them. Two expressions are compared where both are defined over the reals (``ln x^2`` equals ``2 ln x``); if one side
+contains ``i``, they are compared over the complex numbers. Not covered: structures (see ``answers``).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Same = Callable[[Node, Node], bool | None]
 
 
 def all_of(results: Iterable[bool | None]) -> bool | None:
-    """Return ``False`` at the first ``False``; otherwise ``None`` if a result is ``None``, else ``True``."""
+    """Return the three-valued "and": ``False`` if any result is, else ``None`` if any is, else ``True``."""
     unknown = False
     for result in results:
         if result is False:

@@ -41,7 +41,7 @@ class Brackets(Cursor, ABC):
 
     @abstractmethod
     def atom(self) -> Node:
-        """Read an atom."""
+        """Read an atom of the grammar, such as a number, a name or a bracket."""
 
     def fresh(self, closers: tuple[str, ...]) -> Node:
         """Read the items of a bracket; bars, rows and integrals opened outside of it do not count as open inside."""

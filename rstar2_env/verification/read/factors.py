@@ -128,7 +128,7 @@ class Factors(Brackets):
         return Apply("deg", (node,))
 
     def atom(self) -> Node:
-        """Read an atom."""
+        """Read an atom of the grammar, such as a number, a name or a bracket."""
         token = self.next()
         match token.kind:
             case "num":

@@ -79,7 +79,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Builder:
-    """A set by its condition: ``{head | condition}``."""
+    """A set that is defined by a condition: ``{head | condition}``."""
 
     head: Node
     conditions: tuple[Node, ...]

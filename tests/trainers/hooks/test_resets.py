@@ -85,7 +85,7 @@ def test_without_a_reference_the_optimizer_alone_is_refreshed():
     for run.step in range(1, 13):
         events.hook.on_step_end(None, None, None)
     assert [what for _, what, _ in run.done] == ["reset_optimizer"] * 2
-    with pytest.raises(ConfigurationError, match="nothing to refresh"):
+    with pytest.raises(ConfigurationError, match="policy_refresh"):
         PolicyRefresh(optimizer=False).bind(PlainRun(12, reference=False))
 
 

@@ -84,11 +84,11 @@ class Annotate(EngineStage):
     }
 
     def cost(self, about: CostInputs) -> Cost:
-        """See ``Stage``."""
+        """Return the estimated cost, before the stage runs; see ``Stage``."""
         return Cost(notes=["the number of lines in the solutions is not known"])
 
     def run(self, work: Work) -> StageMeasurements:
-        """See ``Stage``."""
+        """Run or resume the stage, and return its measurements; see ``Stage``."""
         solutions = list(self._solutions())
         drawn = work.folder / _DRAWN
         if not work.resumed:

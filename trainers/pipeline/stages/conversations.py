@@ -47,20 +47,20 @@ class Conversations(CheckedOptions, Shelved):
             raise ConfigurationError("At least one source of conversations is required.", option="sources")
 
     def resolved(self) -> Mapping[str, Any]:
-        """See ``Stage``."""
+        """Return all options that determine the outputs, without the inputs; see ``Stage``."""
         return {"sources": self.sources}
 
     def named_sources(self) -> Iterator[str]:
-        """See ``NamesSources``."""
+        """Return each source of problems or traces that an option names; see ``NamesSources``."""
         return filter(is_file, self.sources)
 
     def cost(self, about: CostInputs) -> Cost:
-        """See ``Stage``."""
+        """Return the estimated cost, before the stage runs; see ``Stage``."""
         counts = list(self.sources.values())
         return Cost() if None in counts else Cost(count={"traces": sum(count or 0 for count in counts)})
 
     def run(self, work: Work) -> StageMeasurements:
-        """See ``Stage``."""
+        """Run or resume the stage, and return its measurements; see ``Stage``."""
         with self.shelf(work) as shelf:
             found = mix_conversations(self.sources, shelf, seed=work.seed, report=work.report)
         write_json(work.folder / REPORT, found.report())

@@ -43,11 +43,11 @@ class Data(CheckedOptions):
     outputs: ClassVar[Mapping[str, Output]] = {"train": Output("problems", TRAIN), "test": Output("problems", TEST)}
 
     def resolved(self) -> Mapping[str, Any]:
-        """See ``Stage``."""
+        """Return all options that determine the outputs, without the inputs; see ``Stage``."""
         return plain_options(self)
 
     def cost(self, about: CostInputs) -> Cost:
-        """See ``Stage``."""
+        """Return the estimated cost, before the stage runs; see ``Stage``."""
         counts = {
             "train": (self.count, counted(self.problems, "train")),
             "test": (self.held_out_count, counted(self.held_out or self.problems, "test")),
@@ -56,7 +56,7 @@ class Data(CheckedOptions):
         return Cost(count={name: min(both) for name, both in known.items() if both})
 
     def run(self, work: Work) -> StageMeasurements:
-        """See ``Stage``."""
+        """Run or resume the stage, and return its measurements; see ``Stage``."""
         held_out = self.held_out or self.problems
         test = list(_taken(held_out, "test", self.held_out_count, work.seed, "held_out_count"))
         questions = {" ".join(problem.question.split()) for problem in test}

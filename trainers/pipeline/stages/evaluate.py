@@ -24,7 +24,7 @@ class Evaluate(PlayingStage):
     outputs: ClassVar[Mapping[str, Output]] = {"episodes": Output("episodes")}
 
     def run(self, work: Work) -> StageMeasurements:
-        """See ``Stage``."""
+        """Run or resume the stage, and return its measurements; see ``Stage``."""
         more: dict[str, Any] = {} if self.k is None else {"k": self.k}
         return dict(self.play(work, **more).log_figures())
 

@@ -47,11 +47,11 @@ class Filter(PlayingStage):
     outputs: ClassVar[Mapping[str, Output]] = {"problems": Output("problems", FILE), "episodes": Output("episodes")}
 
     def resolved(self) -> Mapping[str, Any]:
-        """See ``Stage``."""
+        """Return all options that determine the outputs, without the inputs; see ``Stage``."""
         return {name: value for name, value in super().resolved().items() if name != "expect"}
 
     def cost(self, about: CostInputs) -> Cost:
-        """See ``Stage``."""
+        """Return the estimated cost, before the stage runs; see ``Stage``."""
         cost = super().cost(about)
         if self.expect is None:
             return cost
@@ -62,7 +62,7 @@ class Filter(PlayingStage):
         )
 
     def run(self, work: Work) -> StageMeasurements:
-        """See ``Stage``."""
+        """Run or resume the stage, and return its measurements; see ``Stage``."""
         if self.problems is None:
             raise ConfigurationError("A filter requires the option `problems`.", option="problems")
         source = load_problems(self.problems, split=self.split)

@@ -74,17 +74,17 @@ class KeepRight(EngineStage):
     outputs: ClassVar[Mapping[str, Output]] = {"traces": Output("traces", FILE)}
 
     def resolved(self) -> Mapping[str, Any]:
-        """See ``Stage``."""
+        """Return all options that determine the outputs, without the inputs; see ``Stage``."""
         if self.drop_low + self.drop_high >= 1:
             raise ConfigurationError("The sum of drop_low and drop_high must be less than 1.")
         return super().resolved()
 
     def cost(self, about: CostInputs) -> Cost:
-        """See ``Stage``."""
+        """Return the estimated cost, before the stage runs; see ``Stage``."""
         return Cost(notes=["the number of correct episodes is not known"])
 
     def run(self, work: Work) -> StageMeasurements:
-        """See ``Stage``."""
+        """Run or resume the stage, and return its measurements; see ``Stage``."""
         right = _right(Path(self.episodes))
         with self.likelihood(self.model) as model:
             scored = model.each([partial(model.turns, messages) for _, messages in right], work.report)

@@ -42,17 +42,17 @@ class Prepare(PrepareOptions, Shelved):
         return {name: Output("problems", f"{name}.jsonl") for name in self.splits}
 
     def resolved(self) -> Mapping[str, Any]:
-        """See ``Stage``."""
+        """Return all options that determine the outputs, without the inputs; see ``Stage``."""
         # If the stage has no seed, the runner records the pipeline's.
         return {field.name: asdict(self)[field.name] for field in fields(PrepareOptions) if field.name != "seed"}
 
     def named_sources(self) -> Iterator[str | Mapping[str, Any]]:
-        """See ``NamesSources``."""
+        """Return each source of problems or traces that an option names; see ``NamesSources``."""
         yield from (source.problems for source in self.sources.values())
         yield from self.against
 
     def cost(self, about: CostInputs) -> Cost:
-        """See ``Stage``."""
+        """Return the estimated cost, before the stage runs; see ``Stage``."""
         left = self.total or self.expect
         if left is None:
             return Cost()
@@ -60,7 +60,7 @@ class Prepare(PrepareOptions, Shelved):
         return Cost(count={name: round(left * share) for name, share in self.splits.items()}, notes=notes)
 
     def run(self, work: Work) -> StageMeasurements:
-        """See ``Stage``."""
+        """Run or resume the stage, and return its measurements; see ``Stage``."""
         with self.shelf(work) as shelf:
             found = prepare(self.with_seed(work.seed), shelf, report=work.report)
         removed = work.folder / REMOVED

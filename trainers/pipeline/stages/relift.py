@@ -48,7 +48,7 @@ class Relift(Train):
     inputs: ClassVar[Mapping[str, str]] = {**Train.inputs, "demonstrations": "traces"}
 
     def resolved(self) -> Mapping[str, Any]:
-        """See ``Stage``."""
+        """Return all options that determine the outputs, without the inputs; see ``Stage``."""
         if self.demonstrations is None:
             raise ConfigurationError("The option `demonstrations` is required: traces of the training problems.")
         found = dict(super().resolved())
@@ -57,14 +57,14 @@ class Relift(Train):
         return {**found, "size": self.size, "sft_learning_rate": self.sft_learning_rate}
 
     def below(self) -> list[Mapping[str, Any]]:
-        """See ``Train``."""
+        """Return the default options of ReLIFT, which the user's options override; see ``Train``."""
         if self.demonstrations is None or not Path(self.demonstrations).is_file():
             return [{"parts": {"advantage": "group_mean"}}]  # the stage that writes them has not finished
         hook = {"demonstrations": self.demonstrations, "size": self.size, "learning_rate": self.sft_learning_rate}
         return [{"parts": {"advantage": "group_mean", "hook": {_HOOK: hook}}}]
 
     def run(self, work: Work) -> StageMeasurements:
-        """See ``Stage``."""
+        """Run or resume the stage, and return its measurements; see ``Stage``."""
         figures = super().run(work)
         notes = read_run(work.folder).notes
         return {**figures, "sft_steps": float(sum("an SFT step on" in str(note["text"]) for note in notes))}

@@ -62,11 +62,11 @@ class Sft(CheckedOptions):
         return call_with_options("cold start", SftOptions, options)
 
     def resolved(self) -> Mapping[str, Any]:
-        """See ``Stage``."""
+        """Return all options that determine the outputs, without the inputs; see ``Stage``."""
         return {name: value for name, value in asdict(self._options).items() if name not in _NOT_LEARNED}
 
     def cost(self, about: CostInputs) -> Cost:
-        """See ``Stage``."""
+        """Return the estimated cost, before the stage runs; see ``Stage``."""
         options, traces, spread = self._options, about.counts.get("traces"), spread_of(self.launch)
         batch = options.batch_size * (spread.train or about.machine.gpus)  # each process has its own batch
         steps = options.steps or (-(-round(options.epochs * traces) // batch) if traces else None)
@@ -76,7 +76,7 @@ class Sft(CheckedOptions):
         return Cost.of_tuning(steps * batch, steps, options.max_length, about, spread, lora_rank=options.lora_rank)
 
     def run(self, work: Work) -> StageMeasurements:
-        """See ``Stage``."""
+        """Run or resume the stage, and return its measurements; see ``Stage``."""
         if not is_finished(work.folder):
             self._train(work)
         metrics = read_run(work.folder).metrics()

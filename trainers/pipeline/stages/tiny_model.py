@@ -32,15 +32,15 @@ class TinyModel(CheckedOptions):
     outputs: ClassVar[Mapping[str, Output]] = {"model": Output("model")}
 
     def resolved(self) -> Mapping[str, Any]:
-        """See ``Stage``."""
+        """Return all options that determine the outputs, without the inputs; see ``Stage``."""
         return plain_options(self)
 
     def cost(self, about: CostInputs) -> Cost:
-        """See ``Stage``."""
+        """Return the estimated cost, before the stage runs; see ``Stage``."""
         return Cost(seconds=1.0)
 
     def run(self, work: Work) -> StageMeasurements:
-        """See ``Stage``."""
+        """Run or resume the stage, and return its measurements; see ``Stage``."""
         with needs_training_stack("A tiny model"):
             from ...demonstration.tiny import make_tiny_model
         make_tiny_model(work.folder, hidden=self.hidden, layers=self.layers, seed=work.seed)

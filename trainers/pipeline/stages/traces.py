@@ -45,17 +45,17 @@ class Traces(CheckedOptions):
     outputs: ClassVar[Mapping[str, Output]] = {"traces": Output("traces", FILE)}
 
     def resolved(self) -> Mapping[str, Any]:
-        """See ``Stage``."""
+        """Return all options that determine the outputs, without the inputs; see ``Stage``."""
         typed_options("traces", TraceOptions, self.options, prefix="options.")
         return plain_options(self)
 
     def cost(self, about: CostInputs) -> Cost:
-        """See ``Stage``."""
+        """Return the estimated cost, before the stage runs; see ``Stage``."""
         count = self.episodes or about.counts.get("problems", 0)
         return Cost(episodes=count, count={"traces": count} if count else {})
 
     def run(self, work: Work) -> StageMeasurements:
-        """See ``Stage``."""
+        """Run or resume the stage, and return its measurements; see ``Stage``."""
         from rstar2_env.wrappers.make import make_env
 
         run = {**plain_options(self), "seed": work.seed}

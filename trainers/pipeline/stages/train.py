@@ -113,7 +113,7 @@ class Train(CheckedOptions):
         return [own, *hooks]
 
     def resolved(self) -> Mapping[str, Any]:
-        """See ``Stage``."""
+        """Return all options that determine the outputs, without the inputs; see ``Stage``."""
         if self.until is not None:
             read_criterion(self.until)
         name, config = self._configured
@@ -130,11 +130,11 @@ class Train(CheckedOptions):
         return {"trainer": name, **record}
 
     def cost(self, about: CostInputs) -> Cost:
-        """See ``Stage``."""
+        """Return the estimated cost, before the stage runs; see ``Stage``."""
         return Cost.of_training(self._configured[1], about, spread_of(self.launch))
 
     def run(self, work: Work) -> StageMeasurements:
-        """See ``Stage``."""
+        """Run or resume the stage, and return its measurements; see ``Stage``."""
         if not is_finished(work.folder):
             self._train(work)
         evaluations = read_run(work.folder).evaluations

@@ -35,7 +35,7 @@ class _WithMeanLogp(ChunkedLogProbFunction):
 
     @staticmethod
     def forward(ctx: Any, *args: Any) -> Any:
-        """See ``ChunkedLogProbFunction``."""
+        """Compute the outputs with the mean log-probability; see ``ChunkedLogProbFunction``."""
         logps, entropy, squares, mean, top = ChunkedLogProbFunction.forward(ctx, *args)
         if mean is None:
             return logps, entropy, squares, mean, top

@@ -28,7 +28,7 @@ def check_config(config: TrainConfig) -> None:
     """Convert and check the options of the engine and of TRL, and check that the trackers are installed.
 
     Raises:
-        UnknownNameError: No engine has that name.
+        UnknownNameError: No engine has this name.
         ConfigurationError: An option is unknown or invalid, or a tracker is unknown or not installed.
     """
     rollout, optim = config.rollout, config.optim

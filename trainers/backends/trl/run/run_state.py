@@ -79,32 +79,32 @@ class TrlRunState:
 
     @property
     def step(self) -> int:
-        """See ``RunState``."""
+        """Number of finished optimizer steps; see ``RunState``."""
         return int(self._trainer.state.global_step)
 
     @property
     def steps(self) -> int:
-        """See ``RunState``."""
+        """Number of optimizer steps of the whole run; see ``RunState``."""
         return int(self._trainer.args.max_steps)
 
     @property
     def figures(self) -> Mapping[str, float]:
-        """See ``RunState``."""
+        """The latest logged value of each metric; see ``RunState``."""
         return self._figures
 
     @functools.cached_property
     def openings(self) -> Mapping[str, str]:
-        """See ``RunState``."""
+        """The text around the problem in ``train`` and ``eval``: system message and turn markers; see ``RunState``."""
         return self._openings()
 
     @property
     def has_reference(self) -> bool:
-        """See ``RunState``."""
+        """Whether the loss compares the policy with a reference model; see ``RunState``."""
         return self._trainer.reference is not None
 
     @property
     def limits(self) -> Budgets:
-        """See ``RunState``."""
+        """Limits of later episodes; see ``RunState``."""
         return self._limits
 
     @limits.setter
@@ -113,7 +113,7 @@ class TrlRunState:
         self._limits = limits
 
     def check_limits(self, limits: Budgets) -> None:
-        """See ``RunState``."""
+        """Check that episodes can be played with the given limits; see ``RunState``."""
         if dict(limits.env_options) != dict(self._limits.env_options):
             # Make one environment now, so that a wrong option raises here instead of ending every later episode.
             self._make_env(limits.env_options)().close()
@@ -123,7 +123,7 @@ class TrlRunState:
 
     @property
     def temperature(self) -> float:
-        """See ``RunState``."""
+        """Sampling temperature of later episodes; see ``RunState``."""
         return self._temperature
 
     @temperature.setter
@@ -133,12 +133,12 @@ class TrlRunState:
         self._temperature = float(temperature)
 
     def coefficient(self, term: str = "kl") -> float:
-        """See ``RunState``."""
+        """Return the coefficient of a loss term; see ``RunState``."""
         value = getattr(self._trainer.objective.terms[self._place(term)], "coef")  # noqa: B009 - no protocol has it
         return float(value)
 
     def set_coefficient(self, value: float, term: str = "kl") -> None:
-        """See ``RunState``."""
+        """Set the coefficient ``coef`` of a term of the loss; see ``RunState``."""
         if not (math.isfinite(value) and value >= 0):
             raise ConfigurationError(f"A hook set the coefficient of {term} to {value}; it must be at least 0.")
         terms = list(self._trainer.objective.terms)
@@ -150,23 +150,23 @@ class TrlRunState:
             setattr(terms[place], "coef", float(value))  # noqa: B010 - a copy would lose the term's adaptive state
 
     def reset_reference(self) -> None:
-        """See ``RunState``."""
+        """Make the reference model a copy of the current policy; see ``RunState``."""
         self._trainer.reset_reference()
 
     def reset_optimizer(self) -> None:
-        """See ``RunState``."""
+        """Reset the optimizer's moments. The learning rate schedule continues; see ``RunState``."""
         self._refuse_deepspeed("reset the optimizer")
         optimizer: Any = self._trainer.optimizer
         getattr(optimizer, "optimizer", optimizer).state.clear()
 
     def note(self, text: str) -> None:
-        """See ``RunState``."""
+        """Record a reason as a warning in the log and as an event ``note`` in the run's folder; see ``RunState``."""
         if not self._trainer.ranks.rank:
             _LOG.warning("Step %d: %s", self.step, text)
         self._on_note(self.step, text)
 
     def sft_step(self, conversations: Sequence[ChatMessages], *, learning_rate: float | None = None) -> float:
-        """See ``RunState``."""
+        """Take one optimizer step on given conversations: the mean of -log p over the tokens of the policy's turns."""
         self._refuse_deepspeed("take an SFT step")
         trainer, ranks = self._trainer, self._trainer.ranks
         rows = [self._row(conversation) for conversation in conversations]

@@ -50,7 +50,7 @@ class PolicyEngine:
             option sets the size.
 
     Raises:
-        UnknownNameError: No engine has that name.
+        UnknownNameError: No engine has this name.
         ConfigurationError: An engine option does not fit, or the engine does not support this number of processes.
         MissingExtraError: A package that the engine needs is not installed.
     """
