@@ -21,6 +21,7 @@ from rstar2_env.core.options.declare import CheckedOptions, option
 from rstar2_env.core.progress import progress
 from rstar2_env.models.folder import model_folder
 from rstar2_env.rollout.chat import ChatCodec
+from rstar2_env.rollout.cpu_norms import replace_norms
 from rstar2_env.rollout.engine import Engine
 from rstar2_env.rollout.engines.registry import ENGINES, typed_engine_options
 
@@ -148,7 +149,10 @@ def _model(options: Pretrained, adapter_of: str | None) -> PreTrainedModel:
     except (OSError, ValueError, ImportError, RuntimeError, UnpicklingError) as error:
         raise ConfigurationError(f"The model {options.path!r} cannot be loaded: {error}", option="model") from error
     found: PreTrainedModel = model.eval().requires_grad_(False)
-    return found.to(torch.device("cuda")) if torch.cuda.is_available() else found  # type: ignore[arg-type]
+    if torch.cuda.is_available():
+        return found.to(torch.device("cuda"))  # type: ignore[arg-type]
+    replace_norms(found)
+    return found
 
 
 def _tokenizer(options: Pretrained, adapter_of: str | None) -> PreTrainedTokenizerBase:

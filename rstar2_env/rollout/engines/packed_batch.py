@@ -303,9 +303,13 @@ class PackedBatch(RunningBatch):
         moved = [request for request in rows if request.slot >= count]
         held: dict[int, Request | CachedSequence] = {request.slot: request for request in self.live}
         held |= {entry.slot: entry for entry in self.pool}
+        # Sequences with a neighbour to swap with first: the other holes only receive tokens.
+        holes.sort(key=lambda slot: slot not in held)
         others = [held[slot] for slot in holes if slot in held]
-        tokens = max(one.tokens if isinstance(one, CachedSequence) else one.done for one in (*moved, *others))
-        self._cache.exchange(holes, [request.slot for request in moved], tokens)
+        swaps, slots = len(others), [request.slot for request in moved]
+        if swaps:
+            self._cache.exchange(holes[:swaps], slots[:swaps], _longest([*moved[:swaps], *others]))
+        self._cache.move(slots[swaps:], holes[swaps:], _longest(moved[swaps:]))
         free = set(self._free).difference(holes)
         for hole, request in zip(holes, moved, strict=True):
             if hole in held:
@@ -338,8 +342,7 @@ class PackedBatch(RunningBatch):
         if (slots, wide) == (cache.slots, cache.columns):
             return
         holders: list[Request | CachedSequence] = [*sorted(self.live, key=lambda request: request.slot), *self.pool]
-        tokens = max((one.tokens if isinstance(one, CachedSequence) else one.done for one in holders), default=0)
-        cache.resize([holder.slot for holder in holders], tokens, slots, wide)
+        cache.resize([holder.slot for holder in holders], _longest(holders), slots, wide)
         for slot, holder in enumerate(holders):
             holder.slot = slot
         self._free = list(range(len(holders), slots))
@@ -361,6 +364,11 @@ class PackedBatch(RunningBatch):
     def _reset(self) -> None:
         self._cache = SlotCache(self._model.config)
         self._free = []
+
+
+def _longest(sequences: Sequence[Request | CachedSequence]) -> int:
+    """Number of cached tokens of the longest sequence; 0 if there is none."""
+    return max((one.tokens if isinstance(one, CachedSequence) else one.done for one in sequences), default=0)
 
 
 def _rounded(columns: int) -> int:

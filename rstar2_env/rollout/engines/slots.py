@@ -10,7 +10,7 @@ recurrent layers; see ``supports``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -102,7 +102,7 @@ class SlotCache:
     @property
     def bytes(self) -> int:
         """Bytes of all buffers."""
-        return sum(buffer.nbytes for layer in self._layers for buffer in (layer.keys, layer.values))
+        return sum(buffer.nbytes for buffer in self._buffers)
 
     def resize(self, order: Sequence[int], tokens: int, slots: int, columns: int) -> None:
         """Change the number of slots and columns.
@@ -118,31 +118,45 @@ class SlotCache:
             for name in ("keys", "values"):
                 old: Tensor = getattr(layer, name)
                 new = _zeros(old, slots, old.shape[1], columns, old.shape[3])
-                index = torch.tensor(order, dtype=torch.long, device=old.device)
-                torch.index_select(old[:, :, :tokens], 0, index, out=new[: len(order), :, :tokens])
+                _copy_slots(old, order, new, range(len(order)), tokens)
                 setattr(layer, name, new)
         self.slots, self.columns = slots, columns
 
     def copy(self, source: int, targets: Sequence[int], tokens: int) -> None:
         """Copy the first tokens of one slot to others."""
-        for layer in self._layers:
-            for buffer in (layer.keys, layer.values):
-                index = torch.tensor(targets, device=buffer.device)
-                states = buffer[source, :, :tokens].clone()  # the two may share memory
-                buffer[:, :, :tokens].index_copy_(0, index, states.expand(len(targets), *states.shape))
+        for buffer in self._buffers:
+            _copy_slots(buffer, [source], buffer, targets, tokens)
+
+    def move(self, sources: Sequence[int], targets: Sequence[int], tokens: int) -> None:
+        """Copy the first tokens of some slots to as many others, whose contents are lost."""
+        for buffer in self._buffers:
+            _copy_slots(buffer, sources, buffer, targets, tokens)
 
     def exchange(self, ones: Sequence[int], others: Sequence[int], tokens: int) -> None:
         """Swap pairs of slots, with their first tokens."""
-        here, there = [*ones, *others], [*others, *ones]
-        for layer in self._layers:
-            for buffer in (layer.keys, layer.values):
-                index = torch.tensor([here, there], device=buffer.device)
-                columns = buffer[:, :, :tokens]
-                columns[index[1]] = columns[index[0]]
+        self.move([*ones, *others], [*others, *ones], tokens)
+
+    @property
+    def _buffers(self) -> Iterator[Tensor]:
+        return (buffer for layer in self._layers for buffer in (layer.keys, layer.values))
 
     @property
     def _layers(self) -> list[SlotLayer]:
         return [layer for layer in self.hf.layers if isinstance(layer, SlotLayer) and layer.is_initialized]
+
+
+def _copy_slots(source: Tensor, order: Sequence[int], target: Tensor, places: Sequence[int], tokens: int) -> None:
+    """Copy the first tokens of slots, or of one slot to all places, within a buffer or to another one."""
+    if not order:
+        return
+    if source.device.type == "cpu":
+        # NumPy copies the tokens of a head at once; torch copies number by number.
+        kind: Any = getattr(torch, f"int{8 * source.element_size()}")
+        target.view(kind).numpy()[list(places), :, :tokens] = source.view(kind).numpy()[list(order), :, :tokens]
+        return
+    here, there = (torch.tensor(list(slots), device=source.device) for slots in (order, places))
+    states = source[:, :, :tokens].index_select(0, here).expand(len(places), -1, -1, -1)
+    target[:, :, :tokens].index_copy_(0, there, states)
 
 
 def _zeros(like: Tensor, *shape: int) -> Tensor:

@@ -23,6 +23,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.outputs import files_in, list_files
 from rstar2_env.models.suggested import SuggestedOptions, suggest
 from rstar2_env.rollout import ChatCodec
+from rstar2_env.rollout.cpu_norms import replace_norms
 
 from ...options.config import ModelOptions, TrainConfig
 from .adapters import START_DIR, PolicyModel, adapted, adapter_in, base_of, readapted, with_new_adapter, without_dropout
@@ -117,6 +118,8 @@ def load_policy(
         tokenizer.pad_token = tokenizer.eos_token
     if not dropout:
         without_dropout(policy)
+    if not on_accelerator():
+        replace_norms(policy)
     return policy, tokenizer
 
 

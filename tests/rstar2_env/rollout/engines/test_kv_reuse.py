@@ -282,6 +282,26 @@ def test_sequences_that_are_kept_change_places_with_those_that_run_and_go_on_as_
         assert answer == alone(model, ids, 6)
 
 
+def test_requests_move_to_the_slots_of_ended_ones_and_go_on_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = MODELS["qwen3"]
+    moved: list[int] = []
+    plain = SlotCache.move
+
+    def watched(cache: SlotCache, sources: Sequence[int], targets: Sequence[int], tokens: int) -> None:
+        moved.append(len(sources))
+        plain(cache, sources, targets, tokens)
+
+    monkeypatch.setattr(SlotCache, "move", watched)
+    jobs = [
+        (prompt, replace(GREEDY, max_tokens=2 if number < 16 else 30))
+        for number, prompt in enumerate(prompts(24, longest=20, seed=7))
+    ]
+    with engines(model, max_tokens_in_cache=0) as (engine,):  # no slot of an ended request is kept
+        found = run_all(engine, jobs)
+    assert max(moved) >= 8
+    assert [g.ids for g in found] == [alone(model, prompt, params.max_tokens) for prompt, params in jobs]
+
+
 def test_requests_that_outgrow_the_capacity_wait_and_come_out_the_same() -> None:
     model = MODELS["qwen3"]
     jobs = [(prompt, replace(GREEDY, max_tokens=90)) for prompt in prompts(6, seed=5)]
