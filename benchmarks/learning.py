@@ -331,7 +331,7 @@ def main(given: Sequence[str] | None = None) -> int:
         work([Run(**run) for run in runs], Results(Path(path), {}), Path(out))
         return 0
     if options.what == "table":
-        from learning_page import short_table
+        from learning_compare import short_table
 
         results = Results(options.results or RESULTS[options.world], {})
         print(short_table(results.lines(), dataclasses.asdict(results.settings)), end="")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,25 +11,17 @@ from textwrap import wrap
 from typing import Any
 
 import learning_cause
+from learning_compare import BASE, Line, apart_text, compared, holds, short_results, short_table
 from learning_runs import CURVES, EARLIER, LAST
 
-Line = Mapping[str, Any]
-BASE = "grpo_clip_higher"
 WIDTH = 120
 MISTAKES = {"misspelt": "misspelt name", "syntax": "syntax error"}
 """Text for the kinds of mistakes whose names are not clear in a sentence."""
-FIFTH = 0.2
-"""Target ratio of the share of failing calls to that of ``BASE``."""
-T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
-"""97.5 % points of Student's t distribution, for 1, 2, ... degrees of freedom (any statistical table)."""
 FIGURES = {
     "success": "success",
     "failing": "failing calls in correct episodes",
     "length": "tokens of an episode",
 }
-SHORT = ("grpo_roc", "grpo_roc_clean")
-"""The arms of the short table, in addition to ``BASE``."""
-SHORT_FIGURES = {"success": "success (higher is better)", "failing": "failing calls (lower is better)"}
 SCHEMES = {
     "light": ("#222222", "#ffffff", "#1f5fbf", "#8a8a8a"),
     "dark": ("#e6e6e6", "#1e2129", "#6ea8fe", "#9a9a9a"),
@@ -121,89 +114,16 @@ call, so answers without failing calls are longer.
 """
 
 
-def interval(differences: Sequence[float]) -> tuple[float, float, float]:
-    """Return the mean of paired differences, and the bounds of its 95 % interval (Student's t).
-
-    Args:
-        differences: One difference per seed; the bounds are infinite for a single one.
-    """
-    middle = mean(differences)
-    if len(differences) < 2:
-        return middle, -math.inf, math.inf
-    degrees = len(differences) - 1
-    half = T[min(degrees, len(T)) - 1] * stdev(differences) / math.sqrt(len(differences))
-    return middle, middle - half, middle + half
-
-
-def compared(lines: Sequence[Line], faults: float, base: str = BASE) -> list[dict[str, Any]]:
-    """Compare each arm with the base, seed by seed.
-
-    Args:
-        lines: Lines of the comparison.
-        faults: Share of injected faults; other lines are skipped.
-        base: The arm that the others are compared with.
-
-    Returns:
-        For each arm: ``arm``, its name; ``seeds``, its lines by seed; ``apart``, mean and interval of the differences
-        from the base; ``share``, its failing calls divided by the base's. The last two use the seeds that both have.
-    """
-    by_arm: dict[str, dict[int, Line]] = {}
-    for line in lines:
-        if line["counts"] == "trained" and line["faults"] == faults:
-            by_arm.setdefault(line["arm"], {})[line["seed"]] = line
-    found = []
-    for arm in sorted(by_arm, key=lambda name: (name != base, name)):
-        own, other = by_arm[arm], by_arm.get(base, {})
-        both = sorted(own.keys() & other.keys()) if arm != base else []
-        names = ("success", "failing", "length_right")
-        apart = {name: interval([own[seed][name] - other[seed][name] for seed in both]) for name in names if both}
-        failing = [sum(one[seed]["failing"] for seed in both) for one in (own, other)]
-        share = failing[0] / failing[1] if both and failing[1] else math.nan
-        found.append({"arm": arm, "seeds": dict(sorted(own.items())), "apart": apart, "share": share})
-    return found
-
-
-def holds(row: Mapping[str, Any]) -> bool:
-    """Return whether an arm reaches the aim: as much success, a fifth of the failing calls, shorter correct answers.
-
-    Success counts as equal if the upper bound of the interval of its difference is at least 0.
-    """
-    apart = row["apart"]
-    return bool(apart and apart["success"][2] >= 0 and row["share"] <= FIFTH and apart["length_right"][0] < 0)
-
-
-def short_table(lines: Sequence[Line], settings: Mapping[str, Any]) -> str:
-    """Return the short comparison as Markdown: a table for each share of injected faults.
-
-    A table has the means of ``BASE`` and of each of ``SHORT``, and below them the paired differences from ``BASE`` with
-    their 95 % intervals.
-
-    Args:
-        lines: Lines of the comparison.
-        settings: Their common settings.
-    """
-    seeds = {line["seed"] for line in lines if line["arm"] == BASE and line["counts"] == "trained"}
-    text = [f"Means over {len(seeds)} seeds, on {settings['problems']:,} held-out problems (`make compare`)."]
-    for faults in sorted({line["faults"] for line in lines if line["counts"] == "trained"}):
-        rows = {row["arm"]: row for row in compared(lines, faults)}
-        arms = [arm for arm in (BASE, *SHORT) if arm in rows]
-        trained = f"{faults:.0%} of the training calls made to fail" if faults else "no injected faults"
-        text += ["", f"| {trained} | " + " | ".join(f"`{arm}`" for arm in arms) + " |", "|---|" + "---:|" * len(arms)]
-        for name, title in SHORT_FIGURES.items():
-            means = [mean(line[name] for line in rows[arm]["seeds"].values()) for arm in arms]
-            text.append(f"| {title} | " + " | ".join(f"{one:.3f}" for one in means) + " |")
-            apart = [_apart(rows[arm]["apart"].get(name), 3) for arm in arms]
-            text.append(f"| difference from `{BASE}` (95 % interval) | " + " | ".join(apart) + " |")
-    return "\n".join(text) + "\n"
-
-
 def write_page(told: Mapping[str, tuple[Sequence[Line], Mapping[str, Any]]], docs: Path) -> Path:
-    """Write the page, and the figures if there are curves; return the page's path.
+    """Write the page, the file of short results, and the figures if there are curves; return the page's path.
 
     Args:
         told: The lines of all runs and their common settings, by the name of the world.
         docs: The folder to write to.
     """
+    data = docs / "data" / "learning.json"
+    data.parent.mkdir(parents=True, exist_ok=True)
+    data.write_text(json.dumps(short_results(told["indifferent"][0]), indent=1) + "\n", "utf-8")
     for name, (lines, _) in told.items():
         if curves := [line for line in lines if line["counts"] == "played"]:
             draw(curves, docs / "pictures", name)
@@ -261,7 +181,8 @@ def _comparison(rows: Sequence[Mapping[str, Any]], faults: float, settings: Mapp
         cells = [_of_seed(row["seeds"].get(seed)) for seed in seeds]
         apart = row["apart"]
         ends = [
-            _apart(apart.get(name), digits) for name, digits in (("success", 3), ("failing", 4), ("length_right", 1))
+            apart_text(apart.get(name), digits)
+            for name, digits in (("success", 3), ("failing", 4), ("length_right", 1))
         ]
         share = "" if math.isnan(row["share"]) else f"{row['share']:.2f}"
         text += ["| " + " | ".join([f"`{row['arm']}`", *cells, ends[0], ends[1], share, ends[2]]) + " |"]
@@ -409,14 +330,6 @@ def _mean_of(own: Mapping[str, Sequence[Line]], arm: str) -> float:
 
 def _of_seed(line: Line | None) -> str:
     return "" if line is None else f"{line['success']:.3f}, {line['failing']:.4f}, {line['length_right']:.1f}"
-
-
-def _apart(found: tuple[float, float, float] | None, digits: int) -> str:
-    if found is None:
-        return ""
-    middle, low, high = found
-    between = f" ({low:+.{digits}f} to {high:+.{digits}f})" if math.isfinite(low) else ""
-    return f"{middle:+.{digits}f}{between}"
 
 
 def _spread(values: Sequence[float], digits: int) -> str:

@@ -32,6 +32,11 @@ def page(benchmark_named: Callable[[str], ModuleType]) -> ModuleType:
 
 
 @pytest.fixture(scope="module")
+def compare(benchmark_named: Callable[[str], ModuleType]) -> ModuleType:
+    return benchmark_named("learning_compare")
+
+
+@pytest.fixture(scope="module")
 def cause(benchmark_named: Callable[[str], ModuleType]) -> ModuleType:
     return benchmark_named("learning_cause")
 
@@ -157,23 +162,27 @@ def test_every_arm_and_recipe_of_the_proof_is_there(learning: ModuleType) -> Non
     assert {run.seed for run in runs[: 2 * len(learning.ARMS)]} == {0}, "seed by seed"
 
 
-def test_the_interval_is_students_of_the_paired_differences(page: ModuleType) -> None:
-    middle, low, high = page.interval([1.0, 2.0, 3.0, 4.0, 5.0])
+def test_the_interval_is_students_of_the_paired_differences(compare: ModuleType) -> None:
+    middle, low, high = compare.interval([1.0, 2.0, 3.0, 4.0, 5.0])
     assert (middle, high - middle) == (3, pytest.approx(2.776 * math.sqrt(2.5) / math.sqrt(5)))
     assert low == pytest.approx(6 - high)
-    assert page.interval([0.5]) == (0.5, -math.inf, math.inf)
+    assert compare.interval([0.5]) == (0.5, -math.inf, math.inf)
 
 
 def test_the_page_shows_every_seed_and_who_reaches_the_aim(
-    learning: ModuleType, page: ModuleType, tmp_path: Path
+    learning: ModuleType, page: ModuleType, compare: ModuleType, tmp_path: Path
 ) -> None:
     lines = [line("grpo_clip_higher", seed, 0.5 + seed / 100, 0.1, 30 + seed) for seed in range(3)]
     lines += [line("grpo_roc", seed, 0.5 + seed / 90, 0.015, 27 + seed) for seed in range(3)]
     lines += [line("grpo_roc_ties", seed, 0.3 + seed / 90, 0.001, 20) for seed in range(3)]
-    rows = {row["arm"]: row for row in page.compared(lines, 0.0)}
+    rows = {row["arm"]: row for row in compare.compared(lines, 0.0)}
     assert rows["grpo_roc"]["share"] == pytest.approx(0.15)
     assert rows["grpo_roc"]["apart"]["length_right"] == pytest.approx((-3, -3, -3))
-    assert [page.holds(rows[arm]) for arm in ("grpo_clip_higher", "grpo_roc", "grpo_roc_ties")] == [False, True, False]
+    assert [compare.holds(rows[arm]) for arm in ("grpo_clip_higher", "grpo_roc", "grpo_roc_ties")] == [
+        False,
+        True,
+        False,
+    ]
     lines += [line(arm, seed, 0.4, 0.1, 30, "played") for arm in ("grpo_clip_higher", "dapo") for seed in (0, 1)]
     lines[-1]["success"] = 0.2
     settings = dataclasses.asdict(learning.Settings(**SETTINGS))
@@ -199,10 +208,17 @@ def test_the_page_in_the_documentation_is_that_of_the_results_in_the_repository(
     assert (DOCS / "learning.md").read_text() == text, "run `python benchmarks/learning.py page`"
 
 
-def test_the_short_table_tells_means_and_intervals_against_plain_grpo(page: ModuleType) -> None:
+def test_the_file_of_results_that_pages_quote_is_that_of_the_runs(learning: ModuleType, compare: ModuleType) -> None:
+    lines = told(learning)["indifferent"][0]
+    found = json.loads((DOCS / "data" / "learning.json").read_text())
+    assert found == compare.short_results(lines), "run `python benchmarks/learning.py page`"
+    assert {arm for world in found["figures"].values() for arm in world} == {compare.BASE, *compare.SHORT}
+
+
+def test_the_short_table_tells_means_and_intervals_against_plain_grpo(compare: ModuleType) -> None:
     lines = [line("grpo_clip_higher", seed, 0.5 + seed / 100, 0.1, 30) for seed in range(3)]
-    lines += [line(arm, seed, 0.6 + seed / 100, 0.02 + seed / 100, 29) for arm in page.SHORT for seed in range(3)]
-    text = page.short_table(lines, SETTINGS)
+    lines += [line(arm, seed, 0.6 + seed / 100, 0.02 + seed / 100, 29) for arm in compare.SHORT for seed in range(3)]
+    text = compare.short_table(lines, SETTINGS)
     assert "3 seeds, on 8 held-out problems" in text
     assert "| no injected faults | `grpo_clip_higher` | `grpo_roc` | `grpo_roc_clean` |\n" in text
     assert "| success (higher is better) | 0.510 | 0.610 | 0.610 |" in text
@@ -210,9 +226,9 @@ def test_the_short_table_tells_means_and_intervals_against_plain_grpo(page: Modu
 
 
 def test_the_short_table_of_the_page_is_what_make_compare_prints(
-    learning: ModuleType, page: ModuleType, capsys: pytest.CaptureFixture[str]
+    learning: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert learning.main(["table"]) == 0  # which imports the page's module
+    assert learning.main(["table"]) == 0
     table = capsys.readouterr().out
     assert table in (DOCS / "learning.md").read_text(), "run `python benchmarks/learning.py page`"
     command = ["make", "--no-print-directory", "--dry-run", "compare"]  # told apart: make may run these tests
@@ -275,7 +291,12 @@ def test_a_small_proof_runs_and_one_that_was_killed_goes_on(
     ("what", "world"), [("compare", "indifferent"), ("curves", "indifferent"), ("curves", "teaching")]
 )
 def test_learning(
-    what: str, world: str, learning: ModuleType, page: ModuleType, record_property: Callable[[str, object], None]
+    what: str,
+    world: str,
+    learning: ModuleType,
+    page: ModuleType,
+    compare: ModuleType,
+    record_property: Callable[[str, object], None],
 ) -> None:
     """Makes what the file of results lacks; killed, it goes on with the runs that are missing."""
     results = learning.Results(learning.RESULTS[world], learning.WORLDS[world])
@@ -286,8 +307,8 @@ def test_learning(
     assert missing == []
     if what == "compare":
         for faults in (0.0, 0.1):
-            rows = page.compared(results.lines(), faults)
+            rows = compare.compared(results.lines(), faults)
             assert all(one["most_success"] < 0.9 for row in rows for one in row["seeds"].values()), "it stays hard"
-            reached = [row["arm"] for row in rows if page.holds(row)]
+            reached = [row["arm"] for row in rows if compare.holds(row)]
             record_property(f"a fifth of the failing calls, faults {faults:g}", ", ".join(reached) or "none")
             assert reached
