@@ -5,6 +5,7 @@ Every template has a module and its test. In both, ``my_name`` stands for the na
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import keyword
@@ -140,7 +141,7 @@ def scaffold(kind: str, name: str, out: Path, *, package: bool) -> NewFiles:
         kind: A name of ``KINDS``.
         name: Name of the part: letters, digits, ``-`` and ``_``.
         out: Folder of the files; with ``package``, the folder of the distribution is made in it.
-        package: Make a distribution, with metadata, entry point, README, test and a workflow for CI.
+        package: Make a distribution, with metadata, entry point, README with a card, test and a workflow for CI.
 
     Raises:
         ConfigurationError: The name cannot be the name of a module, or is taken.
@@ -167,6 +168,7 @@ def scaffold(kind: str, name: str, out: Path, *, package: bool) -> NewFiles:
         "ENTRY-POINT": ""
         if kind == "tool"
         else f'[project.entry-points."rstar2_env.{_GROUPS.get(kind, f"{kind}s")}"]\n{snake} = "{snake}"\n\n',
+        "CARD": _card(_filled(module, words)) if kind == "env" else "",
         "VALIDATE": f"      - run: {use}\n" if kind == "env" else "",
     }
     files = {
@@ -189,6 +191,13 @@ def _template(name: str) -> str:
 
 def _filled(text: str, words: Mapping[str, str]) -> str:
     return re.sub("|".join(map(re.escape, words)), lambda found: words[found[0]], text)
+
+
+def _card(module: str) -> str:
+    """Return the docstring of a module's environment as a section of Markdown."""
+    kinds = [node for node in ast.parse(module).body if isinstance(node, ast.ClassDef)]
+    text = next(filter(None, (ast.get_docstring(kind) for kind in kinds)), "")
+    return f"\n## The environment\n\n{re.sub('^## ', '### ', text, flags=re.MULTILINE)}\n"
 
 
 def _check_name(kind: str, name: str, snake: str) -> None:

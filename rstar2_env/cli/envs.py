@@ -21,6 +21,13 @@ def envs_command(
             help="Environment to show in full, with one episode: a Gymnasium id, or your own environment (./mine.py).",
         ),
     ] = None,
+    everything: Annotated[
+        bool,
+        typer.Option(
+            "--all", help="Add distribution, version, licence and a short validation of environments of others."
+        ),
+    ] = False,
+    check: Annotated[bool, typer.Option(help="With --all: run the validation.")] = True,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the sample episode.")] = 0,
     sample: Annotated[bool, typer.Option(help="Play the sample episode.")] = True,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print the gallery docs/environments.md.")] = False,
@@ -28,13 +35,18 @@ def envs_command(
 ) -> None:
     """List the environments, one line each, or show one with its options and an episode.
 
-    Other distributions add environments through the entry-point group `rstar2_env.envs`.
+    Other distributions add environments through the entry-point group `rstar2_env.envs`; with --all, the exit code is 1
+    if one of them does not load or does not pass.
     """
     import json
 
     from rstar2_env.evaluation.cards import card, environment_ids, gallery
 
-    if markdown:
+    if everything and (env_id is not None or markdown):
+        raise typer.BadParameter("--all lists every environment: omit ID and --markdown.")
+    if everything:
+        _list_all(check=check, as_json=as_json)
+    elif markdown:
         say(gallery(), nl=False)
     elif env_id is not None:
         _show(card(env_id), seed if sample else None, as_json=as_json)
@@ -49,6 +61,25 @@ def _list(cards: list[Card]) -> None:
 
     print_list({each.env_id: _line(each) for each in cards}, cut=True)
     say("\nrstar2 list envs ID shows the options, spaces, reward and a sample episode of one environment.")
+
+
+def _list_all(*, check: bool, as_json: bool) -> None:
+    import json
+
+    from rstar2_env.cli._tables import print_table
+    from rstar2_env.evaluation.catalogue import catalogue
+
+    found = catalogue(check=check, progress=lambda env_id: say(f"validating {env_id}", err=True))
+    if as_json:
+        say(json.dumps([each.to_dict() for each in found]))
+    else:
+        rows = [
+            (each.env_id, f"{each.distribution} {each.version}", each.licence or "not stated", each.validation)
+            for each in found
+        ]
+        print_table(("id", "distribution", "licence", "validation"), rows)
+    if any(each.ok is False for each in found):
+        raise typer.Exit(1)
 
 
 def _line(each: Card) -> str:

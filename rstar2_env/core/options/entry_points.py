@@ -6,6 +6,7 @@ import functools
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
 
@@ -16,7 +17,24 @@ def entry_points(group: str) -> metadata.EntryPoints:
     return found
 
 
-def load_entry_points(group: str, kind: str, use: Callable[[Any], object] = lambda part: None) -> Iterator[str]:
+@dataclass(frozen=True, slots=True)
+class LoadedPoint:
+    """An entry point that was loaded, or has failed.
+
+    Attributes:
+        name: Its name.
+        value: The module, or the object, that it names.
+        distribution: Name of its distribution.
+        fault: The error of an entry point that did not load; "" for one that did.
+    """
+
+    name: str
+    value: str
+    distribution: str
+    fault: str = ""
+
+
+def load_entry_points(group: str, kind: str, use: Callable[[Any], object] = lambda part: None) -> Iterator[LoadedPoint]:
     """Load every entry point of a group; leave out a failing one with a ``RuntimeWarning``.
 
     Args:
@@ -25,21 +43,23 @@ def load_entry_points(group: str, kind: str, use: Callable[[Any], object] = lamb
         use: Called with each loaded object; an error in it counts as a failure of the entry point.
 
     Yields:
-        The name of the distribution of each entry point, after it was loaded or has failed.
+        Each entry point, after it was loaded or has failed.
     """
     for point in entry_points(group):
         distribution = point.dist.name if point.dist is not None else "unknown"
+        fault = ""
         try:
             use(point.load())
         except (Exception, SystemExit) as error:
             # A broken third-party distribution must not disable the built-in parts.
+            fault = f"{type(error).__name__}: {error}"
             warnings.warn(
                 f"The {kind} {point.name!r} ({point.value}) of the distribution {distribution!r} did not load, and is "
-                f"left out: {type(error).__name__}: {error}",
+                f"left out: {fault}",
                 RuntimeWarning,
                 stacklevel=3,
             )
-        yield distribution
+        yield LoadedPoint(point.name, point.value, distribution, fault)
 
 
 @functools.lru_cache(maxsize=2)

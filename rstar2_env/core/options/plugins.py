@@ -12,17 +12,23 @@ import inspect
 
 import gymnasium as gym
 
-from rstar2_env.core.options.entry_points import load_entry_points
+from rstar2_env.core.options.entry_points import LoadedPoint, load_entry_points
 
 GROUP = "rstar2_env.envs"
 
 plugin_ids: dict[str, str] = {}
 """Every id that another distribution registered, and the name of the distribution."""
 
+points_without_ids: list[LoadedPoint] = []
+"""The entry points that did not load, or that registered no id."""
+
 
 def load_env_plugins() -> None:
     """Load every entry point of the group; leave out a failing one with a ``RuntimeWarning``."""
     known = set(gym.registry)
-    for distribution in load_entry_points(GROUP, "environment", lambda part: inspect.isfunction(part) and part()):
-        plugin_ids.update(dict.fromkeys(sorted(set(gym.registry) - known), distribution))
+    for point in load_entry_points(GROUP, "environment", lambda part: inspect.isfunction(part) and part()):
+        new = sorted(set(gym.registry) - known)
+        plugin_ids.update(dict.fromkeys(new, point.distribution))
+        if point.fault or not new:
+            points_without_ids.append(point)
         known = set(gym.registry)

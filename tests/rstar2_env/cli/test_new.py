@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import subprocess
 import sys
@@ -60,6 +61,8 @@ def test_a_distribution_passes_its_tests_and_is_found_when_installed(kind, tmp_p
     assert "my-name" not in "".join(
         path.read_text() for path in made.folder.rglob("*") if path.suffix in (".md", ".toml")
     )
+    card = (made.folder / "README.md").read_text()
+    assert ("### Reward\n1 at the end for the right count, else 0." in card) is (kind == "env")
     if kind == "tool":
         assert "entry-points" not in project
         return
@@ -76,6 +79,27 @@ def test_a_distribution_passes_its_tests_and_is_found_when_installed(kind, tmp_p
         text=True,
     )
     assert found.returncode == 0, found.stderr
+    broken = site / "broken-1.0.dist-info"
+    broken.mkdir()
+    (broken / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\nLicense: a licence\n")
+    (broken / "entry_points.txt").write_text("[rstar2_env.envs]\nit = no_such_module\n")
+    listed = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "rstar2_env.cli", "list", "envs", "--all", "--json"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert listed.returncode == 1, listed.stderr
+    entries = {entry["env_id"]: entry for entry in json.loads(listed.stdout)}
+    theirs = entries["my_thing/MyThing-v0"]
+    assert (theirs["distribution"], theirs["version"], theirs["licence"]) == ("my-thing", "0.1.0", "MIT")
+    assert (theirs["ok"], theirs["validation"]) == (True, "8 problems and the contract passed")
+    assert entries["it"]["ok"] is False
+    assert "no_such_module does not load: ModuleNotFoundError" in entries["it"]["validation"]
+    assert (entries["it"]["version"], entries["it"]["licence"]) == ("1.0", "a licence")
+    ours = entries["rstar2/MathTool-v0"]
+    assert (ours["distribution"], ours["licence"], ours["ok"]) == ("rstar2-env", "MIT", None)
 
 
 def test_the_entry_point_of_a_distribution_has_the_group_of_its_registry(tmp_path):

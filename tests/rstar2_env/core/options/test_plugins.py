@@ -105,3 +105,19 @@ def test_they_are_listed_with_their_distribution(tmp_path):
         "distribution": "their-worlds",
     }
     assert listed["rstar2/MathTool-v0"]["distribution"] == "rstar2-env"
+
+
+def test_the_catalogue_has_every_entry_point_without_an_environment(tmp_path):
+    distribution(tmp_path, "their-worlds", GOOD, "their_worlds")
+    points = tmp_path / "their_worlds-1.0.dist-info" / "entry_points.txt"
+    points.write_text(f"{points.read_text()}gone = no_such_module\nidle = textwrap:dedent.__name__\n")
+    program = 'from rstar2_env.cli import main; main(["list", "envs", "--all", "--no-check", "--json"])'
+    done = run(tmp_path, program)
+    assert done.returncode == 1, done.stderr
+    listed = {entry["env_id"]: entry for entry in json.loads(done.stdout)}
+    assert (listed["theirs/World-v0"]["ok"], listed["theirs/World-v0"]["validation"]) == (None, "not run")
+    assert "no_such_module does not load: ModuleNotFoundError" in listed["gone"]["validation"]
+    assert (listed["idle"]["ok"], listed["idle"]["validation"]) == (
+        False,
+        "textwrap:dedent.__name__ registers no environment",
+    )
