@@ -12,7 +12,7 @@ from rstar2_env.core.text import encodable
 from rstar2_env.env.tool_env import ToolEnv
 from rstar2_env.env.turn_result import Ended
 from rstar2_env.problems import ProblemSource
-from rstar2_env.tools import Tool
+from rstar2_env.tools.named import ToolChoice
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class AdaptedEnv(ToolEnv):
         options: Further arguments of ``ToolEnv``.
     """
 
-    def __init__(self, source: ProblemSource, *, tools: Sequence[Tool], options: Mapping[str, Any]) -> None:
+    def __init__(self, source: ProblemSource, *, tools: Sequence[ToolChoice], options: Mapping[str, Any]) -> None:
         super().__init__(problems=source, tools=tools, grader=None, **options)
 
     @abstractmethod

@@ -10,7 +10,7 @@ import numpy as np
 
 from rstar2_env.adapters.bootcamp import Bootcamp, instances, load_bootcamp
 from rstar2_env.env.vector import vector_entry_point
-from rstar2_env.tools import Tool
+from rstar2_env.tools.named import ToolChoice
 
 from ._adapted import AdaptedEnv, Grade
 
@@ -56,7 +56,8 @@ class BootcampEnv(AdaptedEnv):
             ``bootcamp_options``.
         bootcamp_options: Arguments of a class that is named by its import path.
         split: "train", "validation" or "test"; a hash of the instance decides.
-        tools: Tools that the policy may call before it answers.
+        tools: Tools that the policy may call before it answers: tools, ``python``, or an MCP server
+            (``mcp:./server.py``).
         **options: Arguments of ``ToolEnv``: ``max_turns``, ``dialect``, ...
 
     Raises:
@@ -71,7 +72,7 @@ class BootcampEnv(AdaptedEnv):
         bootcamp: Bootcamp | str = _DEFAULT,
         bootcamp_options: Mapping[str, Any] | None = None,
         split: str = "train",
-        tools: Sequence[Tool] = (),
+        tools: Sequence[ToolChoice] = (),
         **options: Any,
     ) -> None:
         self.bootcamp = load_bootcamp(bootcamp, bootcamp_options or {})

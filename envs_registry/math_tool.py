@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -12,8 +13,9 @@ from rstar2_env.env.grading import GoldGrader
 from rstar2_env.env.tool_env import ToolEnv
 from rstar2_env.sandbox.job import Sandbox
 from rstar2_env.sandbox.limits import Limits
-from rstar2_env.tools import PythonTool
+from rstar2_env.tools import NotebookTool, PythonTool
 from rstar2_env.tools.cut import Tokenizer
+from rstar2_env.tools.named import ToolChoice, make_tools
 from rstar2_env.tools.sandboxed import SandboxTool
 from rstar2_env.verification import VerifierSpec
 
@@ -56,6 +58,9 @@ class MathToolEnv(ToolEnv):
             a bundled family.
         dialect: A dialect or its name, with or without options ("rstar2:boxed_anywhere=true"). It also writes the
             system message and the instruction (``rstar2_env/dialects/rstar2.py``).
+        tools: The tools in place of the environment's own: ``python``, ``notebook``, all tools of an MCP server
+            (``mcp:./server.py``, ``mcp:http://HOST:PORT/mcp``, ``mcp:COMMAND``), or tools of your own; see
+            docs/bridges.md.
         sandbox: A provider's name, its options, or a ``Sandbox``; see ``rstar2_env.tools.PythonTool``.
         limits: Resource limits of one program; a ``Limits`` or a dict of its fields.
         max_output: Maximum length of a program's output that the policy is shown, in characters, or in tokens with
@@ -78,6 +83,7 @@ class MathToolEnv(ToolEnv):
         self,
         *,
         problems: Any = "arithmetic",
+        tools: Sequence[ToolChoice] | None = None,
         sandbox: Sandbox | str | Mapping[str, Any] = "local",
         limits: Limits | Mapping[str, Any] | None = None,
         max_output: Count = 4000,
@@ -89,10 +95,14 @@ class MathToolEnv(ToolEnv):
     ) -> None:
         if isinstance(limits, Mapping):
             limits = call_with_options("limits", Limits, limits, prefix="limits.")
-        tool = self.tool_class(
-            sandbox, limits=limits, max_output=max_output, tokenizer=output_tokenizer, traceback=traceback
+        default, python, notebook = (
+            partial(
+                kind, sandbox, limits=limits, max_output=max_output, tokenizer=output_tokenizer, traceback=traceback
+            )
+            for kind in (self.tool_class, PythonTool, NotebookTool)
         )
-        super().__init__(problems=problems, tools=[tool], grader=GoldGrader(verify_timeout_s, verifier), **options)
+        made = [default()] if tools is None else make_tools(tools, {"python": python, "notebook": notebook})
+        super().__init__(problems=problems, tools=made, grader=GoldGrader(verify_timeout_s, verifier), **options)
 
 
 gym.register("rstar2/MathTool-v0", entry_point="rstar2_env.envs_registry.math_tool:MathToolEnv")

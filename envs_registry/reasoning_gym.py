@@ -14,7 +14,7 @@ import numpy as np
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError, UnknownNameError
 from rstar2_env.env.vector import vector_entry_point
 from rstar2_env.problems import Draft, ProceduralSource
-from rstar2_env.tools import Tool
+from rstar2_env.tools.named import ToolChoice
 
 from ._adapted import AdaptedEnv, Grade
 
@@ -80,7 +80,8 @@ class ReasoningGymEnv(AdaptedEnv):
         config: Options of the generator, as for ``reasoning_gym.create_dataset``, without ``seed`` and ``size``.
         partial_scores: Use reasoning-gym's partial scores as the reward.
         split: "train", "validation" or "test"; a hash of the question decides.
-        tools: Tools that the policy may call before it answers.
+        tools: Tools that the policy may call before it answers: tools, ``python``, or an MCP server
+            (``mcp:./server.py``).
         **options: Arguments of ``ToolEnv``: ``max_turns``, ``dialect``, ...
 
     Raises:
@@ -96,7 +97,7 @@ class ReasoningGymEnv(AdaptedEnv):
         config: Mapping[str, Any] | None = None,
         partial_scores: bool = False,
         split: str = "train",
-        tools: Sequence[Tool] = (),
+        tools: Sequence[ToolChoice] = (),
         **options: Any,
     ) -> None:
         known = _package().factory.DATASETS

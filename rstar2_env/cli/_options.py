@@ -53,6 +53,16 @@ WrapOption = Annotated[
         "repeatable; `rstar2 list wrappers` lists them.",
     ),
 ]
+ToolOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tool",
+        metavar="NAME",
+        help="Tool in place of the environment's own: python, notebook, or the tools of an MCP server "
+        "(mcp:./server.py, mcp:http://HOST:PORT/mcp, mcp:COMMAND; extra: mcp); repeatable. The same as "
+        "--set env.tools.",
+    ),
+]
 EnvSet = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="env.NAME=VALUE", help="Option of the environment (env.max_turns=3); repeatable."),
@@ -69,6 +79,14 @@ LoraRank = Annotated[int | None, typer.Option(min=0, help="Rank of LoRA adapters
 ReportTo = Annotated[
     list[str] | None, typer.Option(help="Where to log metrics: tensorboard, wandb, trackio, ...; repeatable.")
 ]
+
+
+def with_tools(settings: Iterable[str] | None, tools: Iterable[str] | None) -> list[str]:
+    """Return the values of ``--set`` and of ``--tool`` as values of ``--set``."""
+    import json
+
+    chosen = list(tools or ())
+    return [*(settings or ()), *([f"env.tools={json.dumps(chosen)}"] if chosen else [])]
 
 
 def options_of(settings: Iterable[str] | None, *parts: str) -> dict[str, dict[str, Any]]:

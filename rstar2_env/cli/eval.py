@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rstar2_env.cli._options import ChatTemplate, Json, Overwrite, WrapOption
+from rstar2_env.cli._options import ChatTemplate, Json, Overwrite, ToolOption, WrapOption
 from rstar2_env.cli._printing import say
 
 if TYPE_CHECKING:
@@ -135,6 +135,7 @@ def eval_command(
             "(model.top_p=0.95) or the engine (engine.gpu_memory_utilization=0.8); repeatable.",
         ),
     ] = None,
+    tool: ToolOption = None,
     wrap: WrapOption = None,
     as_json: Json = False,
 ) -> None:
@@ -145,14 +146,14 @@ def eval_command(
     every figure.
     """
     from rstar2_env.cli._interrupt import stopped_by_ctrl_c
-    from rstar2_env.cli._options import check_flags, options_of, source_of, whole_numbers
+    from rstar2_env.cli._options import check_flags, options_of, source_of, whole_numbers, with_tools
     from rstar2_env.core.files.config_file import SUFFIXES
     from rstar2_env.core.files.outputs import refuse_inputs
     from rstar2_env.evaluation.suite import make_suite, read_suite, run_suite
 
     if resume and out is None:
         raise typer.BadParameter("--resume needs --out, the file or folder to continue.")
-    options = options_of(set_, "env", "agent", "model", "engine")
+    options = options_of(with_tools(set_, tool), "env", "agent", "model", "engine")
     flags = {
         "model.temperature": ("temperature", temperature),
         "model.max_episode_tokens": ("max_tokens", max_tokens),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rstar2_env.cli._options import EnvId, EnvSet, Overwrite, WrapOption
+from rstar2_env.cli._options import EnvId, EnvSet, Overwrite, ToolOption, WrapOption
 from rstar2_env.cli._printing import say
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def play_command(
     ] = None,
     overwrite: Overwrite = False,
     set_: EnvSet = None,
+    tool: ToolOption = None,
     wrap: WrapOption = None,
 ) -> None:
     """Play an environment yourself: read its observations, type turns, run programs, and get the reward.
@@ -46,7 +47,7 @@ def play_command(
     """
     import contextlib
 
-    from rstar2_env.cli._options import check_flags, options_of
+    from rstar2_env.cli._options import check_flags, options_of, with_tools
     from rstar2_env.cli._screen import Screen
     from rstar2_env.cli._typist import GaveUpError, Typist
     from rstar2_env.core.files.json_lines import add_line, begin_lines, plain
@@ -56,7 +57,7 @@ def play_command(
     from rstar2_env.wrappers.make import make_env
     from rstar2_env.wrappers.registry import read_wrappers, recorded
 
-    options = options_of(set_, "env")
+    options = options_of(with_tools(set_, tool), "env")
     check_flags(ctx, options, {"env.problems": ("problems", problems), "env.split": ("split", split)})
     if out is not None:
         check_file(out, overwrite=overwrite, inputs=[problems, env_id], lines=True)

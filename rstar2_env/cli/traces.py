@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rstar2_env.cli._options import ChatTemplate, Json, Overwrite, WrapOption
+from rstar2_env.cli._options import ChatTemplate, Json, Overwrite, ToolOption, WrapOption
 from rstar2_env.cli._printing import say
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def traces_command(
             "(model.top_p=0.95) or the engine (engine.max_rows=8); repeatable.",
         ),
     ] = None,
+    tool: ToolOption = None,
     wrap: WrapOption = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
     overwrite: Overwrite = False,
@@ -208,6 +209,7 @@ def traces_command(
     solutions of the problems. Ctrl-C finishes the episodes in flight; --resume continues later and produces the same
     file as an uninterrupted run. Exits with 1 if no trace could be written.
     """
+    from rstar2_env.cli._options import with_tools
     from rstar2_env.core.files.outputs import refuse_inputs
 
     refuse_inputs(out, [problems, model, agent, env])
@@ -248,7 +250,7 @@ def traces_command(
         "seed": seed,
         "workers": workers,
         "env": env,
-        "set_": set_,
+        "set_": with_tools(set_, tool) or None,
         "wrap": wrap,
         "resume": resume,
         "overwrite": overwrite,

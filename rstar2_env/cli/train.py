@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rstar2_env.cli._options import ChatTemplate, LoraRank, Overwrite, ReportTo, Trust, WrapOption
+from rstar2_env.cli._options import ChatTemplate, LoraRank, Overwrite, ReportTo, ToolOption, Trust, WrapOption
 from rstar2_env.cli._printing import say
 from rstar2_env.cli._trainers import import_trainers
 
@@ -129,6 +129,7 @@ def train_command(
             "selector.mode=rank); repeatable.",
         ),
     ] = None,
+    tool: ToolOption = None,
     wrap: WrapOption = None,
     eval_wrap: Annotated[
         list[str] | None,
@@ -153,7 +154,7 @@ def train_command(
     episode and the metrics.
     """
     from rstar2_env.cli._command import flag
-    from rstar2_env.cli._options import as_typed, layers_of, refuse_disagreement
+    from rstar2_env.cli._options import as_typed, layers_of, refuse_disagreement, with_tools
     from rstar2_env.core.files.outputs import refuse_inputs
 
     api = import_trainers("api")
@@ -161,6 +162,7 @@ def train_command(
     absent: tuple[Any, ...] = (None, (), [])
     typed = {parameter: value for parameter, value in given.items() if value not in absent and value is not False}
     flags = {_FLAGS[parameter]: (parameter, value) for parameter, value in typed.items()}
+    set_ = with_tools(set_, tool)
     settings = layers_of(set_)
     refuse_disagreement(ctx, flags, api.by_setting(set_, settings), api.typed_value)
     name, layers = api.layers_of(name, config)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rstar2_env.cli._options import EnvId, Json, Overwrite, WrapOption
+from rstar2_env.cli._options import EnvId, Json, Overwrite, ToolOption, WrapOption
 from rstar2_env.cli._printing import say
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ def validate_command(
             help="Option of the environment (env.max_turns=3), or with --level a bound (bounds.gap=0.3); repeatable.",
         ),
     ] = None,
+    tool: ToolOption = None,
     wrap: WrapOption = None,
     as_json: Json = False,
 ) -> None:
@@ -83,7 +84,7 @@ def validate_command(
     import json
 
     from rstar2_env.cli._interrupt import stopped_by_ctrl_c
-    from rstar2_env.cli._options import check_flags, options_of, source_of
+    from rstar2_env.cli._options import check_flags, options_of, source_of, with_tools
     from rstar2_env.core.errors import ConfigurationError
     from rstar2_env.core.files.outputs import check_file, replacing
     from rstar2_env.core.progress import progress
@@ -92,7 +93,7 @@ def validate_command(
 
     if report_file is not None:
         check_file(report_file, option="report_file", overwrite=overwrite, inputs=[env_id, problems])
-    given = options_of(set_, "env", *(() if level is None else ("bounds",)))
+    given = options_of(with_tools(set_, tool), "env", *(() if level is None else ("bounds",)))
     check_flags(ctx, given, {"env.problems": ("problems", problems), "env.split": ("split", split)})
     options: dict[str, Any] = {
         "problems": None if problems is None else source_of(problems, split, "train"),

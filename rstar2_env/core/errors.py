@@ -186,6 +186,12 @@ class ServiceError(Rstar2Error, RuntimeError):
         self.after_s = after_s
 
 
+class ToolServerError(ServiceError):
+    """An MCP server did not start, cannot be reached, or did not answer."""
+
+    section = "mcp-servers"
+
+
 class EndpointBudgetError(ServiceError):
     """The token or money budget of a run at an endpoint is spent."""
 

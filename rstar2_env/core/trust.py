@@ -32,6 +32,7 @@ READS_OWN_FILES = frozenset({"train", "run", "eval", "sft", "launch"})
 _FILE = re.compile(r"""[^\s,;=+()\[\]{}"'`]+\.py(?![\w])""")
 _PAIR = re.compile(r"""(?<![\w."'])([A-Za-z_][\w.]*)\s*=|"([A-Za-z_][\w.]*)"\s*:""")
 _ADDRESS = re.compile(r"(?:\w+_)?(?:url|urls|address|addresses|endpoint|endpoints|host|hosts)")
+_SERVER = re.compile(r"""(?<![\w.-])mcp:\S""")
 _VARIABLE = re.compile(r"\w+_env")
 _EMPTY: tuple[Any, ...] = (None, "", False, [], {}, ())
 _SAFE_SANDBOX: Mapping[str, tuple[Any, ...] | None] = {
@@ -192,6 +193,23 @@ def check_code(written: str, file: str | None) -> None:
     raise _refused(f"{_place_of(written)} names the code {written}")
 
 
+def check_server(written: str) -> None:
+    """Check that the user named an MCP server that is about to be started or reached.
+
+    Args:
+        written: Its name, ``mcp:`` and a file, an address or a command.
+
+    Raises:
+        UntrustedError: The user did not name it.
+    """
+    if _active is None or _active.trust:
+        return
+    whole = re.compile(rf"(?<![\w./-]){re.escape(written)}(?=$|[:,+\"'\])}}])")
+    if any(whole.search(text) for text, _ in _active.texts):
+        return
+    raise _refused(f"{_place_of(written)} names the MCP server {written}")
+
+
 def record(path: Path, options: Mapping[str, Any]) -> None:
     """Record that this user began a run with these options in this folder; does nothing if that cannot be written."""
     with contextlib.suppress(OSError):
@@ -264,6 +282,8 @@ def _last(place: str) -> str:
 def _chosen(place: str, value: Any) -> str | None:
     """Describe what an option of data selects, if only the user may select it; ``None`` otherwise."""
     name = _last(place)
+    if isinstance(value, str) and _SERVER.search(value):
+        return f"an MCP server ({place} = {_short(value)})"
     if isinstance(value, str) and value == name:
         return None  # the name itself
     if value not in _EMPTY and (what := _kind(name, value)):

@@ -21,7 +21,7 @@ from rstar2_env.dialects import make_dialect
 from rstar2_env.env.family_env import FamilyEnv, environment_class
 from rstar2_env.env.turn_result import Ended, GoesOn
 from rstar2_env.problems import Draft, ProceduralSource
-from rstar2_env.tools import Tool
+from rstar2_env.tools.named import ToolChoice
 from rstar2_env.worlds.family import knob
 from rstar2_env.worlds.game import (
     Game,
@@ -66,7 +66,7 @@ At the end also ``outcome``, ``illegal_moves`` and ``reward_components`` (``outc
 _ARGS = """
 Args:
     split: "train", "validation" or "test"; no match is in two splits.
-    tools: Tools that the policy may call before it moves.
+    tools: Tools that the policy may call before it moves: tools, ``python``, or an MCP server (``mcp:./server.py``).
     illegal_moves: Number of moves that cannot be played after which the game is lost.
     intermediate_weight: Weight of the intermediate answers in the reward, in [0, 1].
     **options: The knobs, and the options of ``ToolEnv``: ``max_turns``, ``dialect``, ...
@@ -106,7 +106,7 @@ class GameEnv(FamilyEnv):
         self,
         *,
         split: str = "train",
-        tools: Sequence[Tool] = (),
+        tools: Sequence[ToolChoice] = (),
         illegal_moves: Count = 3,
         intermediate_weight: Annotated[float, Rule(least=0, most=1)] = 0.2,
         max_turns: Count | None = None,

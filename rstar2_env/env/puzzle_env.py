@@ -7,7 +7,8 @@ with state between turns (``tool_env``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -20,6 +21,7 @@ from rstar2_env.problems import FAMILIES, Draft, split_of
 from rstar2_env.sandbox.job import Sandbox
 from rstar2_env.sandbox.limits import Limits
 from rstar2_env.tools import PythonTool
+from rstar2_env.tools.named import ToolChoice, make_tools
 from rstar2_env.worlds.family import knob
 from rstar2_env.worlds.puzzle import Meta, Puzzle, PuzzleGrader, UnreadableAnswerError
 
@@ -55,6 +57,7 @@ Args:
     problems: Problems of this family to use instead of those generated from the knobs; any value that
         ``load_problems`` accepts.
     tool: Give the policy the Python tool and ten turns.
+    tools: Other tools in its place, also with ten turns: ``python``, an MCP server (``mcp:./server.py``), or your own.
     split: "train", "validation" or "test"; two splits never share an instance.
     sandbox: The sandbox that runs the tool's programs; see ``rstar2_env.tools.PythonTool``.
     limits: Resource limits of one program; a ``Limits`` or a dict of its fields.
@@ -71,6 +74,8 @@ class PuzzleEnv(FamilyEnv):
     Args:
         problems: Any value that ``load_problems`` accepts; ``None`` means the family's own problems.
         tool: Give the policy the Python tool and ten turns.
+        tools: Other tools in its place, also with ten turns: ``python``, an MCP server (``mcp:./server.py``), or your
+            own.
         split: "train", "validation" or "test".
         sandbox: The sandbox that runs the tool's programs; see ``rstar2_env.tools.PythonTool``.
         limits: Resource limits of one program; a ``Limits`` or a dict of its fields.
@@ -91,6 +96,7 @@ class PuzzleEnv(FamilyEnv):
         *,
         problems: Any = None,
         tool: bool = False,
+        tools: Sequence[ToolChoice] = (),
         split: str = "train",
         sandbox: Sandbox | str | Mapping[str, Any] = "local",
         limits: Limits | Mapping[str, Any] | None = None,
@@ -108,10 +114,12 @@ class PuzzleEnv(FamilyEnv):
             limits = call_with_options("limits", Limits, limits, prefix="limits.")
         super().__init__(
             problems=self.family.source(split) if problems is None else problems,
-            tools=[PythonTool(sandbox, limits=limits)] if tool else [],
+            tools=make_tools(
+                tools or (["python"] if tool else []), {"python": partial(PythonTool, sandbox, limits=limits)}
+            ),
             grader=PuzzleGrader(self.family),
             split=split,
-            max_turns=(_TURNS_WITH_TOOL if tool else 1) if max_turns is None else max_turns,
+            max_turns=(_TURNS_WITH_TOOL if tool or tools else 1) if max_turns is None else max_turns,
             **options,
         )
         self._own = problems is None

@@ -24,8 +24,9 @@ from rstar2_env.env.spaces import UnicodeText, check_action
 from rstar2_env.env.transcript import Transcript
 from rstar2_env.env.turn_result import Ended, GoesOn, StepReturn, call_counts
 from rstar2_env.problems import Problem, ProblemSource, load_problems
-from rstar2_env.tools import CallContext, Tool, ToolChain, ToolResult
+from rstar2_env.tools import CallContext, ToolChain, ToolResult
 from rstar2_env.tools.cut import Tokenizer, cut_middle, make_tokenizer
+from rstar2_env.tools.named import ToolChoice, make_tools
 from rstar2_env.verification import Reason
 
 _NOTE_LENGTH = 64
@@ -39,7 +40,7 @@ class ToolEnv(gym.Env[str, str]):
 
     Args:
         problems: The source of the problems; any value that ``load_problems`` accepts.
-        tools: The tools that the policy may call.
+        tools: The tools that the policy may call: tools, or names such as ``mcp:./server.py`` (``tools.named``).
         grader: Returns whether an answer solves a problem; ``None`` if a subclass overrides ``answer_turn``.
         dialect: A dialect, or its name.
         dialect_options: Options of a dialect given by name.
@@ -68,7 +69,7 @@ class ToolEnv(gym.Env[str, str]):
         self,
         *,
         problems: Any,
-        tools: Sequence[Tool],
+        tools: Sequence[ToolChoice],
         grader: Grader | None,
         dialect: Dialect | str = "rstar2",
         dialect_options: Mapping[str, Any] | None = None,
@@ -93,7 +94,7 @@ class ToolEnv(gym.Env[str, str]):
         self.render_mode = render_mode
         self.problems: ProblemSource = load_problems(problems, split=split, holdout=holdout)
         self.dialect: Dialect = make_dialect(dialect, **(dialect_options or {}))
-        self.tools = ToolChain(tools)
+        self.tools = ToolChain(make_tools(tools))
         self.grader = grader
         self._max_turns, self._max_tokens, self._max_seconds = max_turns, max_tokens, max_seconds
         self._tokenizer, self._timings = make_tokenizer(tokenizer), timings

@@ -77,6 +77,21 @@ _VERL = (
     "omegaconf>=2.3,<2.5",
     "antlr4-python3-runtime>=4.9,<4.10",
 )
+_FOREIGN_MCP = ("mcp-server-time>=2026.10,<2027", "tzlocal>=5.3.1,<6", "tzdata>=2024.2,<2028")
+"""A foreign MCP server, and its requirements other than ``mcp``."""
+_MCP = (
+    "mcp>=2.3,<2.4",
+    "mcp-types>=2.3,<2.4",
+    "httpx2>=2.16.2,<2.16.3",
+    "httpcore2>=2.16.2,<2.16.3",
+    "truststore>=0.10,<1",
+    "jsonschema>=4.20,<5",
+    "opentelemetry-api>=1.28,<2",
+    "sse-starlette>=3,<4",
+    "pyjwt>=2.10,<3",
+    "python-multipart>=0.0.9,<1",
+)
+_OTEL = ("opentelemetry-sdk>=1.30,<2", "opentelemetry-exporter-otlp-proto-http>=1.30,<2")
 GROUPS = (
     Group(
         "frameworks",
@@ -89,7 +104,7 @@ GROUPS = (
         "openenv",
         bridges=("openenv",),
         extras=("openenv",),
-        also=("opentelemetry-sdk>=1.30,<2", "opentelemetry-exporter-otlp-proto-http>=1.30,<2"),
+        also=_OTEL,
     ),
     Group(
         "verifiers",
@@ -98,6 +113,8 @@ GROUPS = (
         also=("pip>=24,<27", "setuptools>=77,<83"),
     ),
     Group("atif", bridges=("atif",), extras=(), also=("atif>=1.8,<1.9",)),
+    Group("mcp", bridges=("mcp", "mcp_server"), extras=("mcp",), also=_OTEL),
+    Group("mcp-training", bridges=("mcp_training",), extras=(), beside=(*_FOREIGN_MCP, *_MCP)),
     Group("checkers", bridges=("checkers",), extras=(), also=("falsepass>=0.11,<0.12", "bohrin>=0.4,<0.5")),
     Group("verl", bridges=("verl",), extras=(), beside=("verl>=0.9.1,<0.10", *_VERL)),
     Group("polgrad", bridges=("polgrad",), extras=(), beside=("polgrad>=0.2.1,<0.3",)),

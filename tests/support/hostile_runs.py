@@ -78,6 +78,7 @@ def _evaluation(options: Mapping[str, Any], act: Callable[[dict[str, Any]], None
         code = folder / "payload.py"
         code.write_text(_PAYLOAD.format(mark=scene.mark(folder.name)))
         text = json.dumps(options).replace("CODE", f"{code}:V").replace("LISTENER", scene.listener)
+        text = text.replace("MARK", scene.mark(folder.name))
         config = json.loads((folder / "config.json").read_text())
         config |= json.loads(text)
         (folder / "config.json").write_text(json.dumps(config))
@@ -239,6 +240,7 @@ FOLDERS: dict[str, Callable[[Path, Scene], None]] = {
     "isolation": _evaluation({"env_options": {"sandbox": {"provider": "local", "isolation": "none"}}}, _writes),
     "address": _evaluation({"env_options": {"verifier": f"model:url=LISTENER,model=x,api_key_env={VARIABLE}"}}, _asks),
     "sender": _evaluation({"env_options": {"sandbox": {"provider": "remote", "url": "LISTENER"}}}, _writes),
+    "server": _evaluation({"env_options": {"tools": ["python", "mcp:touch MARK"]}}),
     "escapes": _evaluation({"env": f"x{ESCAPES}", "agent": ESCAPES}, _escapes),
     "parts": _training({}, {"selector": {"name": "CODE"}, "hook": ["CODE"]}),
     "trust_remote_code": _with_model_code,

@@ -24,6 +24,7 @@ _MODULES = {
     "evaluation": ("evaluation",),
     "launch": ("trainers.launch",),
     "machine": ("doctor", "trainers.plan"),
+    "mcp-servers": ("adapters.mcp_server", "tools.mcp"),
     "models": (
         "core.model_name",
         "models",

@@ -26,7 +26,7 @@ from rstar2_env.core.trust import UntrustedError, bounds
 from rstar2_env.trainers.api import make_trainer
 
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-READS_NO_FILE = frozenset({"demo", "sandbox check", "sandbox image", "sandbox serve"})
+READS_NO_FILE = frozenset({"demo", "sandbox check", "sandbox image", "sandbox serve", "sandbox serve-mcp"})
 """Commands that take no file of anybody's: they have no argument, and no option that names one."""
 CALLS: dict[str, list[str]] = {
     "train": ["FOLDER --model MODEL --steps 1 --out OUT", "grpo --model FOLDER --problems FILE --steps 1 --out OUT"],
@@ -201,6 +201,7 @@ EXPORT = "export FOLDER --out OUT"
         ("dialect", REGRADE, "(env_options.dialect) names the code"),
         ("module", REPLAY, "(env) names the code os:system"),
         ("isolation", REPLAY, "chooses a sandbox (env_options.sandbox ="),
+        ("server", REPLAY, "chooses an MCP server (env_options.tools ="),
         ("address", REGRADE, "chooses an address (env_options.verifier ="),
         ("trust_remote_code", EXPORT, "chooses the code of a model (model.trust_remote_code ="),
         ("parts", "train FOLDER --model MODEL --out OUT", "(parts.selector.name) names the code"),

@@ -95,6 +95,18 @@ def test_validate_and_traces_take_wrappers(file, tmp_path):
     assert "1 characters left out" in out.read_text()
 
 
+def test_tools_are_named_on_the_command_line(tmp_path):
+    command = ("eval", "rstar2/Countdown-v0", "--agent", "oracle", "--episodes", "1")
+    done = run(*command, "--tool", "python", "--tool", "notebook", "--out", tmp_path / "run")
+    assert done.exit_code == 0, done.output
+    config = json.loads((tmp_path / "run" / "config.json").read_text())
+    assert config["env_options"]["tools"] == ["python", "notebook"]
+    done = run(*command, "--tool", "pyton")
+    assert "Did you mean 'python'" in " ".join(done.output.split())
+    done = run(*command, "--tool", "python", "--set", "env.tools=notebook")
+    assert (done.exit_code, "tools" in done.output) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("wrapper", "said"),
     [

@@ -25,6 +25,7 @@ EXAMPLES = [
     errors.RecordFormatError("lacks 'seed'"),
     errors.SandboxUnavailableError("no"),
     errors.ServiceError("no answer", cause="lost", after_s=1.5),
+    errors.ToolServerError("did not start", cause="lost"),
     errors.EndpointBudgetError("2,000 tokens are spent"),
     errors.UnusableReplyError("cut", "The reply was cut."),
 ]

@@ -1,0 +1,1 @@
+"""Tools of MCP servers (Model Context Protocol): the options, the connection, and the tools of one environment."""

@@ -1,0 +1,50 @@
+"""``ErrorOutput``: the end of what a local MCP server writes to its standard error."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import threading
+
+_KEPT = 4096
+_CHUNK = 1 << 16
+
+
+class ErrorOutput:
+    """A pipe for the standard error of a program, which an event loop empties, so that the program never waits.
+
+    Args:
+        loop: The event loop that runs in the calling thread.
+
+    Attributes:
+        file: The end for the program.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._lock = threading.Lock()
+        self._last = b""
+        self._reading, writing = os.pipe()
+        os.set_blocking(self._reading, False)
+        self.file = os.fdopen(writing, "w")
+        loop.add_reader(self._reading, self._read)
+
+    def end(self) -> str:
+        """Return the last lines that were written; safe to call from any thread."""
+        self._read()
+        return self._last.decode(errors="replace").strip()
+
+    def close(self) -> None:
+        """Read the rest and close the pipe, in the thread of the event loop."""
+        self._read()
+        self._loop.remove_reader(self._reading)
+        with self._lock:
+            self.file.close()
+            os.close(self._reading)
+            self._reading = -1
+
+    def _read(self) -> None:
+        with self._lock, contextlib.suppress(BlockingIOError):
+            while self._reading >= 0 and (data := os.read(self._reading, _CHUNK)):
+                self._last = (self._last + data)[-_KEPT:]

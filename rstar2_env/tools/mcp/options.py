@@ -1,0 +1,111 @@
+"""``ServerOptions``: the address of an MCP server, and how an environment uses the server."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.options.declare import check_options, option
+
+_SCHEMES = ("http://", "https://")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """Options of the tools of one MCP server.
+
+    Attributes:
+        target: A Python file (``./server.py``), the address of a server over HTTP (``http://127.0.0.1:8000/mcp``), or a
+            command line that starts a server on its standard input and output (``uvx mcp-server-time``).
+        lifetime: ``episode``: every episode has its own program, or its own session with a server over HTTP, so state
+            does not pass from one episode to the next. ``shared``: all environments of this process share one.
+        only: Names of the tools to offer; empty for all tools of the server.
+        prefix: Text before the name of each tool, to distinguish the tools of several servers.
+        timeout_s: Seconds that one call may take.
+        start_timeout_s: Seconds until the server must have answered its first request.
+        max_output: Maximum length of a result that the policy is shown, in characters; a longer result is cut in the
+            middle.
+        memory_mb: MiB of memory of each process of a local program.
+        file_mb: MiB of each file that a local program writes.
+        pass_env: Names of variables of the environment that a local program receives, besides ``PATH``, ``HOME`` and
+            the like.
+        token_env: Name of the variable of the environment with the bearer token for a server over HTTP.
+    """
+
+    target: str
+    lifetime: Literal["episode", "shared"] = "episode"
+    only: tuple[str, ...] = ()
+    prefix: str = ""
+    timeout_s: float = option(30.0, above=0, unit="seconds")
+    start_timeout_s: float = option(30.0, above=0, unit="seconds")
+    max_output: int = option(4000, least=1)
+    memory_mb: int = option(1024, least=1, most=1 << 24)
+    file_mb: int = option(64, least=1, most=1 << 24)
+    pass_env: tuple[str, ...] = ()
+    token_env: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse options that no server could have.
+
+        Raises:
+            ConfigurationError: An option is out of its range, the address is not complete, the file or a variable of
+                the environment does not exist, or an option belongs to the other kind of server.
+        """
+        check_options(self, "mcp.")
+        if self.is_http:
+            try:
+                complete = bool(urlsplit(self.target).hostname)
+            except ValueError:
+                complete = False
+            if not complete:
+                raise ConfigurationError(
+                    f"The address {self.target!r} of an MCP server must have the form http://HOST[:PORT]/PATH."
+                )
+        elif self.token_env:
+            raise ConfigurationError("token_env is for an MCP server over HTTP; pass variables with pass_env instead.")
+        if self.is_http and self.pass_env:
+            raise ConfigurationError("pass_env is for an MCP server that is a local program, not for one over HTTP.")
+        for name in (*self.pass_env, *filter(None, [self.token_env])):
+            if name not in os.environ:
+                raise ConfigurationError(f"The MCP server {self.target!r} needs the variable {name}: set it.")
+        if not self.is_http:
+            self.command()
+
+    @property
+    def is_http(self) -> bool:
+        """Whether the server is reached over HTTP; otherwise it is a local program."""
+        return self.target.startswith(_SCHEMES)
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the server is a Python file."""
+        written_as_file = self.target.endswith(".py") and " " not in self.target.strip()
+        return not self.is_http and (written_as_file or (self.target.endswith(".py") and Path(self.target).exists()))
+
+    def command(self) -> list[str]:
+        """Return the command of a local program.
+
+        Raises:
+            ConfigurationError: The Python file does not exist, or the command line has an open quote.
+        """
+        if self.is_file:
+            if not Path(self.target).is_file():
+                raise ConfigurationError(
+                    f"There is no file {self.target} for an MCP server (the current folder is {Path.cwd()})."
+                )
+            return [sys.executable, self.target]
+        try:
+            words = shlex.split(self.target)
+        except ValueError as error:
+            raise ConfigurationError(f"The command {self.target!r} of an MCP server cannot be read: {error}.") from None
+        if not words:
+            raise ConfigurationError(
+                "An MCP server is written mcp:./server.py, mcp:http://HOST:PORT/mcp, or mcp:COMMAND."
+            )
+        return words

@@ -1,0 +1,297 @@
+"""``McpServer``: the tools of one MCP server for one environment, with the closed list of statuses.
+
+A result that the server marks as an error is ``exception``; a call that takes too long is ``timeout``; arguments that
+fit neither the schema nor the server are ``invalid_arguments``. Everything else that goes wrong is ``unavailable``,
+which is never the policy's error: the server ended, cannot be reached, or breaks the protocol or its own schema.
+
+Covered: one server for each episode or one that is shared; the seed of each call, as ``rstar2-env/seed`` in ``_meta``;
+a copy of an environment repeats the calls of its episode with a local program of its own. Not covered: state that a
+server over HTTP keeps outside of its session, which copies and episodes share.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jsonschema
+from referencing import Registry
+
+from rstar2_env.core.errors import ConfigurationError, ToolServerError, UnknownNameError
+from rstar2_env.core.status import ToolStatus
+from rstar2_env.tools.base import CallContext, ToolResult, ToolSpec
+from rstar2_env.tools.cut import cut_middle
+from rstar2_env.tools.mcp.options import ServerOptions
+from rstar2_env.tools.mcp.results import result_text
+from rstar2_env.tools.mcp.session import LostError, McpSession, RefusedError
+from rstar2_env.tools.sandboxed import call_seed
+
+_log = logging.getLogger(__name__)
+_RESTARTED = "The tool was restarted: what earlier calls changed in it is gone."
+_ATTEMPTS = 2
+"""Starts of a server before a call is ``unavailable``."""
+
+
+class McpServer:
+    """The tools of one MCP server, as one environment uses them.
+
+    The server is asked for its tools once in each process, when the first environment is made, and again if its Python
+    file has changed since. It starts at the first call of an episode, or of the process if it is shared.
+
+    Args:
+        options: The server.
+
+    Raises:
+        ToolServerError: The server does not start or does not answer.
+        ConfigurationError: It has no tools, the schema of a tool is not valid, or ``only`` names an unknown tool.
+    """
+
+    def __init__(self, options: ServerOptions) -> None:
+        self._options = options
+        self._session: McpSession | None = None
+        self._calls: list[tuple[str, Mapping[str, Any], CallContext]] = []
+        self._why = ""
+        self.tools = [McpTool(self, name, spec) for name, spec in _listing(options)]
+
+    def call(self, name: str, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:
+        """Call a tool by the server's name for it; ``ToolResult.name`` is that name too."""
+        began = time.monotonic()
+        try:
+            self._connect(context)
+            result = self._send(name, arguments, context)
+        except TimeoutError:
+            found = self._overran(name)
+        except RefusedError as error:
+            status = ToolStatus.INVALID_ARGUMENTS if error.arguments else ToolStatus.UNAVAILABLE
+            found = ToolResult(name, status, f"The tool refused the call: {error}", error_type=str(status))
+            if not error.arguments and self._session is not None and not self._session.answers():
+                self._leave(lost=True)
+        except (LostError, ToolServerError) as error:
+            lost = self._leave(lost=True)
+            found = self._unavailable(name, f"{str(error).removesuffix('.')}.{lost.said() if lost is not None else ''}")
+        except Exception as error:
+            # The SDK checks what the server answers, and raises errors of several libraries.
+            found = self._unavailable(name, f"its answer is not valid: {error}")
+        else:
+            self._why = ""
+            found = self._found(name, result)
+            self._calls.append((name, arguments, context))
+        return replace(found, wall_s=time.monotonic() - began)
+
+    def end_episode(self) -> None:
+        """End the episode's own server; a shared server stays."""
+        self._calls = []
+        if self._options.lifetime == "episode":
+            self._leave()
+
+    def close(self) -> None:
+        """Leave the server, and wait until it has ended if no other environment uses it."""
+        session = self._session
+        self.end_episode()
+        if (ended := self._leave() or session) is not None and not ended.usable:
+            ended.wait_closed()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle without the session: the copy opens its own."""
+        return {**self.__dict__, "_session": None}
+
+    def _connect(self, context: CallContext) -> None:
+        if self._session is not None and self._session.usable:
+            return
+        self._leave(lost=self._session is not None)
+        for attempt in range(_ATTEMPTS):
+            try:
+                if self._options.lifetime == "shared":
+                    self._session = _SHARED.join(self._options)
+                else:
+                    self._session = McpSession(self._options, context.seed)
+                    self._session.open()
+                break
+            except ToolServerError:
+                self._session = None
+                if attempt == _ATTEMPTS - 1:
+                    raise
+        if self._options.lifetime == "episode" and not self._options.is_http:
+            for call in self._calls:  # this environment is a copy, made during its episode
+                self._send(*call)
+
+    def _send(self, name: str, arguments: Mapping[str, Any], context: CallContext) -> Any:
+        assert self._session is not None  # _connect has run
+        meta = {"rstar2-env/seed": call_seed(context), "rstar2-env/call": context.number}
+        return self._session.call(name, arguments, meta)
+
+    def _overran(self, name: str) -> ToolResult:
+        """Return the result of a call that took too long; its server's silence is not the policy's error."""
+        options, session = self._options, self._session
+        message = f"The call was stopped: it took longer than {options.timeout_s:g} s."
+        own_program = options.lifetime == "episode" and not options.is_http
+        if own_program:
+            self._leave()
+            message = f"{message} {_RESTARTED}" if self._calls else message
+            self._calls = []
+        elif session is None or not session.answers():
+            self._leave(lost=True)
+            return self._unavailable(name, f"it did not answer within {options.timeout_s:g} s")
+        return ToolResult(name, ToolStatus.TIMEOUT, message, error_type="timeout")
+
+    def _unavailable(self, name: str, why: str) -> ToolResult:
+        """Return the result of a call that the server did not carry out, and log a reason that is new."""
+        if why != self._why:
+            _log.warning("The tool %r of the MCP server %r is not available: %s", name, self._options.target, why)
+            self._why = why
+        return ToolResult(name, ToolStatus.UNAVAILABLE, f"The tool is not available: {why}", error_type="unavailable")
+
+    def _found(self, name: str, result: Any) -> ToolResult:
+        text, left_out = cut_middle(result_text(result), self._options.max_output)
+        if result.is_error:
+            text = text or "The tool failed without a message."
+            return ToolResult(name, ToolStatus.EXCEPTION, text, error_type="ToolError", truncated=left_out > 0)
+        if not text:
+            return ToolResult(name, ToolStatus.EMPTY, "The tool returned nothing.")
+        return ToolResult(name, ToolStatus.OK, text, truncated=left_out > 0)
+
+    def _leave(self, *, lost: bool = False) -> McpSession | None:
+        """Leave the server, and return the session that was left.
+
+        Args:
+            lost: The session is of no use to other environments either.
+        """
+        session, self._session = self._session, None
+        if session is None:
+            return None
+        if self._options.lifetime == "shared":
+            _SHARED.leave(session, lost=lost)
+        else:
+            session.close()
+        return session
+
+
+class McpTool:
+    """One tool of an MCP server, as an environment offers it.
+
+    Args:
+        server: The server.
+        theirs: The server's name for the tool.
+        spec: Name, description and schema for the policy.
+    """
+
+    def __init__(self, server: McpServer, theirs: str, spec: ToolSpec) -> None:
+        self._server, self._theirs, self.spec = server, theirs, spec
+
+    def call(self, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:
+        """Check the arguments against the whole schema, and call the tool."""
+        # An empty registry: a schema must not make this process fetch another one.
+        validator = jsonschema.Draft202012Validator(dict(self.spec.parameters), registry=Registry())
+        fault = jsonschema.exceptions.best_match(validator.iter_errors(dict(arguments)))
+        if fault is not None:
+            message = f"The arguments do not fit {self.spec.name}: {fault.json_path.replace('$', 'arguments', 1)}: "
+            message += f"{cut_middle(fault.message, 400)[0]}. Nothing was run."
+            return ToolResult(self.spec.name, ToolStatus.INVALID_ARGUMENTS, message, error_type="invalid_arguments")
+        return replace(self._server.call(self._theirs, arguments, context), name=self.spec.name)
+
+    def end_episode(self) -> None:
+        """End the episode's own server; a shared server stays."""
+        self._server.end_episode()
+
+    def close(self) -> None:
+        """Leave the server."""
+        self._server.close()
+
+
+@dataclass(slots=True)
+class _Share:
+    """A shared session, and how many environments use it."""
+
+    session: McpSession
+    users: int = 0
+
+
+class _Shared:
+    """The shared sessions of this process, one for equal options, each closed by the last environment that leaves."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._shares: dict[ServerOptions, _Share] = {}
+
+    def join(self, options: ServerOptions) -> McpSession:
+        """Return the session of these options, opened now if there is none.
+
+        Raises:
+            ToolServerError: The server does not start or does not answer.
+        """
+        with self._lock:
+            share = self._shares.get(options)
+            if share is None or not share.session.usable:
+                session = McpSession(options)
+                session.open()
+                share = self._shares[options] = _Share(session)
+            share.users += 1
+            return share.session
+
+    def leave(self, session: McpSession, *, lost: bool) -> None:
+        """Leave a session; the last one closes it, and so does one that found it lost."""
+        with self._lock:
+            share = self._shares.get(session.options)
+            if share is not None and share.session is session:
+                share.users -= 1
+                if share.users > 0 and not lost:
+                    return
+                del self._shares[session.options]
+                session.close()
+
+
+_SHARED = _Shared()
+_listings: dict[tuple[ServerOptions, int], list[tuple[str, ToolSpec]]] = {}
+"""The tools of each server, for each modification of a server that is a Python file."""
+_listing_lock = threading.Lock()
+
+
+def _after_fork() -> None:
+    """Replace the locks, which another thread of the parent may hold; its sessions belong to the parent."""
+    global _SHARED, _listing_lock
+    _SHARED, _listing_lock = _Shared(), threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def _listing(options: ServerOptions) -> list[tuple[str, ToolSpec]]:
+    """Return the server's name of each tool, and its description for the policy; asked once in each process."""
+    key = options, os.stat(options.target).st_mtime_ns if options.is_file else 0
+    with _listing_lock:
+        if key not in _listings:
+            session = McpSession(options)
+            session.open()
+            session.close()
+            _listings[key] = _offered(options, session.tools)
+        return _listings[key]
+
+
+def _offered(options: ServerOptions, tools: list[Any]) -> list[tuple[str, ToolSpec]]:
+    names = [tool.name for tool in tools]
+    for wanted in options.only:
+        if wanted not in names:
+            raise UnknownNameError(f"tool of the MCP server {options.target!r}", wanted, names)
+    offered = []
+    for tool in tools:
+        if options.only and tool.name not in options.only:
+            continue
+        where = f"The schema of the tool {tool.name!r} of the MCP server {options.target!r}"
+        try:
+            jsonschema.Draft202012Validator.check_schema(tool.input_schema)
+        except jsonschema.SchemaError as error:
+            raise ConfigurationError(f"{where} is not valid at {error.json_path}: {error.message}.") from error
+        if tool.input_schema.get("type") != "object":
+            found = tool.input_schema.get("type")
+            raise ConfigurationError(f"{where} must have the type object, not {found!r}.")
+        name = options.prefix + tool.name
+        offered.append((tool.name, ToolSpec(name, tool.description or "", tool.input_schema)))
+    if not offered:
+        raise ConfigurationError(f"The MCP server {options.target!r} offers no tools.")
+    return offered

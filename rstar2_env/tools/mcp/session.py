@@ -1,0 +1,269 @@
+"""``McpSession``: one session with an MCP server, for callers in any thread.
+
+Covered: servers over standard input and output and over HTTP, of the specification 2026-07-28 and of earlier versions,
+as the SDK (``mcp`` 2) negotiates. All sessions of a process run in one event loop in a thread of its own. Not covered:
+requests of a server to a person or a model (elicitation, sampling), which are refused; prompts and resources.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import json
+import logging
+import math
+import os
+import sys
+import threading
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from typing import Any, NoReturn, TypeVar
+
+from rstar2_env.core.errors import MissingExtraError, ToolServerError
+from rstar2_env.tools.mcp import launch
+from rstar2_env.tools.mcp.error_output import ErrorOutput
+from rstar2_env.tools.mcp.options import ServerOptions
+
+try:
+    import anyio
+    import httpx2
+    from mcp import Client, MCPError, StdioServerParameters, stdio_client
+    from mcp.client.streamable_http import streamable_http_client
+    from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, REQUEST_TIMEOUT
+except ImportError as error:
+    raise MissingExtraError("mcp", "The tools of an MCP server") from error
+
+T = TypeVar("T")
+
+_GRACE_S = 5.0
+"""Seconds that the SDK may need beyond a time limit before the session counts as lost."""
+_MOST_PAGES = 100
+
+
+class LostError(Exception):
+    """The server ended, or the connection to it failed."""
+
+
+class RefusedError(Exception):
+    """The server answered a request with an error of the protocol.
+
+    Attributes:
+        arguments: Whether the error is about the arguments of the call.
+    """
+
+    def __init__(self, message: str, *, arguments: bool) -> None:
+        super().__init__(message)
+        self.arguments = arguments
+
+
+class McpSession:
+    """One session with an MCP server. ``open`` begins it, and ``close`` ends it and the program of a local server.
+
+    Args:
+        options: The server.
+        seed: Seed of the episode; a local program finds it in the variable ``RSTAR2_SEED``.
+
+    Attributes:
+        tools: The server's tools (``mcp_types.Tool``), once ``open`` has returned.
+    """
+
+    def __init__(self, options: ServerOptions, seed: int = 0) -> None:
+        self.options = options
+        self.tools: list[Any] = []
+        self._seed = seed
+        self._process = os.getpid()
+        self._client: Any = None
+        self._errors: ErrorOutput | None = None
+        self._closing: asyncio.Event | None = None
+        self._keeper: concurrent.futures.Future[None] | None = None
+        self._loop = _event_loop()
+
+    def open(self) -> None:
+        """Start or reach the server, agree on a version of the protocol, and ask for the tools.
+
+        Raises:
+            ToolServerError: The server did not start, or did not answer; the message has the end of its error output.
+        """
+        begun: concurrent.futures.Future[None] = concurrent.futures.Future()
+        self._keeper = asyncio.run_coroutine_threadsafe(self._keep(begun), self._loop)
+        try:
+            begun.result(self.options.start_timeout_s + _GRACE_S)
+        except BaseException as error:
+            failure = _first(error)
+            self.close()
+            if not isinstance(failure, Exception):
+                raise
+            why = (
+                f"no answer within {self.options.start_timeout_s:g} s"
+                if isinstance(failure, TimeoutError)
+                else str(failure) or type(failure).__name__
+            )
+            failed = "cannot be reached" if self.options.is_http else "did not start"
+            raise ToolServerError(
+                f"The MCP server {self.options.target!r} {failed}: {why.removesuffix('.')}.{self.said()}", cause="lost"
+            ) from error
+
+    @property
+    def usable(self) -> bool:
+        """Whether the session still runs, in this process."""
+        return self._client is not None and self._process == os.getpid() and not (self._keeper and self._keeper.done())
+
+    def call(self, name: str, arguments: Mapping[str, Any], meta: Mapping[str, Any]) -> Any:
+        """Call a tool and return the ``mcp_types.CallToolResult``.
+
+        Raises:
+            LostError: The connection failed.
+            RefusedError: The server refused the call.
+            TimeoutError: The call took longer than ``timeout_s``.
+            Exception: The answer does not have the form of the protocol, or of the tool's own schema.
+        """
+        limit, client = self.options.timeout_s, self._client
+        if client is None:
+            raise LostError("the connection ended")
+        call = client.call_tool(name, dict(arguments), read_timeout_seconds=limit, meta=dict(meta))
+        return self._wait(call, limit)
+
+    def answers(self) -> bool:
+        """Whether the server still answers another request, within a few seconds."""
+        try:
+            self._wait(self._client.list_tools(cache_mode="bypass"), 0, _GRACE_S)
+        except RefusedError:
+            return True
+        except Exception:
+            return False
+        return True
+
+    def said(self) -> str:
+        """Return a sentence with the end of a local program's error output; "" without any."""
+        said = "" if self._errors is None else self._errors.end()[-1000:]
+        return f" It said: {said}" if said else ""
+
+    def close(self) -> None:
+        """End the session without waiting; a local program has four seconds to end by itself."""
+        self._client = None
+        if self._closing is not None and self._process == os.getpid():
+            self._loop.call_soon_threadsafe(self._closing.set)
+
+    def wait_closed(self, seconds: float = 2 * _GRACE_S) -> None:
+        """Wait until a closed session has ended, and with it the program of a local server."""
+        if self._keeper is not None and self._process == os.getpid():
+            concurrent.futures.wait([self._keeper], seconds)
+
+    async def _keep(self, begun: concurrent.futures.Future[None]) -> None:
+        """Hold the session open, since the SDK wants it closed in the task that opened it."""
+        closing = self._closing = asyncio.Event()
+        try:
+            with anyio.fail_after(self.options.start_timeout_s) as limit:
+                async with self._transport() as transport, Client(transport, cache=None) as client:
+                    # All pages: the SDK checks a result against its tool's schema only if it has read that schema.
+                    self.tools = await _list_tools(client)
+                    limit.deadline = math.inf
+                    self._client = client
+                    begun.set_result(None)
+                    await closing.wait()
+        except Exception as error:
+            if not begun.done():
+                begun.set_exception(error)
+        finally:
+            self._client = None
+            if not begun.done():
+                begun.set_exception(LostError("the session was cancelled"))
+
+    @contextlib.asynccontextmanager
+    async def _transport(self) -> AsyncIterator[Any]:
+        options = self.options
+        if not options.is_http:
+            limits = {"memory": options.memory_mb << 20, "file": options.file_mb << 20, "parent": os.getpid()}
+            self._errors = ErrorOutput(asyncio.get_running_loop())
+            program = stdio_client(
+                StdioServerParameters(
+                    command=sys.executable,
+                    args=["-I", "-S", launch.__file__, json.dumps(limits), *options.command()],
+                    env={
+                        "PYTHONHASHSEED": "0",
+                        "PYTHONUNBUFFERED": "1",
+                        "MALLOC_ARENA_MAX": "2",
+                        "RSTAR2_SEED": str(self._seed),
+                        **{name: os.environ[name] for name in options.pass_env},
+                    },
+                    cwd=os.getcwd(),
+                ),
+                errlog=self._errors.file,
+            )
+            try:
+                yield program
+            finally:
+                self._errors.close()
+            return
+        headers = {"Authorization": f"Bearer {os.environ[options.token_env]}"} if options.token_env else {}
+        timeout = httpx2.Timeout(options.timeout_s + _GRACE_S)
+        async with httpx2.AsyncClient(headers=headers, timeout=timeout) as http:
+            yield streamable_http_client(options.target, http_client=http)
+
+    def _wait(self, work: Coroutine[Any, Any, T], limit_s: float, grace_s: float = _GRACE_S) -> T:
+        """Run a coroutine in the event loop, until it ends, its time is up, or the session ends."""
+        assert self._keeper is not None  # open has run
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        awaited: list[concurrent.futures.Future[Any]] = [future, self._keeper]
+        try:
+            concurrent.futures.wait(awaited, limit_s + grace_s, return_when=concurrent.futures.FIRST_COMPLETED)
+            if future.done():
+                return future.result()
+        except MCPError as error:
+            _raise_as_ours(error)
+        except (httpx2.HTTPError, anyio.ClosedResourceError, anyio.BrokenResourceError, OSError) as error:
+            if isinstance(error, TimeoutError):
+                raise
+            raise LostError(f"{type(error).__name__}: {error}") from error
+        finally:
+            future.cancel()
+        if self._keeper.done():
+            raise LostError("the connection ended")
+        raise TimeoutError
+
+
+async def _list_tools(client: Any) -> list[Any]:
+    found: list[Any] = []
+    cursor = None
+    for _ in range(_MOST_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        found += page.tools
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return found
+
+
+def _raise_as_ours(error: MCPError) -> NoReturn:
+    if error.code == REQUEST_TIMEOUT:
+        raise TimeoutError from error
+    if error.code == CONNECTION_CLOSED:
+        raise LostError(str(error)) from error
+    raise RefusedError(str(error), arguments=error.code == INVALID_PARAMS) from error
+
+
+def _first(error: BaseException) -> BaseException:
+    """Return the first exception of groups within groups."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+_lock = threading.Lock()
+_loops: dict[int, asyncio.AbstractEventLoop] = {}
+"""The event loop of each process: a fork has the entry of its parent, but not the thread."""
+
+
+def _event_loop() -> asyncio.AbstractEventLoop:
+    with _lock:
+        if os.getpid() not in _loops:
+            # Without a handler of the caller, Python prints what the SDK logs of a bad server.
+            logging.getLogger("mcp.client").addHandler(logging.NullHandler())
+            loop = asyncio.new_event_loop()
+            threading.Thread(target=loop.run_forever, name="rstar2-mcp", daemon=True).start()
+            _loops[os.getpid()] = loop
+        return _loops[os.getpid()]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)

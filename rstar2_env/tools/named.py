@@ -1,0 +1,74 @@
+"""Tools by name: ``python``, ``notebook``, and ``mcp:ADDRESS`` for all tools of an MCP server.
+
+Not covered: functions and tools of your own, which are given as objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from rstar2_env.core import trust
+from rstar2_env.core.errors import ConfigurationError, UnknownNameError
+from rstar2_env.core.options.declare import call_with_options
+from rstar2_env.core.options.parts import part_named, read_part
+from rstar2_env.tools.base import Tool
+from rstar2_env.tools.notebook import NotebookTool
+from rstar2_env.tools.python import PythonTool
+
+ToolChoice: TypeAlias = Tool | str | Mapping[str, Any]
+"""A tool, a name with or without options (``mcp:./server.py:timeout_s=5``), or a table with ``name`` and options."""
+
+_MCP = "mcp:"
+_PLAIN: Mapping[str, Callable[..., Tool]] = {"python": PythonTool, "notebook": NotebookTool}
+
+
+def make_tools(tools: Sequence[ToolChoice], own: Mapping[str, Callable[[], Tool]] | None = None) -> list[Tool]:
+    """Create the tools of an environment.
+
+    Args:
+        tools: The tools, in the order of their schemas in the prompt; one name stands for several tools if it is
+            an MCP server.
+        own: Functions that create ``python`` and ``notebook`` with the environment's sandbox and limits.
+
+    Raises:
+        UnknownNameError: There is no tool of that name.
+        ConfigurationError: A name or an option is not valid.
+        MissingExtraError: The extra ``mcp`` is not installed.
+        ToolServerError: An MCP server does not start or does not answer.
+        UntrustedError: A file names an MCP server, and not the user.
+    """
+    known = {**_PLAIN, **(own or {})}
+    made: list[Tool] = []
+    for choice in tools:
+        if isinstance(choice, Tool):
+            made.append(choice)
+            continue
+        if not isinstance(choice, (str, Mapping)):
+            raise ConfigurationError(
+                f"tools: expected a tool, {', '.join(known)}, or mcp:ADDRESS; got {choice!r}.", option="tools"
+            )
+        part = read_part(choice, "tool")
+        if part.name.startswith(_MCP):
+            trust.check_server(part.name)
+            # Imported here: only these tools need the extra.
+            from rstar2_env.tools.mcp.options import ServerOptions
+            from rstar2_env.tools.mcp.server import McpServer
+
+            with part_named("tool", part):
+                target = part.name.removeprefix(_MCP)
+                if "target" in part.options:
+                    raise ConfigurationError("The address of an MCP server follows mcp:, and is not an option.")
+                options = call_with_options("tool 'mcp'", ServerOptions, {"target": target, **part.options})
+            made += McpServer(options).tools
+        elif part.name in known:
+            if part.options:
+                raise ConfigurationError(
+                    f"The tool {part.name!r} takes no options here: the environment's options sandbox, limits and "
+                    "max_output apply to it.",
+                    option="tools",
+                )
+            made.append(known[part.name]())
+        else:
+            raise UnknownNameError("tool", part.name, [*known, f"{_MCP}ADDRESS"])
+    return made

@@ -1,0 +1,90 @@
+"""Tools by name, without the extra ``mcp``; servers are tested in tests/bridges/test_mcp.py."""
+
+import subprocess
+import sys
+
+import pytest
+
+from rstar2_env.core import trust
+from rstar2_env.core.errors import ConfigurationError, UnknownNameError
+from rstar2_env.core.trust import UntrustedError
+from rstar2_env.testing.stub_tool import StubTool
+from rstar2_env.tools import NOTEBOOK_TOOL_NAME, PYTHON_TOOL_NAME
+from rstar2_env.tools.named import make_tools
+from rstar2_env.wrappers.make import make_env
+
+
+def names(env):
+    return [tool["function"]["name"] for tool in env.reset(seed=0)[1]["tools"]]
+
+
+def test_tools_are_named_or_given():
+    own = StubTool(name="mine")
+    env = make_env("rstar2/MathTool-v0", tools=["notebook", own])
+    assert names(env) == [NOTEBOOK_TOOL_NAME, "mine"]
+    env.close()
+    env = make_env("rstar2/MathNotebook-v0")
+    assert names(env) == [NOTEBOOK_TOOL_NAME]
+    env.close()
+
+
+def test_a_named_tool_has_the_sandbox_and_the_limits_of_its_environment():
+    env = make_env("rstar2/MathTool-v0", tools=["python"], limits={"wall_s": 3.5}, max_output=7)
+    (tool,) = env.unwrapped.tools.tools
+    assert (tool.spec.name, tool.limits.wall_s, tool._max_output) == (PYTHON_TOOL_NAME, 3.5, 7)
+    env.close()
+
+
+def test_a_puzzle_with_tools_has_ten_turns():
+    env = make_env("rstar2/Countdown-v0", tools=["python"])
+    assert names(env) == [PYTHON_TOOL_NAME]
+    assert env.unwrapped._max_turns == 10
+    env.close()
+
+
+@pytest.mark.parametrize(
+    ("tools", "error", "words"),
+    [
+        (["pyton"], UnknownNameError, "Did you mean 'python'"),
+        ([7], ConfigurationError, "expected a tool, python, notebook, or mcp:ADDRESS; got 7"),
+        (["python:timeout=3"], ConfigurationError, "takes no options here"),
+    ],
+)
+def test_other_values_are_refused_with_what_was_expected(tools, error, words):
+    with pytest.raises(error, match=words):
+        make_tools(tools)
+
+
+def test_a_missing_extra_is_an_error_with_its_pip_line():
+    code = (
+        "import sys; sys.modules['mcp'] = None\n"
+        "from rstar2_env.tools.named import make_tools\n"
+        "from rstar2_env.core.errors import MissingExtraError\n"
+        "try: make_tools(['mcp:http://127.0.0.1:9/mcp'])\n"
+        "except MissingExtraError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert "pip install 'rstar2-env[mcp]'" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    "typed", ["mcp:./server.py", '["python", "mcp:./server.py"]', "python+mcp:./server.py:timeout_s=5"]
+)
+def test_the_user_may_name_a_server(typed):
+    with trust.bounds([typed]):
+        trust.check_server("mcp:./server.py")
+
+
+@pytest.mark.parametrize("typed", ["", "./server.py", "mcp:./server.py.sh", "mcp:./server.py --unsafe"])
+def test_nobody_else_may_name_a_server(typed):
+    with trust.bounds([typed]), pytest.raises(UntrustedError, match=r"names the MCP server mcp:\./server\.py"):
+        trust.check_server("mcp:./server.py")
+
+
+@pytest.mark.parametrize(
+    "tools", ["mcp:rm x", ["python", "mcp:rm x"], [{"name": "mcp:rm x"}], "python+mcp:rm", '["mcp:rm x"]']
+)
+def test_a_file_that_names_a_server_is_refused(tools, tmp_path):
+    with pytest.raises(UntrustedError, match="an MCP server"):
+        trust.found(tmp_path, {"env_options": {"tools": tools}})
+    assert not trust.found(tmp_path, {"env_options": {"tools": ["python"], "text": "of mcp: nothing"}})

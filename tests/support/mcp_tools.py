@@ -1,0 +1,151 @@
+"""An MCP server with a tool for every kind of result: ``python mcp_tools.py``, or with a port for HTTP."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Annotated, Any, Literal
+
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp_types import (
+    AudioContent,
+    BlobResourceContents,
+    CallToolResult,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+    TextResourceContents,
+)
+from pydantic import BaseModel, Field
+
+server = MCPServer("tools for tests")
+_words: list[str] = []
+
+
+@server.tool()
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@server.tool()
+def pick(kind: Literal["red", "blue"], count: Annotated[int, Field(ge=1, le=3)] = 1) -> str:
+    """Pick something."""
+    return " ".join([kind] * count)
+
+
+@server.tool()
+def remember(word: str) -> str:
+    """Remember a word, and return all words so far."""
+    _words.append(word)
+    return " ".join(_words)
+
+
+@server.tool()
+def seeds(ctx: Context) -> str:
+    """Return the seed of the episode and of the call."""
+    meta: Any = ctx.request_context.meta or {}
+    return f"{os.environ.get('RSTAR2_SEED')} {meta.get('rstar2-env/seed')} {meta.get('rstar2-env/call')}"
+
+
+@server.tool()
+def variable(key: str) -> str:
+    """Return a variable of the environment."""
+    return os.environ.get(key, "none")
+
+
+@server.tool()
+def sleep(seconds: float) -> str:
+    """Sleep."""
+    time.sleep(seconds)
+    return "awake"
+
+
+@server.tool()
+def fail(why: str) -> str:
+    """Fail."""
+    raise ToolError(why)
+
+
+@server.tool()
+def die() -> str:
+    """End the server."""
+    print("the disk is full", file=sys.stderr, flush=True)
+    os._exit(3)
+
+
+@server.tool()
+def shout(mib: int) -> str:
+    """Write a long error output."""
+    for _ in range(mib * 1024):
+        os.write(2, b"x" * 1023 + b"\n")
+    return "hoarse"
+
+
+@server.tool()
+def nothing() -> CallToolResult:
+    """Return no content."""
+    return CallToolResult(content=[])
+
+
+class Name(BaseModel):
+    """The answer of a person."""
+
+    name: str
+
+
+@server.tool()
+async def ask(ctx: Context) -> str:
+    """Ask a person for a name."""
+    return str(await ctx.elicit("Your name?", Name))
+
+
+class Point(BaseModel):
+    """A structured result."""
+
+    x: int
+    y: int
+
+
+@server.tool()
+def structured() -> Annotated[CallToolResult, Point]:
+    """Return structured content without text."""
+    return CallToolResult(content=[], structured_content={"x": 1, "y": 2})
+
+
+@server.tool()
+def blocks() -> CallToolResult:
+    """Return content of every kind."""
+    inner = TextResourceContents(uri="memo:1", text="a memo")
+    return CallToolResult(
+        content=[
+            TextContent(type="text", text="a text"),
+            ImageContent(type="image", data="AAAA", mime_type="image/png"),
+            AudioContent(type="audio", data="AAAA", mime_type="audio/wav"),
+            EmbeddedResource(type="resource", resource=inner),
+            EmbeddedResource(type="resource", resource=BlobResourceContents(uri="file:///b", blob="AAAA")),
+            ResourceLink(type="resource_link", name="page", uri="http://127.0.0.1/page"),
+        ]
+    )
+
+
+@server.tool()
+def long(characters: int) -> str:
+    """Return a long text."""
+    return "x" * characters
+
+
+@server.tool()
+def allocate(mib: int) -> int:
+    """Use memory."""
+    return len(bytearray(mib << 20))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        server.run("streamable-http", port=int(sys.argv[1]))
+    else:
+        server.run()
