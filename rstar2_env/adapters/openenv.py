@@ -14,11 +14,7 @@ from __future__ import annotations
 import copy
 import inspect
 import logging
-import signal
-import socket
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -26,8 +22,6 @@ from rstar2_env.adapters.base.messages import as_json
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 from rstar2_env.core.options.declare import Count, Seconds, checked
 from rstar2_env.core.options.parts import PartSpec
-from rstar2_env.core.telemetry import recording
-from rstar2_env.sandbox.serve.options import is_loopback
 from rstar2_env.wrappers.make import make_env
 
 try:
@@ -40,7 +34,7 @@ try:
     from pydantic import Field
     from starlette.websockets import WebSocketDisconnect
 
-    from rstar2_env.adapters.base.own_pages import OwnPages
+    from rstar2_env.adapters.base.serving import serve_app
 except ImportError as error:
     raise MissingExtraError("openenv", "The adapter 'openenv'") from error
 
@@ -238,34 +232,9 @@ def serve(
         ConfigurationError: The address cannot be listened on, or an option or ``RSTAR2_OTEL`` is invalid.
     """
     app = make_app(env_id, **options)
-    try:
-        listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-    except OSError as error:
-        raise ConfigurationError(f"Cannot listen on {host}:{port}: {error}.") from error
-    with listening:
-        if announce is not None:
-            shown = f"[{host}]" if ":" in host else host
-            announce(f"http://{shown}:{listening.getsockname()[1]}")
-        logs = copy.deepcopy(uvicorn.config.LOGGING_CONFIG)
-        logs["loggers"][__name__] = {"handlers": ["default"], "level": "INFO", "propagate": False}
-        app.add_middleware(OwnPages, loopback=is_loopback(host))
-        config = uvicorn.Config(app, log_level="warning", log_config=logs, ws_max_size=_LARGEST_MESSAGE)
-        server = uvicorn.Server(config)
-        with recording(), _handling_sigterm(server):
-            server.run(sockets=[listening])
-
-
-@contextmanager
-def _handling_sigterm(server: uvicorn.Server) -> Iterator[None]:
-    """Let SIGTERM end the server only: uvicorn raises it again afterwards, which would end the process at once."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, server.handle_exit)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    logs = copy.deepcopy(uvicorn.config.LOGGING_CONFIG)
+    logs["loggers"][__name__] = {"handlers": ["default"], "level": "INFO", "propagate": False}
+    serve_app(app, host, port, announce=announce, log_config=logs, ws_max_size=_LARGEST_MESSAGE)
 
 
 class _Leaves:

@@ -80,7 +80,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Print the help of a command, or a section of the documents.",
         "rstar2 help troubleshooting#options",
     ),
-    "serve": ("Serve an environment to OpenEnv clients.", "rstar2 serve --env rstar2/MathTool-v0 --port 8000"),
+    "serve": (
+        "Serve an environment to OpenEnv clients or assistants.",
+        "rstar2 serve --env rstar2/MathTool-v0 --port 8000",
+    ),
     "new": ("Write an environment, an agent or a part, with its test.", "rstar2 new env divisors"),
     "model": ("Fetch, convert or describe a pretrained model.", ""),
     "problems": ("Show, convert and decontaminate problem sources.", ""),

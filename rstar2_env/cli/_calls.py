@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 FORMS: dict[str, dict[tuple[str, ...], str]] = {
     "export": {("--env",): "export_env", ("--to",): "export_episodes"},
-    "serve": {("--env",): "serve"},
+    "serve": {("--env",): "serve", ("--mcp",): "serve_mcp"},
     "traces": {("--from",): "import_episodes"},
     "validate": {("--tokens",): "check_tokens"},
     "verify": {("--run", "--episode"): "replay", ("--run",): "reverify"},
@@ -23,6 +23,7 @@ FORM_EXAMPLES = {
     "export_env": "rstar2 export --env rstar2/MathTool-v0 --to verifiers --out math-tool",
     "export_episodes": "rstar2 export --to atif runs/demo/eval-grpo_roc --out trajectories",
     "import_episodes": "rstar2 traces --from atif trajectories --out traces.jsonl",
+    "serve_mcp": "rstar2 serve --mcp rstar2/MathTool-v0",
     "check_tokens": "rstar2 validate --tokens runs/demo/grpo_roc",
     "replay": "rstar2 verify --run runs/demo/eval-grpo_roc --episode 12",
     "reverify": "rstar2 verify --run runs/demo/eval-grpo_roc --verifier numeric:tolerance=0.01",

@@ -14,6 +14,7 @@ from rstar2_env.cli._options import Json, ProviderSet
 from rstar2_env.cli._printing import say
 from rstar2_env.cli.sandbox_image import image
 from rstar2_env.cli.sandbox_serve import serve
+from rstar2_env.cli.sandbox_serve_mcp import serve_mcp
 from rstar2_env.core.text import harmless
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Run programs in the sandbox, and check its isolation.")
 app.command(cls=CliCommand, epilog=example("rstar2 sandbox serve --port 8700 --token-file token"))(serve)
+app.command(cls=CliCommand, epilog=example("rstar2 sandbox serve-mcp --timeout 5"))(serve_mcp)
 app.command(cls=CliCommand, epilog=example("rstar2 sandbox image --package numpy --package scipy"))(image)
 
 _LIMITS = ("timeout", "memory", "processes", "output")

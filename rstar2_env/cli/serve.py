@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rstar2_env.cli._options import EnvOption, EnvSet, WrapOption
+from rstar2_env.cli._options import EnvOption, EnvSet, ToolOption, WrapOption
 from rstar2_env.cli._printing import say
 
 
@@ -19,14 +19,17 @@ def serve_command(
         float | None, typer.Option(help="Seconds without a request after which a session ends [default: never].")
     ] = None,
     set_: EnvSet = None,
+    tool: ToolOption = None,
     wrap: WrapOption = None,
 ) -> None:
     """Serve an environment to OpenEnv clients until Ctrl-C or SIGTERM (extra: openenv).
 
+    `rstar2 serve --mcp ID` serves episodes to an assistant instead.
+
     There is no authentication: any client that can reach the port can play and run programs in the sandbox.
     """
     from rstar2_env.adapters.openenv import serve
-    from rstar2_env.cli._options import options_of
+    from rstar2_env.cli._options import options_of, with_tools
 
     serve(
         env_id,
@@ -34,7 +37,7 @@ def serve_command(
         port=port,
         sessions=sessions,
         session_timeout_s=timeout,
-        env_options=options_of(set_, "env")["env"],
+        env_options=options_of(with_tools(set_, tool), "env")["env"],
         wrappers=wrap or (),
         announce=lambda address: say(f"Serving {env_id} on {address}", err=True),
     )

@@ -1,0 +1,49 @@
+"""``rstar2 serve --mcp``: serve episodes of an environment with the Model Context Protocol."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rstar2_env.cli._options import EnvSet, ToolOption, WrapOption
+from rstar2_env.cli._printing import say
+
+
+def serve_mcp_command(
+    env_id: Annotated[
+        str,
+        typer.Argument(
+            metavar="--mcp ID",
+            help="Gymnasium id (rstar2/MathTool-v0), or your own environment (./mine.py:mine/Divisors-v0).",
+        ),
+    ],
+    port: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=65535,
+            help="Port for HTTP on this machine; 0 chooses a free port [default: standard input and output].",
+        ),
+    ] = None,
+    episodes: Annotated[int, typer.Option(min=1, help="Maximum running episodes, each with its own environment.")] = 16,
+    timeout: Annotated[
+        float, typer.Option(min=1, help="Seconds without a step after which another episode may replace one.")
+    ] = 1800.0,
+    set_: EnvSet = None,
+    tool: ToolOption = None,
+    wrap: WrapOption = None,
+) -> None:
+    """Serve episodes to an assistant, as the tools reset, step and state of an MCP server (extra: mcp)."""
+    from rstar2_env.adapters.mcp_server import serve_env
+    from rstar2_env.cli._options import options_of, with_tools
+
+    serve_env(
+        env_id,
+        env_options=options_of(with_tools(set_, tool), "env")["env"],
+        wrappers=wrap or (),
+        episodes=episodes,
+        timeout_s=timeout,
+        port=port,
+        announce=lambda address: say(f"Serving {env_id} on {address}", err=True),
+    )
