@@ -29,7 +29,7 @@ def replace_norms(model: nn.Module) -> int:
     """
     found = [module for module in model.modules() if _is_plain(module)]
     for module in found:
-        module.forward = partial(_norm, module)  # type: ignore[method-assign]
+        module.forward = partial(_norm, module)
     return len(found)
 
 
@@ -48,7 +48,7 @@ class RmsNorm(torch.autograd.Function):
         return (x * scale).mul_(weight)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
         """Return the gradients of x and of the weight."""
         x, weight, scale = ctx.saved_tensors
         size = x.shape[-1]
@@ -67,13 +67,15 @@ def _norm(self: Any, hidden_states: Tensor) -> Tensor:
         return output
     epsilon = _epsilon(self)
     if torch.is_grad_enabled() and (hidden_states.requires_grad or weight.requires_grad):
-        return RmsNorm.apply(hidden_states, weight, epsilon)
+        normed: Tensor = RmsNorm.apply(hidden_states, weight, epsilon)
+        return normed
     return torch.rms_norm(hidden_states, weight.shape, weight, epsilon)
 
 
 def _scale(x: Tensor, epsilon: float) -> Tensor:
     """1 / sqrt(mean(x²) + epsilon) over the last dimension, which stays with size 1."""
-    return torch.linalg.vector_norm(x, dim=-1, keepdim=True).square_().div_(x.shape[-1]).add_(epsilon).rsqrt_()
+    norm: Tensor = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+    return norm.square_().div_(x.shape[-1]).add_(epsilon).rsqrt_()
 
 
 def _is_plain(module: nn.Module) -> bool:
