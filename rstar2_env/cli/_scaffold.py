@@ -30,7 +30,7 @@ class NewKind:
     Attributes:
         noun: Name of the kind in sentences, with its article.
         use: Command, or code, that uses the written file; ``{code}`` is the file, or the name of an installed package.
-        use_file: The same for a file that is not installed, if it differs.
+        use_file: Command, or code, that uses a file that is not installed; empty if ``use`` works for it too.
         registry: Registry of the kind, as ``module:NAME``; empty without one.
         extra: Extra of rstar2-env that the code needs; empty for none.
     """

@@ -1,4 +1,4 @@
-"""``rstar2 traces --from``: read episodes in the format of other tools, as traces and as an evaluation."""
+"""``rstar2 traces --from``: convert episodes of other tools to traces and to an evaluation."""
 
 from __future__ import annotations
 
@@ -16,19 +16,23 @@ def import_episodes_command(
     files: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FILE", help="Files with one trajectory (.json) or one a line (.jsonl), or folders of such files."
+            metavar="FILE", help="Files with one trajectory (.json) or one per line (.jsonl), or folders of such files."
         ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Write one JSON line per trace.", dir_okay=False)],
     env: Annotated[
-        str, typer.Option(metavar="ID", help="Environment whose settings `rstar2 verify --run` then uses.")
+        str,
+        typer.Option(
+            metavar="ID", help="Environment to record for the episodes; `rstar2 verify --run` uses its settings."
+        ),
     ] = "rstar2/MathTool-v0",
     overwrite: Overwrite = False,
 ) -> None:
-    """Read trajectories of ATIF as traces for a cold start, and as episodes.
+    """Convert trajectories in the ATIF format to traces for a cold start, and to episodes.
 
-    OUT.episodes.jsonl holds every episode, for `rstar2 view`, `diagnose` and `verify --run`. OUT holds those that count
-    and do not state that they failed, for `rstar2 sft`; copied context in them is not trained on.
+    OUT.episodes.jsonl holds every episode, for `rstar2 view`, `diagnose` and `verify --run`. OUT holds the traces for
+    `rstar2 sft`: trajectories that are complete and do not state that they failed; context that was copied from other
+    trajectories is not trained on.
     """
     from rstar2_env.adapters.atif.files import import_trajectories
 

@@ -48,7 +48,7 @@ class Stop:
 
     @contextmanager
     def flight(self) -> Iterator[None]:
-        """Count the enclosed work as in flight."""
+        """Count the work within this context as in flight."""
         with self._lock:
             self._in_flight += 1
         try:

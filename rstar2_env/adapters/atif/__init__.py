@@ -1,6 +1,6 @@
 """Episodes as trajectories of ATIF 1.8 (Agent Trajectory Interchange Format, Harbor's RFC 0001), and back.
 
-The format is plain JSON, so nothing is installed for it; ``tests/bridges`` checks it against the package ``atif``.
+The format is plain JSON, so it needs no additional package; ``tests/bridges`` checks it against the package ``atif``.
 ``write`` makes a trajectory, ``read`` reads one, ``files`` reads and writes files of them.
 """
 

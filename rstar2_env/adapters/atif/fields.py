@@ -1,4 +1,4 @@
-"""Checked access to the fields of a trajectory: each error names the field, what was expected and what came."""
+"""Checked access to the fields of a trajectory: each error names the field, the expected value and the actual value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rstar2_env.core.errors import RecordFormatError
 T = TypeVar("T")
 
 OWN = "rstar2_env"
-"""The key in each ``extra`` under which this package keeps what the format has no field for."""
+"""Key in each ``extra`` object under which this package stores data for which the format has no field."""
 OWN_PLACE = f"extra.{OWN}"
 SOURCES = ("system", "user", "agent")
 AGENT_ONLY = ("model_name", "reasoning_effort", "reasoning_content", "tool_calls", "metrics")
@@ -37,10 +37,10 @@ def field(record: Mapping[str, Any], name: str, place: str, take: Callable[[Any]
     """Read a required field.
 
     Args:
-        record: The object that holds it.
-        name: Its key.
-        place: The place of the object, such as ``steps[3]``; empty for the trajectory.
-        take: Reads its value.
+        record: The object that contains the field.
+        name: Key of the field.
+        place: Path of the object in the trajectory, such as ``steps[3]``; empty for the trajectory itself.
+        take: Function that reads the value.
 
     Raises:
         RecordFormatError: The field is missing or has a wrong value.
@@ -57,7 +57,7 @@ def field(record: Mapping[str, Any], name: str, place: str, take: Callable[[Any]
 
 
 def optional(record: Mapping[str, Any], name: str, place: str, take: Callable[[Any], T]) -> T | None:
-    """Read a field that may be missing or null, which gives ``None``; arguments as for ``field``.
+    """Read an optional field; return ``None`` if it is missing or null. For the arguments see ``field``.
 
     Raises:
         RecordFormatError: The field has a wrong value.
@@ -66,10 +66,10 @@ def optional(record: Mapping[str, Any], name: str, place: str, take: Callable[[A
 
 
 def objects(record: Mapping[str, Any], name: str, place: str) -> list[tuple[str, dict[str, Any]]]:
-    """Read an optional list of objects; each comes with its place.
+    """Read an optional list of objects; return each object with its path.
 
     Raises:
-        RecordFormatError: It is not a list of objects.
+        RecordFormatError: The value is not a list of objects.
     """
     found = optional(record, name, place, read.list_of(read.mapping)) or []
     at = f"{place}.{name}" if place else name
@@ -77,10 +77,10 @@ def objects(record: Mapping[str, Any], name: str, place: str) -> list[tuple[str,
 
 
 def text_of(record: Mapping[str, Any], name: str, place: str) -> str:
-    """Read a text, or a list of parts that are all texts; a missing one is empty.
+    """Read a text, or join a list of text parts; return "" if the field is missing.
 
     Raises:
-        RecordFormatError: It is neither, or a part is an image or audio.
+        RecordFormatError: The value is neither a text nor a list, or a part is an image or audio.
     """
     value = record.get(name)
     if not isinstance(value, list):
@@ -97,10 +97,10 @@ def text_of(record: Mapping[str, Any], name: str, place: str) -> str:
 
 
 def own(record: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """Return what this package keeps in the ``extra`` of an object; empty for others' objects.
+    """Return the data that this package stored in the ``extra`` of an object; empty if another tool wrote the object.
 
     Raises:
-        RecordFormatError: It is not an object.
+        RecordFormatError: The data is not a JSON object.
     """
     extra = optional(record, "extra", place, read.mapping) or {}
     return optional(extra, OWN, f"{place}.extra" if place else "extra", read.mapping) or {}

@@ -1,4 +1,4 @@
-"""Files of trajectories: a run becomes a folder of them, and files of them become episodes and traces."""
+"""Export a run as a folder of trajectory files, and import trajectory files as episodes and traces."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rstar2_env.traces.playing import episodes_file
 
 
 def export_trajectories(run: str | Path, out: str | Path, *, overwrite: bool = False) -> int:
-    """Write every episode of a run as a file ``KEY.json`` in a folder; ``KEY`` is its key in the viewer.
+    """Write every episode of a run as a file ``KEY.json``; ``KEY`` is the episode's key in the viewer.
 
     Args:
         run: Folder of a run, or file of an evaluation.
@@ -53,7 +53,7 @@ def export_trajectories(run: str | Path, out: str | Path, *, overwrite: bool = F
 
 @dataclass(frozen=True, slots=True)
 class ImportedFiles:
-    """What an import wrote.
+    """The files that an import wrote.
 
     Attributes:
         episodes: The file with all episodes.
@@ -72,18 +72,19 @@ def import_trajectories(
     """Read trajectories, and write them as episodes and as traces of a cold start.
 
     All episodes are written as an evaluation, ``OUT.episodes.jsonl``. A trajectory becomes a trace in ``OUT.jsonl`` if
-    it counts, has a turn that may be trained on, and does not state that it failed. In a trace, a turn that was copied
-    from another trajectory, or that no model wrote, has ``"train": false``.
+    its episode counts in means (``Episode.available``), it has a turn that may be trained on, and it does not state
+    that it failed. In a trace, turns that were copied from another trajectory, or that no model wrote, have ``"train":
+    false``.
 
     Args:
-        files: Files with one trajectory (``.json``) or one a line (``.jsonl``), or folders of such files.
+        files: Files with one trajectory (``.json``) or one per line (``.jsonl``), or folders of such files.
         out: The file of the traces.
-        env: The environment that the episodes count as played in. What the files say of it is not used.
+        env: The environment to record for the episodes. Statements about an environment in the files are ignored.
         overwrite: Replace earlier files.
 
     Raises:
         ConfigurationError: A file cannot be read, or an output must not be written.
-        RecordFormatError: A trajectory is wrong; the message names file, line and field. Nothing is written.
+        RecordFormatError: A trajectory is invalid; the message names file, line and field. Nothing is written.
     """
     traces, episodes = Path(out), episodes_file(Path(out))
     for path in (traces, episodes):

@@ -1,9 +1,8 @@
 """``read_trajectory``: a trajectory of ATIF, from any producer, as an episode with its tokens.
 
-A trajectory of another producer has calls as data: they are written into the policy's text in the dialect ``rstar2``,
-as are their results and its reasoning. Steps that were copied from another trajectory, or that no model wrote, are
-context and never trained on. Not covered: images and audio, which are refused; trajectories of subagents, which are
-left out and counted.
+Trajectories of other tools contain calls as data: the calls, their results and the reasoning are written as text in the
+dialect ``rstar2``. Steps that were copied from another trajectory, or that no model wrote, are context, and are never
+trained on. Not covered: images and audio, which are refused; trajectories of subagents, which are only counted.
 """
 
 from __future__ import annotations
@@ -43,8 +42,8 @@ class Imported:
     """An episode that was read from a trajectory.
 
     Attributes:
-        entry: The episode. ``entry.more`` has its further facts, such as ``gold``.
-        tokens: The rows of its tokens; empty if the trajectory has none.
+        entry: The episode. ``entry.more`` has additional keys, such as ``gold``.
+        tokens: The rows of tokens of the episode; empty if the trajectory has no tokens.
         trained: For each message of the policy, whether it may be trained on.
         graded: Whether the trajectory states a reward or a grade.
     """
@@ -56,7 +55,7 @@ class Imported:
 
 
 def read_trajectory(trajectory: Any) -> Imported:
-    """Read a trajectory, of this package or of another.
+    """Convert a trajectory, written by this package or by another tool, to an episode.
 
     Args:
         trajectory: A trajectory of ATIF 1.x, as parsed JSON.
@@ -98,7 +97,7 @@ def read_trajectory(trajectory: Any) -> Imported:
 
 
 def plain_record(trajectory: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the line of the episode that a checked trajectory holds in the format's own fields."""
+    """Return the line of the episode, computed from the standard fields of a checked trajectory."""
     messages: list[dict[str, str]] = []
     turns: list[dict[str, Any]] = []
     row = plain_row(trajectory)
@@ -140,7 +139,7 @@ def plain_record(trajectory: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plain_row(trajectory: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the tokens in a checked trajectory's metrics; ``None`` if it lacks some or rewrites its history."""
+    """Return the tokens in a checked trajectory's metrics; ``None`` if some are missing or history was rewritten."""
     row: dict[str, Any] | None = None
     for place, step in objects(trajectory, "steps", ""):
         if step["source"] != "agent" or step.get("llm_call_count") == 0:

@@ -1,8 +1,8 @@
 """``trajectory_of``: an episode of a run as a trajectory of ATIF 1.8.
 
-The format has fields for messages, calls, results, token ids and log-probabilities. Everything else of the episode is
-in ``extra``, under the key ``rstar2_env``, so that ``read_trajectory`` returns the same episode. A message of the
-policy is its whole text, calls included, as it was written; ``tool_calls`` repeats the calls as data.
+The format has fields for messages, calls, results, token ids and log-probabilities. All other data of the episode is in
+``extra``, under the key ``rstar2_env``, so that ``read_trajectory`` returns the same episode. A message of the policy
+contains its whole original text, including calls; ``tool_calls`` repeats the calls as data.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def trajectory_of(
 
     Args:
         entry: The episode.
-        key: Its key in the run, which becomes ``trajectory_id``.
-        tokens: The rows of its tokens, if the run keeps them.
+        key: Key of the episode in the run, which becomes ``trajectory_id``.
+        tokens: The rows of tokens of the episode, if the run keeps them.
         model: Name of the model.
     """
     episode = entry.episode
@@ -69,7 +69,7 @@ def trajectory_of(
 
 
 def line_of(entry: EpisodeEntry) -> dict[str, Any]:
-    """Return the line of an episode, as JSON, without the options of its run and its tokens."""
+    """Return the line of an episode as JSON, without tokens and without the options of its run."""
     more = {name: value for name, value in entry.more.items() if name not in ("run", "tokens")}
     if entry.decision is not None:
         record = training_record(entry.episode, entry.step, entry.member, entry.decision)

@@ -242,7 +242,7 @@ def refuse_inputs(output: Location, inputs: object, *, option: str = "out") -> N
 
 
 def named_paths(value: object) -> Iterator[Path]:
-    """Yield every existing path that options name: texts that are a path, or begin with one before ``:`` or ``@``."""
+    """Yield every existing path in options: texts that are a path, or that begin with a path before ``:`` or ``@``."""
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, (list, tuple)):

@@ -122,7 +122,7 @@ class NotebookCell:
         self._lines.append(text)
 
     def close(self, last: ActivityRow) -> None:
-        """Leave the last lines and the state of the outermost activity."""
+        """Leave the last lines and the final state of the outermost activity in the output."""
         self._update([last.line])
 
     def _update(self, lines: Sequence[str]) -> None:

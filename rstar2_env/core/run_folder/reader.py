@@ -127,8 +127,7 @@ class Run:
     def weights(self) -> dict[str, int]:
         """The optimizer step of each set of weights that the run saved, by path in the folder.
 
-        Weights of steps that were lost when the run resumed earlier are left out, even if they replaced weights of a
-        step that was not lost.
+        Weights of steps that a resume dropped are left out, even if they replaced weights of a step that was kept.
         """
         found: dict[str, int] = {}
         for event in self.events:

@@ -120,7 +120,7 @@ class OneStored:
 
     Attributes:
         run: The run.
-        entry: The episode with the further facts of its line.
+        entry: The episode, with the additional keys of its line.
         trained: Whether the episode was played for training; otherwise it is held out.
     """
 

@@ -228,7 +228,7 @@ class Bench:
     """The environment under test.
 
     Attributes:
-        found: The environment, as its name was resolved.
+        found: The name, id and creator of the environment.
         make: Makes a new instance.
         plays: Number of episodes of each player.
         seed: The first seed of episodes.

@@ -90,7 +90,7 @@ def noop(bench: Bench) -> CheckFinding:
     remedy="Derive everything from the seed of reset and the turns, including results of tools (CallContext.seed).",
 )
 def replayability(bench: Bench) -> CheckFinding:
-    """RFC 008 replayability: an episode replayed from its JSON record alone is the same."""
+    """RFC 008 replayability: replaying an episode from its JSON record alone gives the same episode."""
     need_oracle(bench)
     episodes = bench.episodes("caller", caller, 6) + bench.episodes("noise", PLAYERS["noise"], 4)
     fresh = bench.fresh()

@@ -68,7 +68,7 @@ class TransformersEngine:
         idle_s: Seconds without a request after which the kept caches are freed.
         seed: Seeds the draws of requests without a seed of their own.
         threads: CPU threads of a forward pass. ``None`` means 1 for a model with a hidden size of at most 256, whose
-            layers take less time than the threads need to meet, and torch's setting for larger models.
+            layers take less time than synchronizing the threads, and torch's setting for larger models.
     """
 
     @checked

@@ -187,7 +187,7 @@ class Fleet:
                 continue
 
     async def alive(self, *, wait: bool) -> list[Server]:
-        """Return the servers that answer, up or not.
+        """Return the servers that answer, including servers that may not get requests yet.
 
         Args:
             wait: Wait until at least one server answers.

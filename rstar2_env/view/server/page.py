@@ -24,7 +24,7 @@ _TYPES = {
 
 
 class PageFiles:
-    """The files of the page.
+    """The files of the viewer's page.
 
     Args:
         folder: Folder of the built page.

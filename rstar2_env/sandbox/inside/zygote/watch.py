@@ -37,8 +37,8 @@ class Watch:
         files: Bytes of files below ``workdir``.
         workdir: The working folder.
         own_net: Whether the tree has its own network namespace, which also lists sockets in flight.
-        pipes: Pipes. The kernel counts the memory of pipes for each user, and makes the pipes of a user that has many
-            of them small.
+        pipes: Number of pipes. The kernel counts the memory of pipes for each user, and creates small pipes for a user
+            that has many.
     """
 
     def __init__(

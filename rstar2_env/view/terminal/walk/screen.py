@@ -55,7 +55,7 @@ class RunScreen(Screen[ScreenResultType], inherit_bindings=False):
         self.update_content()
 
     def set_head(self, *names: str, more: str = "", error: str = "") -> None:
-        """Set the text of the head.
+        """Set the text of the heading line.
 
         Args:
             *names: Path to this screen.
