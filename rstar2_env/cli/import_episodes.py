@@ -31,8 +31,8 @@ def import_episodes_command(
     """Convert trajectories in the ATIF format to traces for a cold start, and to episodes.
 
     OUT.episodes.jsonl holds every episode, for `rstar2 view`, `diagnose` and `verify --run`. OUT holds the traces for
-    `rstar2 sft`: trajectories that are complete and do not state that they failed; context that was copied from other
-    trajectories is not trained on.
+    `rstar2 sft`: trajectories without an infrastructure failure that do not state that they failed. Context that was
+    copied from other trajectories is not trained on.
     """
     from rstar2_env.adapters.atif.files import import_trajectories
 
