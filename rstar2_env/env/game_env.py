@@ -185,7 +185,7 @@ class GameEnv(FamilyEnv):
         }
 
     def answer_tags(self) -> int:
-        """Count the last turn only: the rules ask for one answer per turn, so a sum would look like a broken format."""
+        """Count the answers of the last turn only, since the rules require one answer per turn."""
         return self.dialect.answer_tags(self.turns[-1:])
 
     @property

@@ -1,9 +1,10 @@
-"""One sandbox for a whole process, shared by the handles with equal options, safe across forks, pickled as its options.
+"""One sandbox per process, shared by all handles of the process with equal options.
 
-When the last handle is closed, the sandbox is kept for a while, since a program that makes an environment for each
-problem needs the sandbox again immediately and would otherwise wait for a new one each time. At most ``KEEP_MOST`` idle
-sandboxes are kept, each for ``KEEP_S`` seconds, without running programs or live sessions; all of them end with the
-process. Covered: which handles share a sandbox, and when it ends. Not covered: running (the providers).
+A forked process, and a process that unpickles a handle, use their own sandbox. When the last handle is closed, the
+sandbox is kept for a while, since a program that makes an environment for each problem needs the sandbox again
+immediately and would otherwise wait for a new one each time. At most ``KEEP_MOST`` idle sandboxes are kept, each for
+``KEEP_S`` seconds, without running programs or live sessions; all of them end with the process. Covered: which handles
+share a sandbox, and when it ends. Not covered: running (the providers).
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ def read_trajectories(path: str | Path) -> Iterator[Imported]:
 
 
 def _refused(constant: str) -> Any:
-    raise ValueError(f"{constant} is not a number of JSON")
+    raise ValueError(f"{constant} is not a valid JSON number")
 
 
 def _trace(one: Imported, index: int) -> dict[str, Any] | None:

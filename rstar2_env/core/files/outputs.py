@@ -369,7 +369,7 @@ def _listed(names: list[str]) -> str:
 def _refuse_both(resume: bool | None, overwrite: bool | None) -> None:
     if resume and overwrite:
         raise ConfigurationError(
-            "An earlier output is either continued or replaced: give one of the two options",
+            "An earlier output can be continued or replaced, not both: give only one of the two options",
             option=("resume", "overwrite"),
         )
 

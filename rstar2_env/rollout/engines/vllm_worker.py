@@ -72,7 +72,7 @@ class FullLogprobs:
     """Number of the worker on its machine, set by vLLM."""
 
     def keep_full_logprobs(self) -> dict[str, bool]:
-        """Called by ``VllmServerEngine`` through ``/collective_rpc``, an endpoint of development mode."""
+        """See the function of the same name; ``VllmServerEngine`` calls this through ``/collective_rpc``."""
         return {"kept": keep_full_logprobs(self)}
 
     def copy_weights(self, source: str, into: str) -> dict[str, int]:

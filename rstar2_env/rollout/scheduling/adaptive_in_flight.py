@@ -22,10 +22,11 @@ class GrowthRules(CheckedOptions):
     """Rules for increasing and decreasing the number of episodes in flight.
 
     Attributes:
-        grow_below: Share of a cache in use, on the fullest engine, below which the number grows.
-        cut_above: Share above which it shrinks, before a request loses its cache.
-        growth: Factor by which it grows while as many episodes end as are in flight.
-        cut: Factor by which it shrinks.
+        grow_below: Share of the fullest engine's cache in use below which the number grows.
+        cut_above: Share of the fullest engine's cache in use above which the number shrinks, before a request loses its
+            cache.
+        growth: Factor by which the number grows while as many episodes end as are in flight.
+        cut: Factor by which the number shrinks.
     """
 
     grow_below: float = option(0.75, above=0, below=1)

@@ -35,7 +35,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def build_app(answers: Answers, follower: Follower, files: PageFiles, options: ViewOptions) -> ASGIApp:
-    """Build the application.
+    """Build the Starlette application.
 
     Args:
         answers: Query layer.

@@ -1,4 +1,4 @@
-"""The warden's connection to the zygote: start it, order parents (``parent_link``), end it."""
+"""The warden's connection to the zygote: start the zygote, make it fork parents (``parent_link``), end it."""
 
 from __future__ import annotations
 
