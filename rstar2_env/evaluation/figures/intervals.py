@@ -38,7 +38,7 @@ class IntervalFigures:
 
     Attributes:
         problems: Number of problems.
-        episodes: Number of episodes that count.
+        episodes: Number of episodes that count (``Episode.available``).
         by_name: The figures; the value of a figure without data is NaN.
         short: Number of problems that have too few episodes for the largest k, and are left out of the figures for that
             k.

@@ -49,7 +49,9 @@ _FIELDS = {"tool_calls": "calls", "broken_format": "broken_formats"}
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Figures of many episodes; episodes that failed, were cancelled or are unusable are left out, but counted.
+    """Figures of many episodes.
+
+    Episodes that failed, were cancelled or are unusable do not count: the means leave them out.
 
     Attributes:
         episodes: Episodes that count.

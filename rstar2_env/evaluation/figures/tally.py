@@ -1,6 +1,7 @@
-"""Counts of an evaluation by problem, added up episode by episode; every figure is computed from them.
+"""Counts of an evaluation by problem, added up episode by episode; every figure is computed from these counts.
 
-Covered: bounded memory, since only an episode's counts and answer are kept. Not covered: the figures themselves
+An episode counts unless it failed, was cancelled or is unusable (``Episode.available``). Covered: bounded memory, since
+ only an episode's counts and answer are kept. Not covered: the figures themselves
  (``rstar2_env.evaluation.figures.summary``, ``rstar2_env.evaluation.figures.intervals``).
 """
 
@@ -97,12 +98,12 @@ class ProblemTally:
 
     @property
     def episodes(self) -> int:
-        """Number of episodes that count."""
+        """Number of episodes that count (``Episode.available``)."""
         return round(self.counts[_PLACES["episodes"]])
 
     @property
     def correct(self) -> int:
-        """Number of episodes that count and are right."""
+        """Number of episodes that count (``Episode.available``) and are right."""
         return round(self.counts[_PLACES["correct"]])
 
     def votes(self) -> tuple[list[str | None], list[bool]]:
@@ -178,7 +179,7 @@ class EpisodeTally:
 
     @property
     def episodes(self) -> int:
-        """Number of episodes that count."""
+        """Number of episodes that count (``Episode.available``)."""
         return sum(problem.episodes for problem in self.problems.values())
 
     def add(self, episode: Episode, about: About | None = None) -> None:
