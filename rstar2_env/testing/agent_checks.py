@@ -1,4 +1,4 @@
-"""The clauses of the agent contract, one function each; ``check_agent`` runs them all.
+"""Checks of the rules for agents, one function for each rule; ``check_agent`` runs them all.
 
 Covered: the rules for every agent that acts in text environments. Not covered: how well an agent plays.
 """
@@ -96,7 +96,7 @@ class AgentHarness(MadeEnvs):
 
 
 def protocol(harness: AgentHarness) -> None:
-    """The agent has ``reset`` and ``act`` with the contract's arguments, a docstring, and valid declared needs."""
+    """Check the agent's methods ``reset`` and ``act``, their arguments, its docstring, and its declared needs."""
     agent = harness.make()
     problem = getattr(agent, "needs_problem", False)
     require(isinstance(problem, bool), f"needs_problem must be True or absent, not {problem!r}")
@@ -120,7 +120,7 @@ def protocol(harness: AgentHarness) -> None:
 
 
 def turns(harness: AgentHarness) -> None:
-    """Every turn is a text that the environment accepts and that can be written to a file."""
+    """Check that every turn is a text that the environment accepts and that can be written to a file."""
     env, agent = harness.env(), harness.make()
     for seed in harness.seeds:
         turn: Any
@@ -135,7 +135,7 @@ def turns(harness: AgentHarness) -> None:
 
 
 def determinism(harness: AgentHarness) -> None:
-    """The same seed gives the same turns, in this agent and in another instance of it."""
+    """Check that the same seed gives the same turns, in this agent and in another instance of it."""
     env = harness.env()
     for seed in harness.seeds:
         one, other = (harness.play(harness.make(), env, seed) for _ in range(2))
@@ -146,7 +146,7 @@ def determinism(harness: AgentHarness) -> None:
 
 
 def forgetting(harness: AgentHarness) -> None:
-    """``reset`` clears the previous episode, even if it was abandoned midway or before its first turn."""
+    """Check that ``reset`` clears the previous episode, even if it was abandoned midway or before its first turn."""
     env, agent = harness.env(), harness.make()
     first, second = harness.seeds[0], harness.seeds[1]
     expected = harness.play(agent, env, first)
@@ -160,7 +160,7 @@ def forgetting(harness: AgentHarness) -> None:
 
 
 def other_environments(harness: AgentHarness) -> None:
-    """The agent plays an environment of another package, whose ``info`` is empty."""
+    """Check that the agent plays an environment of another package, whose ``info`` is empty."""
     agent = harness.make()
     # An agent that has the answer may return no further text after it.
     env = PlainEnv(turns=1 if getattr(agent, "needs_problem", False) else 3)
@@ -175,7 +175,7 @@ def other_environments(harness: AgentHarness) -> None:
 
 
 def hostile_observations(harness: AgentHarness) -> None:
-    """No observation, such as the output of a tool, makes the agent raise."""
+    """Check that no observation, such as the output of a tool, makes the agent raise."""
     env, agent = harness.env(), harness.make()
     for what, text in HOSTILE_TURNS.items():
         _, info = harness.start(agent, env, harness.seeds[0])
@@ -189,7 +189,7 @@ def hostile_observations(harness: AgentHarness) -> None:
 
 
 def untouched_info(harness: AgentHarness) -> None:
-    """The agent does not change the ``info`` that it receives."""
+    """Check that the agent does not change the ``info`` that it receives."""
     env, agent = harness.env(), harness.make()
     options = None if harness.problem is None else {"problem": harness.problem}
     shown = canonical(env.reset(seed=harness.seeds[0], options=options)[1])
@@ -205,14 +205,14 @@ def untouched_info(harness: AgentHarness) -> None:
 
 
 def global_random_state(harness: AgentHarness) -> None:
-    """The states of ``random`` and ``numpy.random`` are neither used nor changed."""
+    """Check that the states of ``random`` and ``numpy.random`` are neither used nor changed."""
     env = harness.env()
     advice = "draw from numpy.random.default_rng(seed), made in reset"
     require_own_randomness(lambda: harness.play(harness.make(), env, harness.seeds[0]), advice)
 
 
 def pickling(harness: AgentHarness) -> None:
-    """The agent, or the function that makes it, can be pickled, also midway in an episode."""
+    """Check that the agent, or the function that makes it, can be pickled, also midway in an episode."""
     env = harness.env()
     seed = harness.seeds[0]
     try:

@@ -1,4 +1,4 @@
-"""The clauses of the environment contract, one function each; ``check_text_env`` runs them all.
+"""Checks of the rules for environments, one function for each rule; ``check_text_env`` runs them all.
 
 Covered: the rules for every text environment, independently of its task. Not covered: whether the reward is right,
 which the environment's own tests must check.
@@ -44,7 +44,7 @@ _PATIENCE_S = 60.0
 
 
 def gymnasium_check(harness: Harness) -> None:
-    """Gymnasium's own ``check_env`` reports nothing, not even a warning."""
+    """Check that Gymnasium's own ``check_env`` reports nothing, not even a warning."""
     env = harness.env().unwrapped
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("error")
@@ -52,7 +52,7 @@ def gymnasium_check(harness: Harness) -> None:
 
 
 def returns(harness: Harness) -> None:
-    """``reset`` and ``step`` follow the contract: texts in the spaces, and a complete ``info`` that JSON can hold."""
+    """Check that ``reset`` and ``step`` return texts of the spaces, and a complete ``info`` of JSON values."""
     env = harness.env()
     for script in harness.scripts(env):
         for seed in harness.seeds:
@@ -62,7 +62,7 @@ def returns(harness: Harness) -> None:
 
 
 def determinism(harness: Harness) -> None:
-    """The same seed and actions give the same texts, rewards and ``info``, in every instance."""
+    """Check that the same seed and actions give the same texts, rewards and ``info``, in every instance."""
     first, second = harness.env(), harness.env()
     for script in harness.scripts(first):
         for seed in harness.seeds:
@@ -72,7 +72,7 @@ def determinism(harness: Harness) -> None:
 
 
 def end_of_episode(harness: Harness) -> None:
-    """``step`` before the first ``reset`` and after the end raises an error whose message tells the caller to reset."""
+    """Check that ``step``, before the first ``reset`` and after the end, raises an error that advises a reset."""
     env = harness.env()
     _must_refuse(env.unwrapped, "before the first reset")
     env.reset(seed=harness.seeds[0])
@@ -84,7 +84,7 @@ def end_of_episode(harness: Harness) -> None:
 
 
 def budget(harness: Harness) -> None:
-    """The environment's budget ends the episode of a policy that never stops calling tools."""
+    """Check that the environment's budget ends the episode of a policy that never stops calling tools."""
     env = harness.env()
     _, info = env.reset(seed=harness.seeds[0])
     calls = [typical_call(env, tool) for tool in info["tools"]]
@@ -92,7 +92,7 @@ def budget(harness: Harness) -> None:
 
 
 def hostile_turns(harness: Harness) -> None:
-    """No text of a policy makes ``step`` raise, leave the spaces, or take long."""
+    """Check that no text of a policy makes ``step`` raise, leave the spaces, or take a long time."""
     env = harness.env()
     for what, turn in HOSTILE_TURNS.items():
         if turn not in env.action_space:
@@ -112,7 +112,7 @@ def hostile_turns(harness: Harness) -> None:
 
 
 def linear_time(harness: Harness) -> None:
-    """The time to read a turn is proportional to its length, even if the turn repeats a fragment many times."""
+    """Check that the time to read a turn is proportional to its length, even if a fragment is repeated many times."""
     env = harness.env()
     for what, piece in REPEATED.items():
         short, long = piece * 5_000, piece * 40_000
@@ -128,7 +128,7 @@ def linear_time(harness: Harness) -> None:
 
 
 def independence(harness: Harness) -> None:
-    """Instances share no state, and a caller may change the values that they return."""
+    """Check that instances share no state, and a caller may change the values that they return."""
     alone, other, spoiled = harness.env(), harness.env(), harness.env()
     script = max(harness.scripts(alone), key=len)
     seed, elsewhere = harness.seeds[0], harness.seeds[-1] + 1
@@ -147,7 +147,7 @@ def independence(harness: Harness) -> None:
 
 
 def pickling(harness: Harness) -> None:
-    """A pickled or copied environment continues from the state of the original."""
+    """Check that a pickled or copied environment continues from the state of the original."""
     env = harness.env()
     for script in harness.scripts(env):
         seed = harness.seeds[0]
@@ -174,7 +174,7 @@ def pickling(harness: Harness) -> None:
 
 
 def global_random_state(harness: Harness) -> None:
-    """The states of ``random`` and ``numpy.random`` are neither used nor changed."""
+    """Check that the states of ``random`` and ``numpy.random`` are neither used nor changed."""
 
     def play() -> list[Any]:
         env = harness.env()

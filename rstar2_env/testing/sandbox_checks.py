@@ -1,4 +1,4 @@
-"""The clauses of the sandbox contract, one function each; ``check_sandbox`` runs them all.
+"""Checks of the rules for sandboxes, one function for each rule; ``check_sandbox`` runs them all.
 
 Covered: the rules for every provider: statuses, limits, sessions, waiting, closing, forks, pickling, replay, and
 isolation of programs. Not covered: calls during which a provider's own processes die, which the provider's own tests
@@ -63,7 +63,7 @@ class SandboxHarness:
 
 
 def protocol(harness: SandboxHarness) -> None:
-    """The provider has every method of ``Sandbox``, and lists each isolation layer once."""
+    """Check that the provider has every method of ``Sandbox``, and lists each isolation layer once."""
     require(isinstance(harness.sandbox, Sandbox), f"{type(harness.sandbox).__name__} lacks a method of Sandbox")
     layers = harness.sandbox.capabilities()
     require(
@@ -75,7 +75,7 @@ def protocol(harness: SandboxHarness) -> None:
 
 
 def statuses(harness: SandboxHarness) -> None:
-    """Each way for a program to end gives the right status, exit code or signal, and the program's own output."""
+    """Check the status, the exit code or signal, and the output of a program for each way in which it can end."""
     for code, status, fields in _ENDINGS:
         outcome = harness.sandbox.run(Job(code))
         _expect(code, outcome, status, attempts=1, truncated=False, session=None, **fields)
@@ -86,7 +86,7 @@ def statuses(harness: SandboxHarness) -> None:
 
 
 def inputs(harness: SandboxHarness) -> None:
-    """A program receives its standard input and files, with any text and bytes; its output is returned unchanged."""
+    """Check that a program receives its standard input and files unchanged, and that its output is unchanged."""
     text = "äöü €\U0001f600 \ud800\n"
     data = bytes(range(256))
     code = "import sys\nsys.stdout.buffer.write(sys.stdin.buffer.read())\n"
@@ -102,7 +102,7 @@ def inputs(harness: SandboxHarness) -> None:
 
 
 def limits(harness: SandboxHarness) -> None:
-    """Wall-clock time, CPU time, memory, processes, output and files are limited, each with its own status."""
+    """Check the limits of wall-clock time, CPU time, memory, processes, output and files, and their statuses."""
     run = harness.sandbox.run
     outcome = run(Job("print('begun', flush=True)\nwhile True: pass", limits=Limits(wall_s=0.5)))
     _expect("an endless loop", outcome, ToolStatus.TIMEOUT, stdout="begun\n")
@@ -128,7 +128,7 @@ def limits(harness: SandboxHarness) -> None:
 
 
 def clock(harness: SandboxHarness) -> None:
-    """Wall-clock time starts with the program: waiting for a free worker does not count."""
+    """Check that wall-clock time starts with the program: waiting for a free worker does not count."""
     jobs = [Job("import time\ntime.sleep(0.3)", limits=Limits(wall_s=5.0))] * 40
     for outcome in harness.sandbox.run_many(jobs):
         _expect("a program that slept 0.3 s", outcome, ToolStatus.EMPTY)
@@ -136,7 +136,7 @@ def clock(harness: SandboxHarness) -> None:
 
 
 def fresh_processes(harness: SandboxHarness) -> None:
-    """No call finds traces of an earlier call: no files, no changed modules, no processes."""
+    """Check that no call finds traces of an earlier call: no files, no changed modules, no processes."""
     spoil = "import builtins, json, math\nmath.pi, builtins.left, json.dumps = 3, 1, None\nopen('left', 'w').write('x')"
     look = "import builtins, json, math, os\n"
     look += "print(math.pi > 3.1, 'left' in vars(builtins), json.dumps(1), os.listdir('.'))"
@@ -146,7 +146,7 @@ def fresh_processes(harness: SandboxHarness) -> None:
 
 
 def replay(harness: SandboxHarness) -> None:
-    """The same seed gives the same random draws and hashes; another seed gives different draws and hashes."""
+    """Check that the same seed gives the same random draws and hashes, and another seed different ones."""
     draw = "import random\nprint(random.random(), hash('a'), sorted({'a', 'b', 'c'}, key=hash))"
     first, again, other = (harness.sandbox.run(Job(draw, seed=seed)).stdout for seed in (1, 1, 2))
     require(first == again, f"one seed drew {first!r} and then {again!r}")
@@ -160,7 +160,7 @@ def replay(harness: SandboxHarness) -> None:
 
 
 def many_at_once(harness: SandboxHarness) -> None:
-    """Outcomes are returned in the order of the jobs and to the right caller, in threads and in event loops."""
+    """Check that outcomes come in the order of the jobs and to the right caller, in threads and event loops."""
     sandbox = harness.sandbox
     outcomes = sandbox.run_many([Job(str(number)) for number in range(30)])
     _values("run_many", outcomes, range(30))
@@ -176,7 +176,7 @@ def many_at_once(harness: SandboxHarness) -> None:
 
 
 def event_loop(harness: SandboxHarness) -> None:
-    """``arun`` does not block the event loop, and cancelling it ends its program and no other."""
+    """Check that ``arun`` does not block the event loop, and cancelling it ends its program and no other."""
 
     async def turns() -> int:
         call = asyncio.create_task(harness.sandbox.arun(Job("import time\ntime.sleep(0.5)")))
@@ -204,7 +204,7 @@ def event_loop(harness: SandboxHarness) -> None:
 
 
 def mistakes(harness: SandboxHarness) -> None:
-    """A job that cannot be run raises ``ConfigurationError`` in its caller, and affects no other call."""
+    """Check that a job that cannot be run raises ``ConfigurationError`` in its caller, and affects no other call."""
     wrong: dict[str, Any] = {
         "a string for a job": "print(1)",
         "a file outside of the working folder": Job("1", files={"../x": b""}),
@@ -224,7 +224,7 @@ def mistakes(harness: SandboxHarness) -> None:
 
 
 def sessions(harness: SandboxHarness) -> None:
-    """A session keeps its state between cells, separate from other sessions; every outcome reports its state."""
+    """Check that a session keeps its own state between cells, and that every outcome reports the session's state."""
     run = harness.sandbox.run
     begun = Job("import random\nx = 1\nrandom.random()", session="check a", seed=1)
     _expect("a first cell", run(begun), ToolStatus.OK, session="new", session_note=None, exit_code=None)
@@ -252,19 +252,19 @@ def sessions(harness: SandboxHarness) -> None:
 
 
 def isolation(harness: SandboxHarness) -> None:
-    """A program cannot reach anything outside: every escape attempt of ``rstar2 sandbox check`` fails."""
+    """Check that a program cannot reach anything outside: every escape attempt of ``rstar2 sandbox check`` fails."""
     if broken := [f"{trial.layer} ({trial.detail})" for trial in try_to_escape(harness.sandbox) if not trial.held]:
         raise AssertionError(f"escapes succeed: {'; '.join(broken)}")
 
 
 def survival(harness: SandboxHarness) -> None:
-    """Hostile programs end with an acceptable status, and the next call is unaffected."""
+    """Check that hostile programs end with an acceptable status, and the next call is unaffected."""
     for program in hostile_programs():
         survive(harness.sandbox, program)
 
 
 def closing(harness: SandboxHarness) -> None:
-    """``close`` ends calls in flight as ``unavailable``; a second ``close`` has no effect; later calls raise."""
+    """Check that ``close`` ends running calls as ``unavailable``, can be repeated, and makes later calls raise."""
     with harness.fresh() as sandbox, ThreadPoolExecutor(2) as pool:
         calls = [pool.submit(sandbox.run, SLEEP) for _ in range(2)]
         threading.Timer(0.5, sandbox.close).start()
@@ -281,7 +281,7 @@ def closing(harness: SandboxHarness) -> None:
 
 
 def pickling(harness: SandboxHarness) -> None:
-    """A pickled copy has the same options and runs its own jobs; closing the copy does not affect the original."""
+    """Check that a pickled copy has the same options, and that closing the copy does not affect the original."""
     with harness.adopt(pickle.loads(pickle.dumps(harness.sandbox))) as copy:
         require(copy is not harness.sandbox, "the copy is the original")
         _expect("a call in the copy", copy.run(Job("1")), ToolStatus.OK, value="1")
@@ -289,7 +289,7 @@ def pickling(harness: SandboxHarness) -> None:
 
 
 def forks(harness: SandboxHarness) -> None:
-    """In a forked process the sandbox refuses jobs, or runs them separately; in the parent it continues to work."""
+    """Check that a forked process refuses jobs or runs them separately, and that the parent continues to work."""
     if not hasattr(os, "fork"):
         return
     pid = os.fork()

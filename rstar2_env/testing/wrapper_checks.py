@@ -1,4 +1,4 @@
-"""The clauses of the wrapper contract, one function each; ``check_wrapper`` runs them all around every environment.
+"""Checks of the rules for wrappers, one function for each rule; ``check_wrapper`` runs them on every environment.
 
 Covered: the rules for every wrapper of text environments. Not covered: the purpose of a wrapper, which its own tests
 must check.
@@ -78,7 +78,7 @@ def _then(make: Callable[[], TextEnv], *steps: WrapEnv) -> Callable[[], TextEnv]
 
 
 def wrapping(harness: WrapperHarness) -> None:
-    """The wrapper is a ``gymnasium.Wrapper``: the environment inside can be reached, and its spaces are text spaces."""
+    """Check that the wrapper is a ``gymnasium.Wrapper`` with text spaces that gives access to the environment."""
     for name, bare, _ in harness.pairs():
         env = bare.env()
         outer: Any = harness.wrapped(env)
@@ -98,7 +98,7 @@ def wrapping(harness: WrapperHarness) -> None:
 
 
 def shapes(harness: WrapperHarness) -> None:
-    """``reset`` returns a text and ``info``; ``step`` a text, a ``float``, two ``bool`` and ``info``."""
+    """Check that ``reset`` returns a text and ``info``; ``step`` a text, a ``float``, two ``bool`` and ``info``."""
     for name, bare, wrapped in harness.pairs():
         env = wrapped.env()
         script = max(bare.scripts(bare.env()), key=len)
@@ -109,7 +109,7 @@ def shapes(harness: WrapperHarness) -> None:
 
 
 def seeds(harness: WrapperHarness) -> None:
-    """``reset`` passes on its seed and options: the problem is the same as in the bare environment."""
+    """Check that ``reset`` passes on its seed and options: the problem is the same as in the bare environment."""
     for name, bare, wrapped in harness.pairs():
         alone, env = bare.env(), wrapped.env()
         for seed in range(harness.seeds[0], harness.seeds[0] + 8):
@@ -136,7 +136,7 @@ def seeds(harness: WrapperHarness) -> None:
 
 
 def information(harness: WrapperHarness) -> None:
-    """Every entry of ``info`` stays; a wrapper only adds entries."""
+    """Check that every entry of ``info`` stays; a wrapper only adds entries."""
     for name, one, other in harness.results():
         if any(one[2:-1]) == any(other[2:-1]):  # at the end of an episode, info has more keys
             method, missing = "reset" if len(one) == 2 else "step", _missing(one[-1], other[-1])
@@ -144,14 +144,14 @@ def information(harness: WrapperHarness) -> None:
 
 
 def calls(harness: WrapperHarness) -> None:
-    """No tool call is added or lost, and a changed call is marked: ``injected``, or the status ``blocked``."""
+    """Check that no tool call is added or lost, and that a changed call is marked as ``injected`` or ``blocked``."""
     for name, one, other in harness.results():
         for inner, outer in zip_longest(one[-1].get("tool_calls", ()), other[-1].get("tool_calls", ())):
             _same_call(name, inner, outer)
 
 
 def contract(harness: WrapperHarness) -> None:
-    """The wrapped environment keeps the contract: ``check_text_env`` passes."""
+    """Check that the wrapped environment keeps the contract: ``check_text_env`` passes."""
     broken = []
     for name, make in harness.envs.items():
         try:
@@ -163,7 +163,7 @@ def contract(harness: WrapperHarness) -> None:
 
 
 def composition(harness: WrapperHarness) -> None:
-    """The wrapper behaves in the same way if another wrapper is inside or outside it."""
+    """Check that the wrapper behaves in the same way if another wrapper is inside or outside it."""
     for name, make in harness.envs.items():
         plain = Harness(_then(make, harness.wrapped), harness.seeds, ())
         env = plain.env()
@@ -188,7 +188,7 @@ def composition(harness: WrapperHarness) -> None:
 
 
 def remaking(harness: WrapperHarness) -> None:
-    """``gym.make(env.spec)`` makes the environment again, with the wrapper and its options."""
+    """Check that ``gym.make(env.spec)`` makes the environment again, with the wrapper and its options."""
     for name, make in harness.envs.items():
         env = harness.wrapped(make())
         if env.unwrapped.spec is None:
@@ -209,7 +209,7 @@ def remaking(harness: WrapperHarness) -> None:
 
 
 def closing(harness: WrapperHarness) -> None:
-    """``close`` closes the environment inside, and a second ``close`` has no effect."""
+    """Check that ``close`` closes the environment inside, and a second ``close`` has no effect."""
     for name, make in harness.envs.items():
         inner = _Closes(make())
         env = harness.wrapped(inner)

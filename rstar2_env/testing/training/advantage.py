@@ -59,7 +59,7 @@ class AdvantageHarness:
 
 
 def shapes(harness: AdvantageHarness) -> None:
-    """Each episode has one entry: a finite number, or an array with one number for each token of ``completion_ids``."""
+    """Check that each episode gets a finite number, or an array with one number per completion token."""
     groups = harness.batch()
     values: Any = harness.values(groups)
     require(isinstance(values, list), f"it returned {type(values).__name__}, not a list of lists")
@@ -76,7 +76,7 @@ def shapes(harness: AdvantageHarness) -> None:
 
 
 def edges(harness: AdvantageHarness) -> None:
-    """The estimator accepts zero groups, a group without an episode, and groups of one episode."""
+    """Check that the estimator accepts zero groups, a group without an episode, and groups of one episode."""
     require(harness.values([]) == [], "for zero groups, it returned advantages")
     for groups in ([group_of(())], [group_of((1.0,))], [group_of((1.0, 0.0)), group_of((), number=1)]):
         values = harness.values(groups)
@@ -90,7 +90,7 @@ def edges(harness: AdvantageHarness) -> None:
 
 
 def processes(harness: AdvantageHarness) -> None:
-    """The advantages do not depend on the split of groups over processes, even if a process has no group."""
+    """Check that the advantages do not depend on the split of groups over processes, even if a process has no group."""
     groups = harness.batch()
     expected = harness.values(groups)
     for count in (2, 3, 4):
@@ -98,7 +98,7 @@ def processes(harness: AdvantageHarness) -> None:
 
 
 def order(harness: AdvantageHarness) -> None:
-    """The order of the groups, and of the episodes in a group, does not matter."""
+    """Check that the order of the groups, and of the episodes in a group, does not matter."""
     groups = harness.batch()
     expected = harness.values(groups)
     reordered = [list(reversed(group)) for group in reversed(groups)]
@@ -107,7 +107,7 @@ def order(harness: AdvantageHarness) -> None:
 
 
 def better_is_higher(harness: AdvantageHarness) -> None:
-    """If two episodes differ only in their rewards, the better episode has the higher advantage."""
+    """Check that if two episodes differ only in their rewards, the better episode has the higher advantage."""
     (worse,) = group_of((0.0,))
     better = copy.deepcopy(worse)
     better.reward, better.correct, better.steps[-1].reward = 1.0, True, 1.0
@@ -116,7 +116,7 @@ def better_is_higher(harness: AdvantageHarness) -> None:
 
 
 def equal_rewards(harness: AdvantageHarness) -> None:
-    """If all rewards of the batch are equal, every advantage is exactly zero, despite rounding."""
+    """Check that if all rewards of the batch are equal, every advantage is exactly zero, despite rounding."""
     if not harness.zero_when_equal:
         return
     for reward in (0.0, 1.0, 0.1, 1 / 3):
@@ -126,7 +126,7 @@ def equal_rewards(harness: AdvantageHarness) -> None:
 
 
 def purity(harness: AdvantageHarness) -> None:
-    """The estimator does not change the episodes, and the same groups give the same advantages again."""
+    """Check that the estimator does not change the episodes, and the same groups give the same advantages again."""
     groups = harness.batch()
     before = copy.deepcopy(groups)
     estimator = harness.make()
@@ -138,7 +138,7 @@ def purity(harness: AdvantageHarness) -> None:
 
 
 def pickling(harness: AdvantageHarness) -> None:
-    """A pickled copy of the estimator returns the same advantages."""
+    """Check that a pickled copy of the estimator returns the same advantages."""
     groups = harness.batch()
     _require_same(
         harness.values(groups, pickled(harness.make())), harness.values(groups), "its pickle returns other advantages"

@@ -48,7 +48,7 @@ class AggregationHarness:
 
 
 def shape(harness: AggregationHarness) -> None:
-    """The aggregation returns one finite weight >= 0 for each row, and 0 for a row without policy tokens."""
+    """Check that the aggregation returns one finite weight >= 0 for each row, and 0 for a row without policy tokens."""
     found: Any = in_processes(1, lambda ranks: harness.make()(LENGTHS.copy(), GROUPS.copy(), ranks))[0]
     right = isinstance(found, np.ndarray) and found.shape == LENGTHS.shape
     require(right, f"it returned {found!r:.80}; return a NumPy array of shape (rows,)")
@@ -58,7 +58,7 @@ def shape(harness: AggregationHarness) -> None:
 
 
 def processes(harness: AggregationHarness) -> None:
-    """The weights do not depend on the split of rows over processes, even if a process has no row."""
+    """Check that the weights do not depend on the split of rows over processes, even if a process has no row."""
     expected = harness.weights()
     for count in (2, 3, 4, len(LENGTHS) + 1):
         found = harness.weights(processes=count)
@@ -67,7 +67,7 @@ def processes(harness: AggregationHarness) -> None:
 
 
 def order(harness: AggregationHarness) -> None:
-    """The order of the rows, and the numbers of the groups, do not matter."""
+    """Check that the order of the rows, and the numbers of the groups, do not matter."""
     expected = harness.weights()
     turned = harness.weights(LENGTHS[::-1], GROUPS[::-1])[::-1]
     require(
@@ -78,21 +78,21 @@ def order(harness: AggregationHarness) -> None:
 
 
 def copies(harness: AggregationHarness) -> None:
-    """If every row of a batch is repeated, the weights are halved: the loss is a mean."""
+    """Check that if every row of a batch is repeated, the weights are halved: the loss is a mean."""
     twice = harness.weights(np.tile(LENGTHS, 2), np.concatenate([GROUPS, GROUPS + 100]))
     expected = np.tile(harness.weights(), 2) / 2
     require(np.allclose(twice, expected, rtol=_CLOSE, atol=0), "if every row is repeated, the weights are not halved")
 
 
 def empty_batch(harness: AggregationHarness) -> None:
-    """A batch without tokens or rows has zero weights or none, without a division by zero."""
+    """Check that a batch without tokens or rows has zero weights or none, without a division by zero."""
     for lengths in (np.zeros(3, dtype=np.int64), np.zeros(0, dtype=np.int64)):
         found = harness.weights(lengths, np.zeros(len(lengths), dtype=np.int64))
         require(not found.any(), f"for {len(lengths)} rows without a token, the weights are {found}")
 
 
 def purity(harness: AggregationHarness) -> None:
-    """The aggregation does not change its arguments, and returns the same result if it is called again."""
+    """Check that the aggregation does not change its arguments, and returns the same result if it is called again."""
     lengths, groups, part = LENGTHS.copy(), GROUPS.copy(), harness.make()
     first, again = (in_processes(1, lambda ranks: part(lengths, groups, ranks))[0] for _ in range(2))
     require(np.array_equal(lengths, LENGTHS) and np.array_equal(groups, GROUPS), "it changed its arguments")
@@ -100,7 +100,7 @@ def purity(harness: AggregationHarness) -> None:
 
 
 def pickling(harness: AggregationHarness) -> None:
-    """A pickled copy of the aggregation returns the same weights."""
+    """Check that a pickled copy of the aggregation returns the same weights."""
     require(
         np.array_equal(harness.weights(part=pickled(harness.make())), harness.weights()),
         "its unpickled copy returns other weights",

@@ -42,7 +42,7 @@ class HookHarness:
 
 
 def events(harness: HookHarness) -> None:
-    """The hook has a method of transformers' ``TrainerCallback`` that takes ``(args, state, control, **kwargs)``."""
+    """Check that the hook has a method of ``TrainerCallback`` that accepts ``(args, state, control, **kwargs)``."""
     known = importlib.import_module("rstar2_env.trainers.hooks.base").EVENTS
     hook = harness.make()
     named = [name for name in dir(hook) if name.startswith("on_") and callable(getattr(hook, name))]
@@ -58,7 +58,7 @@ def events(harness: HookHarness) -> None:
 
 
 def binding(harness: HookHarness) -> None:
-    """``bind`` keeps the run and does not change it; it raises if the run lacks something that the hook needs."""
+    """Check that ``bind`` does not change the run, and raises if the run lacks something that the hook needs."""
     _, run = harness.bound()
     require(not run.done, f"bind changed the run ({run.done}); act in on_train_begin or later")
     hook = harness.make()
@@ -79,14 +79,14 @@ def binding(harness: HookHarness) -> None:
 
 
 def whole_run(harness: HookHarness) -> None:
-    """A whole run can call the hook, and the values that the hook sets are valid."""
+    """Check that a whole run can call the hook, and the values that the hook sets are valid."""
     hook, run = harness.bound()
     with untouched():
         run.events(hook, range(STEPS))
 
 
 def processes(harness: HookHarness) -> None:
-    """The hook depends only on its inputs: on another process of the run, it acts in the same way at the same steps."""
+    """Check that the hook depends only on its inputs, so that it acts in the same way on every process."""
     done = []
     for _ in range(2):
         hook, run = harness.bound()
@@ -97,7 +97,7 @@ def processes(harness: HookHarness) -> None:
 
 
 def resuming(harness: HookHarness) -> None:
-    """A new hook that loads its state (through JSON, if it has any) continues as the old hook would have."""
+    """Check that a new hook that loads its state (through JSON, if it has any) continues as the old hook would have."""
     whole, expected = harness.bound()
     expected.events(whole, range(STEPS))
     for stop in (1, 5, STEPS // 2, STEPS - 4):

@@ -70,7 +70,7 @@ class LossHarness:
 
 
 def declarations(harness: LossHarness) -> None:
-    """``needs`` is a frozenset of known needs, ``policy_gradient`` a bool."""
+    """Check that ``needs`` is a frozenset of known needs, ``policy_gradient`` a bool."""
     term = harness.make()
     check_needs(term)
     declared = getattr(term, "policy_gradient", None)
@@ -83,7 +83,7 @@ def declarations(harness: LossHarness) -> None:
 
 
 def shape(harness: LossHarness) -> None:
-    """The term returns (B, T) finite losses, also if ratios are extreme."""
+    """Check that the term returns (B, T) finite losses, also if ratios are extreme."""
     for seed in range(3):
         term = harness.make()
         tokens = harness.batch(term, seed)
@@ -102,7 +102,7 @@ def shape(harness: LossHarness) -> None:
 
 
 def needs_suffice(harness: LossHarness) -> None:
-    """The term reads only the tensors that it declares, and reads ``old`` only if it declares it."""
+    """Check that the term reads only the tensors that it declares, and reads ``old`` only if it declares it."""
     term = harness.make()
     try:
         loss = term(harness.batch(term))
@@ -117,7 +117,7 @@ def needs_suffice(harness: LossHarness) -> None:
 
 
 def masking(harness: LossHarness) -> None:
-    """Values outside the term's tokens, such as padding, change neither loss nor gradient."""
+    """Check that values outside the term's tokens, such as padding, change neither loss nor gradient."""
     term = harness.make()
     tokens = harness.batch(term)
     counted = harness.counted(term, tokens)
@@ -137,7 +137,7 @@ def masking(harness: LossHarness) -> None:
 
 
 def rows_apart(harness: LossHarness) -> None:
-    """A row's losses do not depend on the other rows of its micro-batch, nor on the padding to its right."""
+    """Check that a row's losses do not depend on the other rows of its micro-batch, nor on the padding to its right."""
     term = harness.make()
     whole = harness.batch(term)
     together, counted = term(whole).detach(), harness.counted(term, whole)
@@ -150,7 +150,7 @@ def rows_apart(harness: LossHarness) -> None:
 
 
 def trains(harness: LossHarness) -> None:
-    """The term has a gradient; a policy gradient is 0 at advantage 0, and raises log-probs at a positive advantage."""
+    """Check that the term has a gradient; a policy gradient must be 0 at advantage 0 and have the right sign."""
     term = harness.make()
     tokens = harness.batch(term, on_policy=True)
     if not term.policy_gradient:
@@ -188,7 +188,7 @@ def trains(harness: LossHarness) -> None:
 
 
 def preparing(harness: LossHarness) -> None:
-    """``prepare``, if defined, returns columns that do not depend on the split of rows over processes."""
+    """Check that ``prepare``, if defined, returns columns that do not depend on the split of rows over processes."""
     term = harness.make()
     if not hasattr(term, "prepare"):
         return
@@ -212,7 +212,7 @@ def preparing(harness: LossHarness) -> None:
 
 
 def figures(harness: LossHarness) -> None:
-    """``figures``, if defined, returns a sum and a count of each metric, without gradients or masked values."""
+    """Check that ``figures``, if defined, returns sum and count of each metric, without gradients or masked values."""
     term = harness.make()
     if not hasattr(term, "figures"):
         return
@@ -232,7 +232,7 @@ def figures(harness: LossHarness) -> None:
 
 
 def state(harness: LossHarness) -> None:
-    """``state_dict``, if defined, survives JSON, and another term continues from it as this one does."""
+    """Check that ``state_dict``, if defined, can be stored as JSON, and another term continues from it as this one does."""
     term = harness.make()
     if not hasattr(term, "state_dict"):
         return
@@ -248,7 +248,7 @@ def state(harness: LossHarness) -> None:
 
 
 def pickling(harness: LossHarness) -> None:
-    """A pickled copy of the term returns the same losses."""
+    """Check that a pickled copy of the term returns the same losses."""
     term = harness.make()
     tokens = harness.batch(term)
     counted = harness.counted(term, tokens)

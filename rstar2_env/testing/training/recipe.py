@@ -32,7 +32,7 @@ class RecipeHarness:
 
 
 def description(harness: RecipeHarness) -> None:
-    """The recipe has the name under which it is registered, and a summary of one line."""
+    """Check that the recipe has the name under which it is registered, and a summary of one line."""
     recipe = harness.recipe
     require(recipe.name == harness.name, f"it is registered as {harness.name!r}, and its name is {recipe.name!r}")
     whole = len(recipe.summary) > 10 and "\n" not in recipe.summary
@@ -40,12 +40,12 @@ def description(harness: RecipeHarness) -> None:
 
 
 def resolves(harness: RecipeHarness) -> None:
-    """Every part that the recipe names exists, and the recipe's options and defaults fit."""
+    """Check that every part that the recipe names exists, and the recipe's options and defaults fit."""
     harness.config()
 
 
 def trains(harness: RecipeHarness) -> None:
-    """A loss term depends on the policy: it is a policy gradient, or has a nonzero coefficient."""
+    """Check that a loss term depends on the policy: it is a policy gradient, or has a nonzero coefficient."""
     parts = importlib.import_module("rstar2_env.trainers.options.parts")
     terms = parts.make_parts(harness.config(), shares_weights=True).terms
     learns = any(term.policy_gradient or getattr(term, "coef", 1.0) for term in terms)
@@ -56,7 +56,7 @@ def trains(harness: RecipeHarness) -> None:
 
 
 def the_users_options_win(harness: RecipeHarness) -> None:
-    """The user's options override the recipe's, and one option does not change the others."""
+    """Check that the user's options override the recipe's, and one option does not change the others."""
     plain, changed = harness.config().record(), harness.config(steps=7, temperature=0.5).record()
     require(changed["run"]["steps"] == 7, "the run does not use steps=7")
     require(changed["rollout"]["temperature"] == 0.5, "the run does not use temperature=0.5")
@@ -66,7 +66,7 @@ def the_users_options_win(harness: RecipeHarness) -> None:
 
 
 def record(harness: RecipeHarness) -> None:
-    """The recipe's options are the same after they are written as JSON and read again."""
+    """Check that the recipe's options are the same after they are written as JSON and read again."""
     written = _text(harness.config().record())
     again = _text(harness.recipe.configure(json.loads(written)).record())
     require(again == written, "its options differ after they were written as JSON and read again")

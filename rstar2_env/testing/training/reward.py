@@ -75,7 +75,7 @@ async def _awaited(value: Any) -> Any:
 
 
 def needs(harness: RewardHarness) -> None:
-    """``needs``, if defined, is a set of known needs; a coroutine needs ``lm``, ``judge`` or ``play``."""
+    """Check that ``needs``, if defined, is a set of known needs; a coroutine needs ``lm``, ``judge`` or ``play``."""
     part = harness.make()
     declared: Any = getattr(part, "needs", frozenset())
     require(isinstance(declared, (set, frozenset)), f"needs is {declared!r}; declare a frozenset")
@@ -89,7 +89,7 @@ def needs(harness: RewardHarness) -> None:
 
 
 def scores(harness: RewardHarness) -> None:
-    """Right, wrong, graded and short episodes get a finite number, one number for each turn, or ``None``."""
+    """Check that right, wrong, graded and short episodes get a finite number, one number for each turn, or ``None``."""
     for rewards in (REWARDS, (1.0,), (0.0, 0.0, 0.0), (1.0, 1.0)):
         try:
             found = harness.scores(group_of(rewards))
@@ -107,7 +107,7 @@ def scores(harness: RewardHarness) -> None:
 
 
 def purity(harness: RewardHarness) -> None:
-    """The score depends on episode and context alone; scoring changes neither them nor the global random state."""
+    """Check that the score depends only on episode and context, and that scoring changes no state."""
     group = group_of(REWARDS)
     before = copy.deepcopy(group)
     part = harness.make()
@@ -118,7 +118,7 @@ def purity(harness: RewardHarness) -> None:
 
 
 def order(harness: RewardHarness) -> None:
-    """The order of the episodes in their group does not matter."""
+    """Check that the order of the episodes in their group does not matter."""
     group = group_of(REWARDS)
     forth, back = harness.scores(group), harness.scores(group[::-1])[::-1]
     close = all(_close(one, other) for one, other in zip(forth, back, strict=True))
@@ -132,7 +132,7 @@ def _close(one: float | Sequence[float] | None, other: float | Sequence[float] |
 
 
 def learning(harness: RewardHarness) -> None:
-    """The state of a component survives JSON: another component that loads it gives the same scores."""
+    """Check that the state of a component can be stored as JSON: another component that loads it gives the same scores."""
     part, twin = harness.make(), harness.make()
     if not hasattr(part, "observe"):
         return
@@ -149,7 +149,7 @@ def learning(harness: RewardHarness) -> None:
 
 
 def pickling(harness: RewardHarness) -> None:
-    """A pickled copy of the component returns the same scores."""
+    """Check that a pickled copy of the component returns the same scores."""
     group = group_of(REWARDS)
     require(harness.scores(group, pickled(harness.make())) == harness.scores(group), "its pickle scores differently")
 

@@ -44,7 +44,7 @@ class RolloutHarness:
 
 
 def groups(harness: RolloutHarness) -> None:
-    """The part returns a list of episodes for each start, in order: as many as requested, or more, each once."""
+    """Check that the part returns, for each start in order, at least the requested number of distinct episodes."""
     for count, size in ((_GROUPS, _SIZE), (1, 2), (0, _SIZE)):
         starts, play = harness.starts(count), PlainPlay()
         found: Any = harness.play(play, starts, size)
@@ -62,7 +62,7 @@ def groups(harness: RolloutHarness) -> None:
 
 
 def members(harness: RolloutHarness) -> None:
-    """No two episodes of a group have the same member number, which would give them the same random draws."""
+    """Check that the episodes of a group have different member numbers, and so different random draws."""
     play = PlainPlay()
     harness.play(play, harness.starts())
     require(len(set(play.asked)) == len(play.asked), f"it requested the same (group, member) twice: {play.asked}")
@@ -71,7 +71,7 @@ def members(harness: RolloutHarness) -> None:
 
 
 def together(harness: RolloutHarness) -> None:
-    """All groups play at the same time: the part awaits them together, not one after the other."""
+    """Check that all groups play at the same time: the part awaits them together, not one after the other."""
     play = PlainPlay()
     harness.play(play, harness.starts())
     told = f"at most {play.most_in_flight} of {len(play.asked)} episodes played at the same time; use asyncio.gather"
@@ -79,7 +79,7 @@ def together(harness: RolloutHarness) -> None:
 
 
 def repeats(harness: RolloutHarness) -> None:
-    """The episodes depend on ``play`` alone: the part draws from ``play.rng``, not from a global random state."""
+    """Check that the episodes depend only on ``play``: the part must draw from ``play.rng``."""
     first, again = PlainPlay(seed=4), PlainPlay(seed=4)
     with untouched():
         one = harness.play(first, harness.starts())
@@ -88,7 +88,7 @@ def repeats(harness: RolloutHarness) -> None:
 
 
 def failures(harness: RolloutHarness) -> None:
-    """Episodes that end as ``unavailable`` are returned like others, and do not stop the rollout."""
+    """Check that episodes that end as ``unavailable`` are returned like others, and do not stop the rollout."""
     for failing in ([(0, 0)], [(1, member) for member in range(64)]):
         found = harness.play(PlainPlay(failing=failing), harness.starts())
         require(len(found) == _GROUPS, "if episodes end as unavailable, groups are missing")
@@ -96,7 +96,7 @@ def failures(harness: RolloutHarness) -> None:
 
 
 def cancelling(harness: RolloutHarness) -> None:
-    """When the part is cancelled, it cancels every episode that it plays, and leaves none running."""
+    """Check that when the part is cancelled, it cancels every episode that it plays, and leaves none running."""
 
     async def cancelled() -> PlainPlay:
         play = PlainPlay()
@@ -125,7 +125,7 @@ def cancelling(harness: RolloutHarness) -> None:
 
 
 def rows(harness: RolloutHarness) -> None:
-    """``rows``, if defined, makes rows from the episode's policy tokens, with lists of equal length."""
+    """Check that ``rows``, if defined, makes rows from the episode's policy tokens, with lists of equal length."""
     part = harness.make()
     if not hasattr(part, "rows"):
         return
@@ -146,7 +146,7 @@ def rows(harness: RolloutHarness) -> None:
 
 
 def pickling(harness: RolloutHarness) -> None:
-    """A pickled copy of the part plays the same episodes."""
+    """Check that a pickled copy of the part plays the same episodes."""
     one = asyncio.run(pickled(harness.make())(harness.starts(), _SIZE, PlainPlay(seed=2)))
     require(one == harness.play(PlainPlay(seed=2), harness.starts()), "its unpickled copy plays other episodes")
 

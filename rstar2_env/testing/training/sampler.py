@@ -65,7 +65,7 @@ class SamplerHarness:
 
 
 def draws(harness: SamplerHarness) -> None:
-    """``draw(n)`` returns ``n`` starts, of known problems if problems are given, and ``draw(0)`` returns none."""
+    """Check that ``draw(n)`` returns ``n`` starts, only of the given problems, and that ``draw(0)`` returns none."""
     for problems in harness.sources:
         sampler = harness.make(problems, 0)
         require(sampler.draw(0) == [], "draw(0) returned something")
@@ -84,7 +84,7 @@ def draws(harness: SamplerHarness) -> None:
 
 
 def seeds(harness: SamplerHarness) -> None:
-    """The same seed gives the same draws, also in another sampler; another seed gives different draws."""
+    """Check that the same seed gives the same draws, also in another sampler; another seed gives different draws."""
     for problems in harness.sources:
         with untouched():
             first = harness.run(harness.make(problems, 3), range(_STEPS))
@@ -93,14 +93,14 @@ def seeds(harness: SamplerHarness) -> None:
 
 
 def fresh_seeds(harness: SamplerHarness) -> None:
-    """No two starts have the same seed; otherwise a repeated problem would be played in the same way again."""
+    """Check that all starts have different seeds, so that a repeated problem is played differently."""
     for problems in harness.sources:
         drawn = [start.seed for step in harness.run(harness.make(problems, 0), range(_STEPS)) for start in step]
         require(len(set(drawn)) == len(drawn), "two starts have the same seed")
 
 
 def parts_of_a_draw(harness: SamplerHarness) -> None:
-    """``draw(a)`` and then ``draw(b)`` give the starts of ``draw(a + b)``: refills and steps share one cursor."""
+    """Check that ``draw(a)`` and then ``draw(b)`` give the starts of ``draw(a + b)``."""
     for problems in harness.sources:
         one, other = harness.make(problems, 1), harness.make(problems, 1)
         for sampler in (one, other):
@@ -111,7 +111,7 @@ def parts_of_a_draw(harness: SamplerHarness) -> None:
 
 
 def outcomes(harness: SamplerHarness) -> None:
-    """``observe`` accepts outcomes of a step, of earlier draws, of groups that do not count, and an empty list."""
+    """Check that ``observe`` accepts outcomes of any draw, of groups that do not count, and an empty list."""
     for problems in harness.sources:
         sampler = harness.make(problems, 2)
         drawn = harness.run(sampler, range(_STEPS))
@@ -124,7 +124,7 @@ def outcomes(harness: SamplerHarness) -> None:
 
 
 def checkpoints(harness: SamplerHarness) -> None:
-    """``state_dict`` survives JSON, and a new sampler continues from it exactly as this one does."""
+    """Check that ``state_dict`` can be stored as JSON, and a new sampler continues from it exactly as this one does."""
     for problems in harness.sources:
         for stop in (0, 1, _STEPS // 2):
             whole = harness.run(harness.make(problems, 6), range(_STEPS))
@@ -139,7 +139,7 @@ def checkpoints(harness: SamplerHarness) -> None:
 
 
 def figures(harness: SamplerHarness) -> None:
-    """``figures``, if defined, returns finite numbers by name at any time, and changes no draw."""
+    """Check that ``figures``, if defined, returns finite numbers by name at any time, and changes no draw."""
     for problems in harness.sources:
         sampler, silent = harness.make(problems, 6), harness.make(problems, 6)
         if not hasattr(sampler, "figures"):
@@ -158,7 +158,7 @@ def figures(harness: SamplerHarness) -> None:
 
 
 def pickling(harness: SamplerHarness) -> None:
-    """A copy that is pickled midway in a run continues in the same way."""
+    """Check that a copy that is pickled midway in a run continues in the same way."""
     for problems in harness.sources:
         sampler = harness.make(problems, 6)
         harness.run(sampler, range(3))

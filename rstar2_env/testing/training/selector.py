@@ -45,7 +45,7 @@ class SelectorHarness:
 
 
 def positions(harness: SelectorHarness) -> None:
-    """The selector returns a list of ascending positions in the group, at most ``keep`` of them."""
+    """Check that the selector returns a list of ascending positions in the group, at most ``keep`` of them."""
     for case, group, keep in harness.cases():
         chosen: Any = harness.choose(group, keep)
         whole = isinstance(chosen, list) and all(type(position) is int for position in chosen)
@@ -56,20 +56,20 @@ def positions(harness: SelectorHarness) -> None:
 
 
 def available(harness: SelectorHarness) -> None:
-    """The selector chooses only episodes that are ``available``."""
+    """Check that the selector chooses only episodes that are ``available``."""
     for case, group, keep in harness.cases():
         for position in harness.choose(group, keep):
             require(group[position].available, f"{case}, it chose {position}, which ended as {group[position].end!r}")
 
 
 def chooses(harness: SelectorHarness) -> None:
-    """The selector chooses at least one episode of a group with successes and failures, unless ``keep`` is 1."""
+    """Check that the selector chooses an episode of a group with successes and failures, unless ``keep`` is 1."""
     for name in ("half right", "graded"):
         require(harness.choose(group_of(MIXTURES[name]), 4), f"for the group {name!r} with keep=4, it chose nothing")
 
 
 def equal_rewards(harness: SelectorHarness) -> None:
-    """The selector rejects all groups with equal rewards, or none; the option ``reject_equal``, if any, decides which.
+    """Check that the selector rejects all groups with equal rewards, or none, as ``reject_equal`` specifies.
 
     A selector with ``ties = True`` belongs to an advantage that ranks correct answers, and may choose such groups.
     """
@@ -87,7 +87,7 @@ def equal_rewards(harness: SelectorHarness) -> None:
 
 
 def purity(harness: SelectorHarness) -> None:
-    """The choice depends on the group and the generator alone; the group and global random state are unchanged."""
+    """Check that the choice depends only on group and generator, and changes no group and no global state."""
     for case, group, keep in harness.cases():
         before = copy.deepcopy(group)
         with untouched(case):
@@ -97,7 +97,7 @@ def purity(harness: SelectorHarness) -> None:
 
 
 def settling(harness: SelectorHarness) -> None:
-    """``settled``, if defined, is a bool that stays true as more episodes end; once true, the selector can choose."""
+    """Check that ``settled``, if defined, stays true as more episodes end, and that the selector can then choose."""
     selector = harness.make()
     if not hasattr(selector, "settled"):
         return
@@ -118,7 +118,7 @@ def settling(harness: SelectorHarness) -> None:
 
 
 def reasons(harness: SelectorHarness) -> None:
-    """``reasons``, if defined, returns a reason for each episode that is left out, and for no other."""
+    """Check that ``reasons``, if defined, returns a reason for each episode that is left out, and for no other."""
     for case, group, keep in harness.cases():
         selector = harness.make()
         if not hasattr(selector, "reasons"):
@@ -132,7 +132,7 @@ def reasons(harness: SelectorHarness) -> None:
 
 
 def weighed(harness: SelectorHarness) -> None:
-    """``weighed``, if defined, returns finite numbers by name for positions in the group, and changes nothing."""
+    """Check that ``weighed``, if defined, returns finite numbers for positions in the group, and changes nothing."""
     for case, group, keep in harness.cases():
         selector = harness.make()
         if not hasattr(selector, "weighed"):
@@ -151,14 +151,14 @@ def weighed(harness: SelectorHarness) -> None:
 
 
 def pickling(harness: SelectorHarness) -> None:
-    """A pickled copy of the selector makes the same choice."""
+    """Check that a pickled copy of the selector makes the same choice."""
     for case, group, keep in harness.cases():
         same = harness.choose(group, keep, pickled(harness.make())) == harness.choose(group, keep)
         require(same, f"{case}, its unpickled copy chooses differently")
 
 
 def state(harness: SelectorHarness) -> None:
-    """``state_dict``, if defined, survives JSON, and another selector continues from it as this one does.
+    """Check that ``state_dict``, if defined, can be stored as JSON, and another selector continues from it as this one does.
 
     A selector that learns between steps (``observe``) must define it.
     """

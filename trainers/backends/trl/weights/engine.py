@@ -148,7 +148,7 @@ class PolicyEngine:
             moved = self._state.to_host(getattr(wrapped, "optimizer", wrapped))
         except Exception as failed:
             error = failed
-        self._raise_everywhere(error)  # the hand-over that follows waits for every process
+        self._raise_everywhere(error)  # the weight sync that follows waits for every process
         if moved:
             self._out_s = time.perf_counter() - begun
 
