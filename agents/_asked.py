@@ -62,7 +62,7 @@ def inner_agent(written: Any, dialect: Dialect | str) -> Agent:
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """A candidate turn.
+    """A candidate turn, with the agent that wrote it.
 
     Attributes:
         turn: Text of the turn.
@@ -273,7 +273,7 @@ class Asking:
 
     @property
     def usage(self) -> dict[str, float]:
-        """Usage in this episode so far, by name."""
+        """Counts of requests and tokens in this episode so far, by name."""
         return self._asked.usage
 
     @property

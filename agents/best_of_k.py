@@ -18,7 +18,7 @@ class BestOfK(Asking):
     """Requests k turns from an agent at every turn and plays the turn with the highest score.
 
     Args:
-        agent: The agent that is asked: its name with options, or your own.
+        agent: The inner agent, which writes the texts: its name with options, or your own.
         k: Maximum number of requests.
         scorer: ``yes`` asks the agent whether the solution is right (``yes:votes=3`` asks three times); ``autorace``
             grades the solution by criteria; ``./file.py:Name`` is your own scorer, called with an ``Asked``, the
@@ -28,7 +28,7 @@ class BestOfK(Asking):
         dialect: The environment's dialect.
 
     Raises:
-        ConfigurationError: An option is out of its range, or the agent cannot be asked several times.
+        ConfigurationError: An option is out of its range, or the agent cannot be an inner agent.
         UnknownNameError: There is no such scorer.
     """
 

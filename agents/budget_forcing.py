@@ -37,8 +37,8 @@ class BudgetForcing(Asking):
         dialect: The environment's dialect.
 
     Raises:
-        ConfigurationError: A number is out of its range, ``least`` is above ``most``, or the agent cannot be asked
-            several times.
+        ConfigurationError: A number is out of its range, ``least`` is above ``most``, or the agent cannot be an inner
+            agent.
     """
 
     @checked

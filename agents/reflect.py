@@ -35,7 +35,7 @@ class Reflect(Asking):
         dialect: The environment's dialect.
 
     Raises:
-        ConfigurationError: An option is out of its range, or an agent cannot be asked several times.
+        ConfigurationError: An option is out of its range, or an agent cannot be an inner agent.
     """
 
     @checked

@@ -28,14 +28,14 @@ class SelfConsistency(Asking):
     --samples``.
 
     Args:
-        agent: The agent that is asked: its name with options, or your own.
+        agent: The inner agent, which writes the texts: its name with options, or your own.
         k: Maximum number of requests.
         early_stop: Stop when the remaining requests cannot change the winner.
         tokens: Token budget of an episode, after which no further request is made; 0 for no limit.
         dialect: The environment's dialect.
 
     Raises:
-        ConfigurationError: An option is out of its range, or the agent cannot be asked several times.
+        ConfigurationError: An option is out of its range, or the agent cannot be an inner agent.
     """
 
     @checked

@@ -65,7 +65,7 @@ class Saturn(Puzzle):
         return cnf.satisfies(meta["clauses"], cnf.read_values(answer, meta["variables"]))
 
     def guess(self, meta: Meta, rng: np.random.Generator) -> str:
-        """Return random bits."""
+        """Return a random assignment as digits 0 and 1."""
         return "".join(str(int(bit)) for bit in rng.integers(2, size=(meta["variables"],)))
 
 

@@ -22,12 +22,12 @@ class Thinker(Asking):
     """An agent whose turn is the result of ``think``.
 
     Args:
-        agent: The agent that is asked: its name with options, or your own.
+        agent: The inner agent, which writes the texts: its name with options, or your own.
         tokens: Token budget of an episode, after which only the answer is requested; 0 for no limit.
         dialect: The environment's dialect.
 
     Raises:
-        ConfigurationError: The agent cannot be asked several times.
+        ConfigurationError: The agent cannot be an inner agent.
     """
 
     def __init__(self, agent: Any, tokens: int, dialect: Dialect | str) -> None:

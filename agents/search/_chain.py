@@ -115,7 +115,7 @@ class ChainWorld:
         return 0.0
 
     def reward(self, state: ThoughtChain, action: str, after: ThoughtChain) -> float:
-        """Return a reward of 0."""
+        """Return the reward of a step, which is 0."""
         return 0.0
 
     def useful(self, state: ThoughtChain, action: str) -> float:

@@ -63,7 +63,7 @@ class Navigator(Thinker):
     """Lets a small trained policy choose the next block of a chain of thought (RL of Thoughts).
 
     Args:
-        agent: The agent that is asked: its name with options, or your own.
+        agent: The inner agent, which writes the texts: its name with options, or your own.
         weights: Weights of a trained policy, as ``train_navigator`` returns them, or their file; ``None`` plays
             ``block`` until there is an answer.
         steps: Maximum number of blocks.
@@ -72,8 +72,8 @@ class Navigator(Thinker):
         dialect: The environment's dialect.
 
     Raises:
-        ConfigurationError: The file does not hold weights, an option is out of its range, or the agent cannot be asked
-            several times.
+        ConfigurationError: The file does not hold weights, an option is out of its range, or the agent cannot be an
+            inner agent.
     """
 
     @checked

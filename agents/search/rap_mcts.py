@@ -38,7 +38,7 @@ class RapMcts(Thinker):
     """Searches chains of thought by MCTS, with the model as world model and judge (RAP).
 
     Args:
-        agent: The agent that is asked: its name with options, or your own.
+        agent: The inner agent, which writes the texts: its name with options, or your own.
         iterations: Number of descents from the root.
         depth: Maximum number of steps in a chain.
         width: Number of proposals requested in each state.
@@ -49,7 +49,7 @@ class RapMcts(Thinker):
         dialect: The environment's dialect.
 
     Raises:
-        ConfigurationError: An option is out of its range, or the agent cannot be asked several times.
+        ConfigurationError: An option is out of its range, or the agent cannot be an inner agent.
     """
 
     @checked

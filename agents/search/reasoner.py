@@ -37,7 +37,7 @@ class Reasoner(Thinker):
     """Searches chains of thought: greedily, by beam, depth first or by MCTS (LLM Reasoners).
 
     Args:
-        agent: The agent that is asked: its name with options, or your own.
+        agent: The inner agent, which writes the texts: its name with options, or your own.
         search: The algorithm: ``greedy``, ``beam``, ``dfs`` or ``mcts``.
         depth: Maximum number of steps in a chain.
         width: Number of proposals requested in each state.
@@ -52,7 +52,7 @@ class Reasoner(Thinker):
         dialect: The environment's dialect.
 
     Raises:
-        ConfigurationError: An option is out of its range, or the agent cannot be asked several times.
+        ConfigurationError: An option is out of its range, or the agent cannot be an inner agent.
     """
 
     @checked

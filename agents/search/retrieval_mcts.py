@@ -30,7 +30,7 @@ class RetrievalMcts(RapMcts):
     """Searches as rap_mcts does, and shows the model similar problems and steps (R2-LLMs).
 
     Args:
-        agent: The agent that is asked: its name with options, or your own.
+        agent: The inner agent, which writes the texts: its name with options, or your own.
         solved: Solved problems: a file of JSON lines with ``question``, ``template`` and ``steps``, or a
             list; ``None`` retrieves nothing.
         templates: Maximum number of similar problems to show.
@@ -45,8 +45,8 @@ class RetrievalMcts(RapMcts):
         dialect: The environment's dialect.
 
     Raises:
-        ConfigurationError: An option is out of its range, the file cannot be read, or the agent cannot be asked
-            several times.
+        ConfigurationError: An option is out of its range, the file cannot be read, or the agent cannot be an inner
+            agent.
     """
 
     @checked

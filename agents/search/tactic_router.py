@@ -37,15 +37,15 @@ class TacticRouter(Thinker):
     Programs run in the environment's own tool, as a call of the turn; without a tool they fail.
 
     Args:
-        agent: The agent that is asked: its name with options, or your own.
+        agent: The inner agent, which writes the texts: its name with options, or your own.
         routes: The tactics to choose from.
         steps: Maximum number of tactics to run.
         tokens: Token budget of an episode, after which only the answer is requested; 0 for no limit.
         dialect: The environment's dialect.
 
     Raises:
-        ConfigurationError: A route is not one of ``TACTICS``, an option is out of its range, or the agent cannot be
-            asked several times.
+        ConfigurationError: A route is not one of ``TACTICS``, an option is out of its range, or the agent cannot be an
+            inner agent.
     """
 
     @checked

@@ -28,7 +28,7 @@ class Change:
 
     @property
     def line(self) -> str:
-        """The change in one line."""
+        """The change as one line of text."""
         found = self.finding
         if self.ended:
             return f"Finding ended: {found.title} ({found.check}, {found.when})."

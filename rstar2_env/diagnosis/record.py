@@ -107,7 +107,7 @@ class StepData:
         return found
 
     def forget(self) -> None:
-        """Drop the episodes; the results of ``once`` stay."""
+        """Drop the episodes of the step; the results that ``once`` stored are kept."""
         self.episodes, self._grouped = (), None
 
     @property
@@ -154,7 +154,7 @@ class RunRecord:
     _seen: int = field(default=0, repr=False)
 
     def add(self, step: StepData) -> None:
-        """Add the next step."""
+        """Add the figures and episodes of the next step."""
         self.steps.append(step)
 
     @property

@@ -120,7 +120,7 @@ class Folder(CheckedOptions):
 
 @dataclass(frozen=True)
 class MachineState(CheckedOptions):
-    """The state of a machine.
+    """The hardware, software, limits and environment variables of a machine.
 
     ``packages`` holds the versions of further packages, by name. ``environment`` holds the environment variables that
     affect training, without keys and tokens.

@@ -24,7 +24,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """Why a problem is removed.
+    """The n-gram that a removed problem shares with a benchmark.
 
     Attributes:
         problem_id: Id of the problem.

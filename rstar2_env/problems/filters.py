@@ -39,7 +39,7 @@ _ABSENT = object()
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """One condition.
+    """One condition on problems, such as ``level <= 3``.
 
     Attributes:
         field: Path of the field, outermost name first.

@@ -31,7 +31,7 @@ _REDRAWS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An instance before it has an id.
+    """A generated problem that has no id yet.
 
     Attributes:
         question: The text that the policy reads.

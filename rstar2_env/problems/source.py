@@ -70,7 +70,7 @@ class ProblemSource(Protocol):
 
 @runtime_checkable
 class FiniteSource(ProblemSource, Protocol):
-    """A source whose problems can be counted."""
+    """Protocol of a source with a finite number of problems."""
 
     @property
     def ids(self) -> Sequence[str]:
@@ -114,7 +114,7 @@ class FixedSource:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Every id, in order."""
+        """Every problem id, in order."""
         return tuple(self._index)
 
     def __len__(self) -> int:

@@ -147,7 +147,7 @@ class _Story:
         return self._do(rng, kind, (a,), f"x//={a}", self.value // a)
 
     def say(self, rng: np.random.Generator, kind: str, numbers: Sequence[int] = ()) -> None:
-        """Write a sentence of a kind."""
+        """Add a sentence for an event of a kind."""
         form = _pick(rng, self.known[kind])
         words = dict(zip("ab", numbers, strict=False))
         drawn = _CHOICE.sub(lambda found: _pick(rng, found[1].split("|")), form)

@@ -33,7 +33,7 @@ class LanguageModel(Protocol):
         ...
 
     def encode(self, text: str) -> list[int]:
-        """Return the token ids of a text, unchanged."""
+        """Return the token ids of a text, without special tokens."""
         ...
 
     def decode(self, ids: Sequence[int]) -> str:

@@ -36,7 +36,7 @@ class TokenScorer(Protocol):
         ...
 
     def encode(self, text: str) -> list[int]:
-        """Return the token ids of a text, unchanged."""
+        """Return the token ids of a text, without special tokens."""
         ...
 
 

@@ -19,7 +19,7 @@ WORDS_AND_SIGNS = r"\w+|[^\w\s]"
 
 
 class Bm25:
-    """An index of texts.
+    """A BM25 index of texts.
 
     Args:
         texts: The texts.

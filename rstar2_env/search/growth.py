@@ -12,7 +12,7 @@ A = TypeVar("A")
 
 
 class Growth(Generic[S, A]):
-    """A tree over a world.
+    """A search tree whose nodes are states of a world.
 
     Args:
         world: The world model.

@@ -95,7 +95,7 @@ class Found(Generic[S, A]):
 
 
 class Search(Protocol):
-    """A search algorithm."""
+    """Protocol of a search algorithm."""
 
     def __call__(self, world: WorldModel[S, A], guide: SearchConfig[S, A]) -> Found[S, A]:
         """Search a world from its first state.

@@ -246,7 +246,7 @@ AGENT_CHECKS = by_name(
     global_random_state,
     pickling,
 )
-"""Every check by its name; the first line of each docstring is the clause."""
+"""Every check by its name; the first line of each docstring says what it checks."""
 
 
 def _said(one: AgentTranscript, other: AgentTranscript) -> str:

@@ -197,7 +197,7 @@ CHECKS = by_name(
     pickling,
     global_random_state,
 )
-"""Every check by its name; the first line of each docstring is the clause."""
+"""Every check by its name; the first line of each docstring says what it checks."""
 
 
 def check_reset(env: TextEnv, returned: tuple[str, dict[str, Any]]) -> None:

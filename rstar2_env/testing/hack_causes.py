@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 @dataclass(frozen=True, slots=True)
 class Hack:
-    """An answer that should earn nothing.
+    """A wrong answer that should earn no reward, although a lenient verifier might accept it.
 
     Attributes:
         cause: Name of its cause.

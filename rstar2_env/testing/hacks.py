@@ -59,7 +59,7 @@ def hacks(causes: Sequence[str] | None = None, *, count: int = 100, seed: int = 
         seed: Seed of the generators.
 
     Raises:
-        ConfigurationError: A name is not that of a cause.
+        ConfigurationError: A name is not the name of a cause.
     """
     for name in CAUSES if causes is None else causes:
         if name not in CAUSES:

@@ -33,7 +33,7 @@ _PATIENCE_S = 60.0
 
 
 class SandboxHarness:
-    """A provider under test.
+    """A provider of sandboxes that is being checked.
 
     Args:
         make: Function that makes a running sandbox.
@@ -331,7 +331,7 @@ SANDBOX_CHECKS = by_name(
     pickling,
     forks,
 )
-"""Every check by its name; the first line of each docstring is the clause."""
+"""Every check by its name; the first line of each docstring says what it checks."""
 
 _ENDINGS: tuple[tuple[str, ToolStatus, dict[str, Any]], ...] = (
     ("print(6 * 7)", ToolStatus.OK, {"stdout": "42\n", "stderr": "", "value": None, "exit_code": 0, "signal": None}),

@@ -231,7 +231,7 @@ class _Closes(PlainWrapper):
 
 
 WRAPPER_CHECKS = by_name(wrapping, shapes, seeds, information, calls, contract, composition, remaking, closing)
-"""Every check by its name; the first line of each docstring is the clause."""
+"""Every check by its name; the first line of each docstring says what it checks."""
 
 _ADD = "change info in place, or return {**info, ...}"
 

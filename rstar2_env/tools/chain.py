@@ -46,7 +46,7 @@ class ToolChain:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """The tools."""
+        """The tools of the environment."""
         return tuple(self._tools.values())
 
     def use(self, middleware: Middleware) -> None:

@@ -53,7 +53,7 @@ class TraceFile:
         self.next = self.records[-1]["index"] + 1 if self.records else 0
 
     def write(self, trace: Trace) -> None:
-        """Add a trace."""
+        """Append a trace to the file."""
         record = trace.record()
         if self._file is None:
             raise ConfigurationError(f"{self.path} is not open: write within `with TraceFile(...) as file:`.")

@@ -24,7 +24,7 @@ _NAMES = ("x", "n", "a", "total")
 
 @dataclass(frozen=True, slots=True)
 class FailingCall:
-    """A call that fails.
+    """A tool call with a deliberate mistake, which makes the call fail.
 
     Attributes:
         kind: The kind of mistake, one of ``CALL_MISTAKES``.

@@ -278,7 +278,7 @@ class _State:
         return tasks
 
     def within_budget(self, tasks: Iterable[Task]) -> Iterator[Task]:
-        """Yield tasks until a budget is spent."""
+        """Yield the given tasks until a budget of episodes or tokens is spent."""
         episodes, tokens = self._options.max_total_episodes, self._options.max_total_tokens
         for task in tasks:
             if (episodes is not None and self._begun >= episodes) or (tokens is not None and self.tokens >= tokens):

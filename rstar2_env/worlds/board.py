@@ -117,7 +117,7 @@ class BoardMatch:
         return f"The board now:\n{self.rules.show(self.board)}\nYou can play: {free}"
 
     def read(self, move: str) -> int:
-        """The move's number."""
+        """Return the number of the move in the policy's text."""
         text = move.strip()
         if not (text.isascii() and text.isdigit() and len(text) <= 3):
             raise IllegalMoveError("unparsable", "Your move is not a number.")
@@ -162,7 +162,7 @@ class BoardMatch:
         return str(self._book.get(self.board) or self._safe())
 
     def guess(self, rng: np.random.Generator) -> str:
-        """A random legal move."""
+        """Return a random legal move."""
         moves = self.rules.moves(self.board)
         return str(moves[int(rng.integers(len(moves)))])
 

@@ -58,7 +58,7 @@ def written(clause: Sequence[int]) -> str:
 
 
 def read_values(answer: str, variables: int) -> list[bool]:
-    """Read one 0 or 1 for each variable.
+    """Read an answer that has one 0 or 1 for each variable.
 
     Raises:
         UnreadableAnswerError: The answer contains anything else.

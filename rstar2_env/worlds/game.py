@@ -21,7 +21,7 @@ _INTERMEDIATE = re.compile(r"\[Intermediate Thinking Results (\d{1,2}): ([^\[\]\
 
 
 class IllegalMoveError(Exception):
-    """A move that cannot be played.
+    """The policy's text is not a move, or the move is against the rules.
 
     Args:
         status: ``"unparsable"`` or ``"illegal"``.
@@ -49,7 +49,7 @@ class Match(Protocol):
         ...
 
     def read(self, move: str) -> Any:
-        """Parse a move.
+        """Read a move from the policy's text.
 
         Raises:
             IllegalMoveError: The text is not a move, or the move cannot be played.
@@ -133,7 +133,7 @@ class IntermediateCounts:
         return 2 * self.tp / (2 * self.tp + wrong)
 
     def record(self) -> dict[str, Any]:
-        """The counts and the F1, for ``info``."""
+        """The counts and the F1 score, for ``info``."""
         return {**asdict(self), "f1": self.f1}
 
 

@@ -68,7 +68,7 @@ class Negotiation:
         return "\n".join(lines)
 
     def read(self, move: str) -> Deal:
-        """Parse a move.
+        """Read a move from the policy's text.
 
         Raises:
             IllegalMoveError: The text is not a move, or the deal is not possible.

@@ -17,7 +17,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class StringFunction:
-    """One function.
+    """One string function, with its source.
 
     Attributes:
         title: A short description.

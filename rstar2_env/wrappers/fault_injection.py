@@ -45,7 +45,7 @@ class Fault(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """The fault of one call.
+    """The fault that was injected into one call.
 
     Attributes:
         fault: The fault drawn for the call.

@@ -10,7 +10,7 @@ from rstar2_env.core.episode import Episode
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """A prefix that an episode shares with others.
+    """The first tokens of an episode that other episodes of its group share.
 
     Attributes:
         length: Number of tokens of ``completion_ids``.

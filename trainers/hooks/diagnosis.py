@@ -37,7 +37,7 @@ class DiagnosisHook(RunHook):
                 self._live = LiveDiagnosis(args.output_dir)
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Add the figures of an evaluation."""
+        """Add the figures of an evaluation to the diagnosis."""
         if self._live is not None:
             with self._ending():
                 self._live.evaluated(self._run.step, kwargs["metrics"])

@@ -77,7 +77,7 @@ class Guard(SavedAttributes, RunHook):
 
 
 def act(run: RunState, control: Any, action: Action, why: str) -> None:
-    """Write a note, and save or stop.
+    """Write a note and, depending on the action, request a checkpoint or end the run.
 
     Args:
         run: The run.

@@ -23,7 +23,7 @@ _DEVELOPER = {"VLLM_SERVER_DEV_MODE": "1"}
 
 @dataclass(frozen=True, slots=True)
 class LaunchCommand:
-    """A process to start.
+    """The command of a process that a launch starts: a server or the trainer.
 
     Attributes:
         name: Name in messages and of the log file.

@@ -18,7 +18,7 @@ _PART = re.compile(r"(\d+)(?:-(\d+))?")
 
 @dataclass(frozen=True, slots=True)
 class Devices:
-    """Devices by their numbers.
+    """A set of accelerators or CPU cores, by their numbers.
 
     Attributes:
         numbers: The numbers, as seen by this process.

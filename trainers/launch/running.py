@@ -32,7 +32,7 @@ class LaunchError(Rstar2Error):
 
 @dataclass
 class StartedCommand:
-    """A command that was started.
+    """A command that runs, or ran, as a child process.
 
     Attributes:
         command: The command.
@@ -71,7 +71,7 @@ class StartedCommand:
         return None if self.process is None else self.process.poll()
 
     def healthy(self) -> bool:
-        """Return whether the server answers."""
+        """Return whether the server answers a request."""
         try:
             with urllib.request.urlopen(f"{self.command.url}/health", timeout=_HEALTH_S) as answer:
                 return bool(answer.status == 200)

@@ -35,7 +35,7 @@ class Supervisor:
     _asked: list[int] = field(default_factory=list)
 
     def run(self) -> int:
-        """Run the launch to its end.
+        """Start the servers and the trainer, and wait until the trainer ends.
 
         Returns:
             The trainer's exit code; if a signal ended it, 128 plus the signal's number, as in a shell.

@@ -87,7 +87,7 @@ def parts_of(slot: str) -> list[PartInfo]:
 
 
 def part_info(name: str, made_by: Callable[..., Any], *, kind: str = "", given: tuple[str, ...] = ()) -> PartInfo:
-    """Describe a part.
+    """Return the name, summary, paper and options of a part.
 
     Args:
         name: Its name.

@@ -43,7 +43,7 @@ class StageSpec:
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """Stages that are repeated.
+    """A group of stages that is repeated in rounds.
 
     Attributes:
         name: Name of the group.

@@ -95,7 +95,7 @@ class Made:
     seed: int
 
     def output(self, name: str) -> Path:
-        """Return the path of an output."""
+        """Return the path of an output of the step."""
         path = self.stage.outputs[name].path
         return self.folder / path if path else self.folder
 

@@ -60,7 +60,7 @@ class Outlook:
 
 @dataclass(slots=True)
 class PipelineRun:
-    """A pipeline in its folder.
+    """A pipeline with the recorded state of its stages.
 
     Attributes:
         plan: The steps in order.

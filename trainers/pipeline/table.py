@@ -19,7 +19,7 @@ COSTS = ("stage", "kind", "episodes", "tokens", "rows trained on", "time", "assu
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """A plan to print.
+    """The tables that show the plan of a pipeline.
 
     Attributes:
         stages: One row per stage, with the columns ``STAGES``.

@@ -12,7 +12,7 @@ GIB = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One device.
+    """The memory, bandwidth and speed of one device.
 
     Attributes:
         name: Its name.

@@ -23,7 +23,7 @@ _MUCH = 0.04
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A plan of a run.
+    """Placement, memory and step time of a run, as estimated before it starts.
 
     Attributes:
         model: The model.
@@ -131,7 +131,7 @@ def make_plan(
     serve: int | None = None,
     tensor_parallel: int | None = None,
 ) -> Plan:
-    """Plan a run.
+    """Estimate the placement, the memory and the step time of a run.
 
     Args:
         model: The model.

@@ -15,7 +15,7 @@ from .workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A published time and the computed time.
+    """A published time of a step, and the time that a plan computes for it.
 
     Attributes:
         what: The measured activity.

@@ -42,7 +42,7 @@ class TrainingTime:
 
     @property
     def total(self) -> float:
-        """Total seconds."""
+        """Total seconds of the passes."""
         return self.compute + self.waiting + self.communication + self.overhead
 
 

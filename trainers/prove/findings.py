@@ -50,7 +50,7 @@ class ProofFigure:
 
 @dataclass(frozen=True, slots=True)
 class PartFinding:
-    """The result of a part.
+    """The result of one part of a proof.
 
     Attributes:
         part: Name of the part.

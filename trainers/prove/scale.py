@@ -13,7 +13,7 @@ from ..plan.device import DEVICES, Device
 
 @dataclass(frozen=True, slots=True)
 class ProofScale:
-    """The sizes of a proof.
+    """Sizes of the matrices, the model and the training in a proof.
 
     Attributes:
         side: Rows and columns of the matrices whose products are measured.
@@ -60,7 +60,7 @@ def device() -> torch.device:
 
 
 def scale() -> ProofScale:
-    """Return the sizes for this machine."""
+    """Return the sizes of a proof on this machine."""
     return WHOLE if torch.cuda.is_available() else TINY
 
 

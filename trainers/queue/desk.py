@@ -50,7 +50,7 @@ class Desk:
         self._present.add(rank)
 
     def offer(self, key: RequestKey) -> None:
-        """Queue an episode."""
+        """Add an episode of a process to the queue."""
         self._waiting[key[0]][key] = None
 
     def where(self, key: RequestKey) -> int | None:

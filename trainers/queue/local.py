@@ -39,7 +39,7 @@ class LocalQueue:
         self._player, self._limits = player, limits
 
     async def run(self, work: Callable[[LocalRound], Coroutine[Any, Any, T]], *, groups: int | None = None) -> T:
-        """Play a round.
+        """Play one round of groups.
 
         Args:
             work: Plays the groups of this process; receives the round, whose ``play`` it calls.

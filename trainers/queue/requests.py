@@ -82,7 +82,7 @@ class PlayRequest:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """The result of a request that had to stop.
+    """The result of an episode that had to stop before its end.
 
     Attributes:
         begun: The partial episode; ``None`` if nothing was played or kept.
@@ -92,7 +92,7 @@ class Unfinished:
 
 
 async def perform(request: PlayRequest, player: EpisodePlayer, record: Episode) -> Episode:
-    """Play an episode.
+    """Play the episode that a request describes.
 
     Args:
         request: The episode to play.

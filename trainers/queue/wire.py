@@ -38,7 +38,7 @@ class Gone:
 
 
 class Wire:
-    """The connections of one process.
+    """The connections of one process to other processes of the run.
 
     Args:
         rank: Number of this process.

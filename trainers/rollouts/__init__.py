@@ -1,1 +1,1 @@
-"""Rollouts: play the episodes of each group."""
+"""Rollout parts, which play the episodes of each group."""

@@ -97,7 +97,7 @@ def child_of(parent: ChunkNode, episode: Episode) -> ChunkNode:
 
 
 def values_of(end: ChunkNode) -> list[float]:
-    """Return Q of the node of each token of an episode.
+    """Return, for each token of an episode, the value Q of its node.
 
     Args:
         end: The last node of the episode.

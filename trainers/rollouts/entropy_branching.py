@@ -81,7 +81,7 @@ class EntropyBranching(CheckedOptions, Rollout):
         return Manner(candidates=self.candidates, measured_tokens=self.tokens)
 
     def chance(self, episode: Episode, turn: int) -> float:
-        """Return P after a turn that is not the last, from 0 to 1.
+        """Return P, the branching probability after a turn that is not the last, from 0 to 1.
 
         Args:
             episode: The episode.

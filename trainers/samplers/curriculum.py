@@ -59,7 +59,7 @@ class Curriculum(SavedAttributes):
 
     @property
     def level(self) -> str:
-        """The current level."""
+        """The current level of difficulty."""
         return self._kinds.names[self._level]
 
     def draw(self, n: int) -> list[Start]:

@@ -75,7 +75,7 @@ class Stages(SavedAttributes):
 
     @property
     def kind(self) -> str:
-        """The current kind."""
+        """The kind of problem in the current stage."""
         return self._order[self.stage]
 
     def draw(self, n: int) -> list[Start]:

@@ -25,20 +25,20 @@ DELTA = 0.01
 
 
 def tool_error_penalty(episode: Episode) -> float:
-    """``p_err`` (Eq. 4): the share of failed calls by their status, in [0, 1]; 0.5 without a call."""
+    """Return ``p_err`` (Eq. 4): the share of failed calls by their status, in [0, 1]; 0.5 without a call."""
     share = episode.error_share
     return 0.5 if share is None else share
 
 
 def format_penalty(episode: Episode) -> float:
-    """``p_format`` (Eq. 5): 1 without an answer tag, else min(1, (tags - 1) / turns)."""
+    """Return ``p_format`` (Eq. 5): 1 without an answer tag, else min(1, (tags - 1) / turns)."""
     if episode.answer_tags == 0:
         return 1.0
     return min(1.0, (episode.answer_tags - 1) / max(episode.turns, 1))
 
 
 def penalty(episode: Episode) -> float:
-    """``p_total = p_err + p_format``, in [0, 2]."""
+    """Return ``p_total = p_err + p_format``, in [0, 2]."""
     return tool_error_penalty(episode) + format_penalty(episode)
 
 

@@ -33,7 +33,7 @@ EpisodeKey = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class GroupPlace:
-    """One group that a rollout part plays.
+    """The number of a group that a rollout part plays, and its episodes from earlier steps.
 
     Attributes:
         number: Number of the group in the step, over all processes and rounds.
@@ -155,11 +155,11 @@ class GroupPlay:
         return await self._player.score(prompt_ids, ids)
 
     def encode(self, text: str) -> list[int]:
-        """See ``LanguageModel`` of the rewards."""
+        """Return the token ids of a text, without special tokens; see ``LanguageModel`` of the rewards."""
         return self._player.encode(text)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """See ``LanguageModel`` of the rewards."""
+        """Return the text of token ids; see ``LanguageModel`` of the rewards."""
         return self._player.decode(ids)
 
     def name_parents(self, groups: Sequence[Sequence[Episode]]) -> None:

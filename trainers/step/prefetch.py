@@ -40,7 +40,7 @@ class Stateful(Protocol):
     """A part of a run whose state is saved in checkpoints, as plain values and tensors."""
 
     def state_dict(self) -> Any:
-        """Return the state."""
+        """Return the state for a checkpoint."""
 
     def load_state_dict(self, state: Any) -> None:
         """Restore a state that ``state_dict`` returned."""

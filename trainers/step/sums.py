@@ -17,7 +17,7 @@ class Sums:
         self._totals: dict[str, tuple[float, float]] = {}
 
     def add(self, name: str, total: float, count: float = 1.0) -> None:
-        """Add observations of one metric.
+        """Add the sum and the count of new observations of one metric.
 
         Args:
             name: Name of the metric.

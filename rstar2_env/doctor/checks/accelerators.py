@@ -12,7 +12,7 @@ _WHOLE = 0.9
 
 
 def driver_access(machine: MachineState) -> DoctorResult:
-    """Whether this process can use the accelerator driver of the kernel."""
+    """Check whether this process can use the accelerator driver of the kernel."""
     driver = machine.driver
     if not driver.vendor:
         return note("No accelerator was found: only small models can be trained here, on the CPU.")
@@ -42,7 +42,7 @@ def driver_access(machine: MachineState) -> DoctorResult:
 
 
 def torch_build(machine: MachineState) -> DoctorResult:
-    """Whether the build of torch matches the driver."""
+    """Check whether the build of torch matches the driver."""
     torch, vendor = machine.torch, machine.driver.vendor
     if not torch.version:
         return note("torch is not installed: environments, sandbox and verification work, but training does not.")
@@ -57,7 +57,7 @@ def torch_build(machine: MachineState) -> DoctorResult:
 
 
 def torch_devices(machine: MachineState) -> DoctorResult:
-    """Whether torch sees all accelerators of the driver."""
+    """Check whether torch sees all accelerators of the driver."""
     torch, there = machine.torch, len(machine.driver.devices)
     if not there or torch.error or torch.build != _NEEDED.get(machine.driver.vendor):
         return skipped("There is no accelerator, or torch does not match it.")
@@ -81,7 +81,7 @@ def torch_devices(machine: MachineState) -> DoctorResult:
 
 
 def architectures(machine: MachineState) -> DoctorResult:
-    """Whether the installed software has kernels for the architectures of the accelerators."""
+    """Check whether the installed software has kernels for the architectures of the accelerators."""
     if not machine.amd:
         return skipped("No AMD accelerator.")
     archs = sorted({device.arch for device in machine.driver.devices if device.arch})
@@ -111,7 +111,7 @@ def architectures(machine: MachineState) -> DoctorResult:
 
 
 def device_memory(machine: MachineState) -> DoctorResult:
-    """Whether the accelerators are whole devices or partitions, judged from their memory."""
+    """Check whether the accelerators are whole devices or partitions, judged from their memory."""
     devices = machine.torch.devices or machine.driver.devices
     if not devices:
         return skipped("No accelerator.")
@@ -127,7 +127,7 @@ def device_memory(machine: MachineState) -> DoctorResult:
 
 
 def numa_balancing(machine: MachineState) -> DoctorResult:
-    """Whether the kernel moves memory between NUMA nodes that accelerators use."""
+    """Check whether the kernel moves memory between NUMA nodes that accelerators use."""
     if not machine.driver.devices or machine.system.numa_nodes < 2:
         return skipped("No accelerator, or only one NUMA node.")
     if machine.system.numa_balancing:

@@ -16,7 +16,7 @@ _SUGGESTED = {"NCCL_MIN_NCHANNELS": "112", "HSA_ENABLE_IPC_MODE_LEGACY": "1"}
 
 
 def rccl(machine: MachineState) -> DoctorResult:
-    """Whether the settings of RCCL suit this machine."""
+    """Check whether the settings of RCCL suit this machine."""
     if not machine.amd:
         return skipped("No AMD accelerator.")
     if len(machine.driver.devices) < 2:
@@ -46,7 +46,7 @@ def rccl(machine: MachineState) -> DoctorResult:
 
 
 def allocator(machine: MachineState) -> DoctorResult:
-    """Whether expandable segments in torch's allocator conflict with vLLM's custom all-reduce."""
+    """Check whether expandable segments in torch's allocator conflict with vLLM's custom all-reduce."""
     if not machine.driver.vendor:
         return skipped("No accelerator.")
     for name in _ALLOCATOR:

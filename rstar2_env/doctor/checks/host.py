@@ -14,7 +14,7 @@ _PROCESSES = 4096
 
 
 def shared_memory(machine: MachineState) -> DoctorResult:
-    """Whether shared memory, through which processes of one machine exchange tensors, is large enough."""
+    """Check whether shared memory, through which processes of one machine exchange tensors, is large enough."""
     size = machine.bounds.shm_bytes
     if not size:
         return skipped("There is no /dev/shm.")
@@ -30,7 +30,7 @@ def shared_memory(machine: MachineState) -> DoctorResult:
 
 
 def user_limits(machine: MachineState) -> DoctorResult:
-    """Whether the user limits on open files, locked memory, stack and processes are high enough."""
+    """Check whether the user limits on open files, locked memory, stack and processes are high enough."""
     bounds = machine.bounds
     low = []
     if 0 <= bounds.files < _FILES:
@@ -51,7 +51,7 @@ def user_limits(machine: MachineState) -> DoctorResult:
 
 
 def control_groups(machine: MachineState) -> DoctorResult:
-    """Whether the control group allows less memory, fewer cores or fewer processes than the machine has."""
+    """Check whether the control group allows less memory, fewer cores or fewer processes than the machine has."""
     bounds, system = machine.bounds, machine.system
     if not bounds.cgroup:
         return note("Control groups are not available: the sandbox limits memory by other means.")
@@ -72,7 +72,7 @@ def control_groups(machine: MachineState) -> DoctorResult:
 
 
 def sandbox_layers(machine: MachineState) -> DoctorResult:
-    """Whether the local sandbox has all required layers of isolation."""
+    """Check whether the local sandbox has all required layers of isolation."""
     sandbox = machine.sandbox
     if sandbox.error:
         return problem(f"The local sandbox does not start: {sandbox.error}", _ELSEWHERE)

@@ -19,7 +19,7 @@ _WHEEL = (
 
 
 def vllm_build(machine: MachineState) -> DoctorResult:
-    """Whether the build of vLLM matches the accelerators."""
+    """Check whether the build of vLLM matches the accelerators."""
     vllm, vendor = machine.vllm, machine.driver.vendor
     if not vllm.version:
         return note("vLLM is not installed: the trainer's own module or other servers generate the episodes.")
@@ -42,7 +42,7 @@ def vllm_build(machine: MachineState) -> DoctorResult:
 
 
 def vllm_wheel(machine: MachineState) -> DoctorResult:
-    """Whether vLLM publishes ROCm wheels for this Python and C library."""
+    """Check whether vLLM publishes ROCm wheels for this Python and C library."""
     if not machine.amd or machine.vllm.build == "rocm":
         return skipped("No AMD accelerator, or vLLM is a ROCm build already.")
     system = machine.system
@@ -61,7 +61,7 @@ def vllm_wheel(machine: MachineState) -> DoctorResult:
 
 
 def cuda_packages(machine: MachineState) -> DoctorResult:
-    """Whether a CUDA build of torch or vLLM has left CUDA libraries on an AMD machine."""
+    """Check whether a CUDA build of torch or vLLM has left CUDA libraries on an AMD machine."""
     if not machine.amd:
         return skipped("No AMD accelerator.")
     foreign = [name for name in machine.packages if name.startswith(("nvidia-", "cuda-", "flashinfer"))]
@@ -75,7 +75,7 @@ def cuda_packages(machine: MachineState) -> DoctorResult:
 
 
 def aiter(machine: MachineState) -> DoctorResult:
-    """Whether vLLM uses AMD's AITER kernels, which are off by default."""
+    """Check whether vLLM uses AMD's AITER kernels, which are off by default."""
     if not machine.amd or not machine.vllm.version:
         return skipped("No AMD accelerator, or no vLLM.")
     archs = {device.arch for device in machine.driver.devices}
@@ -96,7 +96,7 @@ def aiter(machine: MachineState) -> DoctorResult:
 
 
 def attention(machine: MachineState) -> DoctorResult:
-    """Whether the trainer has fast attention kernels."""
+    """Check whether the trainer has fast attention kernels."""
     if not machine.amd:
         return skipped("No AMD accelerator.")
     line = "torch's own attention (sdpa, by AOTriton) is the default"

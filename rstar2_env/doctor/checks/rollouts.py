@@ -9,7 +9,7 @@ from rstar2_env.doctor.rocm_versions import VLLM_LEAST
 
 
 def batch_invariance(machine: MachineState) -> DoctorResult:
-    """Whether vLLM's log-probabilities depend on the rest of the batch."""
+    """Check whether vLLM's log-probabilities depend on the rest of the batch."""
     if not machine.amd or not machine.vllm.version:
         return skipped("No AMD accelerator, or no vLLM.")
     if machine.is_enabled("VLLM_BATCH_INVARIANT"):
@@ -24,7 +24,7 @@ def batch_invariance(machine: MachineState) -> DoctorResult:
 
 
 def sleep(machine: MachineState) -> DoctorResult:
-    """Whether an engine in the training process can free its memory during optimizer steps and resume correctly."""
+    """Check whether an engine in the training process can free its memory during optimizer steps and resume."""
     if not machine.amd or not machine.vllm.version:
         return skipped("No AMD accelerator, or no vLLM.")
     if not at_least(machine.vllm.version, VLLM_LEAST):

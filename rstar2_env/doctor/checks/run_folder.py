@@ -14,7 +14,7 @@ _THIS_YEAR = 2026
 
 
 def disk(machine: MachineState) -> DoctorResult:
-    """Whether the folder for runs is on a writable disk with enough space."""
+    """Check whether the folder for runs is on a writable disk with enough space."""
     folder = machine.folder
     if not folder.path:
         return skipped("No folder was recorded.")
@@ -38,7 +38,7 @@ def disk(machine: MachineState) -> DoctorResult:
 
 
 def clock(machine: MachineState) -> DoctorResult:
-    """Whether the clocks of the machine and of the folder for runs are right."""
+    """Check whether the clocks of the machine and of the folder for runs are right."""
     folder = machine.folder
     if not folder.year:
         return skipped("No clock was recorded.")

@@ -10,7 +10,7 @@ _HIP, _ROCR, _CUDA = "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "CUDA_VISIBL
 
 
 def visible_devices(machine: MachineState) -> DoctorResult:
-    """Whether the variables that select devices contradict each other."""
+    """Check whether the variables that select devices contradict each other."""
     chosen = {name: machine.variables[name] for name in (_HIP, _ROCR, _CUDA) if name in machine.variables}
     line = ", ".join(f"{name}={value}" for name, value in chosen.items())
     if not machine.amd:
@@ -33,7 +33,7 @@ def visible_devices(machine: MachineState) -> DoctorResult:
 
 
 def ray_visibility(machine: MachineState) -> DoctorResult:
-    """Whether Ray changes the variables that select devices."""
+    """Check whether Ray changes the variables that select devices."""
     if not machine.amd or "ray" not in machine.packages:
         return skipped("No AMD accelerator, or no Ray.")
     enabled = [name for name in _NOSET if machine.is_enabled(name)]

@@ -27,7 +27,7 @@ from rstar2_env.problems.source import UnknownProblemError
 
 
 class Table(Protocol):
-    """Records by number; pickled with the source."""
+    """Protocol of a table of records, which can be read by number; pickled with the source."""
 
     def __len__(self) -> int:
         """Number of records."""
@@ -38,7 +38,7 @@ class Table(Protocol):
         ...
 
     def rows(self) -> Iterator[tuple[str, int, Any]]:
-        """Every record in order, faster than one by one."""
+        """Yield every record in order; faster than reading them one by one."""
         ...
 
 
@@ -84,7 +84,7 @@ class JsonlTable:
         return where, number, parse_line(line, self._columns, where)
 
     def rows(self) -> Iterator[tuple[str, int, Any]]:
-        """Every line in order."""
+        """Yield the record of every line, in order."""
         return map(self.row, range(len(self)))
 
     def __getstate__(self) -> dict[str, Any]:

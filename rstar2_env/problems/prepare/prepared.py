@@ -35,7 +35,7 @@ _Filter = Callable[[list[Problem]], tuple[list[Problem], list[Removed]]]
 
 @dataclass(frozen=True)
 class SourceOptions(CheckedOptions):
-    """A source of problems.
+    """Options of one source of problems.
 
     Attributes:
         problems: Any value that ``load_problems`` accepts: a file, the name of a data set or a family, or a mapping.
@@ -115,7 +115,7 @@ class PrepareOptions(CheckedOptions):
 
 @dataclass(slots=True)
 class Prepared:
-    """The prepared problems.
+    """The prepared problems, and the removed problems with reasons.
 
     Attributes:
         splits: The problems of each split.
@@ -155,7 +155,7 @@ class Prepared:
 def prepare(
     options: PrepareOptions, shelf: Shelf, *, report: Callable[[int, int], None] = lambda done, total: None
 ) -> Prepared:
-    """Prepare problems.
+    """Load, filter, decontaminate, mix and split problems, as the options specify.
 
     Args:
         options: The options.

@@ -10,7 +10,7 @@ from rstar2_env.problems.problem import Problem
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """A removed problem.
+    """A problem that a filter removed, with the reason.
 
     Attributes:
         problem_id: The problem's id.

@@ -146,7 +146,7 @@ def pickling(harness: AdvantageHarness) -> None:
 
 
 ADVANTAGE_CHECKS = by_name(shapes, edges, processes, order, better_is_higher, equal_rewards, purity, pickling)
-"""Every check by its name; the first line of each docstring is the clause."""
+"""Every check by its name; the first line of each docstring says what it checks."""
 
 
 def check_advantage(

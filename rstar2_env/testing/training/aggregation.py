@@ -108,7 +108,7 @@ def pickling(harness: AggregationHarness) -> None:
 
 
 AGGREGATION_CHECKS = by_name(shape, processes, order, copies, empty_batch, purity, pickling)
-"""Every check by its name; the first line of each docstring is the clause."""
+"""Every check by its name; the first line of each docstring says what it checks."""
 
 
 def check_aggregation(aggregation: PartSpec | object, *, skip: Collection[str] = (), **options: Any) -> list[str]:

@@ -24,12 +24,12 @@ Make = Callable[[], Any]
 
 
 def declarations(make: Make) -> None:
-    """``needs`` is a frozenset of known needs."""
+    """Check that ``needs`` is a frozenset of known needs."""
     check_needs(make())
 
 
 def weights(make: Make) -> None:
-    """The correction returns (B, T) finite weights >= 0 without a gradient, even if engine and trainer differ."""
+    """Check that the correction returns finite weights >= 0, (B, T), without a gradient, even at a large mismatch."""
     tokens = declared_batch(make())
     for shift in (0.0, -50.0, 50.0):
         far = changed(tokens, sampled=tokens.sampled + shift)
@@ -44,7 +44,7 @@ def weights(make: Make) -> None:
 
 
 def agreement(make: Make) -> None:
-    """If engine and trainer agree, every weight is 1."""
+    """Check that every weight is 1 if the probabilities of engine and trainer are equal."""
     tokens = declared_batch(make())
     same = {"old": tokens.sampled} if "old" in make().needs else {}
     found = make()(changed(tokens, logp=tokens.sampled.clone().requires_grad_(), **same))[tokens.mask]
@@ -53,7 +53,7 @@ def agreement(make: Make) -> None:
 
 
 def masking(make: Make) -> None:
-    """Values outside the mask, in padding or environment tokens, do not change the weights of policy tokens."""
+    """Check that values outside the mask (padding, environment tokens) do not change weights of policy tokens."""
     tokens = declared_batch(make())
     one, other = (make()(each)[tokens.mask] for each in (tokens, spoiled(tokens, tokens.mask)))
     require(
@@ -62,7 +62,7 @@ def masking(make: Make) -> None:
 
 
 def advantages(make: Make) -> None:
-    """The advantage does not change a weight, unless the correction declares that it reads the advantage."""
+    """Check that the advantage does not change a weight, unless the correction declares that it reads it."""
     if getattr(make(), "reads_advantage", False):
         return
     tokens = declared_batch(make())
@@ -72,7 +72,7 @@ def advantages(make: Make) -> None:
 
 
 def rows_apart(make: Make) -> None:
-    """A row's weights do not depend on the other rows of its micro-batch."""
+    """Check that a row's weights do not depend on the other rows of its micro-batch."""
     tokens = declared_batch(make())
     together = make()(tokens)
     for row in range(len(tokens.mask)):
@@ -82,14 +82,14 @@ def rows_apart(make: Make) -> None:
 
 
 def pickling(make: Make) -> None:
-    """A pickled copy of the correction returns the same weights."""
+    """Check that a pickled copy of the correction returns the same weights."""
     tokens, part = declared_batch(make()), make()
     same = torch.equal(part(tokens)[tokens.mask], pickled(part)(tokens)[tokens.mask])
     require(same, "its unpickled copy returns other weights")
 
 
 CORRECTION_CHECKS = by_name(declarations, weights, agreement, masking, advantages, rows_apart, pickling)
-"""Every check by its name; the first line of each docstring is the clause."""
+"""Every check by its name; the first line of each docstring says what it checks."""
 
 
 def check_correction(correction: PartSpec | object, *, skip: Collection[str] = (), **options: Any) -> list[str]:

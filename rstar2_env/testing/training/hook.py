@@ -34,7 +34,7 @@ class HookHarness:
     terms: Mapping[str, float]
 
     def bound(self) -> tuple[Any, PlainRun]:
-        """A new hook, bound to a new run."""
+        """Return a new hook that is bound to a new run."""
         hook, run = self.make(), PlainRun(STEPS, self.terms)
         if hasattr(hook, "bind"):
             hook.bind(run)
@@ -120,7 +120,7 @@ def resuming(harness: HookHarness) -> None:
 
 
 HOOK_CHECKS = by_name(events, binding, whole_run, processes, resuming)
-"""Every check by its name; the first line of each docstring is the clause."""
+"""Every check by its name; the first line of each docstring says what it checks."""
 
 
 def check_hook(

@@ -232,7 +232,7 @@ def figures(harness: LossHarness) -> None:
 
 
 def state(harness: LossHarness) -> None:
-    """Check that ``state_dict``, if defined, can be stored as JSON, and another term continues from it as this one does."""
+    """Check that ``state_dict``, if defined, can be stored as JSON, and that another term can continue from it."""
     term = harness.make()
     if not hasattr(term, "state_dict"):
         return
@@ -260,7 +260,7 @@ def pickling(harness: LossHarness) -> None:
 LOSS_CHECKS = by_name(
     declarations, shape, needs_suffice, masking, rows_apart, trains, preparing, figures, state, pickling
 )
-"""Every check by its name; the first line of each docstring is the clause."""
+"""Every check by its name; the first line of each docstring says what it checks."""
 
 
 def check_loss(

@@ -132,7 +132,7 @@ def _close(one: float | Sequence[float] | None, other: float | Sequence[float] |
 
 
 def learning(harness: RewardHarness) -> None:
-    """Check that the state of a component can be stored as JSON: another component that loads it gives the same scores."""
+    """Check that a state can be stored as JSON, and that a component that loads it gives the same scores."""
     part, twin = harness.make(), harness.make()
     if not hasattr(part, "observe"):
         return
@@ -155,7 +155,7 @@ def pickling(harness: RewardHarness) -> None:
 
 
 REWARD_CHECKS = by_name(needs, scores, purity, order, learning, pickling)
-"""Every check by its name; the first line of each docstring is the clause."""
+"""Every check by its name; the first line of each docstring says what it checks."""
 
 
 def check_reward(

@@ -152,7 +152,7 @@ def pickling(harness: RolloutHarness) -> None:
 
 
 ROLLOUT_CHECKS = by_name(groups, members, together, repeats, failures, cancelling, rows, pickling)
-"""Every check by its name; the first line of each docstring is the clause."""
+"""Every check by its name; the first line of each docstring says what it checks."""
 
 
 def check_rollout(rollout: PartSpec | object, *, skip: Collection[str] = (), **options: Any) -> list[str]:

@@ -168,7 +168,7 @@ def pickling(harness: SamplerHarness) -> None:
 
 
 SAMPLER_CHECKS = by_name(draws, seeds, fresh_seeds, parts_of_a_draw, outcomes, checkpoints, figures, pickling)
-"""Every check by its name; the first line of each docstring is the clause."""
+"""Every check by its name; the first line of each docstring says what it checks."""
 
 
 def check_sampler(

@@ -158,7 +158,7 @@ def pickling(harness: SelectorHarness) -> None:
 
 
 def state(harness: SelectorHarness) -> None:
-    """Check that ``state_dict``, if defined, can be stored as JSON, and another selector continues from it as this one does.
+    """Check that ``state_dict``, if defined, can be stored as JSON, and that another selector can continue from it.
 
     A selector that learns between steps (``observe``) must define it.
     """
@@ -185,7 +185,7 @@ def state(harness: SelectorHarness) -> None:
 SELECTOR_CHECKS = by_name(
     positions, available, chooses, equal_rewards, purity, settling, reasons, weighed, pickling, state
 )
-"""Every check by its name; the first line of each docstring is the clause."""
+"""Every check by its name; the first line of each docstring says what it checks."""
 
 
 def check_selector(selector: PartSpec | object, *, skip: Collection[str] = (), **options: Any) -> list[str]:

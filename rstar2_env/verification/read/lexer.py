@@ -18,7 +18,7 @@ class ReadError(Exception):
 
 @dataclass(slots=True)
 class Token:
-    """A token.
+    """A token of an answer's text.
 
     Attributes:
         kind: One of num, let, const, fn, op, open, close, bar, sep, rel, set, text, amp, row, begin, end, big, cmd,

@@ -64,7 +64,7 @@ class BracketGroup:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """Rows of entries."""
+    """A matrix: its rows of entries."""
 
     rows: tuple[tuple[Node, ...], ...]
 

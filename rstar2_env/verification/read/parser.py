@@ -46,7 +46,7 @@ _SOURCE = {
 
 
 def read(text: str, *, tight_division: bool = False, letters: bool = False) -> Node:
-    """Read a cleaned text.
+    """Parse a cleaned text into a tree.
 
     Args:
         text: A text as :func:`~rstar2_env.verification.read.clean.clean` returns it.
@@ -164,7 +164,7 @@ class Reader(Factors):
     # Relations, sets, sums and products.
 
     def chain(self) -> Node:
-        """Read ``a < b = c``."""
+        """Read a chain of relations, such as ``a < b = c``."""
         sides = [self._first_side()]
         ops: list[str] = []
         while True:

@@ -32,7 +32,7 @@ from rstar2_env.verification.values.ball import (
 
 
 class Arithmetic:
-    """Calculates with values.
+    """Adds, multiplies, divides, and takes powers and roots of values.
 
     Args:
         over_complex: Work over the complex numbers.
@@ -56,7 +56,7 @@ class Arithmetic:
         return _both(operator.truediv, left, right)
 
     def power(self, base: Value, exponent: Value) -> Value:
-        """Return a power."""
+        """Return a power of two values."""
         if isinstance(exponent, Fraction):
             if exponent.denominator == 1:
                 return self._whole_power(base, exponent.numerator)

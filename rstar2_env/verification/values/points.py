@@ -68,7 +68,7 @@ def kink_points(gold: Node, answer: Node, names: Sequence[str], chance: random.R
 
 
 def other_points(names: Sequence[str], chance: random.Random) -> Iterator[Sequence[Point]]:
-    """Iterate over lists of points in other regions, for expressions whose domain contains few signed points."""
+    """Iterate over lists of small, unit-interval and large points, for expressions with a narrow domain."""
     for draw in (_small, _unit, _large):
         yield [{name: draw(chance) for name in names} for _ in range(ATTEMPTS)]
 

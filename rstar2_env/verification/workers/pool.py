@@ -41,7 +41,7 @@ MAX_KNOWN = 4096
 
 @dataclass(frozen=True, slots=True)
 class WorkerReply:
-    """The result of one request."""
+    """The result of one verification request, or the reason for its failure."""
 
     reason: Reason
     method: str

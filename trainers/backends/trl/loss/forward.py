@@ -54,7 +54,7 @@ class TokenScores:
 def score(
     model: Any, batch: MicroBatch, autocast: Autocast, *, balance: bool = False, embed: bool = False
 ) -> TokenScores:
-    """Run the model on a micro-batch.
+    """Compute the log-probabilities and further scores of a micro-batch's tokens.
 
     Args:
         model: A model with a fused head, wrapped or not.

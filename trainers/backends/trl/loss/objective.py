@@ -38,7 +38,7 @@ from .micro_batches import MicroBatch
 
 @dataclass
 class Objective:
-    """The loss of a run.
+    """Computes the loss of a run on micro-batches.
 
     Attributes:
         terms: Terms of the loss, which are added up.

@@ -113,7 +113,7 @@ class PendingRows:
         rows: Sequence[Row],
         positions: Sequence[int],
     ) -> None:
-        """Store values that a forward pass computed.
+        """Store values that a forward pass computed for some rows.
 
         Args:
             computed: Values by a name of ``ROW_VALUES``: embeddings are (B, H), all others have one value for each

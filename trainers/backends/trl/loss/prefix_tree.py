@@ -63,7 +63,7 @@ class PrefixTree:
 
     @classmethod
     def of(cls, rows: Sequence[Ids], labels: NDArray[np.int64], device: torch.device | str) -> PrefixTree:
-        """Lay out rows.
+        """Create the packed sequence of some rows.
 
         Args:
             rows: Token ids of each row, in the order of ``by_prefix``.

@@ -54,7 +54,7 @@ class PlainReader(FileSystemReader):
     """Reads the shards of a checkpoint; its metadata cannot run code."""
 
     def read_metadata(self, *args: Any, **kwargs: Any) -> metadata.Metadata:
-        """Return the metadata.
+        """Return the metadata of the checkpoint.
 
         Raises:
             pickle.UnpicklingError: The file holds anything else.

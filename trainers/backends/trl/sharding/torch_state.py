@@ -18,7 +18,7 @@ from .shards import OPTIMIZER, WEIGHTS, TensorInfo
 
 
 class TorchState:
-    """The trained tensors, by name.
+    """The trained weights and the optimizer state of a module, as named tensors.
 
     Args:
         module: The policy, unwrapped.

@@ -23,7 +23,7 @@ _STEP = "step"
 
 
 class ZeroState:
-    """The trained tensors, by name.
+    """The trained weights and the optimizer state of a DeepSpeed engine, as named tensors.
 
     Args:
         module: The policy, unwrapped.

@@ -39,7 +39,7 @@ _BLOCK = 128
 
 @dataclass(frozen=True, slots=True)
 class DeviceMemory:
-    """The memory of a device.
+    """The free and total memory of a device.
 
     Attributes:
         free: Bytes that this process may still allocate on the device, after the policy's weights.
@@ -54,7 +54,7 @@ class DeviceMemory:
 
 @dataclass(frozen=True, slots=True)
 class CacheSize:
-    """A chosen cache size.
+    """The cache size that was chosen for vLLM, with the reason.
 
     Attributes:
         size: Size of the cache, in bytes; ``None`` lets vLLM choose.
@@ -89,7 +89,7 @@ def cache_for_vllm(
     processes: int,
     sharding: Sharding,
 ) -> CacheSize:
-    """Choose the cache size.
+    """Choose the size of vLLM's cache, so that training fits on the device too.
 
     Args:
         config: Options of the run.
