@@ -1,8 +1,7 @@
 """Build the site: ``python tools/docs_site/build.py [--serve]``, which is ``make docs`` and ``make docs-serve``.
 
 First the sources are laid out in ``build/docs-site``, then MkDocs builds ``build/site`` from them, strictly: a warning
-fails the build. Pages that the navigation of ``mkdocs.yml`` does not name join the how-to guides, and names of missing
-pages are left out.
+fails the build, and so does a page that the navigation of ``mkdocs.yml`` does not name exactly once.
 """
 
 from __future__ import annotations
@@ -13,6 +12,8 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,10 @@ from stage import ROOT, Stage
 
 BUILD = ROOT / "build" / "docs-site"
 PAGES = BUILD / "pages"
-_REST = "How-to guides"
-"""The section that takes in pages that the navigation does not name."""
+
+
+class NavigationError(Exception):
+    """The navigation does not name every page exactly once."""
 
 
 def lay_out() -> Path:
@@ -34,6 +37,7 @@ def lay_out() -> Path:
 
     Raises:
         BrokenLinkError: A document links to a missing file.
+        NavigationError: The navigation does not name every page exactly once.
     """
     os.environ["COLUMNS"] = "120"  # what describes itself may look at the terminal
     shutil.rmtree(BUILD, ignore_errors=True)
@@ -62,46 +66,49 @@ def lay_out() -> Path:
 
 
 def navigation(named: list[dict[str, Any]], pages: list[str]) -> list[dict[str, Any]]:
-    """Return the navigation: the existing pages that are named, folders with their pages, and then all other pages.
+    """Return the navigation, with the pages of each folder that it names.
 
     Args:
-        named: The navigation of ``mkdocs.yml``. A value that ends with ``/`` means the pages of that folder.
-        pages: Every page of the site that is to be found.
+        named: The navigation of ``mkdocs.yml``. A value is a page, a folder that ends with ``/``, or a list of entries.
+        pages: Every page of the site that readers should find.
+
+    Raises:
+        NavigationError: A page is in no part or in several, or a named page or folder does not exist.
     """
-    found: list[dict[str, Any]] = []
-    used: set[str] = set()
-    for entry in named:
-        ((title, value),) = entry.items()
-        if isinstance(value, str):
-            value = _folder(value, pages) if value.endswith("/") else value
-        else:
-            value = [one for one in value if next(iter(one.values())) in pages]
-        used.update(_pages_of(value))
-        if value:
-            found.append({title: value})
-    rest = [page for page in pages if page not in used]
-    section = next(entry[_REST] for entry in found if _REST in entry)
-    section += [{_title(page): page} for page in sorted(rest)]
+    found = [_entry(entry, pages) for entry in named]
+    times = Counter(page for entry in found for page in pages_of(entry))
+    faults = {
+        "missing from the navigation": [page for page in pages if page not in times],
+        "named more than once": [page for page, count in times.items() if count > 1],
+        "named, but not there": [page for page in times if page not in pages],
+    }
+    told = [f"{what}: {', '.join(sorted(them))}" for what, them in faults.items() if them]
+    if told:
+        raise NavigationError(f"mkdocs.yml, nav: {'; '.join(told)}. Name each page of the site once.")
     return found
 
 
-_GALLERY = ("environments.md", "trainers/recipes.md", "trainers/", "gallery/")
-"""Pages of the section Gallery, in this order."""
+def _entry(entry: dict[str, Any], pages: list[str]) -> dict[str, Any]:
+    ((title, value),) = entry.items()
+    if isinstance(value, list):
+        return {title: [_entry(one, pages) for one in value]}
+    return {title: _folder(value, pages) or value} if value.endswith("/") else {title: value}
 
 
 def _folder(folder: str, pages: list[str]) -> list[dict[str, str]]:
     """Return the pages of a folder as entries: an index first, then the others in the order of their creation."""
-    wanted = _GALLERY if folder == "gallery/" else (folder,)
-    found = dict.fromkeys(page for place in wanted for page in pages if page == place or _within(page, place))
+    found = [page for page in pages if page.startswith(folder)]
     return [{_title(page): page} for page in sorted(found, key=lambda page: not page.endswith("/index.md"))]
 
 
-def _within(page: str, folder: str) -> bool:
-    return folder.endswith("/") and page.startswith(folder)
-
-
-def _pages_of(value: Any) -> set[str]:
-    return {value} if isinstance(value, str) else {next(iter(one.values())) for one in value}
+def pages_of(entry: dict[str, Any]) -> Iterator[str]:
+    """Yield the pages of an entry of a navigation."""
+    (value,) = entry.values()
+    if isinstance(value, str):
+        yield value
+    else:
+        for one in value:
+            yield from pages_of(one)
 
 
 def _title(page: str) -> str:

@@ -17,6 +17,8 @@ from gallery import table
 from taught import defined, taught
 
 _OURS = "rstar2_env."
+_BELOW_DOCUMENTS = "---\nsearch:\n  boost: 0.3\n---\n"
+"""Front matter of a page of names: the search ranks documents above it, although it often repeats their words."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ def _page(package: Package, seen: dict[str, str]) -> str:
         else:
             seen[path] = package.file
             documented.append(f"::: {path}")
-    parts = [f"# `{package.title}`", package.about, *documented]
+    parts = [f"{_BELOW_DOCUMENTS}# `{package.title}`", package.about, *documented]
     if registered:
         parts += [
             "## Functions that register",
@@ -120,7 +122,10 @@ def _guides(seen: dict[str, str]) -> str:
     for one in taught():
         if one.module not in public and (path := defined(one.module, one.name)) not in seen:
             shown.setdefault(path, set()).add(one.page)
-    parts = ["# What guides import", "Names that a guide imports from below the public packages, and the guide."]
+    parts = [
+        f"{_BELOW_DOCUMENTS}# What guides import",
+        "Names that a guide imports from below the public packages, and the guide.",
+    ]
     for path, pages in shown.items():
         links = ", ".join(f"[{page.removesuffix('.md')}](../{page})" for page in sorted(pages))
         parts += [f"::: {path}", f"Shown in {links}."]

@@ -57,3 +57,8 @@ def test_no_name_is_documented_twice():
 def test_a_name_that_is_nowhere_is_an_error():
     with pytest.raises(LookupError, match=r"imports Nothing from rstar2_env\.core\.options"):
         taught.defined("rstar2_env.core.options.declare", "Nothing")
+
+
+def test_the_search_ranks_documents_above_names():
+    ranked = {place for place, text in PAGES.items() if text.startswith("---\nsearch:\n  boost: 0.3\n---\n# ")}
+    assert ranked == PAGES.keys() - {"reference/commands.md"}

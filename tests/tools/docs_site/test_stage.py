@@ -2,7 +2,6 @@
 
 from pathlib import PurePosixPath
 
-import build
 import pytest
 from stage import BrokenLinkError, Stage, _with_room_for_lists
 
@@ -53,22 +52,3 @@ def test_a_list_after_a_paragraph_gets_room_and_nothing_else_changes():
     assert _with_room_for_lists("text\n- a\n  b\n- c") == "text\n\n- a\n  b\n- c"
     same = "# Head\n- a\n- b\n\n1. one\n   more\n2. two\n\n```md\ntext\n- a\n```\n"
     assert _with_room_for_lists(same) == same
-
-
-def test_the_navigation_has_every_page_once_and_none_that_is_not_there(tmp_path, monkeypatch):
-    monkeypatch.setattr(build, "PAGES", tmp_path)
-    pages = ["index.md", "one.md", "tutorials/a.md", "new.md"]
-    for page in pages:
-        (tmp_path / page).parent.mkdir(exist_ok=True)
-        (tmp_path / page).write_text(f"# `{page}`\n")
-    named = [
-        {"Home": "index.md"},
-        {"Tutorials": "tutorials/"},
-        {"How-to guides": [{"One": "one.md"}, {"Gone": "gone.md"}]},
-        {"Reference": "reference/"},
-    ]
-    assert build.navigation(named, pages) == [
-        {"Home": "index.md"},
-        {"Tutorials": [{"tutorials/a.md": "tutorials/a.md"}]},
-        {"How-to guides": [{"One": "one.md"}, {"new.md": "new.md"}]},
-    ]
