@@ -12,6 +12,8 @@ from rstar2_env.trainers import TRAINERS
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 Record = Mapping[str, Mapping[str, Any]]
+PAGE = "atlas.md"
+"""Name of the page in ``docs/``."""
 OBJECTIVES = ("return", "log success", "pass at 4", "return - KL")
 OTHER_POLICIES = ("older weights", "hotter engine", "demonstration")
 """Cases whose episodes are not the policy's own."""
@@ -57,7 +59,7 @@ decisions has its own logits. A wrong direct answer has three further tokens, ex
 
 def write(record: Record, docs: Path = DOCS) -> list[Path]:
     """Write the page and its figure; return their paths."""
-    page, figure = docs / "atlas.md", docs / "pictures" / "atlas.png"
+    page, figure = docs / PAGE, docs / "pictures" / "atlas.png"
     page.write_text("\n".join(lines(record)) + "\n", "utf-8")
     draw(record, figure)
     return [page, figure]

@@ -14,6 +14,8 @@ import learning_cause
 from learning_compare import BASE, Line, apart_text, compared, holds, short_results, short_table
 from learning_runs import CURVES, EARLIER, LAST
 
+PAGE = "learning.md"
+"""Name of the page in ``docs/``."""
 WIDTH = 120
 MISTAKES = {"misspelt": "misspelt name", "syntax": "syntax error"}
 """Text for the kinds of mistakes whose names are not clear in a sentence."""
@@ -128,7 +130,7 @@ def write_page(told: Mapping[str, tuple[Sequence[Line], Mapping[str, Any]]], doc
         if curves := [line for line in lines if line["counts"] == "played"]:
             draw(curves, docs / "pictures", name)
     docs.mkdir(parents=True, exist_ok=True)
-    path = docs / "learning.md"
+    path = docs / PAGE
     path.write_text(page_text(told), encoding="utf-8")
     return path
 

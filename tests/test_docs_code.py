@@ -24,20 +24,20 @@ ELSEWHERE = {
     ("docs/getting-started.md", ""): "tests/test_docs.py",
     ("docs/add-a-trainer.md", ""): "tests/trainers/test_add_a_trainer.py",
     ("docs/add-an-environment.md", ""): "tests/envs_registry/test_docs.py",
-    ("docs/environment.md", ""): "tests/envs_registry/test_docs.py",
+    ("docs/environment-contract.md", ""): "tests/envs_registry/test_docs.py",
     ("docs/agents.md", ""): "tests/agents/test_docs.py",
     ("docs/problems.md", ""): "tests/rstar2_env/problems/test_docs.py",
     ("docs/wrappers.md", ""): "tests/rstar2_env/wrappers/test_docs.py",
     ("docs/grpo-roc.md", ""): "tests/rstar2_env/rollout/test_docs.py",
     ("docs/rollout.md", "TransformersEngine(model"): "tests/rstar2_env/rollout/test_docs.py",
-    ("docs/rollout.md", "Scheduler("): "tests/rstar2_env/rollout/test_docs.py",
-    ("docs/rollout.md", "RayEnvs("): "tests/rstar2_env/adapters/test_ray.py",
+    ("docs/scheduler.md", "Scheduler("): "tests/rstar2_env/rollout/test_docs.py",
+    ("docs/remote-environments.md", "RayEnvs("): "tests/rstar2_env/adapters/test_ray.py",
     ("docs/run-folder.md", "def lines(path)"): "tests/support/page_reader.py",
-    ("docs/sandbox.md", 'make_sandbox("remote"'): "tests/rstar2_env/sandbox/serve/test_docs.py",
-    ("docs/sandbox.md", 'make_sandbox("ray"'): "tests/rstar2_env/sandbox/ray/test_provider.py",
+    ("docs/sandbox-service.md", 'make_sandbox("remote"'): "tests/rstar2_env/sandbox/serve/test_docs.py",
+    ("docs/sandbox-cluster.md", 'make_sandbox("ray"'): "tests/rstar2_env/sandbox/ray/test_provider.py",
     ("docs/trainers.md", "[parts]\nreward"): "tests/trainers/test_docs.py",
     ("docs/training.md", "trainer = trainers.make("): "tests/trainers/test_training_page.py",
-    ("docs/training.md", "selector=my_selector"): "tests/trainers/test_training_page.py",
+    ("docs/options.md", "selector=my_selector"): "tests/trainers/test_training_page.py",
     ("docs/bridges.md", "smolagents.OpenAIModel"): "tests/bridges/test_smolagents.py",
     ("docs/bridges.md", "ToolSession("): "tests/bridges/test_smolagents.py",
     ("docs/bridges.md", "skyrl.register"): "tests/bridges/test_skyrl.py",
@@ -47,7 +47,7 @@ ELSEWHERE = {
 """Page and a text that one of its blocks has (of all of them, where it is empty), and the file that runs it."""
 
 NOT_RUN = {
-    ("docs/rollout.md", "async def generate(ids, params)"): "signatures, which have no bodies",
+    ("docs/engines.md", "async def generate(ids, params)"): "signatures, which have no bodies",
 }
 """The same, and why it cannot be run."""
 
@@ -119,12 +119,12 @@ def test_a_job_and_several_jobs(block):
     assert [str(one.status) for one in scope["outcomes"]] == ["exception", "empty"]
 
 
-@block_of("docs/sandbox.md", 'session="an episode"')
+@block_of("docs/sandbox-sessions.md", 'session="an episode"')
 def test_jobs_of_a_session(block):
     assert run(block)[2] == "42.0 kept\n"
 
 
-@block_of("docs/sandbox.md", "class MySandbox(BaseSandbox)")
+@block_of("docs/sandbox-provider.md", "class MySandbox(BaseSandbox)")
 def test_the_outline_of_a_provider_has_all_that_a_provider_needs(block):
     from rstar2_env.sandbox import PROVIDERS
 
@@ -136,7 +136,7 @@ def test_the_outline_of_a_provider_has_all_that_a_provider_needs(block):
     assert made.__abstractmethods__ == frozenset()
 
 
-@block_of("docs/sandbox.md", "check_sandbox(")
+@block_of("docs/sandbox-provider.md", "check_sandbox(")
 def test_a_provider_is_given_to_the_suite_as_the_suite_wants_it(block, monkeypatch):
     from rstar2_env import testing
     from rstar2_env.sandbox import PROVIDERS
@@ -242,7 +242,7 @@ def test_a_check_of_ones_own_is_made(block):
     assert not long.ok
 
 
-@block_of("docs/training.md", "MIX = Recipe(")
+@block_of("docs/mix-a-recipe.md", "MIX = Recipe(")
 def test_a_recipe_in_a_file_of_python(block, folder):
     from rstar2_env.trainers import find_recipe
 
@@ -252,7 +252,7 @@ def test_a_recipe_in_a_file_of_python(block, folder):
     assert (config.rollout.group_size, config.rollout.refill, config.parts.advantage.name) == (16, 2, "rloo")
 
 
-@block_of("docs/training.md", "# mix.toml")
+@block_of("docs/mix-a-recipe.md", "# mix.toml")
 def test_a_recipe_in_a_file_of_toml(block, folder):
     from rstar2_env.trainers import find_recipe
 
@@ -288,7 +288,7 @@ def test_a_judge_is_an_option_of_a_run(block, folder):
     assert configured(block, folder).rollout.judge == "model:url=http://localhost:8000/v1,model=NAME"
 
 
-@block_of("docs/losses.md", 'aggregation = "prompt_mean"')
+@block_of("docs/loss-computation.md", 'aggregation = "prompt_mean"')
 def test_parts_of_the_loss_are_options_of_a_run(block, folder):
     parts = configured(block, folder).parts
     assert [one.name for one in parts.loss] == ["ppo_clip", "kl", "entropy"]

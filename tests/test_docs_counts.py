@@ -35,7 +35,7 @@ CALLED = {
 }
 
 
-@pytest.mark.parametrize("page", ["docs/comparison.md", "docs/bridges.md", "CHANGELOG.md"])
+@pytest.mark.parametrize("page", ["docs/other-frameworks.md", "docs/bridges.md", "CHANGELOG.md"])
 def test_versions_of_other_frameworks_are_those_that_are_pinned(page):
     text = (ROOT / page).read_text("utf-8")
     named = re.findall(rf"(?<![\w-])({'|'.join(CALLED)})`? (\d+\.\d+)", text)
@@ -80,14 +80,14 @@ def counts() -> dict[str, int]:
 @pytest.mark.parametrize(
     ("page", "pattern", "what"),
     [
-        ("docs/comparison.md", r"(\d+) recipes", "recipes"),
+        ("docs/other-frameworks.md", r"(\d+) recipes", "recipes"),
         ("CHANGELOG.md", r"(\d+) recipes of \d+ parts", "recipes"),
         ("CHANGELOG.md", r"\d+ recipes of (\d+) parts", "parts"),
-        ("docs/comparison.md", r"(\d+) checks in RFC 008's", "checks"),
+        ("docs/other-frameworks.md", r"(\d+) checks in RFC 008's", "checks"),
         ("CHANGELOG.md", r"(\d+) checks in RFC 008's", "checks"),
-        ("docs/comparison.md", r"checks in RFC 008's (\w+) levels", "levels"),
+        ("docs/other-frameworks.md", r"checks in RFC 008's (\w+) levels", "levels"),
         ("CHANGELOG.md", r"checks in RFC 008's (\w+) levels", "levels"),
-        ("docs/comparison.md", r"packages that the base needs \| (\d+) \|", "dependencies"),
+        ("docs/other-frameworks.md", r"packages that the base needs \| (\d+) \|", "dependencies"),
         ("CHANGELOG.md", r"`examples/`: (\w+) short scripts", "examples"),
     ],
 )

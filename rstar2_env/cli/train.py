@@ -150,7 +150,7 @@ def train_command(
     their options (`selector=roc`, `selector.mode=rank`, `advantage.eps=1e-6`, `loss.kl.coef=1e-3`).
 
     `rstar2 list trainers NAME` prints every option of a trainer, `rstar2 list parts` lists the parts, and
-    docs/training.md explains each. The folder of the run receives the best and last weights, checkpoints, every
+    docs/options.md explains each. The folder of the run receives the best and last weights, checkpoints, every
     episode and the metrics.
     """
     from rstar2_env.cli._command import flag

@@ -36,6 +36,9 @@ _LONGEST_MESSAGE = 1500
 _FIRST_MESSAGES, _LAST_MESSAGES = 5, 2
 """Number of messages that the gallery shows from the beginning and from the end of a longer episode."""
 
+PAGE = "environments.md"
+"""Name of the gallery in ``docs/``."""
+
 _INTRODUCTION = """\
 # Environments
 

@@ -300,7 +300,7 @@ def check_text_env(
     skip: Collection[str] = (),
     **options: Any,
 ) -> list[str]:
-    """Check an environment against Gymnasium's API and the contract of docs/environment.md. Needs no pytest.
+    """Check an environment against Gymnasium's API and the contract of docs/environment-contract.md. Needs no pytest.
 
     Args:
         env: A registered id; a function that makes a new instance; or an instance, which is made again from its spec,

@@ -1,4 +1,4 @@
-"""docs/environment.md and docs/add-an-environment.md print what they say they print, and the example is short."""
+"""The pages about environments print what they say they print, and the example is short."""
 
 import importlib
 import io
@@ -42,7 +42,7 @@ def run(found, namespace):
 
 
 def test_the_examples_of_the_contract_print_what_they_say():
-    found = blocks("environment.md")
+    found = blocks("environment-contract.md")
     assert len(found) >= 12
     run(found, {})
 

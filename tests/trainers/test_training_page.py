@@ -1,4 +1,4 @@
-"""The examples of docs/training.md that make a trainer run, with a tiny model and few steps."""
+"""The examples of docs/training.md and docs/options.md that make a trainer run, with a tiny model and few steps."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ SMALL = {
 
 
 def block(text: str) -> str:
-    """The block of Python on the page that has a text."""
-    (found,) = [one.text for one in fenced(DOCS / "training.md") if one.language == "python" and text in one.text]
+    """The block of Python on the pages that has a text."""
+    blocks = [one for page in ("training.md", "options.md") for one in fenced(DOCS / page)]
+    (found,) = [one.text for one in blocks if one.language == "python" and text in one.text]
     return found
 
 

@@ -95,8 +95,7 @@ FAMILIES = (
     Family(
         "engines.md",
         "Engines",
-        "An engine turns token ids into token ids: `--set engine=NAME`. [Rollout](../rollout.md#engines) compares "
-        "them.",
+        "An engine turns token ids into token ids: `--set engine=NAME`. [Engines](../engines.md) compares them.",
         "rstar2_env.rollout:ENGINES",
     ),
 )
@@ -217,7 +216,7 @@ def _statuses() -> str:
         "of the policy. `unavailable` is in neither part of a share of errors.\n\n## Ends of an episode\n\n"
         "| end | set by | when | counts in means |\n|---|---|---|---|\n"
         + "\n".join(ends)
-        + "\n\n[The environment](../environment.md#how-an-episode-ends) has the flags that Gymnasium sees.\n"
+        + "\n\n[The environment](../environment-contract.md#how-an-episode-ends) has the flags that Gymnasium sees.\n"
     )
 
 

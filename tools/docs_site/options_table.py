@@ -1,6 +1,6 @@
-"""Write the tables of ``TrainConfig``'s options in docs/training.md from the fields and docstrings of its groups.
+"""Write the tables of ``TrainConfig``'s options in docs/options.md from the fields and docstrings of its groups.
 
-``python tools/docs_site/options_table.py docs/training.md`` rewrites the tables in the page, between its markers.
+``python tools/docs_site/options_table.py docs/options.md`` rewrites the tables in the page, between its markers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rstar2_env.core.options.rules import in_words, says_nothing
 from rstar2_env.core.options.targets import options_of
 from rstar2_env.trainers.options.config import GROUPS
 
-BEGIN = "<!-- options: made by `python tools/docs_site/options_table.py docs/training.md` -->"
+BEGIN = "<!-- options: made by `python tools/docs_site/options_table.py docs/options.md` -->"
 END = "<!-- end of options -->"
 
 
@@ -38,7 +38,7 @@ def _group(group: str, record: type[Any]) -> str:
             f"| `{group}.{field.name}` | {_default(field)} | {_cell(values)} | {_cell(words.meanings[field.name])} |"
         )
     about = " ".join(f"{words.summary} {words.text}".split())
-    return f"### `{group}`\n{_cell(about)}\n\n" + "\n".join(rows) + "\n"
+    return f"## `{group}`\n{_cell(about)}\n\n" + "\n".join(rows) + "\n"
 
 
 def with_table(page: str) -> str:

@@ -91,9 +91,10 @@ FAMILIES = (
         "losses.md",
         "loss",
         "Terms of the loss",
-        "The loss is the sum of its terms. [losses.md](../losses.md) explains how terms, aggregation and correction "
-        "are combined, with numerical examples. In the formulas, π is the policy, π_old the policy at the time of "
-        "sampling, μ the distribution of the engine that sampled the tokens, and A the advantage.",
+        "The loss is the sum of its terms. [loss-computation.md](../loss-computation.md) explains how terms, "
+        "aggregation and correction are combined, with numerical examples. In the formulas, π is the policy, π_old the "
+        "policy at the time of sampling, μ the distribution of the engine that sampled the tokens, and A the "
+        "advantage.",
     ),
     Family(
         "aggregations.md",

@@ -18,7 +18,7 @@ class SftOptions:
     """Options of a cold start, the supervised fine-tuning on traces.
 
     Attributes:
-        model: Folder, GGUF file or hub name of a causal language model, or a LoRA adapter; see docs/training.md#lora.
+        model: Folder, GGUF file or hub name of a causal language model, or a LoRA adapter; see docs/lora.md.
         revision: As in ``ModelOptions``.
         output_dir: Folder for checkpoints and the final model.
         steps: Optimizer steps; ``None`` derives them from ``epochs``.

@@ -172,7 +172,7 @@ class RolloutOptions:
         engine: Engine that generates the episodes: ``"transformers"`` uses the model being trained, ``"vllm"`` runs
             vLLM in this process, ``"vllm-server"`` uses one or more ``vllm serve`` processes. The last two receive the
             new weights before each step.
-        engine_options: Options of the engine, ``engine.NAME`` for short; see docs/rollout.md.
+        engine_options: Options of the engine, ``engine.NAME`` for short; see docs/engines.md.
         problems_per_step: Groups in one step, over all processes.
         group_size: Episodes per group that are trained on (G).
         oversample: Episodes played per episode trained on; the GRPO-RoC paper plays 2G and keeps G.
@@ -187,17 +187,18 @@ class RolloutOptions:
         max_episode_seconds: Wall-clock limit of an episode in seconds, not counting its time in the engine's queue;
             ``None`` for no limit. A run with a limit is not reproducible.
         early_stop: Cancel the remaining episodes of a group once its selector has enough; this favours short episodes,
-            see docs/rollout.md#early-stop.
+            see docs/long-tail.md#early-stop.
         tail: Handling of the groups that end last. ``"wait"`` waits for them. The other two values start
             ``spare_groups`` additional groups. When ``problems_per_step`` groups have ended, ``"drop"`` drops the
             remaining groups, and ``"carry"`` carries them over to the next step, which continues them. ``"drop"``
-            favours short episodes, and ``"carry"`` trains on turns of older weights; see docs/rollout.md#the-long-tail.
+            favours short episodes, and ``"carry"`` trains on turns of older weights; see
+            docs/long-tail.md#the-long-tail.
         spare_groups: Groups begun in addition to ``problems_per_step``, as a share of it, if ``tail`` is not
             ``"wait"``.
         max_in_flight: Largest number of episodes played concurrently in one process.
         adaptive_in_flight: Play as many episodes as fit in the caches of the vLLM engines, over all processes; see
-            docs/rollout.md.
-        one_queue: Let any process of a run play episodes for which another process has no room; see docs/rollout.md.
+            docs/long-tail.md.
+        one_queue: Let any process of a run play episodes for which another process has no room; see docs/long-tail.md.
         judge: Model for parts that need a judge: ``model:url=http://localhost:8000/v1,model=NAME``, or your own code;
             see docs/trainers.md#judges.
         max_failed: Largest share of a step's episodes that may end as ``unavailable``; a larger share stops the run.
@@ -270,7 +271,7 @@ class OptimOptions:
         tokens_per_device: Tokens of one forward and backward pass on each device, padding included; a longer row gets
             its own pass. On a CPU, a pass also keeps at most 0.5 GiB of activations.
         share_prefixes: Compute tokens that rows of a pass share at their beginnings, such as the prompt of a group,
-            only once if that costs less; see docs/training.md#shared-prefixes.
+            only once if that costs less; see docs/training-step.md#shared-prefixes.
         offload_state: Keep the optimizer's state in host memory while vLLM plays in the training processes, so that its
             cache may be larger; it returns before the optimizer's step. ``None`` does so if the engine sleeps
             (``engine.sleep``) and its cache would otherwise not hold the episodes in flight at their expected length.
@@ -339,7 +340,7 @@ class PartOptions:
 class TrainConfig:
     """All options of a training run.
 
-    ``tools/docs_site/options_table.py`` writes the descriptions into the tables of docs/training.md.
+    ``tools/docs_site/options_table.py`` writes the descriptions into the tables of docs/options.md.
 
     Attributes:
         run: The run itself.

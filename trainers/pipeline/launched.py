@@ -1,7 +1,7 @@
 """Runs a stage's training in one or more separate processes, which a launcher starts.
 
 Covered: the command and its exit code, Ctrl-C, and a graceful stop of the command if the runner dies. Not covered: the
-list of launchers; see docs/training.md.
+list of launchers; see docs/several-processes.md.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def state_contract(bench: Bench) -> CheckFinding:
 @check(
     2,
     demands="The record of an episode survives a round trip through JSON unchanged.",
-    remedy="Put only the keys of the contract (docs/environment.md) into info, with JSON values.",
+    remedy="Put only the keys of the contract (docs/environment-contract.md) into info, with JSON values.",
 )
 def trajectory_record(bench: Bench) -> CheckFinding:
     """RFC 008 trajectory_record: the record of an episode survives a round trip through JSON unchanged."""
@@ -251,7 +251,7 @@ def pickled_state(bench: Bench) -> CheckFinding:
 @check(
     2,
     demands="The environment satisfies the whole contract of text environments (rstar2_env.testing.check_text_env).",
-    remedy="The message names each clause that is broken; docs/environment.md has the contract.",
+    remedy="The message names each clause that is broken; docs/environment-contract.md has the contract.",
 )
 def contract(bench: Bench) -> CheckFinding:
     """Whether the environment satisfies the whole contract, with ``check_text_env``. Not in RFC 008."""

@@ -1,8 +1,8 @@
 """Requests of code-judge: ``/run``, ``/judge`` and their ``/batch`` and ``/long-batch`` forms, ``/ping``, ``/status``.
 
 Clients of rStar2-Agent's tool service work unchanged. Covered: the fields and reasons of code-judge, for Python. Not
-covered: other languages (``invalid_input``), and truncation of stdout, which is returned whole. docs/sandbox.md lists
-the differences.
+covered: other languages (``invalid_input``), and truncation of stdout, which is returned whole. docs/code-judge.md
+lists the differences.
 """
 
 from __future__ import annotations

@@ -167,7 +167,7 @@ def test_wrong_options_are_named(nodes: Any) -> None:
 
 
 def test_the_documented_example_runs(nodes: Any) -> None:
-    page = (DOCS / "rollout.md").read_text(encoding="utf-8")
+    page = (DOCS / "remote-environments.md").read_text(encoding="utf-8")
     (code,) = [block for block in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL) if "RayEnvs" in block]
     names: dict[str, Any] = {}
     exec(code, names)

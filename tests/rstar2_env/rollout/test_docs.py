@@ -37,7 +37,7 @@ def test_the_example_of_a_rollout_plays() -> None:
 
 @pytest.mark.slow
 def test_the_example_of_a_scheduler_plays_on_both_engines() -> None:
-    (code,) = [block for block in blocks("rollout.md") if "Scheduler(" in block]
+    (code,) = [block for block in blocks("scheduler.md") if "Scheduler(" in block]
     engines = [scripted(lambda text: "stop", delay_s=0.001) for _ in range(2)]
     names: dict[str, Any] = {"engine": engines[0], "other_engine": engines[1], "make_env": EchoEnv}
     names |= {"ChatCodec": ChatCodec, "tokenizer": engines[0].codec.tokenizer, "Player": Player}

@@ -1,4 +1,4 @@
-"""The numbers and metrics of docs/losses.md are those of the code."""
+"""The numbers and metrics of docs/loss-computation.md are those of the code."""
 
 import math
 import re
@@ -14,7 +14,7 @@ from rstar2_env.trainers.losses.base import AGGREGATIONS, LOSSES
 from rstar2_env.trainers.losses.mismatch import DEPTHS, mismatch, summary
 from rstar2_env.trainers.ranks import ONE
 
-PAGE = (DOCS / "losses.md").read_text("utf-8")
+PAGE = (DOCS / "loss-computation.md").read_text("utf-8")
 
 
 def tables(title):

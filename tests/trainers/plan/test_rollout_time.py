@@ -33,7 +33,7 @@ def test_an_episode_alone_reads_the_weights_and_its_cache_for_each_token() -> No
 def test_it_takes_as_long_as_on_the_simulated_cluster_of_the_documents(
     mean: int, budget: int, simulated: float
 ) -> None:
-    # docs/rollout.md: 16,384 episodes on 64 engines with a cache of 488K tokens each.
+    # docs/scheduler.md: 16,384 episodes on 64 engines with a cache of 488K tokens each.
     lengths = lengths_of(256, mean, budget, 0.7, among=16_384)
     found = rollout_seconds(MODEL, DEVICE, lengths, 488_000, Assumptions())
     assert found.seconds == pytest.approx(simulated, rel=0.15)

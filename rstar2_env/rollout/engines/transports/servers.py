@@ -164,6 +164,6 @@ def refused(error: ServiceError) -> ServiceError:
     elif "Weight transfer not configured" in str(error):
         hint = (
             " transport='group' needs servers that were started with --weight-transfer-config "
-            """'{"backend": "nccl"}' (docs/rollout.md); or choose transport='folder'."""
+            """'{"backend": "nccl"}' (docs/weight-sync.md); or choose transport='folder'."""
         )
     return ServiceError(f"A server did not load the new weights.{hint} {error}", cause="" if hint else error.cause)

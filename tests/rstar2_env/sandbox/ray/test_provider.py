@@ -288,7 +288,7 @@ with make_sandbox("ray", resource="single", preload=(), watch_s=0.2, **limits) a
 
 
 def test_the_documented_example_runs(nodes: Any) -> None:
-    page = (DOCS / "sandbox.md").read_text(encoding="utf-8")
+    page = (DOCS / "sandbox-cluster.md").read_text(encoding="utf-8")
     (code,) = [block for block in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL) if '"ray"' in block]
     names: dict[str, Any] = {}
     exec(code.replace("range(1000)", "range(20)"), names)

@@ -1,4 +1,4 @@
-"""The service behaves as described in docs/sandbox.md."""
+"""The service behaves as described in the pages about a server."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 from rstar2_env.cli.sandbox import app
 from rstar2_env.sandbox.serve.options import ServeOptions
 
-TEXT = (DOCS / "sandbox.md").read_text(encoding="utf-8")
-SECTION = TEXT.partition("## As a service")[2].partition("\n## ")[0]
+PAGES = ("sandbox-service.md", "sandbox-operation.md", "code-judge.md")
+SECTION = "".join((DOCS / page).read_text(encoding="utf-8") for page in PAGES)
 
 
 def test_the_example_runs(server: Any) -> None:
