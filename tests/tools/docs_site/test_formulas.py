@@ -29,7 +29,7 @@ def test_a_formula_may_go_on_in_the_next_line_and_stand_in_a_table() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["`$x$`", "from $5 to $6", r"\$5 and \$6", "a$b$c", "$ x $", "    $x$ in a block of code"]
+    "text", ["`$x$`", "from $5 to $6", r"\$5 and \$6", "a$b$c", "$ x $", "$ x$", "$x $", "    $x$ in a block of code"]
 )
 def test_dollar_signs_that_hold_no_formula_are_left_alone(text: str) -> None:
     assert "<math" not in html(text)
