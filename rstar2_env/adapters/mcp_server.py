@@ -17,7 +17,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any, TypeGuard
@@ -127,7 +127,7 @@ def serve_tools(
     try:
         if port is None:
             with recording():
-                asyncio.run(_serve_stdio(server))
+                _serve_stdio(server)
         else:
             serve_app(server.streamable_http_app(host=host), host, port, path="/mcp", announce=announce)
     finally:
@@ -343,6 +343,22 @@ def _structured(result: ToolResult, json_results: bool) -> dict[str, Any]:
     return {key: record[key] for key in ("status", "error_type", "exit_code", "truncated")}
 
 
-async def _serve_stdio(server: Any) -> None:
-    async with stdio_server() as (reading, writing):
-        await server.run(reading, writing, server.create_initialization_options())
+def _serve_stdio(server: Any) -> None:
+    """Serve in a daemon thread: Ctrl-C cannot cancel the wait for standard input, and would wait for the next line."""
+
+    async def serve() -> None:
+        async with stdio_server() as (reading, writing):
+            await server.run(reading, writing, server.create_initialization_options())
+
+    ended: Future[None] = Future()
+
+    def run() -> None:
+        try:
+            asyncio.run(serve())
+        except BaseException as error:
+            ended.set_exception(error)
+        else:
+            ended.set_result(None)
+
+    threading.Thread(target=run, name="rstar2-mcp-stdio", daemon=True).start()
+    ended.result()

@@ -292,9 +292,12 @@ def test_a_forked_process_has_sessions_of_its_own():
     with server._listing_lock, server._SHARED._lock:  # as if another thread were starting a server
         child = context.Process(target=_add_in_child, args=(queue,))
         child.start()
-    assert queue.get(timeout=60) == "2"
-    child.join(60)
-    assert child.exitcode == 0
+    try:
+        assert queue.get(timeout=60) == "2"
+        child.join(60)
+        assert child.exitcode == 0
+    finally:
+        child.kill()
 
 
 def test_a_closed_environment_leaves_no_process(tmp_path):
