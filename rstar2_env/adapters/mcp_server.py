@@ -1,8 +1,9 @@
 """An MCP server (``mcp`` 2) for tools of this package, and for episodes of an environment.
 
-Covered: standard input and output, as assistants start a server, and HTTP on this machine; both versions of the
-protocol that the SDK negotiates (2026-07-28, and those with a handshake). Since the newer one has no sessions, every
-call names its episode. Not covered: authentication, so HTTP listens on loopback only; prompts and resources.
+Covered: standard input and output (an assistant then starts the server), and HTTP on this machine; all versions of the
+protocol that the SDK negotiates: 2026-07-28, and earlier versions, which have a handshake. Version 2026-07-28 has no
+sessions, so every call names its episode. Not covered: authentication, so HTTP listens on loopback only; prompts and
+resources.
 
 The gold answer of a problem never leaves the server.
 """
@@ -45,24 +46,25 @@ except ImportError as error:
     raise MissingExtraError("mcp", "The adapter 'mcp_server'") from error
 
 _SEED, _CALL = "rstar2-env/seed", "rstar2-env/call"
-"""Keys of ``_meta`` with the seed of a call, and its number in the episode."""
+"""Keys of ``_meta`` for the seed of a call, and for the number of the call in the episode."""
 
 
 @checked
 def make_server(
     name: str, tools: Sequence[Any], *, workers: Count = 8, instructions: str = "", json_results: bool = False
 ) -> Any:
-    """Return tools of this package as a server of the SDK (``mcp.server.lowlevel.Server``).
+    """Return an MCP server of the SDK (``mcp.server.lowlevel.Server``) that offers tools of this package.
 
-    A result has the tool's text, and as structured content its status, error type, exit code and whether it was cut.
-    Every status but ``ok`` and ``empty`` is marked as an error.
+    A result has the tool's text, and, as structured content, the status, the error type, the exit code and whether the
+    text was cut. Results with a status other than ``ok`` and ``empty`` are marked as errors.
 
     Args:
         name: Name of the server.
         tools: The tools.
-        workers: Calls that run at the same time.
+        workers: Maximum number of concurrent calls.
         instructions: Text for an assistant that uses the server.
-        json_results: The text of a successful result is a JSON object, which is the structured content too.
+        json_results: Whether the text of a successful result is a JSON object, which then is also the structured
+            content.
     """
     chain = ToolChain(tools)
     numbers = itertools.count()
@@ -104,18 +106,18 @@ def serve_tools(
     announce: Callable[[str], None] | None = None,
     **options: Any,
 ) -> None:
-    """Serve tools until the client leaves or, over HTTP, until SIGINT or SIGTERM; the tools are closed then.
+    """Serve tools until the client disconnects or, over HTTP, until SIGINT or SIGTERM; then close the tools.
 
     Args:
         name: Name of the server.
         tools: The tools.
         host: Address to listen on, of this machine only.
-        port: Port for HTTP, 0 for a free one; ``None`` serves standard input and output.
+        port: Port for HTTP, 0 for a free port; ``None`` uses standard input and output.
         announce: Called with the server's URL once its socket listens.
         **options: Options of ``make_server``.
 
     Raises:
-        ConfigurationError: The address cannot be listened on, or others could reach it.
+        ConfigurationError: The server cannot listen on the address, or other machines could reach it.
     """
     if not is_loopback(host):
         raise ConfigurationError(
@@ -152,11 +154,11 @@ def serve_env(
         env_options: Options of the environment.
         wrappers: Wrappers of the environment, innermost first.
         episodes: Maximum number of running episodes, each with its own environment.
-        timeout_s: Seconds without a step after which another episode may take the place of one.
+        timeout_s: Seconds without a step after which an episode may be ended to make room for another.
         **options: Options of ``serve_tools``.
 
     Raises:
-        ConfigurationError: An option does not fit, or it is not a text environment.
+        ConfigurationError: An option is invalid, or the environment is not a text environment.
         UnknownEnvError: There is no such environment.
     """
     desk = EpisodeDesk(
@@ -177,12 +179,12 @@ _HOW_TO_PLAY = (
 
 @dataclass(slots=True)
 class _Played:
-    """One episode at the desk.
+    """An episode of an ``EpisodeDesk``.
 
     Attributes:
-        env: Its environment; ``None`` after the end.
+        env: Environment of the episode; ``None`` after its end.
         summary: Result of ``state``.
-        used: When it was last used, by ``time.monotonic``.
+        used: Time of the last use, on the clock ``time.monotonic``.
     """
 
     env: gym.Env[str, str] | None
@@ -197,7 +199,7 @@ class EpisodeDesk:
     Args:
         make: Creates an environment.
         most: Maximum number of running episodes.
-        timeout_s: Seconds without a step after which a running episode may be ended for another.
+        timeout_s: Seconds without a step after which a running episode may be ended to make room for another.
     """
 
     def __init__(self, make: Callable[[], gym.Env[str, str]], *, most: int, timeout_s: float) -> None:
@@ -208,11 +210,11 @@ class EpisodeDesk:
         self._made = 0
 
     def check(self) -> None:
-        """Create the first environment, so that wrong options raise now and not for a client."""
+        """Create the first environment, so that invalid options raise an error now, before a client connects."""
         self._give_back(self._take())
 
     def tools(self) -> list[FunctionTool]:
-        """Return the tools of a client."""
+        """Return the tools that a client may call."""
         return [FunctionTool(function) for function in (self.reset, self.step, self.state)]
 
     def reset(
@@ -269,7 +271,7 @@ class EpisodeDesk:
         )
 
     def state(self, episode: Annotated[str, "Name that reset returned."]) -> str:
-        """Return how an episode stands: its problem, turns, reward, and its end if it is over."""
+        """Return the state of an episode: its problem, turns, reward, and its end if it is over."""
         return json.dumps(self._named(episode).summary)
 
     def close(self) -> None:
@@ -287,7 +289,7 @@ class EpisodeDesk:
             return self._episodes[episode]
 
     def _take(self) -> gym.Env[str, str]:
-        """Return a free environment: a used one, a new one, or that of an abandoned episode."""
+        """Return an environment that is idle, new, or taken from an abandoned episode."""
         with self._lock:
             ended = [name for name, one in self._episodes.items() if one.env is None]
             for name in ended[: -self._most]:  # clients could read their state for long enough
@@ -305,7 +307,7 @@ class EpisodeDesk:
             raise
 
     def _abandoned(self) -> gym.Env[str, str]:
-        """Take the environment of the episode that was not used for the longest time."""
+        """End the episode that has been unused longest, and return its environment."""
         running = [one for one in self._episodes.values() if one.env is not None]
         oldest = min(running, key=lambda one: one.used, default=None)
         if (

@@ -224,12 +224,12 @@ def serve(
     Args:
         env_id: A Gymnasium id.
         host: Address to listen on.
-        port: Port to listen on; 0 takes a free one.
+        port: Port to listen on; 0 chooses a free port.
         announce: Called with the server's URL once its socket listens.
         **options: Options of ``make_app``.
 
     Raises:
-        ConfigurationError: The address cannot be listened on, or an option or ``RSTAR2_OTEL`` is invalid.
+        ConfigurationError: The server cannot listen on the address, or an option or ``RSTAR2_OTEL`` is invalid.
     """
     app = make_app(env_id, **options)
     logs = copy.deepcopy(uvicorn.config.LOGGING_CONFIG)

@@ -58,7 +58,7 @@ ToolOption = Annotated[
     typer.Option(
         "--tool",
         metavar="NAME",
-        help="Tool in place of the environment's own: python, notebook, or the tools of an MCP server "
+        help="Tool that replaces the environment's own tools: python, notebook, or the tools of an MCP server "
         "(mcp:./server.py, mcp:http://HOST:PORT/mcp, mcp:COMMAND; extra: mcp); repeatable. The same as "
         "--set env.tools.",
     ),

@@ -24,7 +24,9 @@ def envs_command(
     everything: Annotated[
         bool,
         typer.Option(
-            "--all", help="Add distribution, version, licence and a short validation of environments of others."
+            "--all",
+            help="Include environments of other distributions, with distribution, version, licence and a short "
+            "validation.",
         ),
     ] = False,
     check: Annotated[bool, typer.Option(help="With --all: run the validation.")] = True,

@@ -26,9 +26,14 @@ def serve_mcp_command(
             help="Port for HTTP on this machine; 0 chooses a free port [default: standard input and output].",
         ),
     ] = None,
-    episodes: Annotated[int, typer.Option(min=1, help="Maximum running episodes, each with its own environment.")] = 16,
+    episodes: Annotated[
+        int, typer.Option(min=1, help="Maximum number of running episodes; each has its own environment.")
+    ] = 16,
     timeout: Annotated[
-        float, typer.Option(min=1, help="Seconds without a step after which another episode may replace one.")
+        float,
+        typer.Option(
+            min=1, help="Seconds without a step after which an episode may be ended to make room for another."
+        ),
     ] = 1800.0,
     set_: EnvSet = None,
     tool: ToolOption = None,

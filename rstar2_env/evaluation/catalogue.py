@@ -1,7 +1,7 @@
 """The environments of all installed distributions, each with version, licence and the result of a short validation.
 
-Covered: the ids that the entry-point group ``rstar2_env.envs`` registered, those of this package, and entry points that
-do not load. Not covered: distributions that are not installed.
+Covered: ids that the entry-point group ``rstar2_env.envs`` registered, ids of this package, and entry points that do
+not load. Not covered: distributions that are not installed.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from rstar2_env.evaluation.cards import card, environment_ids
 from rstar2_env.evaluation.validation import validate
 
 OWN = "rstar2-env"
-"""The distribution of this package."""
+"""Name of the distribution of this package."""
 EPISODES = 8
-"""Problems of each environment that a short validation checks."""
+"""Number of problems of each environment that a short validation checks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +26,13 @@ class CatalogueEntry:
     """One environment of an installed distribution, or an entry point that does not load.
 
     Attributes:
-        env_id: Its Gymnasium id; for an entry point that does not load, the entry point's name.
+        env_id: Gymnasium id of the environment; for an entry point that does not load, the entry point's name.
         line: Description in one line.
         distribution: The distribution that registered it.
         version: Version of the distribution.
         licence: Licence as the distribution states it; "" if it states none.
         ok: Whether the validation passed; ``None`` if it was not run.
-        validation: The result in words.
+        validation: The result of the validation, as text.
     """
 
     env_id: str
@@ -49,11 +49,11 @@ class CatalogueEntry:
 
 
 def catalogue(*, check: bool = True, progress: Callable[[str], None] = lambda env_id: None) -> list[CatalogueEntry]:
-    """Return the environments of all installed distributions, those of this package first.
+    """Return the environments of all installed distributions; environments of this package come first.
 
     Args:
-        check: Validate each environment of another distribution on a few problems; those of this package are checked
-            by its tests.
+        check: Validate each environment of another distribution on a few problems. Environments of this package are
+            checked by the package's tests.
         progress: Called with each id before it is validated.
     """
     found = []
@@ -89,7 +89,7 @@ def _without_ids() -> Iterator[CatalogueEntry]:
 
 
 def _stated(distribution: str) -> tuple[str, str]:
-    """Return a distribution's version, and its licence as it states it."""
+    """Return the version of a distribution, and the licence in its metadata."""
     found = metadata.metadata(distribution)
     classifiers = [
         each.rpartition(" :: ")[2] for each in found.get_all("Classifier") or () if each.startswith("License :: ")

@@ -1,4 +1,4 @@
-"""Root-mean-square norms on a CPU, with a backward pass written out.
+"""Root-mean-square norms on a CPU, with an explicit backward pass.
 
 transformers computes a norm as six operations on whole tensors, for which autograd runs about a dozen in the backward
 pass, so that a small model spends much of a training step in its norms. The backward pass here takes half as many, and
@@ -16,13 +16,13 @@ from torch import Tensor, nn
 
 
 def replace_norms(model: nn.Module) -> int:
-    """Let the norms of a model compute with ``RmsNorm`` when the input and the weight have the precision float32.
+    """Make the norms of a model use ``RmsNorm`` if the input and the weight are float32.
 
-    A module is replaced if its class is named ``...RMSNorm`` and its output on a random input is that of the formula
-    with its weight; norms with another formula, such as Gemma's 1 + weight, keep their own method.
+    A module is replaced if its class is named ``...RMSNorm`` and its output on a random input equals the formula of
+    ``RmsNorm``; norms with another formula, such as Gemma's 1 + weight, are not changed.
 
     Args:
-        model: The model on the CPU; modules without values, on the device ``meta``, are left as they are.
+        model: The model on the CPU; modules on the device ``meta``, which have no values, are not changed.
 
     Returns:
         The number of replaced norms.
@@ -37,7 +37,8 @@ class RmsNorm(torch.autograd.Function):
     """weight * x / sqrt(mean(x²) + epsilon) over the last dimension (B. Zhang, R. Sennrich, arXiv 1910.07467, eq. 4).
 
     With r = 1 / sqrt(mean(x²) + epsilon), d the size of the last dimension and g the gradient of the output, the
-    gradient of x is r g weight - x r³ sum(g weight x) / d, and that of the weight is the sum of g x r over the tokens.
+    gradient of x is r g weight - x r³ sum(g weight x) / d, and the gradient of the weight is the sum of g x r over the
+    tokens.
     """
 
     @staticmethod
@@ -93,5 +94,5 @@ def _is_plain(module: nn.Module) -> bool:
 
 
 def _epsilon(module: Any) -> Any:
-    """The epsilon of a norm, under either of the names that transformers uses; ``None`` if it has neither."""
+    """Return the epsilon of a norm, from either attribute that transformers uses; ``None`` if it has neither."""
     return getattr(module, "variance_epsilon", getattr(module, "eps", None))

@@ -20,18 +20,18 @@ from rstar2_env.sandbox.serve.options import is_loopback
 def serve_app(
     app: Any, host: str, port: int, *, path: str = "", announce: Callable[[str], None] | None = None, **config: Any
 ) -> None:
-    """Serve an application, without requests of foreign pages, and record telemetry if the variables say so.
+    """Serve an application; refuse requests of foreign web pages; record telemetry if environment variables request it.
 
     Args:
-        app: An application of Starlette.
+        app: A Starlette application.
         host: Address to listen on.
-        port: Port to listen on; 0 takes a free one.
+        port: Port to listen on; 0 chooses a free port.
         path: Path of the announced URL.
         announce: Called with the server's URL once its socket listens.
         **config: Options of ``uvicorn.Config``.
 
     Raises:
-        ConfigurationError: The address cannot be listened on, or ``RSTAR2_OTEL`` is invalid.
+        ConfigurationError: The server cannot listen on the address, or ``RSTAR2_OTEL`` is invalid.
     """
     try:
         listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
@@ -49,7 +49,7 @@ def serve_app(
 
 @contextmanager
 def _handling_sigterm(server: uvicorn.Server) -> Iterator[None]:
-    """Let SIGTERM end the server only: uvicorn raises it again afterwards, which would end the process at once."""
+    """Let SIGTERM end only the server: uvicorn raises it again afterwards, which would end the process."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -22,10 +22,10 @@ class LoadedPoint:
     """An entry point that was loaded, or has failed.
 
     Attributes:
-        name: Its name.
-        value: The module, or the object, that it names.
-        distribution: Name of its distribution.
-        fault: The error of an entry point that did not load; "" for one that did.
+        name: Name of the entry point.
+        value: The module or object that the entry point names.
+        distribution: Name of the distribution.
+        fault: The error if the entry point did not load; otherwise "".
     """
 
     name: str
