@@ -25,8 +25,7 @@ def envs_command(
         bool,
         typer.Option(
             "--all",
-            help="Include environments of other distributions, with distribution, version, licence and a short "
-            "validation.",
+            help="Also show distribution, version and licence, and briefly validate environments of other distributions.",
         ),
     ] = False,
     check: Annotated[bool, typer.Option(help="With --all: run the validation.")] = True,
