@@ -25,7 +25,7 @@ def envs_command(
         bool,
         typer.Option(
             "--all",
-            help="Also show distribution, version and licence, and briefly validate environments of other distributions.",
+            help="Also show distribution, version and licence, and validate environments of other distributions.",
         ),
     ] = False,
     check: Annotated[bool, typer.Option(help="With --all: run the validation.")] = True,
