@@ -21,6 +21,7 @@ from rstar2_env.view.queries import comparing, episodes, groups, problems, sampl
 from rstar2_env.view.queries.events import event_details
 from rstar2_env.view.queries.figures import cached_figures
 from rstar2_env.view.queries.filters import split_of
+from rstar2_env.view.queries.findings import RunFindings
 from rstar2_env.view.queries.health import health_of
 from rstar2_env.view.queries.result_cache import ResultCache
 from rstar2_env.view.queries.run_facts import RunFacts
@@ -49,6 +50,7 @@ class Answers:
         self._follower = follower
         self._library = follower.library
         self._cache = ResultCache(_CACHE_SIZE)
+        self._found = RunFindings()
 
     def runs(self) -> JsonObject:
         """Return all runs with their progress."""
@@ -127,6 +129,23 @@ class Answers:
         }
         facts = self._follower.peek(run.name).facts
         return stages_of(facts.events, facts.config, str(facts.row()["state"]), runs)
+
+    def findings(self, name: str, *, wait: bool = False) -> JsonObject:
+        """Return the known findings of the diagnosis; see ``queries.findings``.
+
+        Args:
+            name: The run.
+            wait: Wait until those of the run's present state are known.
+
+        Raises:
+            ConfigurationError: The run is a pipeline.
+        """
+        run, facts = self._library.run(name), self._follower.followed(name).facts
+        if run.kind == "pipeline":
+            raise ConfigurationError(f"{name} is a pipeline: ask for the findings of one of its stages.")
+        running = facts.row()["state"] == "running"
+        waiting: dict[str, Any] = {"wait_s": None} if wait else {}
+        return self._found.find(run.path, name, facts.signature(), running=running, **waiting)
 
     def metrics(self, name: str) -> JsonObject:
         """Return the figures of each step."""

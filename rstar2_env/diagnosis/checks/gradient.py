@@ -86,7 +86,8 @@ register(
         severity="error",
         cause="Weights that are frozen, or tokens that are all masked or all clipped.",
         change=("--set model.lora_rank=0", "--set loss.ppo_clip.low=0.2 --set loss.ppo_clip.high=0.28"),
-        otherwise="Steps without a group that has a signal: those are a finding of `no_signal`, not of this check.",
+        otherwise="Steps without a group that has a signal: `all_wrong`, `all_right`, `all_rejected` and `few_signals` "
+        "name those.",
         needs=("grad_norm",),
         look=_zero,
         kinds=frozenset({"training", "sft"}),

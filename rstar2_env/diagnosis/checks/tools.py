@@ -7,7 +7,7 @@ from collections import Counter
 from rstar2_env.core.status import ToolStatus, error_share
 from rstar2_env.diagnosis.base import PLAYED, Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import FigurePoint, RunRecord, StepData
-from rstar2_env.diagnosis.spells import least_of, rolling, spell, start_level
+from rstar2_env.diagnosis.spells import each_step, least_of, rolling, spell, start_level
 
 _USED, _UNUSED, _WINDOW = 0.3, 0.05, 3
 _FAILS, _CALLS = 0.9, 5
@@ -31,14 +31,9 @@ def _unused(run: RunRecord) -> Evidence | None:
     )
 
 
-def _error_points(run: RunRecord) -> list[FigurePoint]:
-    found: list[FigurePoint] = []
-    for step in run.steps:
-        counts = step.once("statuses", _statuses)
-        share = error_share(list(counts.elements()))
-        if share is not None and counts.total() >= _CALLS:
-            found.append((step.number, share))
-    return found
+def _error_share(step: StepData) -> float | None:
+    counts = step.once("statuses", _statuses)
+    return error_share(list(counts.elements())) if counts.total() >= _CALLS else None
 
 
 def _statuses(step: StepData) -> Counter[ToolStatus]:
@@ -46,7 +41,7 @@ def _statuses(step: StepData) -> Counter[ToolStatus]:
 
 
 def _fails(run: RunRecord) -> Evidence | None:
-    points = _error_points(run) or run.series("rollout/tool_error_share")
+    points = each_step(run, "error share", _error_share) or run.series("rollout/tool_error_share")
     found = spell(points, lambda share: share > _FAILS, least_of(run))
     if found is None:
         return None

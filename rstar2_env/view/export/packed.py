@@ -87,6 +87,8 @@ class _Packer:
         at, answers, responses = f"api/runs/{name}", self.answers, self.responses
         responses[at] = _without_path(answers.run(name))
         responses[f"{at}/metrics"] = answers.metrics(name)
+        if responses[at]["kind"] != "pipeline":
+            responses[f"{at}/findings"] = answers.findings(name, wait=True)
         responses[f"{at}/sampler"] = answers.sampler(name)
         for split in ("train", "eval"):
             responses[f"{at}/statuses?split={split}"] = answers.statuses(name, {"split": split})

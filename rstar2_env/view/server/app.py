@@ -78,6 +78,7 @@ def build_app(answers: Answers, follower: Follower, files: PageFiles, options: V
         Route("/api/difference", endpoint(answers.difference, with_query=True)),
         Route(run, endpoint(answers.run, "run")),
         Route(f"{run}/metrics", endpoint(answers.metrics, "run")),
+        Route(f"{run}/findings", endpoint(answers.findings, "run")),
         Route(f"{run}/statuses", endpoint(answers.statuses, "run", with_query=True)),
         Route(f"{run}/episodes", endpoint(answers.episodes, "run", with_query=True)),
         Route(f"{run}/episodes/{{key:str}}", endpoint(answers.episode, "run", "key")),

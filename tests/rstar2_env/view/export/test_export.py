@@ -110,6 +110,7 @@ def test_it_answers_as_the_server_does(tmp_path):
     assert page.data["note"] == ""
     with viewed(run, base=tmp_path) as ask:
         ask.read("run")
+        ask.until("runs/run/findings", lambda found: found["again_s"] is None)
         for address, body in responses.items():
             reply = ask(f"/{address}")
             assert reply.status == 200, address
@@ -127,7 +128,8 @@ def test_it_answers_as_the_server_does(tmp_path):
 def test_no_path_of_this_machine_is_told_in_the_list_of_runs(tmp_path):
     write_run(tmp_path / "run")
     responses = export(tmp_path / "run", base=tmp_path).data["responses"]
-    assert str(tmp_path) not in json.dumps([responses["api/runs"], responses["api/runs/run"]])
+    told = [responses[f"api/{name}"] for name in ("runs", "runs/run", "runs/run/findings")]
+    assert str(tmp_path) not in json.dumps(told)
 
 
 def test_whole_groups_evenly_over_the_steps_are_chosen_and_the_rest_is_told(tmp_path):

@@ -277,6 +277,18 @@ def test_options_that_differ_are_told_by_their_dotted_names(tmp_path):
         assert rows[0]["group"] != rows[1]["group"]
 
 
+def test_a_run_has_findings_and_a_pipeline_has_those_of_its_stages(tmp_path):
+    write_run(tmp_path / "runs" / "run")
+    RunWriter(tmp_path / "runs" / "chain", kind="pipeline").begin({"name": "chain", "stages": {}})
+    with viewed(tmp_path / "runs", base=tmp_path) as ask:
+        found = ask.until("runs/run/findings", lambda answer: answer["again_s"] is None)
+        assert found["silent"]
+        assert found["failed"] == ""
+        refused = ask("/api/runs/chain/findings")
+        assert (refused.status, "one of its stages" in refused.json["error"]) == (400, True)
+        assert ask("/api/runs/other/findings").status == 404
+
+
 @pytest.mark.parametrize("path", ["runs/run/sampler", "runs/run/statuses?split=eval", "runs/run/problems"])
 def test_a_run_without_episodes_has_answers_too(tmp_path, path):
     RunWriter(tmp_path / "run").begin(CONFIG)

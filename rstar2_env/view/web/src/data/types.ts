@@ -107,6 +107,34 @@ export interface HealthSign {
   says: string[];
 }
 
+/** A finding of the diagnosis. */
+export interface Finding {
+  check: string;
+  title: string;
+  severity: "error" | "warning" | "note";
+  since: number;
+  /** Last step at which it held; null if it still holds. */
+  until: number | null;
+  says: string;
+  cause: string;
+  change: string[];
+  otherwise: string;
+  /** Keys of episodes that show it. */
+  episodes: string[];
+}
+
+/** The findings of a run; only `again_s` before the first look has ended. */
+export interface FindingsAnswer {
+  /** Seconds after which newer findings are there; null if these are of the run's present state. */
+  again_s: number | null;
+  summary?: string;
+  /** Why the run cannot be looked at; empty if it can. */
+  failed?: string;
+  findings?: Finding[];
+  silent?: string[];
+  not_recorded?: Record<string, string[]>;
+}
+
 export interface RunDetail extends RunRow {
   config: Record<string, unknown>;
   recipe_parts: Record<string, unknown> | null;

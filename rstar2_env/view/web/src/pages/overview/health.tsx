@@ -1,6 +1,6 @@
 /* The health strip: a few figures of a run with their curve and the judgement of the diagnosis, each a link to its plot. */
 import type { HealthSign, RunDetail } from "../../data/types";
-import { count, number, percent, visible } from "../../format";
+import { count, number, percent } from "../../format";
 import { href } from "../../shell/router";
 import { Chip, type Tone } from "../../ui/chip";
 import { Spark } from "../problems/bar";
@@ -10,7 +10,6 @@ const WORDS: Record<HealthSign["state"], string> = { ok: "ok", watch: "watch", p
 
 export function Health({ detail }: { detail: RunDetail }) {
   if (!detail.health.length) return null;
-  const says = detail.health.flatMap((sign) => sign.says);
   return (
     <section class="health" aria-label="Health">
       <ul class="health-signs">
@@ -18,11 +17,6 @@ export function Health({ detail }: { detail: RunDetail }) {
           <Sign key={sign.figure} sign={sign} run={detail.run} />
         ))}
       </ul>
-      {says.map((sentence) => (
-        <p key={sentence} class="health-says">
-          {visible(sentence)}
-        </p>
-      ))}
     </section>
   );
 }

@@ -3,6 +3,7 @@ import type { EpisodeFigures, RunDetail } from "../../data/types";
 import { count, isNumber, number, percent, visible } from "../../format";
 import type { PageProps } from "../types";
 import { RunFrame } from "../run-frame";
+import { Findings } from "./findings";
 import { Health } from "./health";
 import { Plots } from "./plots";
 import { Stages } from "./stages";
@@ -24,6 +25,7 @@ export function RunPage({ values, query }: PageProps) {
             </section>
           )}
           <Health detail={detail} />
+          {detail.kind !== "pipeline" && <Findings run={detail.run} />}
           <Ways detail={detail} />
           <Figures detail={detail} />
           {detail.summary && <Summary summary={detail.summary} />}

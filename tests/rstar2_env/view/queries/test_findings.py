@@ -1,0 +1,80 @@
+"""The findings of a run in the viewer: those of the diagnosis, once for each state of the run, without a wait."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from faulty_runs import SINCE, write_faulty
+
+from rstar2_env.diagnosis import diagnose
+from rstar2_env.view.queries.findings import RunFindings, findings_of
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory):
+    return write_faulty(tmp_path_factory.mktemp("runs") / "faulty")
+
+
+class Looks:
+    """Looks at runs, each look when it is allowed; counts them."""
+
+    def __init__(self, allowed=True):
+        self.many, self.allowed = 0, threading.Event()
+        if allowed:
+            self.allowed.set()
+
+    def __call__(self, path, name):
+        self.many += 1
+        self.allowed.wait(30)
+        return findings_of(path, name)
+
+
+def test_they_are_those_of_the_diagnosis(faulty):
+    found, expected = findings_of(faulty, "named"), diagnose(faulty).record()
+    assert "gradient_zero" in [one["check"] for one in found["findings"]]
+    assert {name: found[name] for name in ("step", "findings", "silent", "not_recorded")} == {
+        name: expected[name] for name in ("step", "findings", "silent", "not_recorded")
+    }
+    assert "looked at named (training, up to step 8)" in found["summary"]
+
+
+def test_a_run_that_cannot_be_read_has_a_sentence_without_its_path(faulty, tmp_path):
+    broken = write_faulty(tmp_path / "broken")
+    with (broken / "events.jsonl").open("a") as file:
+        file.write("not json\n{}\n")
+    found = findings_of(broken, "named")
+    assert found["findings"] == []
+    assert "named/events.jsonl, line" in found["failed"]
+    assert str(tmp_path) not in found["failed"]
+
+
+def test_a_state_of_a_run_is_looked_at_once(faulty):
+    looks = Looks()
+    findings = RunFindings(looks)
+    answers = [findings.find(faulty, "run", state, running=False, wait_s=None) for state in (1, 1, 2)]
+    assert looks.many == 2
+    assert [answer["again_s"] for answer in answers] == [None] * 3
+
+
+def test_a_run_in_progress_keeps_its_findings_for_a_while_and_its_end_is_looked_at(faulty):
+    looks = Looks()
+    findings = RunFindings(looks, share=1e6)
+    findings.find(faulty, "run", 1, running=False, wait_s=None)
+    kept = findings.find(faulty, "run", 2, running=True)
+    assert looks.many == 1
+    assert kept["again_s"] > 0
+    assert kept["findings"]
+    assert findings.find(faulty, "run", 2, running=False, wait_s=None)["again_s"] is None
+    assert looks.many == 2
+
+
+def test_a_request_does_not_wait_for_a_long_look_and_begins_no_second_one(faulty):
+    looks = Looks(allowed=False)
+    findings = RunFindings(looks)
+    for _ in range(3):
+        assert findings.find(faulty, "run", 1, running=False, wait_s=0.01).keys() == {"again_s"}
+    looks.allowed.set()
+    found = findings.find(faulty, "run", 1, running=False, wait_s=None)
+    assert [one["since"] for one in found["findings"] if one["check"] == "gradient_zero"] == [SINCE]
+    assert looks.many == 1
