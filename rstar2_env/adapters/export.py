@@ -1,8 +1,9 @@
 """Write an environment as a package of another framework, which finds it by the name of the installed package.
 
 Covered: ``verifiers`` (0.4): a taskset, an environment and a harness, with pyproject and README; ``lm-eval`` (0.4): a
-task of single turns (``rstar2_env.adapters.lm_eval_task``). The package refers to the environment and its options,
-so it needs rstar2-env at run time. Not covered: environments in a user's file, which a package cannot name; put such a
+task of single turns (``rstar2_env.adapters.lm_eval_task``); ``harbor`` (0.25): a folder for each problem
+(``rstar2_env.adapters.harbor.export``). The package refers to the environment and its options, so it needs rstar2-env
+at run time. Not covered: environments in a user's file, which a package cannot name; put such a
 file into a package first.
 """
 
@@ -19,6 +20,7 @@ from typing import Any
 
 from rstar2_env.adapters import lm_eval_task
 from rstar2_env.adapters.base.exported import Exported
+from rstar2_env.adapters.harbor import export as harbor_tasks
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 from rstar2_env.core.files.outputs import begin_folder, check_folder
 from rstar2_env.core.options.declare import Count, checked
@@ -116,7 +118,7 @@ def _verifiers(what: Exported) -> dict[str, str]:
 
 
 TARGETS: Mapping[str, Callable[[Exported], dict[str, str]]] = MappingProxyType(
-    {"verifiers": _verifiers, "lm-eval": lm_eval_task.files}
+    {"verifiers": _verifiers, "lm-eval": lm_eval_task.files, "harbor": harbor_tasks.files}
 )
 """Functions that make the files of a package, by framework name."""
 
@@ -143,7 +145,7 @@ def export_env(
         name: Name of the package; by default derived from the name of the environment.
         options: Options of the environment.
         wrappers: Wrappers of the environment, innermost first, as for ``make_env``.
-        episodes: Number of problems for ``lm-eval``; ``None``: all problems of a finite source.
+        episodes: Number of problems for ``lm-eval`` and ``harbor``; ``None``: all problems of a finite source.
 
     Returns:
         The written files.

@@ -25,6 +25,6 @@ def export_episodes_command(
     from rstar2_env.adapters.atif.files import export_trajectories
 
     if to != "atif":
-        raise typer.BadParameter(f"--to: expected atif, got {to!r}; with --env also verifiers and lm-eval.")
+        raise typer.BadParameter(f"--to: expected atif, got {to!r}; with --env also verifiers, lm-eval and harbor.")
     count = export_trajectories(run, out, overwrite=overwrite)
     say(f"{count} trajectories written to {out}.")

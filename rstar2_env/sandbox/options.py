@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -20,6 +21,11 @@ IsolationMode = Literal["strict", "best", "none"]
 PACKAGES = ("numpy", "sympy", "mpmath", "scipy", "pandas", "networkx")
 """Packages that programs can import by default, if they are installed."""
 
+_ROOT_NAMES = frozenset(
+    {"bin", "dev", "etc", "gnu", "lib", "lib32", "lib64", "libx32", "nix", "packages", "proc", "python"}
+    | {"sandbox", "sbin", "tmp", "usr"}
+)
+"""Names at the root of the file system of a program."""
 _UNCHANGED = (
     "preload",
     "parents",
@@ -29,6 +35,7 @@ _UNCHANGED = (
     "stall_timeout_s",
     "max_sessions",
     "session_timeout_s",
+    "root_folders",
 )
 """Options that a warden receives unchanged."""
 
@@ -78,6 +85,9 @@ class LocalOptions(ProviderOptions):
         isolation: ``"strict"`` refuses to start without a required layer, ``"best"`` runs with the available layers and
             warns once, ``"none"`` switches isolation off, for debugging.
         readable: Additional paths that programs can read, such as a folder with libraries.
+        root_folders: Names of folders of the working folder that programs also find at the root: with ``("app",)``,
+            ``/app`` is a link to the folder ``app`` of the working folder, which a program must create. This needs a
+            mount namespace.
         warmup: Program that each parent with preloaded modules runs once to fill caches; ``None`` calls common
             functions of numpy and sympy, if they are preloaded.
         limits: Limits of most jobs; waiting child processes are prepared for them.
@@ -100,6 +110,7 @@ class LocalOptions(ProviderOptions):
     waiting: int | None = option(None, least=1)
     isolation: IsolationMode = "strict"
     readable: tuple[str, ...] = ()
+    root_folders: tuple[str, ...] = ()
     warmup: str | None = None
     limits: Limits = field(default_factory=Limits)
     without: tuple[str, ...] = ()
@@ -122,6 +133,12 @@ class LocalOptions(ProviderOptions):
             if os.path.realpath(path).split("/")[1] in ("tmp", "proc", "dev", "etc", ""):
                 raise ConfigurationError(
                     f"`readable` contains {path!r}, but /, /etc, /tmp, /proc and /dev are private to the sandbox."
+                )
+        for name in self.root_folders:
+            if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name) or name in _ROOT_NAMES:
+                raise ConfigurationError(
+                    f"`root_folders` contains {name!r}; expected the name of a folder that is not at the root of the "
+                    "sandbox, such as app."
                 )
         if unknown := set(self.without) - set(LAYERS):
             raise ConfigurationError(f"`without` accepts only {', '.join(LAYERS)}; got {', '.join(sorted(unknown))}.")

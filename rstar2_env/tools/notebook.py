@@ -12,7 +12,7 @@ import os
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from rstar2_env.core.errors import SandboxUnavailableError
 from rstar2_env.core.status import ToolStatus
@@ -23,7 +23,6 @@ from rstar2_env.tools.sandboxed import SandboxTool, call_seed
 NOTEBOOK_TOOL_NAME = "jupyter_code"
 
 _KEPT = "What it had done by then is kept, and so are the variables and imports of earlier cells."
-_GONE = "All variables and imports are gone: the next cell starts in a fresh notebook."
 
 
 # The result if the cells themselves end the notebook, such as by a thread that exits: the sandbox reports it, or the
@@ -38,8 +37,14 @@ _ENDED_BY_ITSELF = Outcome(
 
 
 @dataclass(frozen=True, slots=True)
-class _Cell:
-    """A cell that ran, with everything needed to run it again."""
+class SessionCell:
+    """A cell that ran, with everything needed to run it again.
+
+    Attributes:
+        code: Its Python code.
+        seed: Seed of its random states.
+        status: Its status.
+    """
 
     code: str
     seed: int
@@ -72,10 +77,11 @@ class NotebookTool(SandboxTool):
         },
     )
     noun = "cell"
+    gone: ClassVar[str] = "All variables and imports are gone: the next cell starts in a fresh notebook."
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._cells: list[_Cell] = []
+        self._cells: list[SessionCell] = []
         self._name: str | None = None
         self._pid = 0
 
@@ -85,7 +91,7 @@ class NotebookTool(SandboxTool):
         Raises:
             SandboxUnavailableError: The provider does not support sessions.
         """
-        cell = _Cell(arguments["code"], call_seed(context))
+        cell = SessionCell(arguments["code"], call_seed(context))
         outcome = self._run(cell) if self._is_live or not self._cells else None
         if outcome is not None and outcome.session == "died":
             outcome = _ENDED_BY_ITSELF
@@ -97,7 +103,7 @@ class NotebookTool(SandboxTool):
         note = ""
         if outcome.session == "ended":
             self.end_episode()
-            note = f"{outcome.session_note or 'The notebook has ended.'} {_GONE}"
+            note = f"{outcome.session_note or 'The notebook has ended.'} {self.gone}"
         else:
             if outcome.session == "interrupted":
                 note = _KEPT  # the status tells why it was interrupted
@@ -124,7 +130,7 @@ class NotebookTool(SandboxTool):
         """Whether this instance has a session; a forked process does not inherit its parent's."""
         return self._name is not None and self._pid == os.getpid()
 
-    def _run(self, cell: _Cell) -> Outcome:
+    def _run(self, cell: SessionCell) -> Outcome:
         if not self._is_live:
             self._name, self._pid = uuid.uuid4().hex, os.getpid()
         job = Job(cell.code, limits=self._limits, seed=cell.seed, session=self._name)
@@ -141,7 +147,7 @@ class NotebookTool(SandboxTool):
         gone = outcome.session in ("died", "replaced") or (outcome.session == "new" and bool(self._cells))
         return gone or outcome.status is ToolStatus.UNAVAILABLE
 
-    def _run_rebuilt(self, cell: _Cell) -> Outcome:
+    def _run_rebuilt(self, cell: SessionCell) -> Outcome:
         """Run the earlier cells in a new session, and then this cell."""
         self._end_session()
         for number, past in enumerate(self._cells):

@@ -13,6 +13,7 @@ from lm_eval.api.model import LM
 from lm_eval.tasks import TaskManager
 
 from rstar2_env.adapters import lm_eval_task
+from rstar2_env.adapters.base import single_turn
 from rstar2_env.adapters.export import export_env
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.wrappers.make import make_env
@@ -79,7 +80,7 @@ def test_a_turn_that_calls_the_tool_is_out_of_turns(exported):
 def test_what_says_nothing_of_the_model_is_in_no_mean(exported, monkeypatch):
     doc = json.loads((exported / "sums.jsonl").read_text().splitlines()[0])
     made = make_env("rstar2/MathTool-v0")
-    monkeypatch.setattr(lm_eval_task, "_env", lambda *given: Failing(made))
+    monkeypatch.setattr(single_turn, "_env", lambda *given: Failing(made))
     assert lm_eval_task.process_results(doc, ["x"]) == {}
     made.close()
 
@@ -106,7 +107,7 @@ def test_the_command_exports_and_the_harness_runs_its_own_model(tmp_path):
 
 
 def test_an_environment_that_goes_on_after_a_text_is_refused(tmp_path):
-    with pytest.raises(ConfigurationError, match="one turn"):
+    with pytest.raises(ConfigurationError, match="graded from one text"):
         export_env("rstar2/TicTacToe-v0", "lm-eval", tmp_path / "game", episodes=2)
 
 

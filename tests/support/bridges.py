@@ -59,6 +59,7 @@ class Group:
         also: Requirements of the tests alone.
         beside: Requirements that are installed without what they need in turn, over the packages of the environment
             that runs this: for a framework that wants torch.
+        python: Version of Python that its packages need, such as "3.12"; empty for the one that runs this.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Group:
     extras: tuple[str, ...]
     also: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
+    python: str = ""
 
 
 _VERL = (
@@ -115,6 +117,7 @@ GROUPS = (
     Group("atif", bridges=("atif",), extras=(), also=("atif>=1.8,<1.9",)),
     Group("mcp", bridges=("mcp", "mcp_server"), extras=("mcp",), also=_OTEL),
     Group("mcp-training", bridges=("mcp_training",), extras=(), beside=(*_FOREIGN_MCP, *_MCP)),
+    Group("harbor", bridges=("harbor",), extras=(), also=("harbor>=0.25,<0.26",), python="3.12"),
     Group("checkers", bridges=("checkers",), extras=(), also=("falsepass>=0.11,<0.12", "bohrin>=0.4,<0.5")),
     Group("verl", bridges=("verl",), extras=(), beside=("verl>=0.9.1,<0.10", *_VERL)),
     Group("polgrad", bridges=("polgrad",), extras=(), beside=("polgrad>=0.2.1,<0.3",)),
@@ -157,6 +160,18 @@ def requirements(group: Group) -> list[str]:
     return [*project["dependencies"], *(one for extra in group.extras for one in extras[extra]), *group.also, *_RUNNER]
 
 
+def interpreter(version: str) -> str | None:
+    """Return the interpreter of a version, on the path or installed beside the one that runs this, or ``None``."""
+    if not version:
+        return sys.executable
+    beside = sorted(Path(sys.base_prefix).parent.glob(f"{version}*/bin/python{version}"))
+    for found in filter(None, [shutil.which(f"python{version}"), *map(str, beside)]):
+        code, said = _run([found, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"])
+        if code == 0 and said.strip() == version:
+            return found
+    return None
+
+
 def environment(group: Group) -> Path:
     """Make a group's environment, or take the one that is there when its requirements are the same.
 
@@ -165,13 +180,17 @@ def environment(group: Group) -> Path:
 
     Raises:
         subprocess.CalledProcessError: pip failed; the error has what it said.
+        LookupError: This machine lacks the version of Python that the group needs.
     """
+    base = interpreter(group.python)
+    if base is None:
+        raise LookupError(f"needs Python {group.python}")
     folder = HOME / group.name
     python, stamp = folder / "bin" / "python", folder / "made-of.txt"
-    wanted = "\n".join([sys.version, *requirements(group), *group.beside, ""])
+    wanted = "\n".join([sys.version, base, *requirements(group), *group.beside, ""])
     if not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted or not python.exists():
         shutil.rmtree(folder, ignore_errors=True)
-        _said([sys.executable, "-m", "venv", "--without-pip", str(folder)])
+        _said([base, "-m", "venv", "--without-pip", str(folder)])
         pip = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check", "--quiet"]
         if group.beside:
             _said([*pip, "install", "--no-compile", "--no-deps", *group.beside])
@@ -245,6 +264,14 @@ def no_environment(group: Group, name: str, error: subprocess.CalledProcessError
     return Result(name, f"{name:<16} its environment {group.name} could not be made", tally, str(error.output))
 
 
+def no_python(name: str, error: LookupError) -> Result:
+    """The result of a bridge for which this machine has no Python."""
+    tally = Tally()
+    tally.counts["skipped"] = 1
+    tally.reasons[f"skipped: {error.args[0]}"] = 1
+    return Result(name, f"{name:<16} skipped: {error.args[0]}", tally, "")
+
+
 def test_all(wanted: Sequence[tuple[Group, Sequence[str]]], words: Sequence[str]) -> Iterator[Result]:
     """Make the environments and test their bridges, two at a time; ``words`` are for pytest."""
     with ThreadPoolExecutor(2) as pool:
@@ -255,6 +282,9 @@ def test_all(wanted: Sequence[tuple[Group, Sequence[str]]], words: Sequence[str]
                 python = job.result()
             except subprocess.CalledProcessError as error:
                 tested += [no_environment(group, name, error) for name in names]
+                continue
+            except LookupError as error:
+                tested += [no_python(name, error) for name in names]
                 continue
             tested += [pool.submit(test_bridge, python, name, words) for name in names]
         for result in tested:
@@ -293,6 +323,8 @@ def make_environments(names: Sequence[str]) -> int:
             except subprocess.CalledProcessError as error:
                 print(f"the environment {group.name} could not be made:\n{error.output}", flush=True)
                 failed = 1
+            except LookupError as error:
+                print(f"the environment {group.name} is skipped: it {error.args[0]}", flush=True)
     return failed
 
 

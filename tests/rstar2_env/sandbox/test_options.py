@@ -23,6 +23,8 @@ from rstar2_env.sandbox.options import site_dirs
         ("readable", "/usr"),
         ("readable", ["/no/such/folder"]),
         ("readable", ["/tmp"]),
+        ("root_folders", ["usr"]),
+        ("root_folders", ["a/b"]),
         ("without", ["network"]),
         ("workers", 0),
         ("waiting", 0),

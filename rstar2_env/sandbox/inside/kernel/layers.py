@@ -149,7 +149,7 @@ def find(options: dict[str, Any]) -> Layers:
 
     Args:
         options: ``isolation``, ``without`` (layers to omit, by their short names), ``packages``, ``site_dirs``,
-            ``readable``, ``scratch``.
+            ``readable``, ``root_folders``, ``scratch``.
     """
     named = None if options["isolation"] == "none" or EVERYTHING in options["packages"] else options["packages"]
     plain = partial(plain_view, options["site_dirs"], options["readable"], named, options["scratch"])
@@ -164,7 +164,7 @@ def find(options: dict[str, Any]) -> Layers:
     view: FileView | None = None
     if "mount" in plan.namespaces:
         try:
-            view = private_view(options["site_dirs"], options["readable"], named)
+            view = private_view(options["site_dirs"], options["readable"], named, options["root_folders"])
             failure = attempt(partial(_rehearse, plan, view, options["scratch"]))
         except OSError as error:
             failure = str(error)

@@ -45,6 +45,7 @@ class FileView:
         covered: Paths inside that are replaced by empty folders.
         copies: Files to copy: pairs of the path outside and the path inside.
         links: Links to create in the only folder of ``site_dirs``: names and targets.
+        root_folders: Names of links to create at the root, to the folders of these names in ``/tmp``.
     """
 
     python: str
@@ -56,6 +57,7 @@ class FileView:
     covered: list[str] = field(default_factory=list)
     copies: list[tuple[str, str]] = field(default_factory=list)
     links: dict[str, str] = field(default_factory=dict)
+    root_folders: list[str] = field(default_factory=list)
 
 
 def plain_view(site_dirs: list[str], readable: list[str], named: list[str] | None, scratch: str) -> FileView:
@@ -84,17 +86,20 @@ def plain_view(site_dirs: list[str], readable: list[str], named: list[str] | Non
     return view
 
 
-def private_view(site_dirs: list[str], readable: list[str], named: list[str] | None) -> FileView:
+def private_view(
+    site_dirs: list[str], readable: list[str], named: list[str] | None, root_folders: list[str]
+) -> FileView:
     """View with the layout of the private root.
 
     Args:
         site_dirs: Folders of installed packages, real paths.
         readable: Additional paths, visible at the same path.
         named: The packages to show; ``None`` shows all.
+        root_folders: Names of folders of ``/tmp`` that are also found at the root.
     """
     base = os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable)
     prefix = os.path.realpath(sys.base_prefix)
-    view = FileView(base, f"{HARNESS}/launch.py", [])
+    view = FileView(base, f"{HARNESS}/launch.py", [], root_folders=root_folders)
     for folder in _SYSTEM:
         if os.path.isdir(folder) and not os.path.islink(folder):
             view.binds.append((folder, folder))
@@ -175,6 +180,8 @@ def build(view: FileView, root: str, user: int) -> None:
         linux.mount(f"/dev/{name}", f"{root}/dev/{name}", None, linux.MS_BIND)
     for name, target in _LINKS.items():
         os.symlink(target, os.path.join(root, name))
+    for name in view.root_folders:
+        os.symlink(f"/tmp/{name}", os.path.join(root, name))
     shutil.copytree(FOLDER, root + HARNESS)
     linux.mount("proc", f"{root}/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
     linux.pivot_root(root)

@@ -125,6 +125,13 @@ def test_a_folder_that_is_named_can_be_read_and_not_written() -> None:
         assert sandbox.run(Job("import os\nos.listdir('/var')")).value == "['lib']"
 
 
+def test_a_root_folder_is_the_folder_of_this_name_in_the_working_folder() -> None:
+    with LocalSandbox(workers=1, preload=(), root_folders=["app"]) as sandbox:
+        code = "import os\nos.mkdir('app')\nopen('/app/x', 'w').close()\nos.listdir('app'), os.path.exists('/tests')"
+        assert sandbox.run(Job(code)).value == "(['x'], False)"
+        assert sandbox.run(Job("import os\nos.path.exists('/app/x')")).value == "False"
+
+
 @pytest.mark.parametrize(
     ("without", "broken"),
     [

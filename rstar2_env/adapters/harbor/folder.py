@@ -1,0 +1,354 @@
+"""Task folders of Harbor: ``task.toml``, ``instruction.md``, ``environment/``, ``solution/`` and ``tests/``.
+
+Covered: reading a task of one step whose image is a plain one (Python, Debian, Ubuntu) with files copied into it. Every
+other task is refused with the reason. Not covered: running a task (``env``), and writing one (``export``).
+"""
+
+from __future__ import annotations
+
+import io
+import posixpath
+import re
+import shlex
+import tarfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.files.config_file import read_mapping
+
+RESERVED = ("tests", "solution", "logs")
+"""Folders at the root that Harbor itself fills."""
+PLAIN_IMAGE = re.compile(r"(docker\.io/)?(library/)?(python|debian|ubuntu|buildpack-deps)(:[\w.-]+)?")
+_MOST_BYTES = 16 << 20
+_TIMEOUT_S = 600.0
+_NETWORK = re.compile(
+    r"^\s*(?:sudo\s+)?(apt-get|apt|curl|wget|uvx?|pipx?|pip3|conda|npm|npx|git\s+clone)\s", re.MULTILINE
+)
+_CANARY = re.compile(r"(<!--.*canary.*-->|#.*canary.*)", re.IGNORECASE)
+_REFUSED: Mapping[str, str] = {
+    "steps": "it has several steps",
+    "environment.gpus": "it needs a GPU",
+    "environment.gpu_types": "it needs a GPU",
+    "environment.tpu": "it needs a TPU",
+    "environment.mcp_servers": "it needs MCP servers",
+    "environment.skills_dir": "it needs skills for an agent of Harbor",
+    "environment.healthcheck": "it needs services in its container",
+    "environment.allowed_hosts": "it needs the network",
+    "agent.allowed_hosts": "it needs the network",
+    "verifier.allowed_hosts": "it needs the network",
+    "agent.user": "it needs users of its own",
+    "verifier.user": "it needs users of its own",
+    "verifier.environment": "its tests need an image of their own",
+    "verifier.collect": "its tests need commands in services",
+}
+"""Fields that a task must not set, each with the reason."""
+_REFUSED_FILES = (
+    "trajectory.json",
+    ".harborignore",
+    "environment/.dockerignore",
+    "environment/docker-compose.yaml",
+    "environment/docker-compose.yml",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HarborTask:
+    """A task that the sandbox can play.
+
+    Attributes:
+        name: Name in ``task.toml``, or of the folder.
+        instruction: The text for the policy.
+        workdir: Working folder of all commands, an absolute path inside.
+        folders: Folders to create, absolute paths inside.
+        files: Files of the image: absolute paths inside, and the file outside.
+        tests: Folder with ``test.sh``.
+        solution: Folder with ``solve.sh``; ``None`` if the task has no reference solution.
+        environment: Environment variables of all commands.
+        test_environment: Further variables of the tests.
+        solution_environment: Further variables of the reference solution.
+        test_timeout_s: Seconds that the tests may take.
+        metadata: The table ``[metadata]``.
+    """
+
+    name: str
+    instruction: str
+    workdir: str
+    folders: tuple[str, ...]
+    files: tuple[tuple[str, Path], ...]
+    tests: Path
+    solution: Path | None
+    environment: Mapping[str, str]
+    test_environment: Mapping[str, str]
+    solution_environment: Mapping[str, str]
+    test_timeout_s: float
+    metadata: Mapping[str, Any]
+
+    @property
+    def roots(self) -> set[str]:
+        """Names at the root that the task uses besides ``RESERVED``."""
+        inside = (self.workdir, *self.folders, *(place for place, _ in self.files))
+        return {path.split("/")[1] for path in inside} - {"", *RESERVED}
+
+
+def read_tasks(folder: str | Path, *, skip_refused: bool = False) -> list[HarborTask]:
+    """Read a task, or every task in a folder of tasks, in the order of their names.
+
+    Args:
+        folder: Folder of a task (with ``task.toml``), or of folders of tasks.
+        skip_refused: Leave out tasks that the sandbox cannot play.
+
+    Raises:
+        ConfigurationError: There is no task, two tasks have one name, or a task is refused.
+    """
+    top = Path(folder)
+    places = [top] if (top / "task.toml").exists() else sorted(file.parent for file in top.glob("*/task.toml"))
+    if not places:
+        raise ConfigurationError(f"{folder} has no task: expected task.toml in it, or folders with task.toml.")
+    tasks: dict[str, HarborTask] = {}
+    refused: list[str] = []
+    for place in places:
+        try:
+            task = read_task(place)
+        except ConfigurationError as error:
+            refused.append(str(error))
+            continue
+        if task.name in tasks:
+            raise ConfigurationError(f"{place / 'task.toml'}: task.name {task.name!r} is the name of an earlier task.")
+        tasks[task.name] = task
+    if refused and not (skip_refused and tasks):
+        more = f"\n… and {len(refused) - 5} more." if len(refused) > 5 else ""
+        hint = " Pass skip_refused=true to play the others." if tasks else ""
+        raise ConfigurationError(
+            f"{len(refused)} of {len(places)} tasks cannot be played in the sandbox.{hint}\n"
+            + "\n".join(refused[:5])
+            + more
+        )
+    return list(tasks.values())
+
+
+def read_task(folder: str | Path) -> HarborTask:
+    """Read the folder of a task.
+
+    Raises:
+        ConfigurationError: A file is missing or too large, or the task needs something that the sandbox does not have;
+            the message names the file and the field or line.
+    """
+    place = Path(folder)
+    config_file = place / "task.toml"
+    config = _Table(read_mapping(config_file), config_file)
+    for name in ("instruction.md", "tests/test.sh"):
+        if not config.get("steps") and not (place / name).is_file():
+            raise _refusal(place / name, "the file is missing")
+    for name, why in _REFUSED.items():
+        if config.get(name):
+            raise _refusal(config_file, f"{name}: {why}")
+    for name, allowed in (("environment.os", ("linux",)), ("verifier.environment_mode", ("shared",))):
+        if (said := config.text(name, allowed[0])).lower() not in allowed:
+            raise _refusal(config_file, f"{name}: expected {allowed[0]}, got {said!r}")
+    for name in _REFUSED_FILES:
+        if (place / name).exists():
+            raise _refusal(place / name, "a task with this file is not supported")
+    image = config.text("environment.docker_image", "")
+    if image and not PLAIN_IMAGE.fullmatch(image):
+        raise _refusal(config_file, f"environment.docker_image: it needs the image {image}")
+    built = _Image(place / "environment")
+    if (place / "environment" / "Dockerfile").is_file() and not image:
+        built.read()
+    elif not image:
+        raise _refusal(place / "environment" / "Dockerfile", "the file is missing, and task.toml names no docker_image")
+    workdir = config.text("environment.workdir", built.workdir)
+    if not workdir.startswith("/"):
+        raise _refusal(config_file, f"environment.workdir: expected an absolute path, got {workdir!r}")
+    tests, solution = place / "tests", place / "solution"
+    for script in [*tests.glob("*.sh"), *solution.glob("solve.sh")]:
+        text = _text(script)
+        if found := _NETWORK.search(text):
+            line = text.count("\n", 0, found.start(1)) + 1
+            raise _refusal(script, f"line {line}: {found[1]!r} needs the network", line)
+    sources = [*(path for _, path in built.files), *_files(tests), *_files(solution)]
+    if (size := sum(path.stat().st_size for path in sources)) > _MOST_BYTES:
+        raise _refusal(place, f"its files have {size} bytes, more than {_MOST_BYTES}")
+    lines = _text(place / "instruction.md").split("\n")
+    while lines and (not lines[0].strip() or _CANARY.fullmatch(lines[0].strip())):
+        lines.pop(0)
+    timeout = config.get("verifier.timeout_sec", _TIMEOUT_S)
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0:
+        raise _refusal(config_file, f"verifier.timeout_sec: expected seconds, got {timeout!r}")
+    return HarborTask(
+        name=config.text("task.name", place.resolve().name),
+        instruction="\n".join(lines),
+        workdir=posixpath.normpath(workdir),
+        folders=tuple(built.folders),
+        files=tuple(built.files),
+        tests=tests,
+        solution=solution if (solution / "solve.sh").is_file() else None,
+        environment={**built.variables, **config.variables("environment.env")},
+        test_environment=config.variables("verifier.env"),
+        solution_environment=config.variables("solution.env"),
+        test_timeout_s=float(timeout),
+        metadata=config.table("metadata"),
+    )
+
+
+def archive(files: Mapping[str, Path] | tuple[tuple[str, Path], ...], folders: tuple[str, ...] = ()) -> bytes:
+    """Return a tar archive of folders and files, whose paths inside are relative to the root; modes are kept."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        for folder in folders:
+            entry = tarfile.TarInfo(folder.lstrip("/"))
+            entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+            tar.addfile(entry)
+        for inside, path in sorted(dict(files).items()):
+            entry = tarfile.TarInfo(inside.lstrip("/"))
+            entry.size, entry.mode = path.stat().st_size, path.stat().st_mode & 0o777
+            with path.open("rb") as opened:
+                tar.addfile(entry, opened)
+    return packed.getvalue()
+
+
+def files_below(folder: Path, inside: str) -> tuple[tuple[str, Path], ...]:
+    """Return all files below a folder, each with its path inside."""
+    return tuple((posixpath.join(inside, path.relative_to(folder).as_posix()), path) for path in _files(folder))
+
+
+def _refusal(path: Path, why: str, line: int | None = None) -> ConfigurationError:
+    return ConfigurationError(f"{path}: {why}." if line is None else f"{path}, {why}.")
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise _refusal(path, f"it is not UTF-8: {error}") from None
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Yield the files below a folder.
+
+    Raises:
+        ConfigurationError: One is a link.
+    """
+    for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
+        if path.is_symlink():
+            raise _refusal(path, "links are not supported")
+        if path.is_file():
+            yield path
+
+
+class _Table:
+    """The fields of ``task.toml``, by dotted names."""
+
+    def __init__(self, values: Mapping[str, Any], file: Path) -> None:
+        self._values, self._file = values, file
+
+    def get(self, name: str, default: Any = None) -> Any:
+        value: Any = self._values
+        for part in name.split("."):
+            if not isinstance(value, Mapping):
+                raise _refusal(self._file, f"{name.rpartition('.')[0]}: expected a table, got {value!r}")
+            value = value.get(part)
+            if value is None:
+                return default
+        return value
+
+    def text(self, name: str, default: str) -> str:
+        if not isinstance(value := self.get(name, default), str):
+            raise _refusal(self._file, f"{name}: expected text, got {value!r}")
+        return value
+
+    def table(self, name: str) -> Mapping[str, Any]:
+        if not isinstance(value := self.get(name, {}), Mapping):
+            raise _refusal(self._file, f"{name}: expected a table, got {value!r}")
+        return value
+
+    def variables(self, name: str) -> dict[str, str]:
+        found = dict(self.table(name))
+        for key, value in found.items():
+            if not isinstance(value, str):
+                raise _refusal(self._file, f"{name}.{key}: expected text, got {value!r}")
+            if "${" in value:
+                raise _refusal(self._file, f"{name}.{key}: it needs a variable of the machine ({value})")
+        return found
+
+
+@dataclass(slots=True)
+class _Image:
+    """What a Dockerfile adds to its plain image."""
+
+    context: Path
+    workdir: str = "/"
+    folders: list[str] = field(default_factory=list)
+    files: list[tuple[str, Path]] = field(default_factory=list)
+    variables: dict[str, str] = field(default_factory=dict)
+
+    def read(self) -> None:
+        """Read the Dockerfile.
+
+        Raises:
+            ConfigurationError: It has a line that needs an image of its own.
+        """
+        file = self.context / "Dockerfile"
+        for number, line in _instructions(_text(file)):
+            word, _, rest = line.strip().partition(" ")
+            try:
+                done = self._take(word.upper(), rest.strip())
+            except ValueError as error:
+                raise _refusal(file, f"line {number}: {error}", number) from None
+            if not done:
+                raise _refusal(file, f"line {number}: {line.strip()!r} needs an image of its own", number)
+
+    def _take(self, word: str, rest: str) -> bool:
+        if word == "FROM":
+            return PLAIN_IMAGE.fullmatch(rest) is not None
+        if word in ("LABEL", "CMD", "ENTRYPOINT", "SHELL", "MAINTAINER"):
+            return word != "SHELL"
+        words = shlex.split(rest)
+        if word == "WORKDIR" and len(words) == 1:
+            self.workdir = self._inside(words[0])
+            self.folders.append(self.workdir)
+            return True
+        if word == "RUN" and words[:1] == ["mkdir"] and not re.search(r"[;&|<>$`*]", rest):
+            self.folders += [self._inside(one) for one in words[1:] if not one.startswith("-")]
+            return True
+        if word == "ENV" and words and all("=" in one for one in words) and "$" not in rest:
+            self.variables |= dict(one.split("=", 1) for one in words)
+            return True
+        if word in ("COPY", "ADD") and len(words) >= 2 and not re.search(r"://|[*?\[$]|^--", rest):
+            self._copy(words[:-1], words[-1])
+            return True
+        return False
+
+    def _inside(self, path: str) -> str:
+        return posixpath.normpath(posixpath.join(self.workdir, path))
+
+    def _copy(self, sources: list[str], target: str) -> None:
+        into = self._inside(target)
+        for source in sources:
+            path = self.context / source.lstrip("/")
+            if not path.exists() or not path.resolve().is_relative_to(self.context.resolve()):
+                raise ValueError(f"there is no {source} in {self.context}")
+            if path.is_dir():
+                self.files += files_below(path, into)
+            elif len(sources) > 1 or target.endswith(("/", ".")):
+                self.files.append((posixpath.join(into, path.name), path))
+            else:
+                self.files.append((into, path))
+
+
+def _instructions(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the instructions of a Dockerfile, each with the number of its first line."""
+    whole, first = "", 0
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.lstrip().startswith("#") or not (line.strip() or whole):
+            continue
+        first = first if whole else number
+        if line.rstrip().endswith("\\"):
+            whole += line.rstrip()[:-1] + " "
+            continue
+        yield first, whole + line
+        whole = ""
+    if whole:
+        yield first, whole

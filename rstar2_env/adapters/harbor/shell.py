@@ -1,0 +1,238 @@
+"""The tool ``bash(command)``: commands in the files of a task of Harbor, kept for a whole episode; and its grading.
+
+Every command runs in a session of the sandbox, so files and background processes are kept between commands. The tests
+run in a fresh process on a copy of the files in the task's folders: processes that commands left behind, and files in
+``tests``, ``logs`` and the home folder, have no effect on the reward.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rstar2_env.adapters.harbor.folder import RESERVED, HarborTask, archive, files_below
+from rstar2_env.core.errors import SandboxUnavailableError
+from rstar2_env.core.status import ToolStatus
+from rstar2_env.sandbox.job import Job, Outcome
+from rstar2_env.sandbox.limits import Limits
+from rstar2_env.tools.base import CallContext, ToolResult, ToolSpec
+from rstar2_env.tools.notebook import NotebookTool, SessionCell
+
+_MOST_STATE = 256 << 20
+"""Largest copy of a task's files, in bytes of base64."""
+_SHOWN = 1 << 18
+"""Largest part of a command's output that leaves the sandbox, in bytes."""
+_SET_UP = """
+import base64, io, os, subprocess, tarfile, tempfile
+with tarfile.open(fileobj=io.BytesIO(base64.b64decode({packed!r}))) as packed:
+    packed.extractall("/tmp", filter="tar")
+for name in {folders!r} + ["tests", "solution", "logs/agent", "logs/verifier"]:
+    os.makedirs("/tmp/" + name, exist_ok=True)
+os.chdir({workdir!r})
+os.chdir("/tmp")
+"""
+_COMMAND = """
+with tempfile.TemporaryFile() as said:
+    done = subprocess.run(["bash", "-c", {command!r}], cwd={workdir!r}, env={{**os.environ, **{variables!r}}},
+                          stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT)
+    size = said.seek(0, 2)
+    said.seek(max(0, size - {shown}))
+    text = said.read().decode("utf-8", "replace")
+if done.returncode:
+    text += ("" if text.endswith("\\n") or not text else "\\n") + f"[exit code {{done.returncode}}]\\n"
+print(text or "[no output]\\n", end="")
+"""
+_COLLECT = """
+packed = io.BytesIO()
+with tarfile.open(fileobj=packed, mode="w") as tar:
+    for name in {folders!r}:
+        if os.path.isdir("/tmp/" + name) and not os.path.islink("/tmp/" + name):
+            tar.add("/tmp/" + name, name, filter=lambda one: one if one.isreg() or one.isdir() or one.issym() else None)
+print({token!r} + base64.b64encode(packed.getvalue()).decode() + {token!r})
+"""
+_GRADE = """
+import json, os, subprocess, tarfile
+for name in ("state.tar", "tests.tar"):
+    with tarfile.open(name) as packed:
+        packed.extractall("/tmp", filter="tar")
+    os.unlink(name)
+for name in {folders!r} + ["logs/agent", "logs/verifier"]:
+    os.makedirs("/tmp/" + name, exist_ok=True)
+with open("/logs/verifier/test-stdout.txt", "w+b") as said:
+    subprocess.run(["bash", "/tests/test.sh"], cwd={workdir!r}, env={{**os.environ, **{variables!r}}},
+                   stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT)
+    said.seek(0)
+    found = {{"said": said.read()[-2000:].decode("utf-8", "replace")}}
+for name in ("reward.json", "reward.txt"):
+    if os.path.isfile("/logs/verifier/" + name):
+        with open("/logs/verifier/" + name, encoding="utf-8", errors="replace") as file:
+            found[name] = file.read(10000)
+print({token!r} + json.dumps(found) + {token!r})
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRewards:
+    """What the tests of a task wrote.
+
+    Attributes:
+        rewards: Rewards by name; ``reward`` is the reward of the episode. Empty if there is none.
+        error: Why there is no reward; empty if there is one.
+        available: Whether the tests could run: the policy is not at fault otherwise.
+    """
+
+    rewards: Mapping[str, float]
+    error: str = ""
+    available: bool = True
+
+
+class ShellTool(NotebookTool):
+    """Runs commands in the files of a task. The arguments are those of ``SandboxTool``."""
+
+    schema = ToolSpec(
+        name="bash",
+        description=(
+            "Run a command with bash and return what it printed, and its exit code if it is not 0. Files are kept "
+            "between commands. There is no network."
+        ),
+        parameters={
+            "type": "object",
+            "properties": {"command": {"type": "string", "description": "The command, of one or more lines."}},
+            "required": ["command"],
+            "additionalProperties": False,
+        },
+    )
+    noun = "command"
+    gone = "All changes are gone: the next command starts with the files of the task."
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._limits = replace(self._limits, output_bytes=max(self._limits.output_bytes, _MOST_STATE))
+        self._task: HarborTask | None = None
+        self._folders: list[str] = []
+
+    def begin_task(self, task: HarborTask) -> None:
+        """Set the task of the episode; its files are written before the first command."""
+        self._task = task
+        self._folders = sorted(task.roots | {"app"})
+
+    def call(self, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:
+        """Run ``arguments["command"]``.
+
+        Raises:
+            SandboxUnavailableError: The provider does not support sessions, or folders at the root.
+        """
+        self._set_up()
+        assert self._task is not None
+        code = _COMMAND.format(
+            command=arguments["command"],
+            workdir=self._task.workdir,
+            variables={**self._task.environment, "PWD": self._task.workdir},
+            shown=_SHOWN,
+        )
+        return super().call({"code": code}, context)
+
+    def grade(self, timeout_s: float) -> TaskRewards:
+        """Run the tests of the task on the files as the commands left them.
+
+        Args:
+            timeout_s: Maximum seconds of the tests; the task's own limit applies if it is lower.
+        """
+        task, token = self._task, secrets.token_hex(16)
+        assert task is not None
+        try:
+            self._set_up()
+        except SandboxUnavailableError as error:
+            return TaskRewards({}, str(error), available=False)
+        outcome = self._in_session(SessionCell(_COLLECT.format(folders=self._folders, token=token), seed=0))
+        if outcome.status is ToolStatus.UNAVAILABLE:
+            return TaskRewards({}, "the sandbox was not available", available=False)
+        try:
+            state = base64.b64decode(_between(outcome.stdout, token), validate=True)
+        except (ValueError, binascii.Error):
+            return TaskRewards({}, f"the task's files could not be read: {outcome.status}")
+        code = _GRADE.format(
+            folders=self._folders,
+            workdir=task.workdir,
+            variables={**task.environment, **task.test_environment, "PWD": task.workdir},
+            token=token,
+        )
+        limits = Limits(
+            wall_s=min(task.test_timeout_s, timeout_s),
+            memory_mb=self._limits.memory_mb,
+            processes=self._limits.processes,
+            file_mb=self._limits.file_mb,
+        )
+        files = {"state.tar": state, "tests.tar": archive(files_below(task.tests, "/tests"))}
+        graded = self._open().run(Job(code, limits=limits, files=files))
+        if graded.status is ToolStatus.UNAVAILABLE:
+            return TaskRewards({}, "the sandbox was not available", available=False)
+        try:
+            found = json.loads(_between(graded.stdout, token))
+        except ValueError:
+            return TaskRewards({}, f"the tests did not end: {graded.status} {graded.error_message or ''}".strip())
+        return _rewards(found)
+
+    def _set_up(self) -> None:
+        """Write the files of the task, unless the session has them."""
+        if self._cells:
+            return
+        assert self._task is not None
+        code = _SET_UP.format(
+            packed=base64.b64encode(archive(self._task.files, self._task.folders)).decode(),
+            folders=self._folders,
+            workdir=self._task.workdir,
+        )
+        cell = SessionCell(code, seed=0)
+        outcome = self._in_session(cell)
+        if outcome.status not in (ToolStatus.OK, ToolStatus.EMPTY):
+            raise SandboxUnavailableError(
+                f"The files of {self._task.name} could not be written ({outcome.error_message or outcome.status})."
+                " The sandbox needs sessions, and a mount namespace for folders at the root."
+            )
+        self._cells.append(replace(cell, status=outcome.status))
+
+    def _in_session(self, cell: SessionCell) -> Outcome:
+        outcome = self._run(cell) if self._is_live or not self._cells else None
+        return self._run_rebuilt(cell) if outcome is None or self._is_lost(outcome) else outcome
+
+
+def roots_of(tasks: list[HarborTask]) -> tuple[str, ...]:
+    """Return the folders that a sandbox must show at the root for these tasks."""
+    return tuple(sorted({"app", *RESERVED, *(name for task in tasks for name in task.roots)}))
+
+
+def _between(text: str, token: str) -> str:
+    _, first, rest = text.partition(token)
+    found, second, _ = rest.partition(token)
+    if not first or not second:
+        raise ValueError("the text has no complete message")
+    return found
+
+
+def _rewards(found: Mapping[str, str]) -> TaskRewards:
+    """Read the rewards as Harbor does: ``reward.json`` first, then ``reward.txt``."""
+    name = next((one for one in ("reward.json", "reward.txt") if one in found), None)
+    if name is None:
+        said = found["said"].strip()
+        return TaskRewards({}, f"the tests wrote no reward; their output ends with: {said}", available=False)
+    try:
+        value = json.loads(found[name]) if name == "reward.json" else float(found[name])
+        rewards = value if isinstance(value, dict) else {"reward": value}
+        if not rewards or not all(
+            isinstance(one, (int, float)) and abs(one) < float("inf") for one in rewards.values()
+        ):
+            raise ValueError
+        if "reward" not in rewards and len(rewards) > 1:
+            return TaskRewards({}, f"/logs/verifier/{name} has no field reward", available=False)
+        numbers = {key: float(one) for key, one in rewards.items()}
+    except ValueError:
+        return TaskRewards(
+            {}, f"/logs/verifier/{name}: expected finite numbers, got {found[name][:200]!r}", available=False
+        )
+    return TaskRewards({"reward": next(iter(numbers.values())), **numbers})
