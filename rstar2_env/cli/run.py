@@ -32,7 +32,7 @@ def run_command(
     ] = None,
     from_: Annotated[
         str | None,
-        typer.Option("--from", metavar="STAGE", help="Re-run from this stage; reuse earlier ones."),
+        typer.Option("--from", metavar="STAGE", help="Re-run from this stage; reuse the results of earlier stages."),
     ] = None,
     until: Annotated[str | None, typer.Option(metavar="STAGE", help="Stop after this stage.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of every stage that does not set its own.")] = None,

@@ -177,7 +177,7 @@ def traces_command(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Kind of mistake in first calls that fail; repeatable [default: all].",
+            help="Kind of mistake in the first calls of --error-rate; repeatable [default: all].",
             rich_help_panel=_WORKED,
         ),
     ] = None,

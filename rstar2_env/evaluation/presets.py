@@ -1,4 +1,4 @@
-"""Evaluations by name: the settings under which a paper reports its figures.
+"""Presets of evaluations by name: the settings with which a paper reports its figures.
 
 A preset has the contents of a suite's file (``rstar2_env.evaluation.suite``): options, which any given option
 overrides, and sets of problems, which are used if no problems are given.

@@ -36,7 +36,7 @@ class GivenTurns:
         """See ``Seat``.
 
         Raises:
-            ConfigurationError: No turn is left, or the next one does not fit.
+            ConfigurationError: No turn is left, or the next turn exceeds the token budget.
         """
         if self._next == len(self._turns):
             raise ConfigurationError(

@@ -35,7 +35,7 @@ def shrunk(items: Sequence[T], holds: Callable[[list[T]], bool], *, most: int = 
 
 
 def shrunk_text(text: str, holds: Callable[[str], bool], *, most: int = 200) -> str:
-    """Return a shorter text for which a property still holds, as ``shrunk`` finds it.
+    """Return a shorter text for which a property still holds; see ``shrunk``.
 
     Args:
         text: The text, for which the property holds.

@@ -58,7 +58,7 @@ class DockerSandbox(BaseSandbox):
         try:
             if self.options.isolation == "strict" and (gaps := self._gaps()):
                 raise SandboxUnavailableError(
-                    "isolation='strict' requires layers that are missing both around a call and around the "
+                    "isolation='strict' requires isolation layers that are missing both around a call and around the "
                     f"containers of this engine: {'; '.join(gaps)}."
                 )
             if docker_walls.calls_are_isolated(first.capabilities()) or self.options.isolation == "none":
