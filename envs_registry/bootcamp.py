@@ -13,8 +13,7 @@ from rstar2_env.env.vector import vector_entry_point
 from rstar2_env.tools.named import ToolChoice
 
 from ._adapted import AdaptedEnv, Grade
-
-_DEFAULT = "rstar2_env.envs_registry._congruence:Congruence"
+from ._congruence import Congruence
 
 
 class BootcampEnv(AdaptedEnv):
@@ -53,8 +52,8 @@ class BootcampEnv(AdaptedEnv):
 
     Args:
         bootcamp: The object, or its import path ``"package.module:name"``; a class is called with
-            ``bootcamp_options``.
-        bootcamp_options: Arguments of a class that is named by its import path.
+            ``bootcamp_options``. ``None`` means the bundled linear congruences.
+        bootcamp_options: Arguments of the bundled bootcamp, or of a class that is named by its import path.
         split: "train", "validation" or "test"; a hash of the instance decides.
         tools: Tools that the policy may call before it answers: tools, ``python``, or an MCP server
             (``mcp:./server.py``).
@@ -69,13 +68,13 @@ class BootcampEnv(AdaptedEnv):
     def __init__(
         self,
         *,
-        bootcamp: Bootcamp | str = _DEFAULT,
+        bootcamp: Bootcamp | str | None = None,
         bootcamp_options: Mapping[str, Any] | None = None,
         split: str = "train",
         tools: Sequence[ToolChoice] = (),
         **options: Any,
     ) -> None:
-        self.bootcamp = load_bootcamp(bootcamp, bootcamp_options or {})
+        self.bootcamp = load_bootcamp(Congruence if bootcamp is None else bootcamp, bootcamp_options or {})
         if options.get("dialect", "rstar2") == "rstar2" and not tools:
             # A bootcamp's prompt itself describes the format of the answer.
             options.setdefault("dialect_options", {"system": "", "instruction": "%s"})

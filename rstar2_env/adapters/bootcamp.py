@@ -76,12 +76,12 @@ def instances(camp: Bootcamp, options: Mapping[str, Any], split: str) -> Procedu
     return ProceduralSource(name, _Draw(camp), split)
 
 
-def load_bootcamp(bootcamp: Bootcamp | str, options: Mapping[str, Any]) -> Bootcamp:
+def load_bootcamp(bootcamp: Bootcamp | type[Bootcamp] | str, options: Mapping[str, Any]) -> Bootcamp:
     """Find a bootcamp.
 
     Args:
-        bootcamp: The object, or its location as ``"package.module:name"``.
-        options: Arguments of a class given by name.
+        bootcamp: The object, its class, or the location of either as ``"package.module:name"``.
+        options: Arguments of the class.
 
     Raises:
         ConfigurationError: There is no such object, it lacks a method of the protocol, or it rejects the options.
@@ -98,13 +98,12 @@ def load_bootcamp(bootcamp: Bootcamp | str, options: Mapping[str, Any]) -> Bootc
             raise ConfigurationError(
                 f"The name of a bootcamp must have the form package.module:name; got {bootcamp!r}."
             )
-        if isinstance(found, type):
-            found = call_with_options(f"bootcamp {bootcamp!r}", found, options)
-            options = {}
-    if options:
+    if isinstance(found, type):
+        name = bootcamp if isinstance(bootcamp, str) else found.__name__
+        found = call_with_options(f"bootcamp {name!r}", found, options)
+    elif options:
         raise ConfigurationError(
-            "bootcamp_options apply only to a class that is given by name; pass the options to the constructor of "
-            "your object instead."
+            "bootcamp_options apply only to a class; pass the options to the constructor of your object instead."
         )
     if not isinstance(found, Bootcamp):
         needed = ("case_generator", "prompt_func", "extract_output", "verify")

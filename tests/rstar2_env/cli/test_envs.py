@@ -54,6 +54,11 @@ gym.register("mine/Wait-v0", entry_point=WaitEnv)
 
 
 class TestEnvs:
+    @pytest.mark.usefixtures("_sandbox")
+    def test_the_command_itself_makes_every_environment_without_code_that_nobody_named(self):
+        shown = run("list", "envs", "--markdown").stdout
+        assert [name for name in IDS if f"`{name}`" not in shown] == []
+
     def test_json_has_every_id_with_its_line_knobs_and_baseline(self):
         listed = json.loads(run("list", "envs", "--json").stdout)
         assert set(IDS) <= set(listed)
