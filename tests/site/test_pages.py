@@ -112,3 +112,24 @@ def test_every_link_of_the_built_site_leads_to_a_file_and_an_anchor():
             if not there.exists() or (anchor and unquote(anchor) not in known):
                 wrong.append((str(path.relative_to(SITE)), link))
     assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "page"),
+    [
+        ("resume", "resume.html"),
+        ("export weights", "export.html"),
+        ("sandbox session", "sandbox-sessions.html"),
+        ("entropy collapse", "diagnosis.html"),
+        ("limit episode length", "budgets.html"),
+    ],
+)
+def test_a_question_is_answered_by_one_of_the_first_three_pages_that_the_search_finds(look, asked, page):
+    at = look("index.html")
+    at.keyboard.press("f")
+    at.keyboard.type(asked, delay=5)
+    found = at.locator(".md-search-result__item > a.md-search-result__link")
+    found.first.wait_for(timeout=PATIENCE_MS)
+    expect(found.first).to_be_visible(timeout=PATIENCE_MS)
+    first = [one.get_attribute("href").partition("?")[0].partition("#")[0] for one in found.all()[:3]]
+    assert page in [place.rpartition("/")[2] for place in first]
