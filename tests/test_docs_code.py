@@ -27,6 +27,7 @@ ELSEWHERE = {
     ("docs/environment-contract.md", ""): "tests/envs_registry/test_docs.py",
     ("docs/agents.md", ""): "tests/agents/test_docs.py",
     ("docs/problems.md", ""): "tests/rstar2_env/problems/test_docs.py",
+    ("docs/write-traces.md", ""): "tests/rstar2_env/problems/test_docs.py",
     ("docs/wrappers.md", ""): "tests/rstar2_env/wrappers/test_docs.py",
     ("docs/grpo-roc.md", ""): "tests/rstar2_env/rollout/test_docs.py",
     ("docs/rollout.md", "TransformersEngine(model"): "tests/rstar2_env/rollout/test_docs.py",
@@ -217,7 +218,7 @@ def test_a_stage_of_ones_own_runs_in_a_pipeline(block, folder):
     assert ['"What is 0' in line for line in written] != ['"What is 0' in line for line in lines]
 
 
-@block_of("docs/audit.md", 'audit("operator:eq"')
+@block_of("docs/audit-findings.md", 'audit("operator:eq"')
 def test_a_grader_is_audited(block):
     scope, _, out = run(block)
     assert scope["report"].ok

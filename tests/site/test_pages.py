@@ -118,7 +118,7 @@ def test_every_link_of_the_built_site_leads_to_a_file_and_an_anchor():
     ("asked", "page"),
     [
         ("resume", "resume.html"),
-        ("export weights", "export.html"),
+        ("export weights", "export-weights.html"),
         ("sandbox session", "sandbox-sessions.html"),
         ("entropy collapse", "diagnosis.html"),
         ("limit episode length", "budgets.html"),

@@ -1,4 +1,4 @@
-"""Claims about docs/problems.md: its examples run."""
+"""Claims about docs/problems.md and docs/write-traces.md: their examples run."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from places import DOCS
 from rstar2_env.problems import FAMILIES, load_problems
 
 PAGE = DOCS / "problems.md"
-EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+TEXTS = [page.read_text("utf-8") for page in (PAGE, DOCS / "write-traces.md")]
+EXAMPLES = [example for text in TEXTS for example in re.findall(r"```python\n(.*?)```", text, re.DOTALL)]
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
 def test_the_examples_of_the_page_run(number, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # an example writes a file
-    exec(compile(EXAMPLES[number], f"{PAGE.name}, example {number + 1}", "exec"), {})
+    exec(compile(EXAMPLES[number], f"example {number + 1}", "exec"), {})
 
 
 def test_the_example_of_a_family_is_a_family():

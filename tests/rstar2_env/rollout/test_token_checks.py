@@ -322,7 +322,9 @@ def tiny_row(folder: Path) -> tuple[TokensEntry, Episode]:
     ("title", "checks"), [("checks of rows", ROW_CHECKS), ("checks of a template", TEMPLATE_CHECKS)]
 )
 def test_the_page_lists_the_checks_by_their_severity(title: str, checks: Any) -> None:
-    table = (DOCS / "compare.md").read_text("utf-8").partition(f"| severity | {title} |\n")[2].partition("\n\n")[0]
+    table = (
+        (DOCS / "stored-episodes.md").read_text("utf-8").partition(f"| severity | {title} |\n")[2].partition("\n\n")[0]
+    )
     told = {}
     for line in table.split("\n")[1:]:
         severity, names = line.strip("|").split("|")
