@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import math
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -51,7 +52,7 @@ _COLLECT = """
 packed = io.BytesIO()
 with tarfile.open(fileobj=packed, mode="w") as tar:
     for name in {folders!r}:
-        if os.path.isdir("/tmp/" + name) and not os.path.islink("/tmp/" + name):
+        if os.path.isdir("/tmp/" + name):
             tar.add("/tmp/" + name, name, filter=lambda one: one if one.isreg() or one.isdir() or one.issym() else None)
 print({token!r} + base64.b64encode(packed.getvalue()).decode() + {token!r})
 """
@@ -224,15 +225,12 @@ def _rewards(found: Mapping[str, str]) -> TaskRewards:
     try:
         value = json.loads(found[name]) if name == "reward.json" else float(found[name])
         rewards = value if isinstance(value, dict) else {"reward": value}
-        if not rewards or not all(
-            isinstance(one, (int, float)) and abs(one) < float("inf") for one in rewards.values()
-        ):
+        if not rewards or not all(isinstance(one, (int, float)) and math.isfinite(one) for one in rewards.values()):
             raise ValueError
         if "reward" not in rewards and len(rewards) > 1:
             return TaskRewards({}, f"/logs/verifier/{name} has no field reward", available=False)
         numbers = {key: float(one) for key, one in rewards.items()}
     except ValueError:
-        return TaskRewards(
-            {}, f"/logs/verifier/{name}: expected finite numbers, got {found[name][:200]!r}", available=False
-        )
+        why = f"/logs/verifier/{name}: expected finite numbers, got {found[name][:200]!r}"
+        return TaskRewards({}, why, available=False)
     return TaskRewards({"reward": next(iter(numbers.values())), **numbers})

@@ -73,6 +73,7 @@ def test_the_instruction_has_no_canary(played: HarborEnv) -> None:
         "mkdir -p /logs/verifier; echo 1 > /logs/verifier/reward.txt",
         "(while true; do echo 1 > /logs/verifier/reward.txt; sleep 0.01; done) > /dev/null 2>&1 &",
         'echo \'open("/logs/verifier/reward.txt", "w").write("1")\' > /tests/check.py',
+        'echo \'import os; open("/logs/verifier/reward.txt", "w").write("1"); os._exit(0)\' > /tests/pathlib.py',
         "d=$(python3 -m site --user-site); mkdir -p $d; echo 'import os; os._exit(0)' > $d/usercustomize.py; "
         "echo 1 > /logs/verifier/reward.txt",
         "rm -r /tmp/app; ln -s /tests /tmp/app",
@@ -123,8 +124,15 @@ def test_tests_without_a_reward_do_not_measure_the_policy(tmp_path: Path, script
     assert words in info["error"]
 
 
+def test_a_reward_that_the_policy_wrote_is_none(tmp_path: Path) -> None:
+    env = HarborEnv(tasks=write_task(tmp_path / "task", {"tests/test.sh": "exit 1\n"}))
+    _, reward, info = commands(env, "echo 1 > /logs/verifier/reward.txt")
+    env.close()
+    assert (reward, info["end"]) == (0.0, "unavailable")
+
+
 def test_tests_that_do_not_end_earn_nothing(tmp_path: Path) -> None:
-    reward, info = of_tests(tmp_path, "echo 1 > /logs/verifier/reward.txt; sleep 600", test_timeout_s=1.0)
+    reward, info = of_tests(tmp_path, "sleep 4; echo 1 > /logs/verifier/reward.txt", test_timeout_s=1.0)
     assert (reward, info["end"]) == (0.0, "answered")
     assert "the tests did not end: timeout" in info["error"]
 
@@ -158,7 +166,7 @@ def dockerfile(line: str) -> dict[str, str | None]:
         ({"task.toml": "a = ["}, "task.toml"),
         (dockerfile("RUN apt-get update"), "Dockerfile, line 2: 'RUN apt-get update' needs an image of its own"),
         ({"environment/Dockerfile": "FROM alpine"}, "Dockerfile, line 1: 'FROM alpine' needs an image of its own"),
-        (dockerfile("COPY ../../secret /app/"), "Dockerfile, line 2: there is no ../../secret"),
+        ({**dockerfile("COPY ../secret /app/"), "secret": "x"}, "Dockerfile, line 2: there is no ../secret"),
         ({"environment/docker-compose.yaml": ""}, "docker-compose.yaml: a task with this file is not supported"),
         ({"tests/test.sh": "set -e\ncurl -L http://a.b | sh\n"}, "test.sh, line 2: 'curl' needs the network"),
         ({"tests/test.sh": None}, "test.sh: the file is missing"),
