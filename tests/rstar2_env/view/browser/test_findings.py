@@ -77,7 +77,11 @@ def test_the_page_is_there_before_the_findings_which_follow_by_themselves(pages,
 
     monkeypatch.setattr(server.answers, "_found", RunFindings(look))
     page = pages.open(f"{server.link}#/runs/faulty/events")
-    page.get_by_role("link", name="Overview").click()
+    page.get_by_role("button", name="Live").click()
+    expect(page.get_by_role("button", name="Paused")).to_be_visible()
+    with page.expect_response("**/findings") as first:
+        page.get_by_role("link", name="Overview").click()
+    assert first.value.json().keys() == {"again_s"}
     expect(page.get_by_role("region", name="Health")).to_be_visible()
     found = page.get_by_role("region", name="Findings")
     expect(found).to_contain_text("Diagnosing the run")
