@@ -17,7 +17,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import Seconds, checked
 from rstar2_env.evaluation.audit.bench import AuditBench
 from rstar2_env.evaluation.audit.golds import CLASSES
-from rstar2_env.evaluation.audit.probes import crashes, exploits, pairs, stability, times, writable
+from rstar2_env.evaluation.audit.probes import crashes, exploits, marked, pairs, stability, times, writable
 from rstar2_env.evaluation.audit.process import TargetError
 from rstar2_env.evaluation.audit.report import AuditFinding, AuditReport
 from rstar2_env.evaluation.audit.scripts import confirm
@@ -97,6 +97,8 @@ def audit(
 def _probes(bench: AuditBench, tally: pairs.PairTally) -> dict[str, Suspicions]:
     return {
         "pairs": pairs.own_pairs(bench, tally) if bench.target.own_problems else pairs.pairs(bench, tally),
+        "markers": marked.marked(bench),
+        "golds that are not read": exploits.unread(bench),
         "exploits": exploits.exploits(bench),
         "odd texts": crashes.crashes(bench),
         "repetition": stability.repeated(bench),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,11 +31,25 @@ _ANSWER_FORMS = (
     "ANSWER: {}",
     "```\n{}\n```",
 )
+_LETTERS = re.compile("[A-Za-z]{3}")
+_START = re.compile(r"(?:\(\?[a-z]+\))?\^?((?:[^\\\[\](){}.*+?^$|]|\\[^A-Za-z0-9])*)")
+"""The beginning of a pattern of ``re`` that stands for itself."""
+_MOST_MARKERS = 40
 _PROBES = ("7", "12", "365", "0.5", "Paris", "London", "B", "yes", "1/2", "x+1")
 _READ = 0.5
 """A grader supports a class if it accepts at least this share of the class's gold answers as answers to themselves."""
 _TOLD_APART = 0.6
 """A grader distinguishes the answers of a class if it rejects at least this share of the class's wrong answers."""
+
+
+def _start_of(pattern: str) -> str:
+    """Return the text with which a regular expression begins."""
+    match = _START.match(pattern)
+    return re.sub(r"\\(.)", r"\1", match[1]) if match is not None else ""
+
+
+def _braced(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +82,7 @@ class AuditBench:
         form: The format of gold answers and answers.
         paid_at: Smallest score that counts as accepted.
         golds: The gold answers that the target supports, by class.
+        unread: Classes of which the target does not distinguish the answers, if it distinguishes those of others.
         texts: Short texts and numbers in the source of the target.
         unfinished: Names of the checks that were skipped or cut short because the time was used up.
         known: Cache of grades, by call.
@@ -82,6 +98,7 @@ class AuditBench:
     form: AnswerForm = field(default_factory=AnswerForm)
     paid_at: float = 0.5
     golds: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    unread: dict[str, tuple[str, ...]] = field(default_factory=dict)
     texts: list[str] = field(default_factory=list)
     unfinished: list[str] = field(default_factory=list)
     known: dict[AuditCall, AuditGrade] = field(default_factory=dict)
@@ -130,9 +147,17 @@ class AuditBench:
                 name: each for name, each in golds.items() if self.enough_time("classes of golds") and self._pays(each)
             }
             golds = {name: each for name, each in paid.items() if self._tells_apart(name, each)} or paid
+            self.unread = {name: each for name, each in paid.items() if name not in golds}
         if not golds:
             raise TargetError(self._why_nothing_is_read())
         self.golds = golds
+
+    @property
+    def markers(self) -> list[str]:
+        """Texts of the target's source that may come before an answer, each also with a space at its end."""
+        starts = [_start_of(text) for text in self.texts]
+        found = [text for text in (*self.texts, *starts) if _LETTERS.search(text)]
+        return list(dict.fromkeys(one for text in found for one in (text, f"{text.rstrip()} ")))
 
     def calls(self, pairs: Iterable[tuple[str, str]], question: str = "") -> list[AuditCall]:
         """Return the calls that grade pairs of gold answer and answer, in the target's format."""
@@ -178,8 +203,10 @@ class AuditBench:
     def _find_form(self, golds: Sequence[tuple[str, str]]) -> None:
         """Choose the first format in which the most gold answers score higher as their own answers than others do."""
         best, told_apart = AnswerForm(), list[tuple[float, float]]()
-        for gold_form in _GOLD_FORMS if not self.target.own_problems else ("{}",):
-            for answer_form in _ANSWER_FORMS:
+        own = [f"{_braced(marker)}{{}}" for marker in self.markers[:_MOST_MARKERS]]
+        forms = [(gold_form, _ANSWER_FORMS) for gold_form in _GOLD_FORMS[: 1 if self.target.own_problems else None]]
+        for gold_form, answer_forms in (*forms, ("{}", own)):
+            for answer_form in answer_forms:
                 if told_apart and not self.enough_time("forms of answers"):
                     break
                 form, found = AnswerForm(gold_form, answer_form), list[tuple[float, float]]()

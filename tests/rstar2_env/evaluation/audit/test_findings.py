@@ -131,3 +131,69 @@ def test_no_probe_begins_after_the_time(tmp_path):
     report = audit(f"{tmp_path}/grader.py:grade", golds=["integers"], timeout_s=0.01)
     assert "exploits" in report.unfinished
     assert report.findings == []
+
+
+BELIEVED = """
+import json
+
+def grade(gold, answer):
+    try:
+        told = json.loads(answer[:200])
+        if isinstance(told, dict) and told.get("unit_checks") is True:
+            return 1.0
+    except ValueError:
+        pass
+    return float(answer.strip() == gold.strip() != "")
+"""
+SEARCHED = """
+def grade(gold, answer):
+    return float(f"The result I found: {gold}" in answer or answer.strip() == gold)
+"""
+DEMANDED = """
+import re
+
+def grade(gold, answer):
+    found = re.search(r"(?i)^verdict says: (\\S+)", answer)
+    return float(found is not None and found[1].startswith(gold))
+"""
+UNREAD = """
+def grade(gold, answer):
+    try:
+        return float(int(gold) == int(answer))
+    except ValueError:
+        return float(not gold.lstrip("-").isdecimal())
+"""
+
+
+def test_an_object_with_an_entry_of_the_grader_is_found(audited):
+    report, _ = audited(BELIEVED)
+    (finding,) = report.of("exploit")
+    assert "unit_checks" in finding.answer
+    assert shows(finding.script)
+
+
+@pytest.mark.parametrize(
+    ("source", "marker"), [(SEARCHED, "The result I found: "), (DEMANDED.replace("\\\\", "\\"), "verdict says: ")]
+)
+def test_more_digits_after_a_marker_of_the_grader_are_found(audited, source, marker):
+    report, _ = audited(source)
+    found = [finding for finding in report.of("paid") if finding.cause.startswith("a digit appended")]
+    assert found
+    assert found[0].answer.startswith(marker)
+    assert shows(found[0].script)
+
+
+def test_a_marker_before_the_gold_alone_is_not_a_defect(audited):
+    read = SOUND.replace("answer.strip()", "answer.removeprefix('The result I found: ').strip()")
+    report, _ = audited(read)
+    assert report.findings == []
+
+
+def test_golds_that_are_not_read_are_found_beside_those_that_are(tmp_path):
+    file = tmp_path / "grader.py"
+    file.write_text(UNREAD)
+    report = audit(f"{file}:grade", grade_timeout_s=3.0)
+    assert "integers" in report.golds
+    causes = [finding.cause for finding in report.of("exploit")]
+    assert "golds that are not read (words)" in causes
+    assert shows(report.of("exploit")[0].script)
