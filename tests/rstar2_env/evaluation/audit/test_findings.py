@@ -197,3 +197,8 @@ def test_golds_that_are_not_read_are_found_beside_those_that_are(tmp_path):
     causes = [finding.cause for finding in report.of("exploit")]
     assert "golds that are not read (words)" in causes
     assert shows(report.of("exploit")[0].script)
+
+
+def test_a_marker_that_the_grader_demands_is_the_form_of_answers(audited):
+    report, _ = audited(DEMANDED.replace("\\\\", "\\"))
+    assert report.form == ("{}", "verdict says: {}")
