@@ -267,7 +267,7 @@ class Asked:
 
 
 class Asking:
-    """Base class of agents with an inner agent; passes ``reset``, ``usage`` and ``determinism`` on to ``Asked``."""
+    """Base class of agents with an inner agent: ``reset``, ``usage`` and ``determinism`` are those of its ``Asked``."""
 
     _asked: Asked
 

@@ -30,7 +30,7 @@ class RapWorld(ChainWorld):
         return float(self.useful(state, action) ** 0.5)
 
     def reward(self, state: ThoughtChain, action: str, after: ThoughtChain) -> float:
-        """Return the square root of r0 r1, where r1 is the confidence in the outcome of the step."""
+        """Return sqrt(r0 r1): r0 is the model's estimate that the step is useful, r1 its confidence in the outcome."""
         return float((self.useful(state, action) * after.sure) ** 0.5)
 
 

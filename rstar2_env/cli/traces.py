@@ -24,9 +24,9 @@ def traces_command(
         str | None,
         typer.Option(
             metavar="SPEC",
-            help="File of problems, or a family. Without a player: problems with a `program`, `calculations`, an "
-            "`expression` or solutions in GSM8K format (FILE:like=gsm8k) [default: the problems of --env, with a "
-            "player].",
+            help="File of problems, or a family. Without --model, --endpoint or --agent, each problem needs a "
+            "`program`, `calculations`, an `expression` or a solution in GSM8K format (FILE:like=gsm8k) "
+            "[default with them: the problems of --env].",
         ),
     ] = None,
     episodes: Annotated[

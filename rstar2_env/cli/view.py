@@ -57,7 +57,8 @@ def view_command(
     episode: Annotated[
         str | None,
         typer.Option(
-            metavar="KEY|NUMBER", help="With --text: show this episode: train-3-17 of a run, or line 12 of a file."
+            metavar="KEY|NUMBER",
+            help="With --text: show one episode, by its name in a run (train-3-17) or its line in a file (12).",
         ),
     ] = None,
     pager: Annotated[

@@ -52,7 +52,7 @@ def pieces(text: str) -> list[str]:
 
 
 def length_of(text: str, tokenizer: Tokenizer | None) -> int:
-    """Return the length of a text, in tokens of a tokenizer or, without one, in ``pieces``."""
+    """Return the length of a text in tokens or, without a tokenizer, in words and signs (see ``pieces``)."""
     return len(pieces(text) if tokenizer is None else tokenizer.encode(text, add_special_tokens=False))
 
 

@@ -137,8 +137,8 @@ class LocalOptions(ProviderOptions):
         for name in self.root_folders:
             if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name) or name in _ROOT_NAMES:
                 raise ConfigurationError(
-                    f"`root_folders` contains {name!r}; expected the name of a folder that is not at the root of the "
-                    "sandbox, such as app."
+                    f"`root_folders` contains {name!r}; expected a name that the root of the sandbox does not use "
+                    "already, such as app."
                 )
         if unknown := set(self.without) - set(LAYERS):
             raise ConfigurationError(f"`without` accepts only {', '.join(LAYERS)}; got {', '.join(sorted(unknown))}.")

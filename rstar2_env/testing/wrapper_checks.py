@@ -219,7 +219,7 @@ def closing(harness: WrapperHarness) -> None:
         try:
             env.close()
         except Exception as error:
-            raise AssertionError(f"a second close around {name} raises {type(error).__name__}: {error}") from error
+            raise AssertionError(f"closing {name} a second time raises {type(error).__name__}: {error}") from error
 
 
 class _Closes(PlainWrapper):

@@ -43,7 +43,10 @@ class GroupFilter(WrappedSelector):
         return super().reasons(group, keep, chosen)
 
     def weighed(self, group: Group, keep: int) -> dict[int, dict[str, float]]:
-        """Return the filter's numbers and, for a group that passes, the other selector's; see ``Weighs``."""
+        """Return the numbers on which the filter decided and, if the group passes, those of the wrapped selector.
+
+        See ``Weighs``.
+        """
         counted = [episode for episode in group if episode.available]
         inner = super().weighed(group, keep) if self.passes(counted) else {}
         own = self.looks_at(counted)

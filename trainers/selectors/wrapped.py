@@ -42,7 +42,7 @@ class WrappedSelector(CheckedOptions):
         return plain_reasons(group, chosen, "unselected")
 
     def weighed(self, group: Group, keep: int) -> Mapping[int, Mapping[str, float]]:
-        """Return the numbers of the other selector; see ``Weighs``."""
+        """Return the numbers on which the wrapped selector bases its choice; see ``Weighs``."""
         return self._inner.weighed(group, keep) if isinstance(self._inner, Weighs) else {}
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:

@@ -119,8 +119,8 @@ def _check_single(env: str, options: Mapping[str, Any], wrappers: Sequence[PartS
         made.close()
     if not (terminated or truncated):
         raise ConfigurationError(
-            f"{env} continues after a text without a call, but a task of {target} is graded from one text: evaluate "
-            "it with rstar2 eval, or as a task of Inspect."
+            f"An episode of {env} continues after a turn without a call, but {target} grades a single turn: evaluate "
+            "the environment with rstar2 eval, or as a task of Inspect."
         )
 
 

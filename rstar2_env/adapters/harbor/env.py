@@ -35,12 +35,12 @@ class HarborEnv(ToolEnv):
     ``unavailable``. The reference player runs ``solution/solve.sh``.
 
     Args:
-        tasks: Folder of a task, or of folders of tasks.
+        tasks: Folder of a task, or a folder that contains folders of tasks.
         skip_refused: Leave out tasks that the sandbox cannot play, instead of refusing all.
         full_reward: Minimum reward at which an episode counts as solved.
         test_timeout_s: Maximum seconds of the tests; a task's own limit applies if it is lower.
-        sandbox: Name of a provider, or its options with its name under ``"provider"``, which must have sessions and
-            folders at the root (``root_folders``); or a ``Sandbox`` with ``root_folders`` for these tasks.
+        sandbox: Name of a provider; or a dict of its options, with its name under ``"provider"``; or a ``Sandbox``
+            with ``root_folders`` for these tasks. The provider must support sessions and ``root_folders``.
         limits: Resource limits of one command; a ``Limits`` or a dict of its fields.
         max_output: Maximum length of a command's output that the policy is shown, in characters.
         **options: Arguments of ``ToolEnv``.

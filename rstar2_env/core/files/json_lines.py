@@ -130,7 +130,7 @@ def difference(there: Any, here: Mapping[str, Any]) -> str:
 
 
 def plain(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a run's description after a round trip through JSON; other values become the names of their types.
+    """Return a run's description as plain JSON values; a value that JSON cannot hold becomes the name of its type.
 
     Secrets become ``***``.
     """

@@ -50,7 +50,7 @@ register(
         "tokens",
         ("--set rollout.max_episode_tokens=MORE",),
         "A budget below the length of a typical solution, or a policy that does not end its turns.",
-        "Repetition, or a template that does not fit: those are findings of their own.",
+        "Repetition, or a template that does not fit; other checks look for both.",
     ),
     _check(
         "turns",

@@ -128,7 +128,7 @@ class SlotCache:
             _copy_slots(buffer, [source], buffer, targets, tokens)
 
     def move(self, sources: Sequence[int], targets: Sequence[int], tokens: int) -> None:
-        """Copy the first tokens of some slots to as many others, whose contents are lost."""
+        """Copy the first tokens of each source slot to a target slot, whose contents are overwritten."""
         for buffer in self._buffers:
             _copy_slots(buffer, sources, buffer, targets, tokens)
 

@@ -85,7 +85,7 @@ def copies(harness: AggregationHarness) -> None:
 
 
 def empty_batch(harness: AggregationHarness) -> None:
-    """Check that a batch without tokens or rows has zero weights or none, without a division by zero."""
+    """Check that rows without tokens have zero weights, and that a batch without rows causes no error."""
     for lengths in (np.zeros(3, dtype=np.int64), np.zeros(0, dtype=np.int64)):
         found = harness.weights(lengths, np.zeros(len(lengths), dtype=np.int64))
         require(not found.any(), f"for {len(lengths)} rows without a token, the weights are {found}")

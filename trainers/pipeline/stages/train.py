@@ -42,7 +42,8 @@ class Train(CheckedOptions):
 
     Attributes:
         model: The initial model.
-        optimizer: The run whose last optimizer state to start from (``STAGE.optimizer``); ``None`` for a new optimizer.
+        optimizer: Run whose last optimizer state is loaded at the start (``STAGE.optimizer``); ``None`` for a new
+            optimizer.
         recipe: A trainer, as in ``rstar2 train``; empty if ``config`` names one.
         config: File with training options.
         problems: Training problems; ``None`` for the environment's own.

@@ -33,7 +33,14 @@ class PairTally:
     examples: dict[tuple[bool, str], list[tuple[AuditCall, ...]]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, cause: str, calls: Sequence[tuple[AuditCall, ...]], wrong: Sequence[bool], *, right: bool) -> None:
-        """Count pairs of one cause; each entry of ``calls`` has the calls that together show a wrong grade."""
+        """Count pairs of a gold answer and an answer that belong to one cause.
+
+        Args:
+            cause: The cause.
+            calls: For each pair, the grader's calls that together show whether it was graded wrongly.
+            wrong: For each pair, whether it was graded wrongly.
+            right: Whether the answers of these pairs are right.
+        """
         count = self.causes.setdefault((right, cause), CauseRow(cause, right))
         count.tried += len(calls)
         count.wrongly += sum(wrong)

@@ -31,7 +31,7 @@ class StoredWeights:
 
     @contextmanager
     def new(self, version: int) -> Iterator[Path]:
-        """Replace the previous weights within the block; after an error, the previous weights stay the newest.
+        """Store new weights within the block; if the block raises an error, ``newest`` remains the previous weights.
 
         Yields:
             An empty folder for the new weights; call ``commit`` when it is complete.

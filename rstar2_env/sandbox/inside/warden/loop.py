@@ -81,7 +81,7 @@ class EventLoop:
         self._epoll.unregister(descriptor)
 
     def forget(self, descriptor: int) -> None:
-        """Stop watching a descriptor that the caller closes next, which removes it from epoll."""
+        """Stop watching a descriptor. The caller must close it next, since only closing removes it from epoll."""
         self._callbacks.pop(descriptor, None)
 
     def call_at(self, when: float, what: Callable[[], None], owner: Any = None) -> None:

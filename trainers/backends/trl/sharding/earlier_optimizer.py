@@ -100,8 +100,8 @@ def check_fits(checkpoint: Path, now: OptimizerLayout, *, sharding: str) -> None
         why = f"it was written without sharding, but this run has sharding={sharding!r}: use the same for both"
     if why is not None:
         raise ConfigurationError(
-            f"The optimizer's state in {checkpoint} does not fit this run: {why}. Remove the option to start with a "
-            "new optimizer.",
+            f"The optimizer's state in {checkpoint} does not fit this run: {why}. Remove {_OPTION} to start with "
+            "a new optimizer.",
             option=_OPTION,
         )
 
