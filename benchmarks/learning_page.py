@@ -221,7 +221,7 @@ def _curves(lines: Sequence[Line], settings: Mapping[str, Any], world: str) -> l
         "prompt.",
         "",
         *wrap(
-            "These recipes have changed since their curves were measured, with the options in "
+            "The curves of these recipes were measured before their last change, with the options in "
             "`EARLIER` of `benchmarks/learning_runs.py`: "
             f"{', '.join(f'`{arm}`' for arm in EARLIER if arm in arms) or 'none'}.",
             WIDTH,
