@@ -1,4 +1,8 @@
-"""``rstar2/MathTool-v0``: math problems with a Python tool, as in rStar2-Agent (arXiv 2508.20722, section 2)."""
+"""``rstar2/MathTool-v0``: math problems with a Python tool, as in rStar2-Agent (arXiv 2508.20722, section 2).
+
+Not covered: the prompt, the form of calls and the extraction of answers, which the dialect defines
+(``rstar2_env/dialects/rstar2.py``).
+"""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class SamplingParams:
         top_k: Keep this many of the most likely tokens; 0 keeps all.
         stop_ids: Token ids that end the turn; the generated stop id is part of the turn.
         stop: Strings that end the turn; the token that completes a stop string is part of the turn. The player adds
-            the stop strings of the dialect (``Dialect.stop``).
+            the stop strings of the dialect (``Dialect.stop``, ``rstar2_env/dialects/``).
         seed: Makes the draws of this request reproducible, independently of other requests in flight.
         candidates: Number of the most likely tokens whose log-probabilities are reported; 0 reports none. Only engines
             that are ``ReportsCandidates`` support it, up to ``most_candidates``.

@@ -1,4 +1,8 @@
-"""The interface of tools: a schema, a call, a result, and the protocol that every tool implements."""
+"""The interface of tools: a schema, a call, a result, and the protocol that every tool implements.
+
+To add a tool, write a function and wrap it in ``FunctionTool`` (``function.py``), or implement ``Tool``. Not covered:
+the tools that environments find by name (``named.py``).
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """``TrainConfig``: every option of a training run with its default, in six groups.
 
 Covered: the meaning and the valid values of each option. Not covered: the short forms of their names (``names``), the
-merging of recipe, file and command line (``layers``), and reading files (``config_files``).
+merging of recipe, file and command line (``layers``), and reading files (``files``).
 """
 
 from __future__ import annotations
@@ -258,7 +258,8 @@ class OptimOptions:
     """The optimizer: learning rate, updates per rollout, and the size of a pass.
 
     Attributes:
-        learning_rate: Peak learning rate of AdamW; ``None`` chooses it by the model's size (docs/models.md).
+        learning_rate: Peak learning rate of AdamW; ``None`` chooses it by the model's size
+            (docs/models.md, ``rstar2_env/models/suggested.py``).
         warmup_steps: Steps of linear warm-up: step i of n has i/n of the learning rate.
         lr_scheduler: Learning rate schedule, one of transformers' names.
         begin_from: Folder of an earlier run, or of one of its checkpoints. The optimizer begins with the state of that

@@ -1,7 +1,8 @@
 """Metrics of one step on one process, as sums and counts: of played episodes, kept episodes, and reasons for dropping.
 
 A figure is present even if its count is 0: a share of 0 in 64 episodes is an observation that the mean over several
-steps needs.
+steps needs. Not covered: figures of single episodes (``FIGURES`` in ``rstar2_env/core/figures.py``), and those of the
+optimizer's steps (``sums.add`` in ``trainers/backends/trl/trainer.py``).
 """
 
 from __future__ import annotations

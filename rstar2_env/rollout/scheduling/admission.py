@@ -2,8 +2,8 @@
 
 Covered: a first-come, first-served queue; scheduling policies by name: ``least_requests`` and ``static`` here,
 ``kv_aware`` in ``kv_aware.py``. ``scheduler.py`` uses it with engines, ``benchmarks/scheduler_sim.py`` in simulated
-time. Not covered: changing the order of the
-queue, and the number of episodes that are played at once (``rollout.max_in_flight``, ``adaptive_in_flight.py``).
+time. Not covered: changing the order of the queue, and the number of episodes that are played at once
+(``rollout.max_in_flight``, which ``rstar2_env/rollout/player.py`` applies and ``adaptive_in_flight.py`` adapts).
 """
 
 from __future__ import annotations

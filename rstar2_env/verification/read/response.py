@@ -73,6 +73,8 @@ def without_tool_text(text: str) -> str:
 def extract_answer(text: str, *, gold: bool = False) -> str | None:
     """Return the answer in a whole text, or ``None`` if it has none.
 
+    Environments extract the answer of a turn with their dialect instead (``Dialect.answer``, ``rstar2_env/dialects/``).
+
     Args:
         text: A response, a worked solution or a bare answer.
         gold: Whether the text is a gold answer, in which several boxes in a row are parts of one answer.

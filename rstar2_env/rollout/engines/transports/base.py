@@ -1,4 +1,8 @@
-"""``Transport``: the base class of ways to send new weights to the servers of an engine."""
+"""``Transport``: the base class of ways to send new weights to the servers of an engine.
+
+Not covered: when weights are sent (``trainers/backends/trl/weights/engine.py``), and vLLM in this process, which loads
+weights itself (``vllm_engine.py``).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-/* Columns of the table of episodes; columns with a high rank are hidden first if space is short. */
+/* Columns of the table of episodes; columns with a high rank are hidden first if space is short. The values are the
+   fields of `view/queries/filters.py`; docs/architecture.md lists every file that a new column changes. */
 import type { EpisodeRow } from "../../data/types";
 import { count, number, seconds, signed, visible } from "../../format";
 import { Chip, CorrectChip, endTone, KeptChip, StatusChips } from "../../ui/chip";
