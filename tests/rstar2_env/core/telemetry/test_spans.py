@@ -143,17 +143,17 @@ TEXTS = ("gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.tool.call.ar
 
 
 def test_no_text_is_recorded_unless_it_is_requested() -> None:
-    found, _ = play(first_times(call("print('b' * 3)"), 1, ANSWER))
+    found, _ = play(first_times(call("print('q' * 3)"), 1, ANSWER))
     whole = "".join(one.to_json() for one in found.spans)
     assert not any(name in whole for name in TEXTS)
-    assert not any(text in whole for text in ("6*7", "bbb", "boxed"))
+    assert not any(text in whole for text in ("6*7", "qqq", "boxed"))
 
 
 def test_texts_that_are_requested_are_in_the_standard_form() -> None:
-    found, _ = play(first_times(call("print('b' * 3)"), 1, ANSWER), content=True)
+    found, _ = play(first_times(call("print('q' * 3)"), 1, ANSWER), content=True)
     (tool,) = found.named("execute_tool")
     second = found.named("chat")[1]
-    assert "bbb" in (tool.attributes or {})["gen_ai.tool.call.result"]
+    assert "qqq" in (tool.attributes or {})["gen_ai.tool.call.result"]
     assert '"code"' in (tool.attributes or {})["gen_ai.tool.call.arguments"]
     asked = json.loads((second.attributes or {})["gen_ai.input.messages"])
     assert [message["role"] for message in asked] == ["system", "user", "assistant", "user"]
