@@ -39,7 +39,7 @@ from the same cold start, a checkpoint trained by supervised fine-tuning. The ra
 
 Terms of this page:
 
-- *Arm*: a recipe with its options. *World*: the traces and options of the cold start and the learning rate.
+- *Arm*: a recipe with its options. *World*: the cold start (its traces and its options) and the learning rate.
 - *Success*: share of held-out episodes with a correct answer.
 - *Failing calls*: share of failing calls among all calls in correct episodes.
 - *Tokens*: mean number of tokens of an episode after its prompt.

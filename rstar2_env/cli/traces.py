@@ -121,8 +121,8 @@ def traces_command(
         list[str] | None,
         typer.Option(
             metavar="LEVEL=SHARE",
-            help="Maximum share of the traces from problems of a level: easy (more than half of the player's episodes "
-            "are right), medium (more than a quarter), hard; repeatable (easy=0.4).",
+            help="At most this share of all traces is from problems of a level, such as easy=0.4; repeatable. Levels: "
+            "easy (the player solves more than half of its episodes), medium (more than a quarter), hard.",
             rich_help_panel=_PLAYING,
         ),
     ] = None,
@@ -177,7 +177,7 @@ def traces_command(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Kind of mistake in the first calls of --error-rate; repeatable [default: all].",
+            help="Kind of mistake in the failing first calls that --error-rate adds; repeatable [default: all].",
             rich_help_panel=_WORKED,
         ),
     ] = None,

@@ -107,7 +107,7 @@ class DemoResult:
         picture: File with the learning curves.
         comparisons: Comparison of each trained model with the cold start, on the same held-out problems.
         comparison_picture: File with the curves of pass@k.
-        seconds: Wall-clock seconds of each stage that was run now.
+        seconds: Wall-clock seconds of each stage that this call ran; finished stages of earlier calls are left out.
     """
 
     runs: Mapping[str, TrainResult]

@@ -42,9 +42,9 @@ def adaptive(engine: Engine, name: str, *, longest: int, most: int, processes: i
     """Return the adaptive limit on concurrent episodes of an engine, for all processes of a run.
 
     Args:
-        engine: The engine; with several processes, servers that all of them use.
-        name: Its name, for the message.
-        longest: Tokens of the longest episode.
+        engine: The engine; with several processes, it must stand for servers that all of them use.
+        name: Name of the engine, for error messages.
+        longest: Number of tokens of the longest possible episode.
         most: Maximum number of episodes in one process.
         processes: Number of processes.
 

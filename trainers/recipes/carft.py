@@ -4,9 +4,9 @@ The annotated chain of a problem joins its group: the rollout ``external`` reads
 or from ``Problem.meta["demonstration"]``. The policy's right answers are moved towards the chain or, without a chain,
 towards one another. As in the authors' code, the chain does not change any advantage, the loss is the mean over each
 answer, a KL penalty has the weight 0.05, and each rollout is used for two passes. The code trains with a critic, adds
-the KL penalty to the reward, takes embeddings from an extra head, and contrasts with all answers of the batch; here,
-the recipe uses group advantages, a KL term (on the chain too), embeddings from the last layer, and contrasts with the
-wrong answers of the group. The code's configurations have the weights 0 to 1 for the contrastive term.
+the KL penalty to the reward, takes embeddings from an extra head, and takes all answers of the batch as negatives. The
+recipe uses group advantages, a KL term (on the chain too), embeddings from the last layer, and the wrong answers of the
+group as negatives. The code's configurations have the weights 0 to 1 for the contrastive term.
 """
 
 from ..base import TRAINERS, Recipe

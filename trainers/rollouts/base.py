@@ -198,7 +198,7 @@ class Rollout:
         """Return the positions of episodes that are trained on with the advantage 0, independently of the selector.
 
         Args:
-            group: The episodes that the part returned for one start.
+            group: The episodes that this rollout returned for one problem and seed.
         """
         return []
 

@@ -26,8 +26,8 @@ class StepGroup:
 
     Attributes:
         start: The start of its episodes.
-        place: The group's number in the step, and its episodes from earlier steps.
-        steps: Number of steps that have carried it over.
+        place: The number of the group in the step, and its episodes from earlier steps.
+        steps: Number of steps that have carried the group over.
     """
 
     start: Start

@@ -119,7 +119,7 @@ def _check_single(env: str, options: Mapping[str, Any], wrappers: Sequence[PartS
         made.close()
     if not (terminated or truncated):
         raise ConfigurationError(
-            f"An episode of {env} continues after a turn without a call, but {target} grades a single turn: evaluate "
+            f"An episode of {env} does not end with a turn without a call, but {target} grades a single turn: evaluate "
             "the environment with rstar2 eval, or as a task of Inspect."
         )
 

@@ -204,10 +204,10 @@ def check_file(
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield another path to write a file to; the file is replaced when it is whole, and unchanged after an error.
+    """Yield a temporary path to write to. It replaces ``path`` on success; after an error, ``path`` is unchanged.
 
     Args:
-        path: The file; its folder is created.
+        path: The file to replace; its folder is created.
     """
     partial = path.with_name(f"{path.name}.part")
     with naming_full_disk(path):

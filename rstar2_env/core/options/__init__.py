@@ -1,1 +1,1 @@
-"""Options, and parts with options: declaration, rules, text forms, registries, user code."""
+"""Options and their rules, and parts that take options: written as text, found in registries or in the user's code."""

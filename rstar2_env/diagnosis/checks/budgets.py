@@ -33,7 +33,7 @@ def _check(end: str, change: tuple[str, ...], cause: str, otherwise: str) -> Run
         name=f"cut_by_{end}",
         title=f"Answers are cut by the budget of {end}",
         looks_at=f"the episodes whose `end` is `{end}`",
-        rule="more than 25 % of the episodes in 3 consecutive steps (of an evaluation): each cut episode counts as "
+        rule="more than 25 % of the episodes in 3 consecutive steps or in an evaluation: each cut episode counts as "
         "wrong, whether or not its answer would have been right, so the reward favours short episodes",
         severity="warning",
         cause=cause,

@@ -99,7 +99,7 @@ register(
         name="sandbox_unavailable",
         title="The sandbox is unavailable",
         looks_at="the status `unavailable` of calls and the end `unavailable` of episodes",
-        rule="more than 10 % of the episodes in 3 consecutive steps (of an evaluation): such calls are "
+        rule="more than 10 % of the episodes in 3 consecutive steps or in an evaluation: such calls are "
         "retried, so the remaining failures are not accidental",
         severity="error",
         cause="Workers that die, servers that do not answer, or a machine without memory: see `error` of the episodes.",
@@ -113,8 +113,8 @@ register(
         name="faults_unlabelled",
         title="Injected faults are not labelled",
         looks_at="`injected` of the episodes, and the rate of the wrapper `fault_injection` in the options",
-        rule=f"no call is labelled, although the probability of this is below {_BY_CHANCE:g} at half of the rate; "
-        "half, since a fault does not change a call that fails by itself",
+        rule="no call is labelled, although even half of the rate would make this less likely than "
+        f"{_BY_CHANCE:g}; half, since a fault in a call that fails anyway changes nothing",
         severity="error",
         cause="A wrapper around the injected faults that drops their labels: the policy is then punished for them.",
         change=("--set rollout.wrappers=[]", "rstar2 validate ENV"),
@@ -127,7 +127,7 @@ register(
         name="verifier_times_out",
         title="The verifier runs out of time",
         looks_at="`verdict` of the episodes",
-        rule="the reason `timeout` for more than 5 % of the answers in 3 consecutive steps (of an evaluation); in the "
+        rule="the reason `timeout` for more than 5 % of the answers in 3 consecutive steps or in an evaluation; in the "
         "recorded answers of models it is below .5 %",
         severity="warning",
         cause="Answers that are long expressions, or a machine that is busy.",

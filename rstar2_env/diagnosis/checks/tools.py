@@ -104,7 +104,7 @@ register(
         name="tool_fails",
         title="Tool calls fail",
         looks_at="statuses of the policy's calls, without injected faults and `unavailable`",
-        rule="more than 90 % errors in 3 consecutive steps (of an evaluation) with at least 5 calls: a model that "
+        rule="more than 90 % errors in 3 consecutive steps or in an evaluation with at least 5 calls: a model that "
         "has not learned the tool yet reaches 30 to 70 %",
         severity="error",
         cause="A dialect, a name of the tool or its arguments that the model does not know, or a tool that is broken.",
@@ -118,7 +118,7 @@ register(
         name="status_dominates",
         title="One status dominates the tool calls",
         looks_at="the share of each status but `ok` in the calls of a step",
-        rule="more than 50 % in 3 consecutive steps (of an evaluation) with at least 5 calls: mistakes of a policy "
+        rule="more than 50 % in 3 consecutive steps or in an evaluation with at least 5 calls: mistakes of a policy "
         "spread over several statuses, and one cause gives one status",
         severity="warning",
         cause="`timeout`, `memory` and `output_limit`: limits of the sandbox; `blocked`: its isolation; `malformed`, "

@@ -57,7 +57,7 @@ def episode(
 
 
 def group_of(rewards: Sequence[float | str], seed: int = 0, number: int = 0) -> list[Episode]:
-    """Make a group with these rewards; a str is the end of an episode that does not count."""
+    """Make a group with these rewards; a str in place of a reward is the ``end`` of an episode that does not count."""
     rng = np.random.default_rng([seed, number])
     return [
         episode(rng, 0.0, group=number, end=reward) if isinstance(reward, str) else episode(rng, reward, group=number)
@@ -69,7 +69,7 @@ def outcomes_of(mixtures: Sequence[Sequence[float | str]], starts: Sequence[Any]
     """Return the results of groups with these rewards, as a collector reports them.
 
     Args:
-        mixtures: Rewards of each group; a str is the end of an episode that does not count.
+        mixtures: Rewards of each group; a str in place of a reward is the ``end`` of an episode that does not count.
         starts: The start of each group; by default starts of different problems.
     """
     found = []

@@ -210,5 +210,5 @@ def completion_values(values: Tensor, batch: MicroBatch, rows: Sequence[Row]) ->
 
 
 def row_embeddings(values: Tensor, batch: MicroBatch) -> list[FloatArray]:
-    """Return the embedding of each row from (B, H), or an empty list for a filler."""
+    """Split (B, H) into an embedding for each row; the list is empty for a filler, a micro-batch without rows."""
     return list(values.detach().double().cpu().numpy()[: len(batch.rows)])
