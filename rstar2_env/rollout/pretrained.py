@@ -150,7 +150,8 @@ def _model(options: Pretrained, adapter_of: str | None) -> PreTrainedModel:
         raise ConfigurationError(f"The model {options.path!r} cannot be loaded: {error}", option="model") from error
     found: PreTrainedModel = model.eval().requires_grad_(False)
     if torch.cuda.is_available():
-        return found.to(torch.device("cuda"))  # type: ignore[arg-type]
+        found = found.to(torch.device("cuda"))  # type: ignore[arg-type]
+        return found
     replace_norms(found)
     return found
 

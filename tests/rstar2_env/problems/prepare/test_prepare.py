@@ -139,5 +139,5 @@ def test_two_runs_make_the_same(files: dict[str, str]) -> None:
 
 def test_a_name_that_would_end_in_the_middle_of_a_problems_id_is_refused(files: dict[str, str]) -> None:
     sources = {"org/set": {"problems": files["first"]}, "second": {"problems": files["second"]}}
-    with pytest.raises(ConfigurationError, match=r"The name of the source 'org/set' contains '/'.*another name"):
+    with pytest.raises(ConfigurationError, match=r"The name of the source 'org/set' contains '/'.*without it"):
         prepared(files, sources=sources)
