@@ -218,4 +218,4 @@ def test_an_export_has_graders_and_reference_solutions(tmp_path: Path) -> None:
 def test_an_export_of_a_game_is_refused(tmp_path: Path) -> None:
     done = run("export", "--env", "rstar2/TicTacToe-v0", "--to", "harbor", "--out", tmp_path / "out", "--episodes", "1")
     assert done.exit_code == 2
-    assert "a task of Harbor is graded from one text" in " ".join(done.output.split())
+    assert "Harbor grades a single turn" in " ".join(done.output.split())
