@@ -71,6 +71,20 @@ ProviderSet = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="Option of the provider; the value may be JSON; repeatable."),
 ]
+HttpPort = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        max=65535,
+        help="Port for HTTP on this machine; 0 chooses a free port [default: standard input and output].",
+    ),
+]
+IsolationOption = Annotated[
+    str,
+    typer.Option(
+        help="strict: refuse to start if a required layer is missing; best: use available layers; none: no isolation."
+    ),
+]
 ChatTemplate = Annotated[
     str | None,
     typer.Option(help="Chat template: chatml, or a Jinja template [default: the tokenizer's own]."),

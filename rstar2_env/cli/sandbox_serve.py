@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rstar2_env.cli._options import ProviderSet
+from rstar2_env.cli._options import IsolationOption, ProviderSet
 from rstar2_env.cli._printing import say
 
 
@@ -28,13 +28,7 @@ def serve(
         int | None,
         typer.Option(help="Number of concurrent programs to report to clients [default: as the provider reports]."),
     ] = None,
-    isolation: Annotated[
-        str,
-        typer.Option(
-            help="strict: refuse to start if a required layer is missing; best: use available layers; "
-            "none: no isolation."
-        ),
-    ] = "strict",
+    isolation: IsolationOption = "strict",
     queue: Annotated[int, typer.Option(help="Maximum number of queued calls; further calls get status 429.")] = 1024,
     max_timeout: Annotated[float, typer.Option(help="Upper bound of a call's wall-clock limit, in seconds.")] = 60.0,
     max_memory: Annotated[int, typer.Option(help="Upper bound of a call's memory limit, in MiB.")] = 4096,

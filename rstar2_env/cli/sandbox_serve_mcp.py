@@ -6,28 +6,15 @@ from typing import Annotated, Any
 
 import typer
 
-from rstar2_env.cli._options import ProviderSet
+from rstar2_env.cli._options import HttpPort, IsolationOption, ProviderSet
 from rstar2_env.cli._printing import say
 
 
 def serve_mcp(
-    port: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            max=65535,
-            help="Port for HTTP on this machine; 0 chooses a free port [default: standard input and output].",
-        ),
-    ] = None,
+    port: HttpPort = None,
     provider: Annotated[str, typer.Option(help="Sandbox provider that runs the programs.")] = "local",
     set_: ProviderSet = None,
-    isolation: Annotated[
-        str,
-        typer.Option(
-            help="strict: refuse to start if a required layer is missing; best: use available layers; "
-            "none: no isolation."
-        ),
-    ] = "strict",
+    isolation: IsolationOption = "strict",
     timeout: Annotated[float, typer.Option(min=0.01, help="Wall-clock limit of a program, in seconds.")] = 10.0,
     memory: Annotated[int, typer.Option(min=1, help="Memory limit of a program, in MiB.")] = 512,
     max_output: Annotated[int, typer.Option(min=1, help="Maximum length of a result, in characters.")] = 10000,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rstar2_env.cli._options import EnvSet, ToolOption, WrapOption
+from rstar2_env.cli._options import EnvSet, HttpPort, ToolOption, WrapOption
 from rstar2_env.cli._printing import say
 
 
@@ -18,14 +18,7 @@ def serve_mcp_command(
             help="Gymnasium id (rstar2/MathTool-v0), or your own environment (./mine.py:mine/Divisors-v0).",
         ),
     ],
-    port: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            max=65535,
-            help="Port for HTTP on this machine; 0 chooses a free port [default: standard input and output].",
-        ),
-    ] = None,
+    port: HttpPort = None,
     episodes: Annotated[
         int, typer.Option(min=1, help="Maximum number of running episodes; each has its own environment.")
     ] = 16,
