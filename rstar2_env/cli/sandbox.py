@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rstar2_env.cli._command import CliCommand, example, flag, is_typed
-from rstar2_env.cli._options import Json, ProviderSet
+from rstar2_env.cli._options import IsolationOption, Json, ProviderSet
 from rstar2_env.cli._printing import say
 from rstar2_env.cli.sandbox_image import image
 from rstar2_env.cli.sandbox_serve import serve
@@ -31,12 +31,6 @@ _LIMITS = ("timeout", "memory", "processes", "output")
 """The flags that give limits, by their names in Python."""
 
 Provider = Annotated[str, typer.Option(help="Sandbox provider.")]
-IsolationOption = Annotated[
-    str,
-    typer.Option(
-        help="strict: refuse to run if a required layer is missing; best: use available layers; none: no isolation."
-    ),
-]
 
 
 @app.command(cls=CliCommand, epilog=example("rstar2 sandbox run -c 'print(6 * 7)'"))
