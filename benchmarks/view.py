@@ -1,10 +1,10 @@
-"""How fast the viewer is over many episodes: the table of docs/viewer.md.
+"""How fast the viewer is over many episodes: the table of docs/viewer-reference.md.
 
     python benchmarks/view.py [--episodes 100000] [--run FOLDER] [--json FILE] [--write]
 
 Makes a run of so many episodes in a temporary folder (or takes one), indexes it in a fresh process, and times questions
 as the page asks them, through the server. ``first`` is a question that was not asked before, ``again`` the same one, as
-when a user pages through its answer. ``--write`` puts the table into docs/viewer.md.
+when a user pages through its answer. ``--write`` puts the table into docs/viewer-reference.md.
 
 What it does not show: disks that others share.
 """
@@ -27,7 +27,7 @@ from urllib.parse import quote
 
 ROOT = Path(__file__).resolve().parents[1]
 SUPPORT = ROOT / "tests" / "support"
-PAGE = ROOT / "docs" / "viewer.md"
+PAGE = ROOT / "docs" / "viewer-reference.md"
 BEGIN, END = "<!-- figures: benchmarks/view.py -->", "<!-- end of figures -->"
 QUESTIONS = {
     "list of runs": "runs",

@@ -23,6 +23,7 @@ ELSEWHERE = {
     ("CONTRIBUTING.md", ""): "tests/test_docs.py",
     ("docs/getting-started.md", ""): "tests/test_docs.py",
     ("docs/add-a-trainer.md", ""): "tests/trainers/test_add_a_trainer.py",
+    ("docs/part-interfaces.md", ""): "tests/trainers/test_add_a_trainer.py",
     ("docs/add-an-environment.md", ""): "tests/envs_registry/test_docs.py",
     ("docs/environment-contract.md", ""): "tests/envs_registry/test_docs.py",
     ("docs/agents.md", ""): "tests/agents/test_docs.py",
@@ -195,7 +196,7 @@ def test_a_run_on_a_gpu_is_read_like_any_other(block, folder):
     assert list(values[-1])
 
 
-@block_of("docs/pipelines.md", "class Shuffle(CheckedOptions)")
+@block_of("docs/add-a-stage.md", "class Shuffle(CheckedOptions)")
 def test_a_stage_of_ones_own_runs_in_a_pipeline(block, folder):
     from cli_runner import run as rstar2
 
@@ -257,7 +258,7 @@ def test_a_recipe_in_a_file_of_python(block, folder):
 def test_a_recipe_in_a_file_of_toml(block, folder):
     from rstar2_env.trainers import find_recipe
 
-    (sampler,) = of("docs/add-a-trainer.md", "class HardFirst")
+    (sampler,) = of("docs/part-interfaces.md", "class HardFirst")
     (folder / "curriculum.py").write_text(sampler.text.replace("HardFirst", "Curriculum"))
     (folder / "mix.toml").write_text(block.text)
     recipe, options = find_recipe("mix.toml")
@@ -326,7 +327,7 @@ def test_the_pipeline_with_rounds_is_one(block, folder, monkeypatch):
     assert names == ["cold_start", "play", "tune", "check", "after"]
 
 
-@block_of("docs/pipelines.md", "kind: prepare")
+@block_of("docs/pipeline-data.md", "kind: prepare")
 def test_the_stage_that_prepares_data_is_one(block, folder):
     (stage,) = pipeline(folder, f"stages:\n{textwrap.indent(block.text, '  ')}").stages()
     assert (stage.name, stage.kind) == ("data", "prepare")

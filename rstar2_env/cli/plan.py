@@ -55,7 +55,7 @@ def plan_command(
     """Estimate what a run needs: memory per device, episodes in flight, placement of servers and trainers, seconds.
 
     Nothing is loaded or started. Exits with 1 if the run does not fit. The seconds depend on assumptions, which are
-    listed with their sources; docs/scaling.md discusses their accuracy.
+    listed with their sources; docs/step-costs.md discusses their accuracy.
     """
     import json
 

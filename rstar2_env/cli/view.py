@@ -48,7 +48,7 @@ def view_command(
             "--filter",
             metavar="NAME=VALUE&...",
             help="Filter for the episodes to list or export: split, step=3-9, kept=0, correct=1, status=timeout, end=, "
-            "problem=, min_reward=, q=words, … (docs/viewer.md).",
+            "problem=, min_reward=, q=words, … (docs/viewer-reference.md).",
         ),
     ] = "",
     sort: Annotated[

@@ -25,7 +25,7 @@ from rstar2_env.trainers.pipeline.run import PipelineRun, look_at
 from rstar2_env.trainers.pipeline.spread import spread_of
 from rstar2_env.trainers.pipeline.table import COSTS, STAGES, Tables, plan_table
 
-PAGE = (DOCS / "pipelines.md").read_text("utf-8")
+PAGE = (DOCS / "pipeline-presets.md").read_text("utf-8")
 PRESETS_OF_PAGE = PAGE.partition("\n## Presets\n")[2]
 Computed: TypeAlias = Callable[[str], tuple[PipelinePlan, list[Cost], Tables]]
 

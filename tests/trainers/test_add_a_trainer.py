@@ -1,4 +1,4 @@
-"""docs/add-a-trainer.md is followed: its parts are short, work as files and as an installed package, and train."""
+"""add-a-trainer.md and part-interfaces.md are followed: their parts are short, work as files and installed, and train."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from places import DOCS
 from rstar2_env.core.run_folder import read_run
 from rstar2_env.trainers.options.slots import SLOTS
 
-PAGE = (DOCS / "add-a-trainer.md").read_text(encoding="utf-8")
+PAGE = "\n".join((DOCS / name).read_text("utf-8") for name in ("add-a-trainer.md", "part-interfaces.md"))
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 FILES = {
     first.removeprefix("# "): rest

@@ -59,7 +59,7 @@ FAMILIES = (
         "rollout",
         "Rollouts",
         "A rollout plays the episodes of each group, and can convert an episode to several training rows. "
-        "[add-a-trainer.md](../add-a-trainer.md#a-rollout) describes the contract, and [rollout.md](../rollout.md) the "
+        "[part-interfaces.md](../part-interfaces.md#a-rollout) describes the contract, and [rollout.md](../rollout.md) the "
         "player that the rollout uses.",
     ),
     Family(

@@ -62,7 +62,7 @@ def plan_table(run: PipelineRun, *, begin: str | None = None, until: str | None 
         notes.append(
             f"{least}{duration(left)} are left on {machine.gpus} x {machine.device.name}: "
             f"{used / 3600:,.1f} device hours. This is computed {by}with the assumptions of `rstar2 plan`; "
-            "docs/scaling.md discusses their accuracy."
+            "docs/step-costs.md discusses their accuracy."
         )
     if unknown:
         notes.append(f"The time of these stages is unknown: {', '.join(unknown)}.")

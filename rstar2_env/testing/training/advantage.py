@@ -152,7 +152,7 @@ ADVANTAGE_CHECKS = by_name(shapes, edges, processes, order, better_is_higher, eq
 def check_advantage(
     advantage: PartSpec | object, *, zero_when_equal: bool = True, skip: Collection[str] = (), **options: Any
 ) -> list[str]:
-    """Check an advantage estimator against its contract (docs/add-a-trainer.md). Needs no pytest and no torch.
+    """Check an advantage estimator against its contract (docs/part-interfaces.md). Needs no pytest and no torch.
 
     Args:
         advantage: A name as a recipe writes it (``"group_norm:eps=1e-6"``, ``"./mine.py:Name"``), a class, or the

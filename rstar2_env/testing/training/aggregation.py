@@ -112,7 +112,7 @@ AGGREGATION_CHECKS = by_name(shape, processes, order, copies, empty_batch, purit
 
 
 def check_aggregation(aggregation: PartSpec | object, *, skip: Collection[str] = (), **options: Any) -> list[str]:
-    """Check an aggregation against its contract (docs/add-a-trainer.md). Needs no pytest and no torch.
+    """Check an aggregation against its contract (docs/part-interfaces.md). Needs no pytest and no torch.
 
     Args:
         aggregation: A name as a recipe writes it (``"const_len:length=4096"``, ``"./mine.py:Name"``), a class, or the

@@ -93,7 +93,7 @@ CORRECTION_CHECKS = by_name(declarations, weights, agreement, masking, advantage
 
 
 def check_correction(correction: PartSpec | object, *, skip: Collection[str] = (), **options: Any) -> list[str]:
-    """Check a correction against its contract (docs/add-a-trainer.md). Needs torch, and no pytest.
+    """Check a correction against its contract (docs/part-interfaces.md). Needs torch, and no pytest.
 
     Args:
         correction: A name as a recipe writes it (``"truncate:cap=3"``, ``"./mine.py:Name"``), a class, or the

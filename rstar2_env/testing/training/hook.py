@@ -130,7 +130,7 @@ def check_hook(
     skip: Collection[str] = (),
     **options: Any,
 ) -> list[str]:
-    """Check a hook against its contract (docs/add-a-trainer.md). Needs no pytest, no torch and no model.
+    """Check a hook against its contract (docs/part-interfaces.md). Needs no pytest, no torch and no model.
 
     Args:
         hook: A name as a recipe writes it (``"kl_schedule:end=0"``, ``"./mine.py:Name"``), a class, or the hook itself.

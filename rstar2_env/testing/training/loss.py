@@ -266,7 +266,7 @@ LOSS_CHECKS = by_name(
 def check_loss(
     term: PartSpec | object, *, columns: Collection[str] = (), skip: Collection[str] = (), **options: Any
 ) -> list[str]:
-    """Check a term of a loss against its contract (docs/add-a-trainer.md). Needs torch, and no pytest.
+    """Check a term of a loss against its contract (docs/part-interfaces.md). Needs torch, and no pytest.
 
     Args:
         term: A name as a recipe writes it (``"ppo_clip:high=0.3"``, ``"./mine.py:Name"``), a class, or the term itself.

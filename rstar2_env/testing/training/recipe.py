@@ -77,7 +77,7 @@ RECIPE_CHECKS = by_name(description, resolves, trains, the_users_options_win, re
 
 
 def check_recipe(recipe: Any, *, skip: Collection[str] = ()) -> list[str]:
-    """Check a recipe against its contract (docs/add-a-trainer.md). Needs no pytest, no torch and no model.
+    """Check a recipe against its contract (docs/part-interfaces.md). Needs no pytest, no torch and no model.
 
     The parts that the recipe names have separate checks.
 

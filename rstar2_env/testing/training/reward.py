@@ -167,7 +167,7 @@ def check_reward(
     skip: Collection[str] = (),
     **options: Any,
 ) -> list[str]:
-    """Check a reward component against its contract (docs/add-a-trainer.md). Needs no pytest, no torch and no model.
+    """Check a reward component against its contract (docs/part-interfaces.md). Needs no pytest, no torch and no model.
 
     Args:
         reward: A name as a recipe writes it (``"tool_use:each=0.05"``, ``"./mine.py:Name"``), a class, or the component

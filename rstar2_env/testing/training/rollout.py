@@ -156,7 +156,7 @@ ROLLOUT_CHECKS = by_name(groups, members, together, repeats, failures, cancellin
 
 
 def check_rollout(rollout: PartSpec | object, *, skip: Collection[str] = (), **options: Any) -> list[str]:
-    """Check a rollout part against its contract (docs/add-a-trainer.md). Needs no pytest, no torch and no model.
+    """Check a rollout part against its contract (docs/part-interfaces.md). Needs no pytest, no torch and no model.
 
     Args:
         rollout: A name as a recipe writes it (``"plain"``, ``"./mine.py:Name"``), a class, or the part itself, an

@@ -178,7 +178,7 @@ def check_sampler(
     skip: Collection[str] = (),
     **options: Any,
 ) -> list[str]:
-    """Check a sampler against its contract (docs/add-a-trainer.md). Needs no pytest and no torch.
+    """Check a sampler against its contract (docs/part-interfaces.md). Needs no pytest and no torch.
 
     Args:
         sampler: A name as a recipe writes it (``"uniform"``, ``"./mine.py:Name"``), or a class.

@@ -9,7 +9,7 @@ from places import DOCS, ROOT
 from rstar2_env import trainers
 from rstar2_env.doctor.examine import checks
 
-PAGE = (DOCS / "rocm.md").read_text()
+PAGE = "\n".join((DOCS / name).read_text("utf-8") for name in ("rocm.md", "rocm-reference.md"))
 BLOCKS = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
 LINES = [line.strip() for block in BLOCKS for line in re.sub(r"\\\n\s*", " ", block).splitlines()]
 CALLED = [line for line in LINES if re.match(r"(rocm|rstar2) [a-z]", line)]

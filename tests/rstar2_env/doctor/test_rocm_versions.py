@@ -34,10 +34,10 @@ def named(pattern: str) -> set[tuple[str, str]]:
         (
             r"download\.pytorch\.org/whl/rocm([0-9.]*\d)",
             versions.ROCM_INDEX,
-            {"Makefile", "docs/training.md", "docs/rocm.md"},
+            {"Makefile", "docs/rocm.md"},
         ),
         (r"vllm-openai-rocm:v([0-9.]*\d)", versions.VLLM, {"docker/rocm/Dockerfile", "compose.yaml", "docs/rocm.md"}),
-        (r"torch==([0-9.]*\d)", versions.TORCH, {"Makefile", "docker/cpu/Dockerfile", "docs/training.md"}),
+        (r"torch==([0-9.]*\d)", versions.TORCH, {"Makefile", "docker/cpu/Dockerfile", "docs/rocm.md"}),
         (r"\"vllm>=([0-9.]*\d),", versions.VLLM_LEAST, {"pyproject.toml"}),
         (r"vllm(?:-cpu)?>=[0-9.]+,<([0-9.]*\d)", versions.VLLM_BELOW, {"pyproject.toml", "Makefile"}),
     ],

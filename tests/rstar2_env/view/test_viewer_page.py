@@ -1,4 +1,4 @@
-"""docs/viewer.md names the keys and the options that there are."""
+"""docs/viewer.md and viewer-reference.md name the keys and the options that there are."""
 
 import re
 
@@ -7,7 +7,7 @@ from places import DOCS, ROOT
 
 from rstar2_env.cli import build
 
-PAGE = (DOCS / "viewer.md").read_text("utf-8")
+PAGE = "\n".join((DOCS / name).read_text("utf-8") for name in ("viewer.md", "viewer-reference.md"))
 SOURCES = ROOT / "rstar2_env" / "view" / "web" / "src"
 NAMES = {"ArrowLeft": "←", "ArrowRight": "→", "Escape": "Esc"}
 

@@ -1,4 +1,4 @@
-"""The figures of docs/scaling.md and step-costs.md that are computed are those of `rstar2 plan`."""
+"""The figures of docs/step-costs.md that are computed are those of `rstar2 plan`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from rstar2_env.trainers.plan.published import comparisons
 from rstar2_env.trainers.plan.training_memory import total
 from rstar2_env.trainers.plan.workload import Workload
 
-PAGE = (DOCS / "scaling.md").read_text(encoding="utf-8")
-COSTS = (DOCS / "step-costs.md").read_text(encoding="utf-8")
+PAGE = (DOCS / "step-costs.md").read_text(encoding="utf-8")
 
 
 def planned(model: str, gpus: int, file: str, serve: int = 0, **options: Any) -> Plan:
@@ -64,5 +63,5 @@ def test_a_divided_node_takes_the_seconds_that_are_said() -> None:
 
 def test_what_others_published_stands_beside_what_is_computed() -> None:
     for one in comparisons():
-        assert re.search(rf"\| {one.seconds:,.0f} \| {one.planned:,.0f} \|", COSTS), one.what
-        assert one.fitted or f"| {one.ratio:.2f} |" in COSTS, one.what
+        assert re.search(rf"\| {one.seconds:,.0f} \| {one.planned:,.0f} \|", PAGE), one.what
+        assert one.fitted or f"| {one.ratio:.2f} |" in PAGE, one.what

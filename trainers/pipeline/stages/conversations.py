@@ -22,7 +22,7 @@ FILE, REPORT = "traces.jsonl", "report.json"
 
 @dataclass(frozen=True, kw_only=True)
 class Conversations(CheckedOptions, Shelved):
-    """Mix conversations into a file of traces; see docs/pipelines.md and ``rstar2_env.traces.conversations``.
+    """Mix conversations into a file of traces; see docs/pipeline-data.md and ``rstar2_env.traces.conversations``.
 
     Attributes:
         sources: Maximum number of conversations from each source; ``None`` takes all. A source is the name of a set,

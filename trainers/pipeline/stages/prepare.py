@@ -23,7 +23,7 @@ REPORT, REMOVED = "report.json", "removed.jsonl"
 
 @dataclass(frozen=True, kw_only=True)
 class Prepare(PrepareOptions, Shelved):
-    """Prepare training problems; see docs/pipelines.md and ``rstar2_env.problems.prepare``.
+    """Prepare training problems; see docs/pipeline-data.md and ``rstar2_env.problems.prepare``.
 
     The outputs are the splits: ``train`` and all others that ``splits`` names. ``report.json`` counts the problems that
     each filter removed, with examples; ``removed.jsonl`` holds all removed problems with the reasons.

@@ -1,4 +1,4 @@
-/* Types of the responses of server and export: the HTTP API of docs/viewer.md. */
+/* Types of the responses of server and export: the HTTP API of docs/viewer-reference.md. */
 
 export type Query = Record<string, string | number | undefined>;
 
