@@ -1,4 +1,4 @@
-"""add-a-trainer.md and part-interfaces.md are followed: their parts are short, work as files and installed, and train."""
+"""The pages on parts of a trainer are followed: the parts are short, work as files and as a package, and train."""
 
 import json
 import os

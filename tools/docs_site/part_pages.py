@@ -59,8 +59,8 @@ FAMILIES = (
         "rollout",
         "Rollouts",
         "A rollout plays the episodes of each group, and can convert an episode to several training rows. "
-        "[part-interfaces.md](../part-interfaces.md#a-rollout) describes the contract, and [rollout.md](../rollout.md) the "
-        "player that the rollout uses.",
+        "[part-interfaces.md](../part-interfaces.md#a-rollout) describes the contract, and [rollout.md](../rollout.md) "
+        "the player that the rollout uses.",
     ),
     Family(
         "rewards.md",

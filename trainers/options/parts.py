@@ -300,8 +300,8 @@ def _check_shape(slot: str, name: str, made: Any) -> None:
         pass
     if lacking := [one for one in _HAS.get(slot, ()) if not hasattr(made, one)]:
         raise ConfigurationError(
-            f"The {kind} {name!r} has no attribute {' and no '.join(map(repr, lacking))}; docs/part-interfaces.md#a-loss "
-            "describes the interface."
+            f"The {kind} {name!r} has no attribute {' and no '.join(map(repr, lacking))}; "
+            "docs/part-interfaces.md#a-loss describes the interface."
         )
 
 
