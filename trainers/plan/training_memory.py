@@ -2,9 +2,9 @@
 
 The count includes weights, gradients, AdamW's two moments, the activations that one forward pass keeps for its backward
 pass, and the largest temporary tensors; docs/step-costs.md explains the formulas. Covered: plain data parallelism,
-FSDP2, ZeRO-2 and ZeRO-3; full weights and LoRA; float32, and bfloat16 over float32 weights; recomputation layer by layer. Not
-covered: the allocator's fragmentation, the communication library's buffers, and the program itself (0.5 to 1 GB on a
-CPU, about as much for the context of an accelerator).
+FSDP2, ZeRO-2 and ZeRO-3; full weights and LoRA; float32, and bfloat16 over float32 weights; recomputation layer by
+layer. Not covered: the allocator's fragmentation, the communication library's buffers, and the program itself (0.5 to
+1 GB on a CPU, about as much for the context of an accelerator).
 """
 
 from __future__ import annotations
