@@ -162,7 +162,7 @@ class Recipe:
         aggregation: Averages the loss over the tokens of the optimizer's batch.
         correction: Weights that correct for differences between the engine's and the trainer's probabilities.
         sampler: Chooses the problems of a step.
-        hook: Callbacks.
+        hook: Callbacks, in addition to those of ``PartOptions``.
         defaults: Options of the run that the algorithm prescribes, in groups (``{"rollout": {"oversample": 2}}``); they
             override ``TrainConfig``'s defaults. Options of the environment are dropped if the caller names another
             environment.
@@ -195,6 +195,7 @@ class Recipe:
             UnknownNameError: A part with one of the given names does not exist.
         """
         slots = {slot: getattr(self, slot) for slot in options_of(PartOptions).parameters}
+        slots["hook"] = [*PartOptions().hook, *self.hook]
         trust.own([slots, self.defaults])  # a recipe is code
         parts = {slot: read_slot(slot, written) for slot, written in slots.items()}
         groups: dict[str, Any] = {"parts": parts}

@@ -13,11 +13,14 @@ from rstar2_env.diagnosis.record import EpisodeDigest, RunRecord, StepData
 STAGES = "stages"
 
 
-def read_folder(path: str | os.PathLike[str]) -> RunRecord:
+def read_folder(path: str | os.PathLike[str], *, first: int | None = None, last: int = 0) -> RunRecord:
     """Read the folder of a run of this package.
 
     Args:
         path: The folder of a run, or the file of an evaluation.
+        first: Read the episodes of this many first and ``last`` last steps only, and of the last evaluation; ``None``
+            reads all episodes.
+        last: Number of last steps whose episodes are read, if ``first`` is given.
 
     Raises:
         ConfigurationError: The path is not a run.
@@ -27,15 +30,20 @@ def read_folder(path: str | os.PathLike[str]) -> RunRecord:
     record = record_of(run)
     if run.kind == "evaluation":
         # The episodes of an evaluation are its only step.
-        record.add(StepData(0, {}, held_out_of(run, 0)))
+        record.add(StepData(0, {}, digests_of(run, "eval", 0)))
         return record
     figures = {int(line["step"]): line for line in run.metrics()}
-    for step in run.steps:
-        if step:
-            record.add(StepData(step, dict(figures.get(step, {})), played_in(run, step)))
+    steps = [step for step in run.steps if step]
     known = {one.step: dict(one.figures) for one in run.evaluations}
-    for step in sorted({*known, *run.evaluated_steps}):
-        record.evaluations.append(StepData(step, known.get(step, {}), held_out_of(run, step)))
+    evaluated = sorted({*known, *run.evaluated_steps})
+    chosen = {*steps} if first is None else {*steps[:first], *steps[len(steps) - min(last, len(steps)) :]}
+    for step in steps:
+        record.add(
+            StepData(step, dict(figures.get(step, {})), digests_of(run, "train", step) if step in chosen else ())
+        )
+    for step in evaluated:
+        played = digests_of(run, "eval", step) if first is None or step == evaluated[-1] else []
+        record.evaluations.append(StepData(step, known.get(step, {}), played))
     return record
 
 
@@ -51,16 +59,18 @@ def record_of(run: Run) -> RunRecord:
     )
 
 
-def played_in(run: Run, step: int) -> list[EpisodeDigest]:
-    """Return the training episodes of a step, from all processes."""
-    return [facts_of(entry, episode_key("train", step, line, rank), rank) for rank, line, entry in run.placed(step)]
+def digests_of(run: Run, split: Split, step: int, *, without: int | None = None) -> list[EpisodeDigest]:
+    """Return the facts of the episodes of a step from all processes, or from all but one.
 
-
-def held_out_of(run: Run, step: int) -> list[EpisodeDigest]:
-    """Return the episodes of the evaluation after a step."""
-    split: Split = "eval"
+    Args:
+        run: The run.
+        split: ``"train"``, or ``"eval"`` for the evaluation after the step.
+        step: The step.
+        without: Number of the process whose episodes are left out.
+    """
     return [
-        facts_of(entry, episode_key(split, step, line, rank), rank) for rank, line, entry in run.placed(step, split)
+        facts_of(entry, episode_key(split, step, line, rank), rank)
+        for rank, line, entry in run.placed(step, split, without=without)
     ]
 
 

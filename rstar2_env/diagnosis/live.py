@@ -6,14 +6,21 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rstar2_env.core.run_folder import read_run
+from rstar2_env.core.run_folder import EpisodeEntry, read_run
+from rstar2_env.core.run_folder.layout import Split, episode_key
 from rstar2_env.diagnosis.examination import every_check, examine
-from rstar2_env.diagnosis.folder import held_out_of, played_in, read_folder
-from rstar2_env.diagnosis.record import StepData
+from rstar2_env.diagnosis.facts import facts_of
+from rstar2_env.diagnosis.folder import digests_of, read_folder
+from rstar2_env.diagnosis.record import EpisodeDigest, StepData
 from rstar2_env.diagnosis.result import Finding
 
 _QUIET = 5
 """Steps without a finding after which it has ended: a figure near its threshold crosses it again and again."""
+_EXAMINED = 300
+"""An examination takes time in proportion to the number of steps (about 50 µs each). A run of n steps is therefore
+examined at every step up to this number, at every second one up to twice this number, and so on."""
+_FIRST = 5
+"""Number of first steps whose episodes are read when a run resumes: the level at which a figure started."""
 _REMEMBERED = 20
 """Number of latest steps whose episodes are kept, to show some of them. Of older steps, the checks keep what they read
 (``StepData.once``), so that they judge the whole run."""
@@ -37,40 +44,74 @@ class Change:
 
 
 class LiveDiagnosis:
-    """Examines a run in progress; it reads the files of each new step once.
+    """Examines a run in progress after each step.
+
+    Episodes that ``wrote`` was told of are not read from the run's folder; the first process tells of its own. Other
+    episodes are read from the files of each new step once.
 
     Args:
-        folder: The run's folder. Findings of steps that are already in the folder are not reported as new.
+        folder: The run's folder. Findings of steps that are already in the folder are not reported as new; of these
+            steps, only the episodes of the first 5 and the last 20 are read.
+
+    Attributes:
+        record: The data of the run so far.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._run = read_run(folder)
-        self._record = read_folder(folder)
+        self.record = read_folder(folder, first=_FIRST, last=_REMEMBERED)
+        self._told = False
+        self._written: dict[tuple[Split, int], list[EpisodeDigest]] = {}
         self._checks = every_check()
-        self._open = {one.check: one for one in examine(self._record, checks=self._checks) if one.until is None}
-        self._seen = dict.fromkeys(self._open, self._record.last)
-        for step in self._record.steps[:-_REMEMBERED]:
+        self._open = {one.check: one for one in examine(self.record, checks=self._checks) if one.until is None}
+        self._seen = dict.fromkeys(self._open, self.record.last)
+        for step in self.record.steps[:-_REMEMBERED]:
             step.forget()
+
+    def wrote(self, split: Split, step: int, line: int, entries: Sequence[EpisodeEntry]) -> None:
+        """Digest episodes that the first process wrote.
+
+        Args:
+            split: ``"train"`` or ``"eval"``.
+            step: Step of the episodes.
+            line: Number of the first of them in the step's file, from 0.
+            entries: The episodes.
+        """
+        self._told = True
+        self._written.setdefault((split, step), []).extend(
+            facts_of(entry, episode_key(split, step, at, 0)) for at, entry in enumerate(entries, line)
+        )
 
     def evaluated(self, step: int, figures: Mapping[str, float]) -> None:
         """Add the figures of an evaluation, named ``eval/...``, and its episodes."""
         own = {name.removeprefix("eval/"): value for name, value in figures.items()}
-        later = [one for one in self._record.evaluations if one.number != step]
-        self._record.evaluations = [*later, StepData(step, own, held_out_of(self._run, step))]
+        later = [one for one in self.record.evaluations if one.number != step]
+        self.record.evaluations = [*later, StepData(step, own, self._episodes("eval", step))]
 
     def add(self, step: int, figures: Mapping[str, float]) -> Sequence[Change]:
         """Add a step's figures and the episodes since the last step; return the findings that appeared or ended."""
-        if step <= self._record.last:
+        if step <= self.record.last:
             return ()
-        played = [one for number in range(self._record.last + 1, step + 1) for one in played_in(self._run, number)]
+        played = [one for number in range(self.record.last + 1, step + 1) for one in self._episodes("train", number)]
         own = {name: float(value) for name, value in figures.items() if isinstance(value, (int, float))}
-        self._record.add(StepData(step, own, played))
-        if len(self._record.steps) > _REMEMBERED:
-            self._record.steps[-_REMEMBERED - 1].forget()
-        found = {one.check: one for one in examine(self._record, checks=self._checks) if one.until is None}
+        self.record.add(StepData(step, own, played))
+        if len(self.record.steps) > _REMEMBERED:
+            self.record.steps[-_REMEMBERED - 1].forget()
+        if step % (1 + len(self.record.steps) // _EXAMINED):
+            return ()
+        found = {one.check: one for one in examine(self.record, checks=self._checks) if one.until is None}
         self._seen |= dict.fromkeys(found, step)
         changes = [Change(one, ended=False) for name, one in found.items() if name not in self._open]
         self._open |= {name: one for name, one in found.items() if name not in self._open}
         for name in [name for name in self._open if step - self._seen[name] >= _QUIET]:
             changes.append(Change(replace(self._open.pop(name), until=self._seen[name]), ended=True))
         return changes
+
+    def _episodes(self, split: Split, step: int) -> list[EpisodeDigest]:
+        """Return the episodes of a step: those that were told of, and those of other processes from the folder."""
+        if not self._told:
+            return digests_of(self._run, split, step)
+        own = self._written.pop((split, step), [])
+        if split == "eval" or self.record.processes == 1:
+            return own
+        return own + digests_of(self._run, split, step, without=0)

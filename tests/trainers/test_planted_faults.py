@@ -122,7 +122,7 @@ class Plant:
 SHORT = {
     "learning rate too high, environment trained": Plant(
         ("learning_rate_high", "environment_trained"),
-        {"learning_rate": 1.0, "hook": ["diagnosis"]},
+        {"learning_rate": 1.0},
         (mask_everything,),
         silent=("gradient_zero", "learning_rate_low"),
     ),
@@ -207,7 +207,7 @@ def test_a_clean_run_is_looked_at_by_every_check_and_has_none_of_the_faults(trai
 def test_a_planted_fault_is_named_and_its_look_alike_is_not(train, name: str) -> None:
     folder = train(SHORT[name], 0)
     check_named(SHORT[name], folder)
-    if "hook" in SHORT[name].options:
+    if "learning_rate_high" in SHORT[name].checks:
         notes = [(note["step"], note["text"]) for note in read_run(folder).notes]
         assert [step for step, text in notes if "learning_rate_high" in text] == [3]
         assert [step for step, text in notes if "environment_trained" in text] == [1]

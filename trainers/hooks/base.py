@@ -20,6 +20,8 @@ from typing import Any, Protocol, runtime_checkable
 from rstar2_env.core.options.declare import CheckedOptions
 from rstar2_env.core.options.registry import Registry
 from rstar2_env.core.options.user_code import Shape
+from rstar2_env.core.run_folder import EpisodeEntry
+from rstar2_env.core.run_folder.layout import Split
 
 from ..samplers.base import GroupResult
 from .state import RunState
@@ -66,6 +68,21 @@ class Observes(Protocol):
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
         """Receive the results of all processes' groups, once per rollout, before the first step on the rollout ends."""
+
+
+@runtime_checkable
+class ReadsEpisodes(Protocol):
+    """Protocol of a hook that uses episodes as they are written to the run's folder, without reading its files."""
+
+    def wrote(self, split: Split, step: int, line: int, entries: Sequence[EpisodeEntry]) -> None:
+        """Receive the episodes that the first process wrote; only the hooks of this process are called.
+
+        Args:
+            split: ``"train"`` or ``"eval"``.
+            step: Step that they were played for, or after which they were evaluated.
+            line: Number of the first of them in the step's file, from 0.
+            entries: The episodes. Of training, they are those of the first process; of an evaluation, all.
+        """
 
 
 @runtime_checkable

@@ -1,17 +1,19 @@
 """``diagnosis``: logs the findings of ``rstar2 diagnose`` while the run is in progress.
 
-The hook reads the figures that are logged and the episodes that are already in the run's folder; it changes nothing.
+The hook reads the figures that are logged, the episodes as they are written, and other processes' episodes from the
+run's folder; it changes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rstar2_env.core.run_folder.layout import RUN_FILE
+from rstar2_env.core.run_folder import EpisodeEntry
+from rstar2_env.core.run_folder.layout import RUN_FILE, Split
 from rstar2_env.diagnosis.live import LiveDiagnosis
 
 from .base import HOOKS, RunHook
@@ -22,7 +24,8 @@ class DiagnosisHook(RunHook):
     """Log each finding of ``rstar2 diagnose`` when it appears and when it ends.
 
     A finding is one line in the log and an event ``note`` in the run's folder, with its severity, its evidence and the
-    first option to change. Only the first process runs the checks.
+    first option to change. Only the first process runs the checks. Every run has this hook unless its list of hooks is
+    replaced (``hook=[]``).
     """
 
     def __post_init__(self) -> None:
@@ -35,6 +38,12 @@ class DiagnosisHook(RunHook):
         if state.is_world_process_zero and (Path(args.output_dir) / RUN_FILE).is_file():
             with self._ending():
                 self._live = LiveDiagnosis(args.output_dir)
+
+    def wrote(self, split: Split, step: int, line: int, entries: Sequence[EpisodeEntry]) -> None:
+        """Add the episodes that this process wrote."""
+        if self._live is not None:
+            with self._ending():
+                self._live.wrote(split, step, line, entries)
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Add the figures of an evaluation to the diagnosis."""

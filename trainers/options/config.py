@@ -323,7 +323,7 @@ class PartOptions:
             probabilities; ``"auto"`` truncates them per token if the engine has its own copy of the model, and
             otherwise does nothing.
         sampler: Chooses the problems of a step.
-        hook: Callbacks of the running trainer.
+        hook: Callbacks of the running trainer. A list replaces the default; ``hook.NAME.OPTION`` adds a part.
     """
 
     rollout: Any = "plain"
@@ -334,7 +334,7 @@ class PartOptions:
     aggregation: Any = "token_mean"
     correction: Any = "auto"
     sampler: Any = "uniform"
-    hook: list[Any] = field(default_factory=list)
+    hook: list[Any] = field(default_factory=lambda: ["diagnosis"])
 
 
 @dataclass(slots=True)

@@ -185,9 +185,19 @@ class Run:
                 found += _parsed(file.path, TokensEntry.from_record)
         return sorted(found, key=lambda entry: (entry.group, entry.member))
 
-    def placed(self, step: int, split: Split = "train") -> Iterator[tuple[int, int, EpisodeEntry]]:
-        """Yield the episodes of a step with their places: process, line from 0, and episode, in the files' order."""
+    def placed(
+        self, step: int, split: Split = "train", *, without: int | None = None
+    ) -> Iterator[tuple[int, int, EpisodeEntry]]:
+        """Yield the episodes of a step with their places: process, line from 0, and episode, in the files' order.
+
+        Args:
+            step: The step.
+            split: ``"train"`` or ``"eval"``.
+            without: Number of a process whose episodes are left out.
+        """
         for rank, path in self._files(split, step):
+            if rank == without:
+                continue
             for line, entry in enumerate(_parsed(path, lambda record: entry_of(record, step))):
                 yield rank, line, entry
 

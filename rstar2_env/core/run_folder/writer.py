@@ -21,7 +21,7 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.files.append_only import append_text, cut_broken_end, whole_lines
 from rstar2_env.core.files.json_values import jsonable
 from rstar2_env.core.files.outputs import begin_folder, kind_of, replacing
-from rstar2_env.core.run_folder.entries import Decision, TokensEntry, training_record
+from rstar2_env.core.run_folder.entries import Decision, EpisodeEntry, TokensEntry, training_record
 from rstar2_env.core.run_folder.layout import (
     CONFIG_FILE,
     EPISODES,
@@ -32,6 +32,7 @@ from rstar2_env.core.run_folder.layout import (
     TOKENS,
     VERSION,
     Kind,
+    Split,
     step_file,
     step_files,
 )
@@ -40,6 +41,9 @@ from rstar2_env.core.version import __version__
 
 ExtraKeys: TypeAlias = Callable[[Episode], Mapping[str, Any]]
 """Further keys of an episode's line, such as the gold answer of its problem."""
+
+EpisodeListener: TypeAlias = Callable[[Split, int, int, Sequence[EpisodeEntry]], object]
+"""Receives episodes that were written: split, step, number of the first line in the step's file, episodes."""
 
 _VERSIONS = ("torch", "transformers", "trl", "accelerate", "peft", "vllm", "gymnasium", "numpy")
 
@@ -59,6 +63,8 @@ class RunWriter:
 
     Attributes:
         folder: The run's folder.
+        told: Called after each write of episodes with the split, the step, the number of the first written line in
+            the step's file, and the episodes; ``None`` calls nothing.
     """
 
     def __init__(
@@ -73,7 +79,8 @@ class RunWriter:
         self.folder = Path(folder)
         self.keeps_tokens = tokens
         self._kind, self._rank, self._keeps_episodes = kind, rank, episodes
-        self._begun: set[Path] = set()
+        self.told: EpisodeListener | None = None
+        self._lines: dict[Path, int] = {}
         self._lock = threading.Lock()
 
     def begin(
@@ -152,11 +159,15 @@ class RunWriter:
         path = self.folder / EPISODES / step_file("train", step, self._rank)
         for at, group in enumerate(groups):
             decided: Sequence[Decision | None] = [None] * len(group) if decisions is None else decisions[at]
-            rows = [
-                {**training_record(episode, step, member, decision), **jsonable(extra(episode))}
+            entries = [
+                EpisodeEntry(episode, step, member, decision, jsonable(extra(episode)))
                 for member, (episode, decision) in enumerate(zip(group, decided, strict=True))
             ]
-            self._append_step(path, rows)
+            rows = [
+                {**training_record(entry.episode, step, entry.member, entry.decision), **entry.more}
+                for entry in entries
+            ]
+            self._tell("train", step, self._append_step(path, rows), entries)
 
     def held_out(
         self, step: int, episodes: Iterable[Episode], *, extra: ExtraKeys = lambda episode: {}, **more: Any
@@ -170,12 +181,14 @@ class RunWriter:
             **more: Further keys of every line.
         """
         if self._keeps_episodes:
-            records = []
+            records, entries = [], []
             for episode in episodes:
                 record = episode.record()
                 further = {**jsonable(extra(episode)), **jsonable(more)}
                 records.append({"index": record.pop("group"), **record, **further})
-            self._append_step(self.folder / EPISODES / step_file("eval", step, self._rank), records)
+                entries.append(EpisodeEntry(episode, step, more=further))
+            line = self._append_step(self.folder / EPISODES / step_file("eval", step, self._rank), records)
+            self._tell("eval", step, line, entries)
 
     def tokens(self, entries: Iterable[TokensEntry]) -> None:
         """Append the tokens of the rows that a step trained on, if the run keeps them."""
@@ -187,13 +200,20 @@ class RunWriter:
         for step, records in steps.items():
             self._append_step(self.folder / TOKENS / step_file("train", step, self._rank), records)
 
-    def _append_step(self, path: Path, records: Sequence[Mapping[str, Any]]) -> None:
+    def _tell(self, split: Split, step: int, line: int, entries: Sequence[EpisodeEntry]) -> None:
+        if self.told is not None:
+            self.told(split, step, line, entries)
+
+    def _append_step(self, path: Path, records: Sequence[Mapping[str, Any]]) -> int:
+        """Append lines to the file of a step; return the number of the first."""
         with self._lock:
             # The file of a step that is played again after a kill is started from scratch.
-            truncate = path not in self._begun
-            self._begun.add(path)
+            truncate = path not in self._lines
+            line = self._lines.get(path, 0)
+            self._lines[path] = line + len(records)
         path.parent.mkdir(parents=True, exist_ok=True)
         self._append(path, records, truncate=truncate)
+        return line
 
     def _append(self, path: Path, records: Sequence[Mapping[str, Any]], *, truncate: bool = False) -> None:
         text = hidden("".join(_line(record) for record in records))

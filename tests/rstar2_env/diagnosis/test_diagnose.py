@@ -11,9 +11,9 @@ from cli_runner import run
 from made_runs import MadeRun, write_training
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.run_folder import read_run
+from rstar2_env.core.run_folder import RunWriter, read_run
 from rstar2_env.diagnosis import diagnose
-from rstar2_env.diagnosis.folder import read_folder
+from rstar2_env.diagnosis.folder import digests_of, read_folder
 from rstar2_env.diagnosis.live import LiveDiagnosis
 
 
@@ -111,6 +111,63 @@ def test_a_live_diagnosis_says_once_when_a_finding_appears_and_once_when_it_ends
         (17, "gradient_zero", False),
         (24, "gradient_zero", True),
     ]
+
+
+def test_a_live_diagnosis_reads_the_episodes_of_the_first_and_the_last_steps_of_a_resumed_run(
+    made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rstar2_env.diagnosis.live._FIRST", 3)
+    monkeypatch.setattr("rstar2_env.diagnosis.live._REMEMBERED", 4)
+    read = []
+    monkeypatch.setattr(
+        "rstar2_env.diagnosis.folder.digests_of", lambda *place: read.append(place[1:]) or digests_of(*place)
+    )
+    live = LiveDiagnosis(made)
+    assert read == [*(("train", step) for step in (1, 2, 3, 21, 22, 23, 24)), ("eval", 24)]
+    assert [one.number for one in live.record.steps if one.figures] == list(range(1, 25))
+
+
+def test_a_live_diagnosis_is_told_of_the_episodes_that_the_folder_holds(made: Path, tmp_path: Path) -> None:
+    whole = read_folder(made)
+    run = read_run(made)
+    begun = RunWriter(tmp_path)
+    begun.begin(run.config, processes=1)
+    live = LiveDiagnosis(tmp_path)
+    begun.told = live.wrote
+    begun.train(1, [[entry.episode for entry in group] for group in run.groups(1)])
+    begun.held_out(1, [entry.episode for entry in run.held_out(12)])
+    shutil.rmtree(tmp_path / "episodes")
+    live.evaluated(1, {"eval/pass_rate": 0.5})
+    live.add(1, {"loss": 0.1})
+    told, read = live.record.steps[0].episodes, whole.steps[0].episodes
+    assert [(one.text, one.question, one.verdict, one.statuses) for one in told] == [
+        (one.text, one.question, one.verdict, one.statuses) for one in read
+    ]
+    assert [one.key for one in told] == [f"train-1-{line}" for line in range(len(read))]
+    assert [one.text for one in live.record.evaluations[-1].episodes] == [
+        one.text for one in whole.evaluations[1].episodes
+    ]
+
+
+def test_a_live_diagnosis_reads_the_episodes_of_the_other_processes(made: Path, tmp_path: Path) -> None:
+    run = read_run(made)
+    writers = [RunWriter(tmp_path, rank=rank) for rank in range(2)]
+    writers[0].begin(run.config, processes=2)
+    live = LiveDiagnosis(tmp_path)
+    writers[0].told = live.wrote
+    for writer in writers:
+        writer.train(1, [[entry.episode for entry in run.groups(1)[0]]])
+    live.add(1, {"loss": 0.1})
+    size = len(run.groups(1)[0])
+    assert [one.rank for one in live.record.steps[0].episodes] == [0] * size + [1] * size
+
+
+def test_a_long_run_is_examined_at_fewer_steps(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rstar2_env.diagnosis.live._EXAMINED", 15)
+    figures = {"loss": 0.1, "grad_norm": 0.0, "tokens/trained": 9.0}
+    live = LiveDiagnosis(made)
+    said = [(step, one.finding.check) for step in range(25, 31) for one in live.add(step, figures)]
+    assert said == [(28, "gradient_zero")], "without the bound it is said at step 27"
 
 
 def test_an_evaluation_is_diagnosed_from_its_folder(tmp_path: Path) -> None:

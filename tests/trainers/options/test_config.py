@@ -21,6 +21,21 @@ def test_a_rollout_has_at_most_one_optimizer_step_for_each_group_in_each_pass():
     assert (config.updates, config.rollouts) == (4, 25)
 
 
+@pytest.mark.parametrize(
+    ("recipe", "pair", "hooks"),
+    [
+        ("grpo", "steps=9", ["diagnosis"]),
+        ("prorl", "steps=9", ["diagnosis", "reference_reset"]),
+        ("grpo", "hook.collapse.window=2", ["diagnosis", "collapse"]),
+        ("prorl", "hook=collapse", ["collapse"]),
+        ("grpo", "hook=[]", []),
+    ],
+)
+def test_a_run_is_diagnosed_unless_its_list_of_hooks_is_replaced(recipe, pair, hooks):
+    config = trainers.TRAINERS.get(recipe).configure({"model": "m", **parse_options([pair])})
+    assert [part.name for part in config.parts.hook] == hooks
+
+
 def test_a_choice_that_is_also_a_word_for_nothing_is_kept():
     assert configured("sharding=none").run.sharding == "none"
     assert configured("sharding=null").run.sharding is None

@@ -55,7 +55,7 @@ def test_the_papers_training_has_its_constants():
         0.28,
         None,
     )
-    (hook,) = parts.hooks
+    _, hook = parts.hooks
     assert [round(8192 * factor) for factor in hook.tokens] == [8192, 12288, 12288]
     assert (hook.steps, hook.turns, hook.reset) == ((300, 85), (10, 10, 15), (3,))
     assert config.parts.sampler.options["after"] == 300 + 85
@@ -95,7 +95,7 @@ def test_the_terms_and_steps_are_those_of_the_authors_scripts():
 def test_policy_refresh_begins_each_level_with_its_own_reference():
     config = configured("policy_refresh")
     parts = make_parts(config, shares_weights=True)
-    (hook,) = parts.hooks
+    _, hook = parts.hooks
     assert (hook.steps, hook.optimizer) == ((100,), True)
     assert (parts.terms[0].low, parts.terms[0].high, parts.terms[1].coef) == (0.2, 0.2, 1e-3)
     problems = [Problem(f"p{n}", "What?", "1", meta={"level": 5 - n % 3}) for n in range(9)]

@@ -77,7 +77,7 @@ def test_prorl_holds_to_a_reference_and_explores():
     assert (surrogate.low, surrogate.high, kl.coef) == (0.2, 0.4, 1e-4)
     rollout = config.rollout
     assert (rollout.problems_per_step, rollout.group_size, rollout.temperature, rollout.refill) == (256, 16, 1.2, 9)
-    assert [type(hook).__name__ for hook in parts.hooks] == ["ReferenceReset"]
+    assert [type(hook).__name__ for hook in parts.hooks] == ["DiagnosisHook", "ReferenceReset"]
     assert config.eval.every, "or the hook would refuse the run"
 
 
@@ -85,7 +85,7 @@ def test_agentmath_pays_calls_in_right_answers_and_grows_its_budget():
     config, parts = made("agentmath")
     bonus = parts.rewards[1]
     assert (bonus.score.each, bonus.score.most) == (0.02, 0.1)
-    (stages,) = parts.hooks
+    _, stages = parts.hooks
     assert [round(factor * config.rollout.max_episode_tokens / 1024) for factor in stages.tokens] == [48, 72, 96]
     assert (stages.turns, stages.when_cut) == ((48, 72, 96), 0.1)
     assert config.rollout.env_options == {"max_turns": 48}

@@ -43,7 +43,7 @@ def test_grpo_roc_clean_ranks_its_right_episodes_and_lowers_the_advantage_of_fai
 
 def test_kdrl_lowers_the_weight_of_its_term_to_the_floor_in_eighty_steps():
     config = TRAINERS.get("kdrl").configure({"model": "m"})
-    (schedule,) = make_parts(config, shares_weights=True).hooks
+    _, schedule = make_parts(config, shares_weights=True).hooks
     assert schedule == KlSchedule(start=5e-3, end=1e-3, steps=80, term="kdrl")
     weights = []
 

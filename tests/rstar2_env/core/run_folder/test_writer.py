@@ -16,7 +16,7 @@ from places import SUPPORT
 from run_sample import CONFIG, groups_of, write_run, write_step
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.run_folder import RunWriter, read_run
+from rstar2_env.core.run_folder import EpisodeEntry, RunWriter, read_run
 
 
 def test_a_resumed_run_leaves_no_figures_or_episodes_of_lost_steps_behind(tmp_path: Path) -> None:
@@ -155,3 +155,21 @@ def test_a_writer_that_is_killed_leaves_a_run_that_reads_and_goes_on(tmp_path: P
     assert run.steps == list(range(1, done // 2 + 1))
     write_step(writer, done // 2 + 1)
     assert run.steps[-1] == done // 2 + 1
+
+
+def test_a_listener_gets_the_episodes_and_lines_that_a_reader_finds(tmp_path: Path) -> None:
+    told: list[tuple[str, int, int, EpisodeEntry]] = []
+    writer = RunWriter(tmp_path, tokens=True)
+    writer.told = lambda split, step, line, entries: told.extend(
+        (split, step, at, entry) for at, entry in enumerate(entries, line)
+    )
+    writer.begin(CONFIG)
+    for first in (0, 2):
+        writer.train(1, groups_of(1, first=first), extra=lambda episode: {"gold": "7"})
+    writer.held_out(1, [episode for group in groups_of(1) for episode in group], extra=lambda episode: {"gold": "8"})
+    run = read_run(tmp_path)
+    read = [(split, 1, line, entry) for split in ("train", "eval") for _, line, entry in run.placed(1, split)]
+    assert len(read) == len(told) > 4
+    assert [(*place, entry.episode.record(), entry.more) for *place, entry in told] == [
+        (*place, entry.episode.record(), entry.more) for *place, entry in read
+    ]

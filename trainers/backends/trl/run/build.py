@@ -96,6 +96,8 @@ def build_run(name: str, config: TrainConfig) -> TrlRun:
         check_parts=setup.parts.check,
     )
     hooks = HooksCallback(setup.parts.hooks, state)
+    if not ranks.rank:
+        files.told = hooks.wrote
     samples = SampledEpisodes(config.run.report_to, trainer.callback_handler.callbacks)
 
     def show_samples(step: int, batch: Batch) -> None:

@@ -8,8 +8,10 @@ from typing import Any
 from transformers import TrainerCallback
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.run_folder import EpisodeEntry
+from rstar2_env.core.run_folder.layout import Split
 
-from ....hooks.base import EVENTS, Binds, Hook, KeepsState, Observes
+from ....hooks.base import EVENTS, Binds, Hook, KeepsState, Observes, ReadsEpisodes
 from ....samplers.base import GroupResult
 from .run_state import TrlRunState
 
@@ -44,6 +46,12 @@ class HooksCallback(TrainerCallback):
         for hook in self._hooks:
             if isinstance(hook, Observes):
                 hook.observe(outcomes)
+
+    def wrote(self, split: Split, step: int, line: int, entries: Sequence[EpisodeEntry]) -> None:
+        """Pass episodes that were written to the hooks that read them."""
+        for hook in self._hooks:
+            if isinstance(hook, ReadsEpisodes):
+                hook.wrote(split, step, line, entries)
 
     def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
         """Call ``on_log``; for the metrics of an evaluation, also call ``on_evaluate``."""

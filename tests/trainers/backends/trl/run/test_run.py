@@ -98,7 +98,13 @@ def test_every_metric_stands_in_the_page(letter_options):
 def test_a_run_that_shares_prefixes_has_the_curve_of_one_that_does_not(letter_options):
     """The same episodes, rewards, losses and weights, from fewer tokens; a model that cannot share them says so."""
     folder, found = Path(letter_options["output_dir"]), {}
-    options = {"loss": ["ppo_clip", "kl:coef=0.1"], "max_turn_tokens": 6, "steps": 4, "tokens_per_device": 1024}
+    options = {
+        "loss": ["ppo_clip", "kl:coef=0.1"],
+        "max_turn_tokens": 6,
+        "steps": 4,
+        "tokens_per_device": 1024,
+        "hook": [],
+    }
     for name, more in (
         ("shared", {}),
         ("off", {"share_prefixes": False}),
@@ -155,7 +161,7 @@ def test_every_episode_and_metric_is_in_the_runs_folder(letter_options):
 
 
 def test_a_run_reads_back_from_its_folder(letter_options):
-    options = {"steps": 2, "save_every": 1, "refill": 1, "keep_tokens": True}
+    options = {"steps": 2, "save_every": 1, "refill": 1, "keep_tokens": True, "hook": []}
     result = train("grpo_roc", letter_options, **options, eval={"every": 2, "episodes": 4})
     run = read_run(result.output_dir)
     later_best = [event for event in run.events if event.get("path") == "best" and event["step"]]
