@@ -12,7 +12,7 @@ from rstar2_env.cli._printing import say
 
 
 def import_episodes_command(
-    source: Annotated[str, typer.Argument(metavar="--from FORMAT", help="Format of the files: atif.")],
+    source: Annotated[str, typer.Argument(metavar="--from FORMAT", help="Format of the files: atif or nemo-gym.")],
     files: Annotated[
         list[Path],
         typer.Argument(
@@ -28,16 +28,16 @@ def import_episodes_command(
     ] = "rstar2/MathTool-v0",
     overwrite: Overwrite = False,
 ) -> None:
-    """Convert trajectories in the ATIF format to traces for a cold start, and to episodes.
+    """Convert trajectories of ATIF, or rollouts of NeMo Gym, to traces for a cold start, and to episodes.
 
     OUT.episodes.jsonl holds every episode, for `rstar2 view`, `diagnose` and `verify --run`. OUT holds the traces for
     `rstar2 sft`: trajectories without an infrastructure failure that do not state that they failed. Context that was
     copied from other trajectories is not trained on.
     """
-    from rstar2_env.adapters.atif.files import import_trajectories
+    from rstar2_env.adapters.atif.files import FORMATS, import_trajectories
 
-    if source != "atif":
-        raise typer.BadParameter(f"--from: expected atif, got {source!r}.")
-    done = import_trajectories(files, out, env=env, overwrite=overwrite)
+    if source not in FORMATS:
+        raise typer.BadParameter(f"--from: expected {' or '.join(FORMATS)}, got {source!r}.")
+    done = import_trajectories(files, out, source=source, env=env, overwrite=overwrite)
     say(f"{done.counts['episodes']} episodes written to {done.episodes}.")
     say(f"{done.counts['traces']} traces written to {done.traces}.")

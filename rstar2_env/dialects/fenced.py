@@ -92,6 +92,11 @@ class FencedDialect:
         self._tool = tool
         self._stdin = stdin
 
+    @property
+    def only_tool(self) -> str:
+        """Name of the only tool that a fence can call; an environment refuses other tools."""
+        return self._tool
+
     def system(self, tools: Sequence[ToolSpec]) -> str:
         """Return the system message: the protocol of calls, without the tools' schemas, which fences do not need."""
         return self._system

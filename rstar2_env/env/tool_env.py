@@ -95,6 +95,13 @@ class ToolEnv(gym.Env[str, str]):
         self.problems: ProblemSource = load_problems(problems, split=split, holdout=holdout)
         self.dialect: Dialect = make_dialect(dialect, **(dialect_options or {}))
         self.tools = ToolChain(make_tools(tools))
+        only = getattr(self.dialect, "only_tool", None)
+        if only is not None and (others := [spec.name for spec in self.tools.specs if spec.name != only]):
+            raise ConfigurationError(
+                f"The dialect {self.dialect.name!r} can call {only!r} only, so the policy cannot call "
+                f"{', '.join(others)}. Leave these tools out, or use a dialect with calls by name: dialect=rstar2.",
+                option="tools",
+            )
         self.grader = grader
         self._max_turns, self._max_tokens, self._max_seconds = max_turns, max_tokens, max_seconds
         self._tokenizer, self._timings = make_tokenizer(tokenizer), timings

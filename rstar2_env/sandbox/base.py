@@ -224,10 +224,14 @@ class BaseSandbox(Sandbox, abc.ABC):
         if self._isolation == "none" and self.unisolated is not None:
             warn_caller(self.unisolated)
         elif self._isolation == "best" and (gaps := self._gaps()):
-            text = f"{self.lacking}: {'; '.join(gaps)}."
-            if text not in _warned:
-                _warned.add(text)
-                warn_caller(text)
+            warn_once(f"{self.lacking}: {'; '.join(gaps)}.")
+
+
+def warn_once(text: str) -> None:
+    """Issue a warning as ``warn_caller`` does, once per process for each text."""
+    if text not in _warned:
+        _warned.add(text)
+        warn_caller(text)
 
 
 def warn_caller(text: str) -> None:

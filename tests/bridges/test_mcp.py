@@ -16,10 +16,11 @@ from pathlib import Path
 import pytest
 from places import SUPPORT
 
-from rstar2_env.core.errors import ConfigurationError, ToolServerError, UnknownNameError
+from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError, ToolServerError, UnknownNameError
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.dialects import make_dialect
 from rstar2_env.env.vector import ThreadVectorEnv
+from rstar2_env.sandbox import Capability, stdio
 from rstar2_env.tools import CallContext
 from rstar2_env.tools.mcp import server
 from rstar2_env.tools.named import make_tools
@@ -257,6 +258,41 @@ def test_a_local_program_has_limits_and_none_of_our_variables(monkeypatch):
     env.close()
 
 
+def test_a_local_program_has_no_network_and_writes_only_into_its_own_folder(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port, name = listening.getsockname()[1], str(tmp_path / "mark")
+        tmp_path.chmod(0o777)
+        env = env_with(f"{LOCAL}:processes=40")
+        found = calls(
+            env,
+            call("connect", port=port),
+            call("write", path=name),
+            call("write", path="", folder="TMPDIR"),
+            call("fork", count=60),
+        )
+        env.close()
+        free = env_with(f"{LOCAL}:network=true,write={tmp_path}")
+        allowed = calls(free, call("connect", port=port), call("write", path=name))
+        free.close()
+    assert [status for status, _ in found] == ["exception", "exception", "ok", "exception"]
+    assert "not permitted" in found[0][1]
+    assert "Permission denied" in found[1][1]
+    assert "temporarily unavailable" in found[3][1]
+    assert [status for status, _ in allowed] == ["ok", "ok"]
+
+
+def test_a_missing_layer_refuses_a_strict_server_and_not_one_that_runs_with_the_rest(monkeypatch):
+    gap = Capability("no network", False, "the kernel lacks it", required=True)
+    plan, layers = stdio._find(())
+    monkeypatch.setattr(stdio, "_find", lambda without: (plan, [gap, *layers[1:]]))
+    with pytest.raises(SandboxUnavailableError, match=r"no network.*isolation=best"):
+        make_tools([f"{OLD}:prefix=strict_"])
+    with pytest.warns(RuntimeWarning, match="without these layers of isolation: no network"):
+        tools = make_tools([f"{OLD}:isolation=best"])
+    assert tools[0].call({}, CallContext(0, 0, 0)).status == ToolStatus.OK
+    tools[0].close()
+
+
 def test_a_server_may_write_a_long_error_output():
     env = env_with(f"{LOCAL}:file_mb=1")
     assert [status for status, _ in calls(env, call("shout", mib=3), call("add", a=1, b=1))] == ["ok", "ok"]
@@ -266,7 +302,7 @@ def test_a_server_may_write_a_long_error_output():
 def test_a_command_is_run(tmp_path):
     # Without this, the hostile command in tests/support/hostile_runs.py could be one that never works.
     with pytest.raises(ToolServerError):
-        make_tools([f"mcp:touch {tmp_path / 'mark'}"])
+        make_tools([f"mcp:touch {tmp_path / 'mark'}:isolation=none"])
     assert (tmp_path / "mark").exists()
 
 
@@ -308,7 +344,7 @@ def test_a_closed_environment_leaves_no_process(tmp_path):
         f"with open({str(pids)!r}, 'a') as file:\n    file.write(f'{{os.getpid()}}\\n')\n"
         f"os.execv(sys.executable, [sys.executable, {str(SERVER)!r}])\n"
     )
-    env = env_with(f"mcp:{program}")
+    env = env_with(f"mcp:{program}:write={tmp_path}")
     calls(env, call("add", a=1, b=1))
     env.close()
     for pid in pids.read_text().split():
@@ -338,12 +374,28 @@ def test_a_server_over_http_that_is_lost_is_unavailable_until_it_is_back(http):
 def test_a_server_of_an_earlier_version_plays_too():
     env = env_with(OLD)
     tools = [tool["function"]["name"] for tool in env.reset(seed=0)[1]["tools"]]
-    assert tools == ["first", "second", "refuse", "unwell", "broken"]
+    assert tools == ["first", "second", "refuse", "unwell", "requests", "broken"]
     (second, refused) = calls(env, call("second"), call("refuse"))
     assert "second of old" in second[1]
     assert refused[0] == "invalid_arguments"
     assert "x must be even" in refused[1]
     env.close()
+
+
+def test_prompts_resources_tasks_and_changes_of_the_list_are_not_used():
+    env = env_with(OLD)
+    found = calls(env, call("first"), call("requests"), call("late"))
+    tools = [tool["function"]["name"] for tool in env.reset(seed=1)[1]["tools"]]
+    env.close()
+    assert [status for status, _ in found] == ["ok", "ok", "unknown_tool"]
+    assert set(found[1][1].split("\n")[1].split()) == {
+        "initialize",
+        "notifications/initialized",
+        "server/discover",
+        "tools/list",
+        "tools/call",
+    }
+    assert "late" not in tools
 
 
 def test_the_environments_of_a_vector_have_servers_of_their_own():
@@ -375,6 +427,8 @@ def test_puzzles_and_games_take_these_tools_too():
         (f"{LOCAL}:time_s=3", ConfigurationError, "timeout_s"),
         (f"{LOCAL}:timeout_s=0", ConfigurationError, "timeout_s"),
         (f"{LOCAL}:pass_env=NO_SUCH_VARIABLE", ConfigurationError, "NO_SUCH_VARIABLE"),
+        (f"{LOCAL}:write=./no_such_folder", ConfigurationError, r"mcp\.write.*no_such_folder.*does not exist"),
+        ("mcp:http://127.0.0.1:9/mcp:network=true", ConfigurationError, "network is for an MCP server that is a local"),
         (f"{LOCAL}:token_env=HOME", ConfigurationError, "token_env is for an MCP server over HTTP"),
         (f"{LOCAL}:only=subtract", UnknownNameError, "subtract"),
         ("mcp:no-such-command-at-all", ToolServerError, "no-such-command-at-all cannot be started"),

@@ -240,7 +240,7 @@ FOLDERS: dict[str, Callable[[Path, Scene], None]] = {
     "isolation": _evaluation({"env_options": {"sandbox": {"provider": "local", "isolation": "none"}}}, _writes),
     "address": _evaluation({"env_options": {"verifier": f"model:url=LISTENER,model=x,api_key_env={VARIABLE}"}}, _asks),
     "sender": _evaluation({"env_options": {"sandbox": {"provider": "remote", "url": "LISTENER"}}}, _writes),
-    "server": _evaluation({"env_options": {"tools": ["python", "mcp:touch MARK"]}}),
+    "server": _evaluation({"env_options": {"tools": ["python", "mcp:touch MARK:isolation=none"]}}),
     "escapes": _evaluation({"env": f"x{ESCAPES}", "agent": ESCAPES}, _escapes),
     "parts": _training({}, {"selector": {"name": "CODE"}, "hook": ["CODE"]}),
     "trust_remote_code": _with_model_code,

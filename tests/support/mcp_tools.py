@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
+import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver import Context, MCPServer
@@ -142,6 +147,46 @@ def long(characters: int) -> str:
 def allocate(mib: int) -> int:
     """Use memory."""
     return len(bytearray(mib << 20))
+
+
+@contextlib.contextmanager
+def _shown() -> Iterator[None]:
+    """Show the policy what the system refused."""
+    try:
+        yield
+    except OSError as error:
+        raise ToolError(str(error)) from error
+
+
+@server.tool()
+def connect(port: int) -> str:
+    """Connect to a port of this machine."""
+    with _shown():
+        socket.create_connection(("127.0.0.1", port), 5).close()
+    return "connected"
+
+
+@server.tool()
+def write(path: str, folder: str = "") -> str:
+    """Write a file, by its path or into the folder that a variable of the environment names."""
+    with _shown():
+        Path(path or f"{os.environ[folder]}/file").write_text("written")
+    return "written"
+
+
+@server.tool()
+def fork(count: int) -> str:
+    """Have a number of processes at the same time."""
+    waiting = []
+    try:
+        with _shown():
+            for _ in range(count):
+                waiting.append(subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE))
+    finally:
+        for one in waiting:
+            one.kill()
+            one.wait()
+    return "forked"
 
 
 if __name__ == "__main__":

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rstar2_env.adapters.atif.nemo_gym import rollout_as_trajectory
 from rstar2_env.adapters.atif.read import Imported, read_trajectory
 from rstar2_env.adapters.atif.write import line_of, trajectory_of
 from rstar2_env.core.errors import ConfigurationError, RecordFormatError
@@ -18,6 +19,12 @@ from rstar2_env.core.run_folder import EpisodeEntry, Run, TokensEntry, read_run
 from rstar2_env.core.run_folder.layout import Split, episode_key
 from rstar2_env.core.secret import hidden
 from rstar2_env.traces.playing import episodes_file
+
+FORMATS: Mapping[str, Callable[[Any], Imported]] = {
+    "atif": read_trajectory,
+    "nemo-gym": lambda row: read_trajectory(rollout_as_trajectory(row)),
+}
+"""How a trajectory of each format is read, from parsed JSON."""
 
 
 def export_trajectories(run: str | Path, out: str | Path, *, overwrite: bool = False) -> int:
@@ -67,7 +74,12 @@ class ImportedFiles:
 
 
 def import_trajectories(
-    files: Sequence[str | Path], out: str | Path, *, env: str = "rstar2/MathTool-v0", overwrite: bool = False
+    files: Sequence[str | Path],
+    out: str | Path,
+    *,
+    source: str = "atif",
+    env: str = "rstar2/MathTool-v0",
+    overwrite: bool = False,
 ) -> ImportedFiles:
     """Read trajectories, and write them as episodes and as traces of a cold start.
 
@@ -79,6 +91,7 @@ def import_trajectories(
     Args:
         files: Files with one trajectory (``.json``) or one per line (``.jsonl``), or folders of such files.
         out: The file of the traces.
+        source: Format of the files, one of ``FORMATS``.
         env: The environment to record for the episodes. Statements about an environment in the files are ignored.
         overwrite: Replace earlier files.
 
@@ -86,13 +99,15 @@ def import_trajectories(
         ConfigurationError: A file cannot be read, or an output must not be written.
         RecordFormatError: A trajectory is invalid; the message names file, line and field. Nothing is written.
     """
+    if source not in FORMATS:
+        raise ConfigurationError(f"The format {source!r} is not known; expected one of {', '.join(FORMATS)}.")
     traces, episodes = Path(out), episodes_file(Path(out))
     for path in (traces, episodes):
         check_file(path, overwrite=overwrite, inputs=[str(file) for file in files], lines=True)
-    found = [one for file in files for one in read_trajectories(file)]
+    found = [one for file in files for one in read_trajectories(file, FORMATS[source])]
     if not found:
         raise ConfigurationError(f"{', '.join(map(str, files))}: there is no trajectory (*.json, *.jsonl).")
-    run = {"env": env, "env_options": {}, "agent": "atif"}
+    run = {"env": env, "env_options": {}, "agent": source}
     count = 0
     with ExitStack() as stack:
         kept = stack.enter_context(begin_lines(traces, ()))
@@ -100,14 +115,18 @@ def import_trajectories(
         for index, one in enumerate(found):
             tokens = {"tokens": [row.record() for row in one.tokens]} if one.tokens else {}
             add_line(lines, {**line_of(one.entry), "index": index, **tokens, "run": run})
-            if (trace := _trace(one, count)) is not None:
+            if (trace := _trace(one, count, source)) is not None:
                 add_line(kept, trace)
                 count += 1
     return ImportedFiles(episodes, traces, {"episodes": len(found), "traces": count})
 
 
-def read_trajectories(path: str | Path) -> Iterator[Imported]:
+def read_trajectories(path: str | Path, read: Callable[[Any], Imported] = read_trajectory) -> Iterator[Imported]:
     """Yield the trajectories of a file, or of the files of a folder, in the order of their names.
+
+    Args:
+        path: The file or the folder.
+        read: Reads one trajectory from parsed JSON.
 
     Raises:
         ConfigurationError: The file cannot be read.
@@ -117,7 +136,7 @@ def read_trajectories(path: str | Path) -> Iterator[Imported]:
     if at.is_dir():
         for file in sorted((*at.glob("*.json"), *at.glob("*.jsonl"))):
             if file.name != "manifest.jsonl":
-                yield from read_trajectories(file)
+                yield from read_trajectories(file, read)
         return
     try:
         data = at.read_text("utf-8")
@@ -129,7 +148,7 @@ def read_trajectories(path: str | Path) -> Iterator[Imported]:
             continue
         place = f"{path}, line {number}" if several else str(path)
         try:
-            yield read_trajectory(json.loads(text, parse_constant=_refused))
+            yield read(json.loads(text, parse_constant=_refused))
         except RecordFormatError as error:
             raise RecordFormatError(f"{place}: {error}") from error
         except (ValueError, RecursionError) as error:
@@ -140,7 +159,7 @@ def _refused(constant: str) -> Any:
     raise ValueError(f"{constant} is not a valid JSON number")
 
 
-def _trace(one: Imported, index: int) -> dict[str, Any] | None:
+def _trace(one: Imported, index: int, source: str) -> dict[str, Any] | None:
     """Return the trace of a trajectory; ``None`` if it must not be trained on."""
     episode = one.entry.episode
     if not episode.available or not any(one.trained) or (one.graded and not episode.correct):
@@ -159,7 +178,7 @@ def _trace(one: Imported, index: int) -> dict[str, Any] | None:
         "reward": episode.reward,
         "end": episode.end,
         "statuses": [str(status) for status in episode.statuses],
-        "source": "atif",
+        "source": source,
     }
 
 

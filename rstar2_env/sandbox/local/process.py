@@ -43,7 +43,7 @@ class LocalProcess(Host):
 
     def start(self) -> socket.socket:
         """Start the warden. The kernel ends it when the calling thread ends."""
-        self.scratch, self._lock = _make_scratch()
+        self.scratch, self._lock = make_scratch()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  # read and closed by end
         ours, self._theirs = socket.socketpair()
         try:
@@ -92,8 +92,12 @@ class LocalProcess(Host):
                 os.close(descriptor)
 
 
-def _make_scratch() -> tuple[str, int]:
-    """Create the warden's folder, locked while this process lives, and remove folders of killed processes."""
+def make_scratch() -> tuple[str, int]:
+    """Create a folder, locked while this process lives, and remove folders of killed processes.
+
+    Returns:
+        The folder, and the descriptor of its lock; ``remove_tree`` removes the folder before the lock is closed.
+    """
     parent = tempfile.gettempdir()
     for name in os.listdir(parent):
         if name.startswith(_PREFIX):

@@ -5,20 +5,23 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 from urllib.parse import urlsplit
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.options.declare import check_options, option
+from rstar2_env.core.options.declare import option
+from rstar2_env.sandbox.stdio import StdioLimits
 
 _SCHEMES = ("http://", "https://")
+_OF_A_PROGRAM = frozenset({"pass_env", *(one.name for one in fields(StdioLimits))})
+"""Options of a local program."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServerOptions:
-    """Options of the tools of one MCP server.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerOptions(StdioLimits):
+    """Options of the tools of one MCP server, with the limits of a local program.
 
     Attributes:
         target: A Python file (``./server.py``), the address of a server over HTTP (``http://127.0.0.1:8000/mcp``), or a
@@ -31,8 +34,6 @@ class ServerOptions:
         start_timeout_s: Seconds until the server must have answered its first request.
         max_output: Maximum length of a result that the policy is shown, in characters; a longer result is cut in the
             middle.
-        memory_mb: MiB of memory of each process of a local program.
-        file_mb: MiB of each file that a local program writes.
         pass_env: Names of variables of the environment that a local program receives, besides ``PATH``, ``HOME`` and
             the like.
         token_env: Name of the variable of the environment with the bearer token for a server over HTTP.
@@ -45,10 +46,10 @@ class ServerOptions:
     timeout_s: float = option(30.0, above=0, unit="seconds")
     start_timeout_s: float = option(30.0, above=0, unit="seconds")
     max_output: int = option(4000, least=1)
-    memory_mb: int = option(1024, least=1, most=1 << 24)
-    file_mb: int = option(64, least=1, most=1 << 24)
     pass_env: tuple[str, ...] = ()
     token_env: str = ""
+
+    _place: ClassVar[str] = "mcp."
 
     def __post_init__(self) -> None:
         """Refuse options that no server could have.
@@ -57,7 +58,7 @@ class ServerOptions:
             ConfigurationError: An option is out of its range, the address is not complete, the file or a variable of
                 the environment does not exist, or an option belongs to the other kind of server.
         """
-        check_options(self, "mcp.")
+        StdioLimits.__post_init__(self)
         if self.is_http:
             try:
                 complete = bool(urlsplit(self.target).hostname)
@@ -69,8 +70,11 @@ class ServerOptions:
                 )
         elif self.token_env:
             raise ConfigurationError("token_env is for an MCP server over HTTP; pass variables with pass_env instead.")
-        if self.is_http and self.pass_env:
-            raise ConfigurationError("pass_env is for an MCP server that is a local program, not for one over HTTP.")
+        for one in fields(self) if self.is_http else ():
+            if one.name in _OF_A_PROGRAM and getattr(self, one.name) != one.default:
+                raise ConfigurationError(
+                    f"{one.name} is for an MCP server that is a local program, not for one over HTTP."
+                )
         for name in (*self.pass_env, *filter(None, [self.token_env])):
             if name not in os.environ:
                 raise ConfigurationError(f"The MCP server {self.target!r} needs the variable {name}: set it.")

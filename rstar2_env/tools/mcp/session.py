@@ -10,17 +10,15 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
-import json
 import logging
 import math
 import os
-import sys
 import threading
 from collections.abc import AsyncIterator, Coroutine, Mapping
 from typing import Any, NoReturn, TypeVar
 
 from rstar2_env.core.errors import MissingExtraError, ToolServerError
-from rstar2_env.tools.mcp import launch
+from rstar2_env.sandbox.stdio import check_layers, limited
 from rstar2_env.tools.mcp.error_output import ErrorOutput
 from rstar2_env.tools.mcp.options import ServerOptions
 
@@ -83,7 +81,10 @@ class McpSession:
 
         Raises:
             ToolServerError: The server did not start, or did not answer; the message has the end of its error output.
+            SandboxUnavailableError: The machine lacks a layer that the option ``isolation`` requires for a program.
         """
+        if not self.options.is_http:
+            check_layers(self.options)
         begun: concurrent.futures.Future[None] = concurrent.futures.Future()
         self._keeper = asyncio.run_coroutine_threadsafe(self._keep(begun), self._loop)
         try:
@@ -173,25 +174,25 @@ class McpSession:
     async def _transport(self) -> AsyncIterator[Any]:
         options = self.options
         if not options.is_http:
-            limits = {"memory": options.memory_mb << 20, "file": options.file_mb << 20, "parent": os.getpid()}
             self._errors = ErrorOutput(asyncio.get_running_loop())
-            program = stdio_client(
-                StdioServerParameters(
-                    command=sys.executable,
-                    args=["-I", "-S", launch.__file__, json.dumps(limits), *options.command()],
-                    env={
-                        "PYTHONHASHSEED": "0",
-                        "PYTHONUNBUFFERED": "1",
-                        "MALLOC_ARENA_MAX": "2",
-                        "RSTAR2_SEED": str(self._seed),
-                        **{name: os.environ[name] for name in options.pass_env},
-                    },
-                    cwd=os.getcwd(),
-                ),
-                errlog=self._errors.file,
-            )
             try:
-                yield program
+                with limited(options, options.command()) as (command, variables):
+                    yield stdio_client(
+                        StdioServerParameters(
+                            command=command[0],
+                            args=command[1:],
+                            env={
+                                "PYTHONHASHSEED": "0",
+                                "PYTHONUNBUFFERED": "1",
+                                "MALLOC_ARENA_MAX": "2",
+                                "RSTAR2_SEED": str(self._seed),
+                                **variables,
+                                **{name: os.environ[name] for name in options.pass_env},
+                            },
+                            cwd=os.getcwd(),
+                        ),
+                        errlog=self._errors.file,
+                    )
             finally:
                 self._errors.close()
             return

@@ -28,7 +28,7 @@ class TestInfo:
         }
 
     def test_reset_tells_where_the_dialect_wants_a_turn_to_stop(self):
-        env, _ = make(dialect="fenced")
+        env, _ = make(dialect="fenced:tool=stub")
         _, info = env.reset(seed=1)
         assert info["stop"] == ["\n```\n", "```output"]
 
@@ -187,6 +187,11 @@ class TestMisuse:
         with pytest.raises(ConfigurationError, match=r"2001 characters; the maximum is 2000 \(max_text\)"):
             env.step("x" * 2001)
         assert env.step(RIGHT)[1] == 1.0
+
+
+def test_a_dialect_without_calls_by_name_refuses_tools_that_it_cannot_call():
+    with pytest.raises(ConfigurationError, match=r"dialect 'fenced' can call 'execute_\w+' only.* cannot call stub"):
+        make(dialect="fenced")
 
 
 class TestSpaces:

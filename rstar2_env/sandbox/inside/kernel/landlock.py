@@ -1,14 +1,15 @@
 """Landlock: file and socket rules that a process applies to itself, a second layer behind the mount namespace.
 
-Covered: reading and executing below given paths, writing only below the working folder, no TCP, no abstract Unix
-sockets and no signals out of the sandbox (depending on the kernel version). Not covered: operations that Landlock does
-not control, such as UDP or changing the mode of a file.
+Covered: reading and executing below given paths, writing only below the working folder and other named folders, no TCP,
+no abstract Unix sockets and no signals out of the sandbox (depending on the kernel version). Not covered: operations
+that Landlock does not control, such as UDP or changing the mode of a file.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from . import linux
@@ -22,7 +23,7 @@ _FILE_RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 1
 """Rights on files by version of the interface; version 5 adds ioctl on devices."""
 _DEVICES = ("/dev/null", "/dev/full", "/dev/urandom")  # not /dev/zero: mapping it makes shared anonymous memory
 _NET_TCP = 3
-_SCOPES = 3
+_SCOPE_ABSTRACT_SOCKETS, _SCOPE_SIGNALS = 1, 2
 
 
 class _Rule(ctypes.Structure):
@@ -45,15 +46,19 @@ class LandlockRules:
     Args:
         readable: Paths below which all files can be read and executed.
         known: Version of the kernel's Landlock interface to use.
+        writable: More paths below which files can be written, read and executed.
+        network: Leave TCP and abstract Unix sockets free.
     """
 
-    def __init__(self, readable: list[str], known: int) -> None:
+    def __init__(self, readable: list[str], known: int, *, writable: Sequence[str] = (), network: bool = False) -> None:
         self._files = _FILE_RIGHTS.get(known, (1 << 15) - 1 | _IOCTL_DEV)
+        scopes = _SCOPE_SIGNALS if network else _SCOPE_SIGNALS | _SCOPE_ABSTRACT_SOCKETS
         self._attributes = (ctypes.c_uint64 * 3)(
-            self._files, _NET_TCP if known >= 4 else 0, _SCOPES if known >= 6 else 0
+            self._files, _NET_TCP if known >= 4 and not network else 0, scopes if known >= 6 else 0
         )
         self._size = ctypes.c_size_t(24 if known >= 6 else 16 if known >= 4 else 8)
         self._fixed = [self._rule(path, _READING) for path in readable if os.path.exists(path)]
+        self._fixed += [self._rule(path, self._files & ~_IOCTL_DEV) for path in writable]
         self._fixed += [self._rule(device, _READ_FILE | _WRITE_FILE) for device in _DEVICES if os.path.exists(device)]
 
     def restrict(self, workdir: str) -> None:

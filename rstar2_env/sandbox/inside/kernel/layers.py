@@ -17,7 +17,7 @@ from .attempt import attempt
 from .cgroups import ControlGroups
 from .packages import EVERYTHING
 from .plan import NAMESPACES, SCOPED, IsolationPlan
-from .users import INSIDE_USER, become, enter_user_namespace, free_users, try_process_limit
+from .users import INSIDE_USER, become, count_own_tasks, enter_user_namespace, free_users, try_process_limit
 from .view import FOLDER, FileView, build, link, plain_view, private_view
 
 _MARGIN = 512
@@ -189,7 +189,7 @@ def find(options: dict[str, Any]) -> Layers:
         # The short name "scope" simulates an older kernel, for tests.
         plan.landlock = landlock.version() if "scope" not in missing else min(landlock.version(), SCOPED - 1)
     if not plan.counted and os.geteuid() != 0:
-        plan.shared_processes = _count_own_tasks() + _MARGIN
+        plan.shared_processes = count_own_tasks() + _MARGIN
     return Layers(plan, view, groups, missing)
 
 
@@ -242,18 +242,6 @@ def _find_users(plan: IsolationPlan, view: FileView, missing: dict[str, str]) ->
         missing["users"] = failure
     else:
         plan.users_from = first
-
-
-def _count_own_tasks() -> int:
-    """Number of processes and threads of the user of this process."""
-    count = 0
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            if os.stat(f"/proc/{pid}").st_uid == os.geteuid():
-                count += len(os.listdir(f"/proc/{pid}/task"))
-        except OSError:  # the process has ended
-            continue
-    return count
 
 
 def _rehearse(plan: IsolationPlan, view: FileView, scratch: str) -> None:

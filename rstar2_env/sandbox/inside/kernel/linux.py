@@ -48,6 +48,8 @@ _AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, _PR_CAPBSET_DROP = 1, 4, 24
 _PR_SET_SECCOMP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 22, 36, 38
+_PR_SET_KEEPCAPS, _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE = 8, 47, 2
+CAP_DAC_OVERRIDE = 1
 _LAST_CAPABILITY = 63
 _STACK_BYTES = 1 << 16
 _REPLACED = ("syscall", "prctl", "unshare", "setns", "mount", "umount2", "chdir", "setgroups", "setresgid", "setresuid")
@@ -142,8 +144,28 @@ def drop_bounding_capabilities() -> None:
 
 def drop_capabilities() -> None:
     """Drop all capabilities of this process."""
+    _set_capabilities(0)
+
+
+def keep_capabilities(capability: int, change_user: Callable[[], None]) -> None:
+    """Change the user as root, and keep one capability, also for programs that are executed; drop all others.
+
+    Args:
+        capability: Number of the capability, below 32; dropped too if this process does not have it.
+        change_user: Changes the user of this process.
+    """
+    prctl(_PR_SET_KEEPCAPS, 1)
+    change_user()
+    try:
+        _set_capabilities(1 << capability)
+        prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE, capability)
+    except OSError:
+        drop_capabilities()
+
+
+def _set_capabilities(bits: int) -> None:
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)
-    data = (ctypes.c_uint32 * 6)()
+    data = (ctypes.c_uint32 * 6)(bits, bits, bits)
     syscall("capset", _SYS_CAPSET[platform.machine()], header, data)
 
 

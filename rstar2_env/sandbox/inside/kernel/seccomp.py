@@ -30,6 +30,8 @@ _NO_SUCH_CALL = _ERRNO | errno.ENOSYS
 _REFUSE = _ERRNO | errno.EPERM
 _NO_TERMINAL, _INVALID, _NO_LOCKS = _ERRNO | errno.ENOTTY, _ERRNO | errno.EINVAL, _ERRNO | errno.ENOLCK
 
+_X32 = 0x40000000
+"""First number of the calls of x32; no call of another interface has a number as large."""
 _SOL_SOCKET = 1
 _RLIMIT_CORE = 4
 _PRIO_PROCESS = 0
@@ -71,16 +73,17 @@ class SeccompFilter:
     Args:
         machine: Processor architecture; ``None`` for this machine.
         needs: Additional restrictions.
+        only_sockets: Refuse only to make sockets (``build_without_sockets``), for a program of the user.
 
     Raises:
         OSError: There is no table of system calls for the architecture.
     """
 
-    def __init__(self, machine: str | None = None, needs: Needs | None = None) -> None:
+    def __init__(self, machine: str | None = None, needs: Needs | None = None, *, only_sockets: bool = False) -> None:
         machine = platform.machine() if machine is None else machine
         if machine not in _ARCHITECTURES:
             raise OSError(errno.ENOSYS, f"there is no table of system calls for {machine}")
-        instructions = build(machine, needs or Needs())
+        instructions = build_without_sockets(machine) if only_sockets else build(machine, needs)
         self._code = ctypes.create_string_buffer(b"".join(_STEP.pack(*step) for step in instructions))
         self._owns = [(at, step[3]) for at, step in enumerate(instructions) if step[3] in (_OWN, _OWN_GROUP)]
         self.program = _Program(len(instructions), ctypes.addressof(self._code))
@@ -102,17 +105,41 @@ def actions(machine: str) -> dict[int, int]:
     return found
 
 
-def build(machine: str, needs: Needs | None = None) -> list[Instruction]:
-    """Build the instructions: check the architecture, then search for the number; calls of x32 have no number."""
-    needs = needs or Needs()
-    column = 0 if machine == "x86_64" else 1
-    special = {name: numbers[column] for name, numbers in syscalls.SPECIAL.items()}
-    steps: list[Instruction] = [
+def build_without_sockets(machine: str) -> list[Instruction]:
+    """Build the instructions that refuse sockets other than connected pairs, and allow every other call.
+
+    ``io_uring`` does not exist, since it makes sockets without a system call, and neither do the calls of x32.
+    """
+    return [
+        *_checked_architecture(machine),
+        (_JUMP_AT_LEAST, 0, 1, _X32),
+        (_RETURN, 0, 0, _NO_SUCH_CALL),
+        *(step for number in syscalls.numbers(syscalls.RINGS, machine) for step in _ended(number, _NO_SUCH_CALL)),
+        *(step for number in syscalls.numbers(syscalls.SOCKETS, machine) for step in _ended(number, _REFUSE)),
+        (_RETURN, 0, 0, _ALLOW),
+    ]
+
+
+def _ended(number: int, action: int) -> list[Instruction]:
+    """End the filter with an action if the loaded number is ``number``."""
+    return [(_JUMP_EQUAL, 0, 1, number), (_RETURN, 0, 0, action)]
+
+
+def _checked_architecture(machine: str) -> list[Instruction]:
+    """End a process of another architecture, whose calls have other numbers; then load the number of the call."""
+    return [
         (_LOAD, 0, 0, _AT_ARCHITECTURE),
         (_JUMP_EQUAL, 1, 0, _ARCHITECTURES[machine]),
         (_RETURN, 0, 0, _END),
         (_LOAD, 0, 0, _AT_NUMBER),
     ]
+
+
+def build(machine: str, needs: Needs | None = None) -> list[Instruction]:
+    """Build the instructions: check the architecture, then search for the number; calls of x32 have no number."""
+    needs = needs or Needs()
+    column = 0 if machine == "x86_64" else 1
+    special = {name: numbers[column] for name, numbers in syscalls.SPECIAL.items()}
     decided: dict[int, list[Instruction]] = {
         special["clone3"]: [(_RETURN, 0, 0, _NO_SUCH_CALL)],
         special["clone"]: _allow_values(_AT_FIRST, commands.CLONE, _REFUSE, but=commands.CLONE_FREE),
@@ -145,7 +172,7 @@ def build(machine: str, needs: Needs | None = None) -> list[Instruction]:
     decided |= _extra(machine, needs)
     ranges = [(number, number, block) for number, block in decided.items()]
     ranges += [(low, high, [(_RETURN, 0, 0, action)]) for low, high, action in _runs(actions(machine), set(decided))]
-    return steps + _search(_leaves(ranges))
+    return _checked_architecture(machine) + _search(_leaves(ranges))
 
 
 def _leaves(ranges: list[_Range]) -> list[tuple[int, list[Instruction]]]:

@@ -124,6 +124,9 @@ SETTING_LIMITS = "setrlimit 160 164"
 
 # Without a process namespace, a program shares process ids with all other processes of the machine.
 
+SOCKETS = "socket 41 198"
+RINGS = "io_uring_setup 425 425"
+"""Calls that make sockets and rings, which make sockets without a call of their own."""
 PASSING = "sendmsg 46 211, sendmmsg 307 269"
 """Calls that can send descriptors to another process."""
 LEAVING = "setpgid 109 154"

@@ -147,6 +147,18 @@ def try_process_limit(plan: IsolationPlan) -> None:
         raise OSError(1, "the kernel counts programs together with other processes of the user")
 
 
+def count_own_tasks() -> int:
+    """Number of processes and threads of the user of this process."""
+    count = 0
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.stat(f"/proc/{pid}").st_uid == os.geteuid():
+                count += len(os.listdir(f"/proc/{pid}/task"))
+        except OSError:  # the process has ended
+            continue
+    return count
+
+
 def _fork_many(most: int) -> int:
     """Fork up to ``most`` processes; return how many existed at the same time, not counting this process."""
     waits, held = os.pipe()

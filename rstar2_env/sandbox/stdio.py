@@ -1,0 +1,160 @@
+"""``StdioLimits``: what a long-lived program of the user may do that talks on its standard input and output.
+
+Covered: the limits, the layers of isolation that this machine has for them, and the command that starts a program under
+them. Not covered: the layers themselves (``inside.stdio``), and the pipes to the program.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
+from rstar2_env.core.options.declare import check_options, option
+from rstar2_env.sandbox.base import warn_once
+from rstar2_env.sandbox.inside import launch
+from rstar2_env.sandbox.inside.kernel import linux
+from rstar2_env.sandbox.inside.tidy import remove_tree
+from rstar2_env.sandbox.job import Capability
+from rstar2_env.sandbox.local.process import make_scratch
+from rstar2_env.sandbox.options import IsolationMode
+
+_PROBE_S = 60.0
+_lock = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class StdioLimits:
+    """Limits of a program of the user.
+
+    Attributes:
+        memory_mb: MiB of memory of each process.
+        file_mb: MiB of each file that it writes.
+        processes: Concurrent processes and threads.
+        network: Whether it may use the network and other sockets.
+        write: Folders and files that it may write, besides a temporary folder of its own (``TMPDIR``).
+        isolation: ``"strict"`` refuses to start without a required layer, ``"best"`` runs with the available layers and
+            warns once, ``"none"`` keeps only the limits on memory and on files.
+    """
+
+    memory_mb: int = option(1024, least=1, most=1 << 24)
+    file_mb: int = option(64, least=1, most=1 << 24)
+    processes: int = option(256, least=1, most=1 << 20)
+    network: bool = False
+    write: tuple[str, ...] = ()
+    isolation: IsolationMode = "strict"
+
+    _place: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        """Check every value.
+
+        Raises:
+            ConfigurationError: A value is out of range, or a folder to write does not exist.
+        """
+        check_options(self, self._place)
+        for path in self.write:
+            if not os.path.exists(os.path.expanduser(path)):
+                raise ConfigurationError(f"`{self._place}write` contains {path!r}, which does not exist: create it.")
+
+
+@contextlib.contextmanager
+def limited(
+    limits: StdioLimits, command: Sequence[str], without: Sequence[str] = ()
+) -> Iterator[tuple[list[str], dict[str, str]]]:
+    """Within this context, a program has a temporary folder of its own.
+
+    Args:
+        limits: The limits of the program.
+        command: The program and its arguments.
+        without: Layers to omit, by their short names; for tests of machines that lack them.
+
+    Yields:
+        The command that starts the program under the limits, once, as a child of this process, and variables of the
+        environment for it.
+
+    Raises:
+        SandboxUnavailableError: The machine lacks a layer that ``isolation="strict"`` requires.
+    """
+    plan = check_layers(limits, without)
+    with _scratch() as folder:
+        order = {
+            "plan": plan,
+            "parent": os.getpid(),
+            "folder": folder,
+            "writable": [os.path.realpath(os.path.expanduser(path)) for path in limits.write],
+            "network": limits.network,
+            "memory": limits.memory_mb << 20,
+            "file": limits.file_mb << 20,
+            "processes": limits.processes,
+        }
+        yield _words(order, *command), {"TMPDIR": folder}
+
+
+def check_layers(limits: StdioLimits, without: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the plan of the layers for programs under ``limits``, found once in each process.
+
+    Raises:
+        SandboxUnavailableError: The machine lacks a layer that ``isolation="strict"`` requires.
+    """
+    if limits.isolation == "none" or not linux.IS_LINUX:
+        gaps = ["this system lacks the isolation of Linux"] if limits.isolation != "none" else []
+        plan: dict[str, Any] = {"isolated": False, "namespaces": []}
+    else:
+        with _lock:
+            plan, layers = _find(tuple(without))
+        gaps = [f"{one.name} ({one.detail})" for one in layers if not one.active]
+        gaps = [gap for gap in gaps if not (limits.network and gap.startswith("no network"))]
+    if gaps and limits.isolation == "strict":
+        raise SandboxUnavailableError(
+            f"isolation='strict' requires layers that this machine does not provide: {'; '.join(gaps)}. With "
+            "isolation=best a program of yours runs with those that it provides."
+        )
+    if gaps:
+        warn_once(f"A program of yours runs without these layers of isolation: {'; '.join(gaps)}.")
+    return plan
+
+
+@functools.cache
+def _find(without: tuple[str, ...]) -> tuple[dict[str, Any], list[Capability]]:
+    done = subprocess.run(
+        _words({"without": without}), capture_output=True, text=True, timeout=_PROBE_S, cwd="/", check=False
+    )
+    if done.returncode:
+        raise SandboxUnavailableError(f"The layers of isolation could not be tried: {done.stderr[-1000:].strip()}")
+    found = json.loads(done.stdout)
+    return found["plan"], [Capability(**layer) for layer in found["guarantees"]]
+
+
+def _words(order: dict[str, Any], *command: str) -> list[str]:
+    return [sys.executable, "-I", "-S", launch.__file__, "stdio", json.dumps(order), *command]
+
+
+@contextlib.contextmanager
+def _scratch() -> Iterator[str]:
+    if not linux.IS_LINUX:
+        with tempfile.TemporaryDirectory() as folder:
+            yield folder
+        return
+    outer, lock = make_scratch()
+    try:
+        os.chmod(outer, 0o711)  # a program with a user of its own enters it
+        folder = os.path.join(outer, "files")
+        os.mkdir(folder, 0o700)
+        yield folder
+    finally:
+        remove_tree(outer)
+        os.close(lock)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)

@@ -1,0 +1,205 @@
+"""A program of the user under the layers of the sandbox: each test runs one that tries what a layer forbids."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+from waiting import wait_for
+
+from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
+from rstar2_env.sandbox import base
+from rstar2_env.sandbox.inside.kernel import linux
+from rstar2_env.sandbox.stdio import StdioLimits, check_layers, limited
+
+pytestmark = pytest.mark.skipif(not linux.IS_LINUX, reason="the layers are mechanisms of Linux")
+
+TRY = """
+import ctypes, json, os, socket, sys
+def tried(action):
+    try:
+        return action() or "done"
+    except OSError as error:
+        return type(error).__name__
+"""
+
+
+def run(code, *arguments, without=(), **options):
+    """Run a program under limits; returns what it printed, read as JSON."""
+    words = [sys.executable, "-c", TRY + code, *map(str, arguments)]
+    with limited(StdioLimits(**options), words, without) as (command, variables):
+        done = subprocess.run(
+            command, env={**os.environ, **variables}, capture_output=True, text=True, timeout=120, check=False
+        )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+CONNECT = """
+def send():
+    socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("127.0.0.1", int(sys.argv[2])))
+print(json.dumps([tried(lambda: socket.create_connection(("127.0.0.1", int(sys.argv[1])), 5).close()), tried(send)]))
+"""
+
+
+@pytest.fixture
+def ports():
+    """A TCP and a UDP port of this machine on which somebody listens."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as tcp,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp,
+    ):
+        udp.bind(("127.0.0.1", 0))
+        yield tcp.getsockname()[1], udp.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    "alone", [(), ("net", "landlock"), ("seccomp", "landlock")], ids=["all", "filter", "namespace"]
+)
+def test_there_is_no_network(alone, ports):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        assert "done" not in run(CONNECT, *ports, without=alone, isolation="best")
+
+
+def test_the_network_is_there_if_the_user_allows_it(ports):
+    assert run(CONNECT, *ports, network=True) == ["done", "done"]
+
+
+@pytest.mark.parametrize(("network", "reached"), [(False, "PermissionError"), (True, "done")])
+def test_a_socket_with_a_path_belongs_to_the_network(network, reached, tmp_path):
+    path = tmp_path / "s"
+    code = "print(json.dumps(tried(lambda: socket.socket(socket.AF_UNIX).connect(sys.argv[1]))))"
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(path))
+        listening.listen()
+        assert run(code, path, network=network, write=(str(path),)) == reached
+
+
+def test_rings_which_make_sockets_without_a_call_do_not_exist():
+    code = """
+call = ctypes.CDLL(None, use_errno=True).syscall
+print(json.dumps([call(425, 1, ctypes.create_string_buffer(256)), ctypes.get_errno()]))
+"""
+    assert run(code) == [-1, 38]
+
+
+def test_connected_pairs_of_sockets_stay_for_event_loops():
+    code = "import asyncio\nprint(json.dumps(asyncio.run(asyncio.sleep(0, 'slept'))))"
+    assert run(code) == "slept"
+
+
+WRITE = """
+def write(folder):
+    with open(os.path.join(folder, "mark"), "w") as file:
+        file.write("x")
+print(json.dumps([tried(lambda: write(folder)) for folder in (os.environ["TMPDIR"], *sys.argv[1:])]))
+"""
+
+
+def test_it_writes_only_into_its_own_folder_and_those_that_the_user_names(tmp_path):
+    named, other = tmp_path / "named", tmp_path / "other"
+    for folder in (named, other):
+        folder.mkdir()
+        folder.chmod(0o777)
+    assert run(WRITE, named, other, write=(str(named),)) == ["done", "done", "PermissionError"]
+    assert (named / "mark").read_text() == "x"
+    assert not (other / "mark").exists()
+
+
+def test_it_reads_the_users_files(tmp_path):
+    (tmp_path / "data").write_text("mine")
+    assert run("print(json.dumps(open(sys.argv[1]).read()))", tmp_path / "data") == "mine"
+
+
+def test_its_own_folder_ends_with_it():
+    folder = run("print(json.dumps(os.environ['TMPDIR']))")
+    assert not Path(folder).exists()
+
+
+def test_it_has_few_processes():
+    code = """
+waits, held = os.pipe()
+pids = []
+try:
+    for _ in range(40):
+        pid = os.fork()
+        if pid == 0:
+            os.close(held)
+            os.read(waits, 1)
+            os._exit(0)
+        pids.append(pid)
+except BlockingIOError:
+    pass
+os.close(held)
+for pid in pids:
+    os.waitpid(pid, 0)
+print(json.dumps(len(pids)))
+"""
+    assert run(code, processes=20) == 19
+    assert run(code, processes=200) == 40
+
+
+def test_it_cannot_reach_the_process_that_started_it():
+    code = """
+parent = os.getppid()
+reached = [tried(lambda: os.kill(parent, 0)), tried(lambda: open(f"/proc/{parent}/environ").read())]
+print(json.dumps([*reached, tried(lambda: os.setuid(0)) if os.getuid() else "PermissionError"]))
+"""
+    assert run(code) == ["PermissionError"] * 3
+
+
+def test_it_ends_with_the_process_that_started_it(tmp_path):
+    mark = tmp_path / "pid"
+    code = f"""
+import subprocess, sys
+from rstar2_env.sandbox.stdio import StdioLimits, limited
+told = "import os, time; open({str(mark)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
+with limited(StdioLimits(write=({str(tmp_path)!r},)), [sys.executable, "-c", told]) as (command, _):
+    subprocess.run(command)
+"""
+    tmp_path.chmod(0o777)
+    starter = subprocess.Popen([sys.executable, "-c", code])
+    try:
+        wait_for(lambda: mark.exists() and mark.read_text())
+    finally:
+        starter.send_signal(signal.SIGKILL)
+        starter.wait()
+    wait_for(lambda: not Path(f"/proc/{mark.read_text()}").exists())
+
+
+def test_strict_refuses_what_the_machine_does_not_provide():
+    with pytest.raises(SandboxUnavailableError, match=r"no writing outside of its folders \(landlock: disabled"):
+        check_layers(StdioLimits(), without=("landlock",))
+    with pytest.raises(SandboxUnavailableError, match=r"no network \(seccomp: disabled"):
+        check_layers(StdioLimits(), without=("seccomp",))
+    check_layers(StdioLimits(network=True), without=("seccomp",))
+
+
+def test_best_runs_with_the_rest_and_warns_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(base, "_warned", set())
+    tmp_path.chmod(0o777)
+    with pytest.warns(RuntimeWarning, match="without these layers of isolation: no writing outside of its folders"):
+        assert run(WRITE, tmp_path, without=("landlock",), isolation="best")[0] == "done"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_layers(StdioLimits(isolation="best"), without=("landlock",))
+
+
+def test_none_keeps_only_the_limits_on_memory_and_files(tmp_path, ports):
+    assert run(WRITE, tmp_path, isolation="none") == ["done", "done"]
+    assert run(CONNECT, *ports, isolation="none") == ["done", "done"]
+    allocate = "try:\n    bytearray(1 << 30)\nexcept MemoryError:\n    print('1')"
+    assert run(allocate, isolation="none", memory_mb=200) == 1
+
+
+def test_a_folder_to_write_that_does_not_exist_is_refused(tmp_path):
+    with pytest.raises(ConfigurationError, match=r"`write` contains '.*absent', which does not exist: create it"):
+        StdioLimits(write=(str(tmp_path / "absent"),))
