@@ -1,11 +1,11 @@
-"""Inner agents, which write candidate turns or answer prompts at the request of an outer agent; all tokens are counted.
+"""Inner agents: an outer agent requests candidate turns or answers from an inner agent, and all tokens are counted.
 
 Every text that an inner agent writes (discarded turns, votes, values, judgements) passes through ``Asked``, which
-counts its tokens. The counts come from the inner agent's ``usage``. If it does not count tokens, the number of words is
-an estimate, and ``usage`` reports it as ``estimated_tokens`` too.
+counts the tokens of the text. The counts come from the inner agent's ``usage``. If the inner agent does not count
+tokens, the number of words is an estimate, and ``usage`` reports this number as ``estimated_tokens`` too.
 
-Covered: creating the inner agent, its seeds, several turns in one state of an episode, questions outside the episode,
-budgets. Not covered: the choice among turns and the prompts, which the outer agents define.
+Covered: creating the inner agent and deriving its seeds, requesting several turns in one state of an episode, asking
+questions outside the episode, token budgets. Not covered: choosing among turns and writing prompts (outer agents).
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class Asked:
         return one.turn
 
     def ask(self, text: str, *, system: str = "", always: bool = False) -> str:
-        """Ask a question outside the episode; return an empty text if the reply is unusable.
+        """Ask the inner agent a question that is not part of the episode; return "" if the reply is unusable.
 
         Args:
             text: The question.
@@ -211,16 +211,16 @@ class Asked:
             return ""
 
     def extend(self, one: Try, observation: str, info: Mapping[str, Any], begun: str) -> Try:
-        """Request the rest of a partial turn from an agent.
+        """Return a turn that starts with a given text and that the inner agent completes.
 
         An agent that can continue its own text has ``go_on(observation, info, begun)``, which returns the continuation.
         Any other agent receives the partial turn in the prompt.
 
         Args:
-            one: The original turn; the agent in its state before that turn is used.
+            one: The turn to change; the request uses the inner agent's state before this turn.
             observation: The last observation of the environment.
             info: The ``info`` of that observation.
-            begun: The beginning of the turn.
+            begun: The text with which the new turn starts.
         """
         agent: Any = self._copy()
         if hasattr(agent, "go_on"):
@@ -267,7 +267,7 @@ class Asked:
 
 
 class Asking:
-    """Base class of agents with an inner agent: ``reset``, ``usage`` and ``determinism`` are those of its ``Asked``."""
+    """Base class of agents with an inner agent; ``reset``, ``usage`` and ``determinism`` delegate to ``Asked``."""
 
     _asked: Asked
 

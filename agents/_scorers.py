@@ -1,4 +1,4 @@
-"""Scorers of ``best_of_k``: they rate a turn. A scorer is named, or is the user's own code.
+"""Scorers, with which ``best_of_k`` rates turns: bundled scorers, found by name, and the user's own code.
 
 A scorer is called with an ``Asked`` for its requests, the question and the turn, and returns a number; larger is
 better. A user's own scorer is ``./file.py:Name``: a function, or a class whose objects are called in the same way.
@@ -55,7 +55,7 @@ def share_of_yes(asked: Asked, prompt: str, votes: int) -> float:
 
 
 class SaysYes:
-    """Asks the agent itself whether a solution is right.
+    """Scorer that asks the inner agent whether a solution is right.
 
     Args:
         votes: Number of requests.

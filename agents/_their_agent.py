@@ -1,4 +1,4 @@
-"""Base class of players that run an agent of another framework, and of the options that create this agent.
+"""Base class of agents that run an agent of another framework, such as LangGraph or smolagents.
 
 Covered: a user's agent, which a function creates for every episode, or a plain agent for an endpoint. Not covered: the
 frameworks themselves (``rstar2_env.adapters``), which are imported when an agent is made.
@@ -20,7 +20,7 @@ from rstar2_env.dialects import Dialect
 
 
 class TheirAgent(LoopAgent):
-    """Plays the turns of an agent that another framework runs.
+    """Plays an episode with an agent of another framework.
 
     Args:
         factory: Function that creates the agent for an episode: ``./file.py:function``, ``module:function``, or the
@@ -40,7 +40,7 @@ class TheirAgent(LoopAgent):
     """
 
     framework: ClassVar[str]
-    """Name of its adapter in ``rstar2_env.adapters``."""
+    """Name of the framework's adapter in ``rstar2_env.adapters``."""
     incidental = frozenset({"api_key_env"})
     determinism = "Requests contain the episode's seed; few endpoints give equal replies for equal seeds."
 

@@ -40,7 +40,7 @@ class Human:
         """Show the observation and read a turn.
 
         Raises:
-            KeyboardInterrupt: The input ended before the turn did.
+            KeyboardInterrupt: The input ended before the turn was complete.
         """
         self._show(f"\n{observation}\n\n{_HELP}\n")
         lines: list[str] = []

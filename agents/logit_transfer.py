@@ -1,7 +1,7 @@
 """``logit_transfer``: adds the logit change of a small model under RL to a large model. RAST (arXiv 2506.15710).
 
 ``z = z_large + lambda (z_small_trained - z_small_base)`` at every token, lambda = 1, over one vocabulary; temperature
-and nucleus sampling are applied after it. Example: z = [1,0,0] + ([0,2,0] - [0,1,0]) = [1,1,0]. With lambda = 0 the
+and nucleus sampling are applied to z. Example: z = [1,0,0] + ([0,2,0] - [0,1,0]) = [1,1,0]. With lambda = 0 the
 output equals the large model's output, token for token. ``usage`` counts the sampled tokens; each of them takes a
 forward pass of all three models.
 """

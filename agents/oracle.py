@@ -15,7 +15,7 @@ from rstar2_env.problems.perturb import changed_answer
 from .base import AGENTS
 
 _NONSENSE = "?"
-"""Not a legal move of any game."""
+"""A move that is illegal in every game, played if ``corrupt`` is set."""
 
 
 class Oracle:
@@ -70,7 +70,7 @@ class Oracle:
             self._turns.append(python_call(self._dialect, info["tools"], f"print({expression})"))
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
-        """Return the call, or the answer.
+        """Return a turn with the tool call, or with the answer.
 
         Raises:
             ConfigurationError: The episode continues after the answer, and the environment has no reference player.

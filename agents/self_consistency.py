@@ -23,9 +23,9 @@ _GOES_ON = "\0"
 class SelfConsistency(Asking):
     """Requests k turns from an agent at every turn and plays the most frequent answer.
 
-    An agent plays one episode, so the vote is over turns; without tools, a turn is a whole solution. If several answers
-    are equally frequent, the first of these answers wins. For votes over whole episodes see maj@k of ``rstar2 eval
-    --samples``.
+    The votes are the answers of turns, since an agent plays a single episode; without tools, a turn is a whole
+    solution. If several answers are equally frequent, the first of these answers wins. For votes over whole episodes
+    see maj@k of ``rstar2 eval --samples``.
 
     Args:
         agent: The inner agent, which writes the texts: its name with options, or your own.

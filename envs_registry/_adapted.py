@@ -17,10 +17,10 @@ from rstar2_env.tools.named import ToolChoice
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """The grade of a turn by the other project's code.
+    """Result of grading a turn with the other project's code.
 
     Attributes:
-        answer: The answer as the other project read it, or ``None``.
+        answer: The answer that the other project's code extracted from the turn, or ``None``.
         score: The reward.
         correct: Whether the problem counts as solved.
     """
@@ -47,7 +47,7 @@ class AdaptedEnv(ToolEnv):
         """Grade the turn that ended the episode. The other project's code may raise any exception."""
 
     def answer_turn(self, turn: str) -> Ended:
-        """Grade the turn with the other project's code; if that raises an exception, the answer is wrong."""
+        """Grade the turn with the other project's code; if this code raises an exception, the answer is wrong."""
         failure: str | None = None
         try:
             grade = self.grade(turn)

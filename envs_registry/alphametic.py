@@ -20,8 +20,8 @@ class Alphametic(Puzzle):
     r"""Find the digit of each letter in a sum of words, such as SEND + MORE = MONEY.
 
     ## Puzzle
-    ``addends`` numbers of ``length`` digits are drawn, which together with their sum contain ``letters`` different
-    digits. A random letter replaces each digit. A solver finds exactly one solution. Different letters stand for
+    ``addends`` numbers of ``length`` digits are drawn. The numbers and their sum contain ``letters`` different digits
+    in total. A random letter replaces each digit. A solver finds exactly one solution. Different letters stand for
     different digits, and no number begins with 0.
 
     ## Answer
@@ -49,7 +49,7 @@ class Alphametic(Puzzle):
         self.require("letters", 4, min(10, 2 * self.length - 1))
 
     def draw(self, rng: np.random.Generator, split: str) -> Draft | None:
-        """Draw batches of sums, and return the first with a unique solution when its digits become letters."""
+        """Draw sums until one has a unique solution as a puzzle of letters; return this puzzle."""
         for parts, whole in alphametic.random_sums(self.addends, self.length, self.letters, rng):
             key = f"{'+'.join(map(str, sorted(parts)))}={whole}"
             addends, total, digits = alphametic.encoded(parts, whole, rng)
@@ -61,7 +61,7 @@ class Alphametic(Puzzle):
         return None
 
     def solves(self, meta: Meta, answer: str) -> bool:
-        """Return whether the sum is right with the answer's digits."""
+        """Return whether the sum is correct with the digits that the answer gives to the letters."""
         digits = alphametic.read_digits(answer, meta["addends"], meta["total"])
         return alphametic.holds(meta["addends"], meta["total"], digits)
 

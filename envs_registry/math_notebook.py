@@ -30,11 +30,11 @@ class MathNotebookEnv(MathToolEnv):
     As in ``rstar2/MathTool-v0``. The session ends with the episode.
 
     ## Information
-    As in ``rstar2/MathTool-v0``; in addition the record in ``tool_calls`` of every cell that ran has ``session``:
-    ``new`` (the first cell), ``kept``, ``interrupted`` (the cell ran out of time; the state is kept) or ``ended`` (the
-    cell ended the session: too much memory, an exit; the next one starts in a fresh session). Only ``interrupted`` and
-    ``ended`` are shown to the policy. A session that was lost through no fault of the policy is rebuilt from its cells;
-    if that fails, the call is ``unavailable``.
+    As in ``rstar2/MathTool-v0``; in addition the record in ``tool_calls`` of every cell that ran has
+    ``session``: ``new`` (the first cell), ``kept``, ``interrupted`` (the cell ran out of time; the state is kept) or
+    ``ended`` (the cell ended the session, by an exit or by using too much memory; the next cell starts a new session).
+    Only ``interrupted`` and ``ended`` are shown to the policy. A session that was lost through no fault of the policy
+    is rebuilt from its cells; if that fails, the call is ``unavailable``.
 
     ## Difficulty
     ``problems``: ``"arithmetic:level=1"`` to ``"arithmetic:level=5"``, or any other source.

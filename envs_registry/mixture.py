@@ -27,7 +27,7 @@ DEFAULT: Mapping[str, Mapping[str, Any]] = {
     "tictactoe": {"id": "rstar2/TicTacToe-v0"},
     "negotiate": {"id": "rstar2/Negotiate-v0"},
 }
-"""The default mixture of the id."""
+"""Sources of ``rstar2/Mixture-v0`` if ``sources`` is not given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,8 @@ class MixtureEnv(gym.Env[str, str]):
     ``source_reward``, the reward before scaling.
 
     ``reset(options=)`` takes ``{"source": name}``, ``{"problem_id": "<source>:<id>"}``, and ``{"problem": problem}``,
-    whose ``source`` names the source if the option does not; other options are passed to the source's environment.
+    whose field ``source`` selects the source unless the option ``source`` does. Other options are passed to the
+    source's environment.
 
     ## Difficulty
     The sources define the difficulty. The default mixture has ``rstar2/MathTool-v0`` (two fifths),
@@ -212,7 +213,7 @@ class MixtureEnv(gym.Env[str, str]):
             env.close()
 
     def oracle_turn(self) -> str:
-        """Return the turn of a player that knows the answer, in the environment of the episode's source; for tests."""
+        """Return the next turn of the source environment's reference player, which knows the answer; for tests."""
         own = getattr(self._env.unwrapped, "oracle_turn", None)
         return str(own()) if callable(own) else self.dialect.format_answer(self.problem.answer)
 

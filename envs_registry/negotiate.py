@@ -52,7 +52,7 @@ class Negotiate(Game):
 
     @property
     def turns(self) -> int:
-        """Number of turns: one for each round, and five for mistakes."""
+        """Maximum number of turns: one for each round, and five more that invalid moves may use."""
         return self.rounds + 5
 
     def start(self, seed: int) -> Negotiation:

@@ -34,7 +34,7 @@ class _Draw:
         return Draft(str(entry["question"]), str(entry.get("answer") or ""), str(entry["question"]), {"seed": seed})
 
     def item(self, seed: int) -> tuple[Any, dict[str, Any]]:
-        """Return a data set that contains one item, and the item."""
+        """Create a data set with a single item; return the data set and its item."""
         create = _package().create_dataset
         try:
             dataset = create(self.dataset, seed=seed, size=1, **dict(self.config))

@@ -1,4 +1,4 @@
-"""``rstar2/Saturn-v0``: find values that satisfy a logical formula, whose difficulty is computed (SATURN)."""
+"""``rstar2/Saturn-v0``: find values that satisfy a logical formula of known difficulty (SATURN)."""
 
 from __future__ import annotations
 

@@ -53,7 +53,10 @@ class StringCompose(Puzzle):
     longest: int = knob(100, 20, 500)
 
     def draw(self, rng: np.random.Generator, split: str) -> Draft | None:
-        """Draw an input and a composition; ``None`` if it ignores the input, or its result is empty or too long."""
+        """Draw an input and a composition of functions.
+
+        The result is ``None`` if the composition ignores the input, or if its output is empty or too long.
+        """
         chosen = self.functions if self.functions != "split" else "train" if split == "train" else "eval"
         pool = [function for function in functions().values() if chosen in ("all", function.split)]
         text = letters(rng, 3, 10)

@@ -1,4 +1,4 @@
-"""``rstar2/Sudoku-v0``: fill a grid of 4, 6 or 9 that has exactly one solution."""
+"""``rstar2/Sudoku-v0``: fill a Sudoku grid of size 4, 6 or 9 that has exactly one solution."""
 
 from __future__ import annotations
 

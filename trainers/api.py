@@ -202,7 +202,7 @@ def typed_value(name: str, value: Any) -> Any:
 
 
 def default_folder(name: str) -> Path:
-    """Return the default folder of a run: ``runs/NAME``, or the run's folder if the trainer is given by one."""
+    """Return the default folder of a run: ``runs/NAME``, or the given folder if a run's folder names the trainer."""
     path = Path(name)
     for folder in (path, path.parent):
         if is_run(folder) and path in (folder, folder / RUN_FILE):

@@ -1,6 +1,6 @@
 """Trainers, their results, and recipes. A recipe is a named algorithm: a choice of parts and defaults.
 
-A recipe is plain data and imports nothing heavy; ``api.make`` turns it into a trainer.
+A recipe is plain data and does not import torch; ``api.make`` creates a trainer from it.
 """
 
 from __future__ import annotations
@@ -259,9 +259,9 @@ TRAINERS: Registry[Recipe] = Registry(
 def needs_training_stack(what: str) -> Iterator[None]:
     """Turn a failed import of torch, transformers or TRL into an error that names the extra to install.
 
-    Also sets how torch's CPU threads wait for each other, unless environment variables do: they spin for about 0.1 ms
-    and then sleep. By default they spin for so long that other processes on the same processors make training several
-    times slower.
+    The function also sets the waiting policy of torch's CPU threads, unless environment variables set it: a thread
+    spins for about 0.1 ms and then sleeps. By default, threads spin for so long that other processes on the same
+    processors make training several times slower.
 
     Raises:
         MissingExtraError: torch, transformers or TRL is not installed.

@@ -60,7 +60,7 @@ def first_process() -> bool:
 
 
 class OtherProcessError(Rstar2Error, RuntimeError):
-    """Another process of the run failed, and this one ends with it instead of waiting for it."""
+    """Another process of the run failed, so this process stops instead of waiting for it."""
 
 
 class Together:

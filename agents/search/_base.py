@@ -1,4 +1,4 @@
-"""Base class of agents that think before they answer: the conversation becomes a question, and its answer a turn.
+"""Base class of agents that search for an answer to the conversation, in separate requests, and play it as a turn.
 
 A turn contains only the answer to one question; the agent thinks in requests outside the episode. Therefore the
 environment's tools are not called (except by ``tactic_router``), and in an environment with several turns the agent
@@ -19,7 +19,7 @@ _ANSWER = re.compile(r"\banswer\s*(?:is)?\s*[:=]\s*(.+)", re.IGNORECASE)
 
 
 class Thinker(Asking):
-    """An agent whose turn is the result of ``think``.
+    """Base class of agents whose method ``think`` returns the answer to play as a turn.
 
     Args:
         agent: The inner agent, which writes the texts: its name with options, or your own.

@@ -1,4 +1,4 @@
-"""Chains of reasoning steps as a search space, with the requests that propose, perform and judge a step.
+"""Search space of reasoning chains, with the prompts that let a model propose, perform and judge a step.
 
 ``ThoughtChain`` is a state (its text and measurements); ``ChainWorld`` is both world model and guide, and a subclass
 defines the reward of a step. The prompts are public, since a scripted or trained model depends on them.

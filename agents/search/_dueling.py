@@ -1,4 +1,4 @@
-"""The navigator's network: 2,566 parameters, in NumPy; ``_navigator_training`` trains it.
+"""Q-network of the agent ``navigator``, in NumPy, with 2,566 parameters; ``_navigator_training`` trains its weights.
 
 A dueling network of three layers: seven scores to 32 features, then a value (32, 1) and five advantages (32, 5):
 ``Q(s, a) = V(s) + A(s, a) - mean_b A(s, b)`` (Wang et al., arXiv 1511.06581). The parameters are 7*32+32 = 256 for the
@@ -35,7 +35,7 @@ NetworkWeights = Mapping[str, np.ndarray[Any, Any]]
 
 
 def q_values(weights: NetworkWeights, scores: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the Q-value of each of the five blocks.
+    """Return the Q-value of each of the five reasoning blocks among which the agent ``navigator`` chooses.
 
     Args:
         weights: Weights of the network, by the names in ``SHAPES``.

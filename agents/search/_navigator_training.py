@@ -1,8 +1,9 @@
-"""Trains the navigator: Double DQN (arXiv 1509.06461) over a dueling network, epsilon-greedy, with a replay buffer.
+"""Train the agent ``navigator`` by Double DQN (arXiv 1509.06461): dueling network, epsilon-greedy, replay buffer.
 
-The target of ``Q(s, a)`` is ``r + gamma Q'(s', argmax_a Q(s', a))``, and ``r`` at the end; Q' is a copy of Q, renewed
-every ``copy_every`` updates. Covered: the learner, for any function that plays an episode with a given chooser, and
-``train_navigator``, which plays in an environment through ``reset`` and ``step``. Torch is imported only for training.
+The target of ``Q(s, a)`` is ``r + gamma Q'(s', argmax_a Q(s', a))``, and ``r`` at the end; Q' is a copy of Q that is
+replaced every ``copy_every`` updates. Covered: the learner, for any function that plays an episode with a given
+chooser, and ``train_navigator``, which plays in an environment through ``reset`` and ``step``. Torch is imported only
+for training.
 """
 
 from __future__ import annotations

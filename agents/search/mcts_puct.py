@@ -24,7 +24,7 @@ from ._chain import CONCLUDE, PROMISE, RIGHT, ChainWorld, ThoughtChain, promise
 
 
 class ValuedWorld(ChainWorld):
-    """A world in which a process model checks each step, and a value model rates each state."""
+    """Search space of reasoning chains: a process model checks each step, and a value model rates each state."""
 
     valued_by: Asked
     checked_by: Asked | None
@@ -84,7 +84,7 @@ class MctsPuct(Thinker):
         self._process = None if process == "none" else self._asked.with_agent(process, dialect)
 
     def think(self, question: str, info: Mapping[str, Any]) -> str:
-        """Search, and return the best answer; if the search found none, ask the agent for one."""
+        """Search, and return the best answer; if the search found no answer, ask the agent for an answer."""
         world = self.world(question)
         found = self.search(world, world)
         return found.state.answer if found.state.answer is not None else self.conclude(found.state.prompt(CONCLUDE))

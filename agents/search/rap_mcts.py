@@ -23,7 +23,7 @@ from ._chain import CONCLUDE, ChainWorld, ThoughtChain, ends
 
 
 class RapWorld(ChainWorld):
-    """RAP's world: the reward of a step depends on its usefulness and the confidence in its outcome."""
+    """Search space of RAP: the reward of a step depends on its usefulness and the confidence in its outcome."""
 
     def fast_reward(self, state: ThoughtChain, action: str) -> float:
         """Return the square root of r0, the share of Yes replies to the question whether the step is useful."""
@@ -70,7 +70,7 @@ class RapMcts(Thinker):
         self._width, self._votes, self._output = width, votes, output
 
     def think(self, question: str, info: Mapping[str, Any]) -> str:
-        """Search, and return the best answer; if the search found none, ask the agent for one."""
+        """Search, and return the best answer; if the search found no answer, ask the agent for an answer."""
         world = self.world(question)
         found = self.search(world, world)
         reached = ends(found)

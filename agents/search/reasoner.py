@@ -1,4 +1,4 @@
-"""``reasoner``: four search algorithms over one world, and AutoRace. LLM Reasoners (arXiv 2404.05221).
+"""``reasoner``: searches chains of thought with one of four algorithms. LLM Reasoners (arXiv 2404.05221).
 
 World model, search configuration and search algorithm are the protocols of ``rstar2_env.search``: here the world is a
 chain of reasoning steps, and the reward of a step is the share of Yes replies to the question whether it is useful.
@@ -22,7 +22,7 @@ from ._chain import CONCLUDE, ChainWorld, ThoughtChain, ends
 
 
 class JudgedWorld(ChainWorld):
-    """A world in which the reward of a step is the share of Yes replies to the question whether it is useful."""
+    """Search space of reasoning chains; a step's reward is the share of Yes replies to "is this step useful?"."""
 
     def fast_reward(self, state: ThoughtChain, action: str) -> float:
         """Return the share of Yes replies to the question whether the step is useful, in [0, 1]."""
@@ -84,7 +84,7 @@ class Reasoner(Thinker):
         self._grader = AutoRace(criteria) if grade else None
 
     def think(self, question: str, info: Mapping[str, Any]) -> str:
-        """Search, and return the best answer; if the search found none, ask the agent for one."""
+        """Search, and return the best answer; if the search found no answer, ask the agent for an answer."""
         world = JudgedWorld(self, question, width=self._width, votes=self._votes)
         found = self.search(world, world)
         reached = ends(found)

@@ -1,4 +1,4 @@
-"""Anchors: functions that define when two turns of a group have the same state, for estimators that compare turns."""
+"""Anchors: functions that decide whether two turns of a group start in the same state, for estimators such as GiGPO."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def observation(episode: Episode, turn: int) -> str:
 
 
 def history(episode: Episode, turn: int) -> str:
-    """Return all observations up to the turn, joined to one text, without the policy's own text."""
+    """Return all observations before the turn, concatenated, without the policy's own text."""
     return "\0".join(step.observation for step in episode.steps[: turn + 1])
 
 

@@ -1,9 +1,9 @@
 """``apo_stcr``: penalizes wrong episodes more if they are longer than correct ones: APO's STCR (arXiv 2506.21655).
 
 A wrong episode that is longer than the mean length L of the group's correct episodes gets A (2 - base^-(length - L)):
-up to twice its advantage, with ``base`` 1.00001. Lengths count the policy's tokens. It is the part of Asymmetric Policy
-Optimization for negative episodes (the other part is ``apo_dads``, a term of the loss). Use it against overthinking:
-long wrong answers.
+up to twice its advantage, with ``base`` 1.00001. Lengths count the policy's tokens. STCR is one of two parts of
+Asymmetric Policy Optimization; the other part is ``apo_dads``, a term of the loss. Use it against overthinking: long
+wrong answers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ApoStcr(Wrapped):
     Only negative advantages change; a group without a correct episode is left unchanged.
 
     Args:
-        of: The other estimator, as a recipe names it: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
+        of: The other estimator, written as in a recipe: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
         base: Growth of the factor per token above the mean length of the correct episodes.
     """
 

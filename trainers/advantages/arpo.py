@@ -1,4 +1,4 @@
-"""``arpo``: tokens shared by branches of an episode get the branches' mean advantage: ARPO (arXiv 2507.19849).
+"""``arpo``: averages advantages over the branches of an episode that share a token: ARPO (arXiv 2507.19849).
 
 With ``hard`` attribution, a token shared by several branches gets the mean of their advantages, and every other token
 gets the advantage of its own episode. With ``soft`` attribution, each episode keeps its advantage on all tokens. A
@@ -29,7 +29,7 @@ class Arpo(Wrapped):
     """Another estimator's advantages; shared tokens get the mean over all branches: ARPO (arXiv 2507.19849).
 
     Args:
-        of: The other estimator, as a recipe names it: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
+        of: The other estimator, written as in a recipe: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
         attribution: ``"soft"``, the paper's default, keeps each episode's advantage; ``"hard"`` uses the mean.
     """
 

@@ -7,10 +7,11 @@ A class may have these attributes:
 
 - ``least`` (default 1): the minimum number of episodes in a group. A smaller group is rejected before the estimator is
   called.
-- ``needs`` (default none): the entries of ``Episode.measured`` that it reads, named as in ``AdvantageNeed``. The
-  trainer measures them for the selected episodes, in separate passes, before it calls the estimator.
-- ``of_batch`` (default ``False``): its statistics cover the whole batch, so ``groups`` also contains the groups that a
-  selector rejected and that no refill replaced. The advantages returned for these groups are not used.
+- ``needs`` (default none): the entries of ``Episode.measured`` that the estimator reads, named as in
+  ``AdvantageNeed``. The trainer measures them for the selected episodes, in separate passes, before it calls the
+  estimator.
+- ``of_batch`` (default ``False``): whether the statistics cover the whole batch. If they do, ``groups`` also contains
+  the groups that a selector rejected and that no other group replaced. The advantages of these groups are not used.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class Advantage(Protocol):
 
 
 class GroupAdvantage(CheckedOptions):
-    """Base of estimators that compute the advantages of a group from its episodes alone."""
+    """Base class of estimators that compute the advantages of a group from its episodes alone."""
 
     least: ClassVar[int] = 2
 
@@ -128,7 +129,7 @@ def rewards(group: Sequence[Episode]) -> FloatArray:
 
 
 def centred(values: FloatArray) -> FloatArray:
-    """Subtract the mean from values; return exact zeros if the values are equal up to rounding.
+    """Return the values minus their mean; exact zeros if the values are equal up to rounding.
 
     Args:
         values: Rewards, shape (episodes,).
@@ -162,7 +163,7 @@ def moments(values: FloatArray, ranks: Ranks) -> tuple[float, float]:
 
 
 def sums_by_task(ranks: Ranks, values: Sequence[tuple[str, float]]) -> dict[str, float]:
-    """Return the sum of the values of each task over all processes, which may have different tasks.
+    """Return the sum of the values of each task over all processes; processes may have different tasks.
 
     Args:
         ranks: The processes.

@@ -28,11 +28,11 @@ class CallPenalty(Wrapped):
     """Another estimator's advantages, except for turns with malformed or failed calls, which get a fixed advantage.
 
     Injected faults and ``unavailable`` calls are not the policy's errors and are not penalized. If a turn has several
-    bad calls, the lowest of their numbers is used. If a selector rejects groups with equal rewards, the penalties in
+    bad calls, the lower of the two numbers is used. If a selector rejects groups with equal rewards, the penalties in
     these groups have no effect.
 
     Args:
-        of: The other estimator, as a recipe names it: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
+        of: The other estimator, written as in a recipe: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
         malformed: Number for calls that did not run: malformed calls, unknown tools, invalid arguments; ``None`` does
             not penalize them.
         failed: Number for calls with any other error; ``None`` does not penalize them.

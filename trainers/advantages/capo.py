@@ -5,9 +5,9 @@ R_t = C [the episode is correct] - P [token t is in a wrong step], which is 2, 1
 is a large language model that is called four times, and the steps that all four critiques name count as wrong. The
 judge ``statuses`` needs no model: a turn with a failed call is a wrong step. Use it to penalize mistakes inside correct
 answers, but not correct steps in wrong answers.
-
-This module is longer than most parts because wrong steps are found before tokens get values.
 """
+
+# This module is longer than most parts because wrong steps are found before tokens get values.
 
 from __future__ import annotations
 

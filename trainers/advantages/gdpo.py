@@ -3,9 +3,11 @@
 A_c = (r_c - mean) / (std + eps) over the group for each component c; A = sum of weight_c A_c; then A is normalized over
 the batch. If the sum of the components is normalized instead (``group_norm``: TRL's ``sum_then_normalize``), different
 mixtures of components with the same sum get the same advantage. With ``gdpo`` their advantages differ. Use it for a
-reward with several components, such as correctness and format. This module is longer than most parts because it checks
-the components of every episode and normalizes over all processes.
+reward with several components, such as correctness and format.
 """
+
+# This module is longer than most parts because it checks the components of every episode and normalizes over all
+# processes.
 
 from __future__ import annotations
 
@@ -88,7 +90,7 @@ class Gdpo(CheckedOptions):
 
 
 def _components(episode: Episode) -> dict[str, float]:
-    """Return the trainer's scores, without the components of the environment's own return (``return/<name>``)."""
+    """Return an episode's score per reward component, without the parts of the return (``return/<name>``)."""
     own = {name: value for name, value in episode.rewards.items() if not name.startswith("return/")}
     return own or {"return": episode.reward}
 

@@ -4,9 +4,10 @@ A_t = A_E + omega A_S. A_E is the reward of the episode minus the mean of its gr
 turn, the sum of gamma^k r_(t+k), minus the mean over all turns of the group that started in the same state, its anchor;
 it is 0 for a turn with a unique anchor. With ``normalize``, both are divided by their deviations. The paper uses groups
 of 8 and KL 0.01, and subtracts 0.1 from the reward of an invalid action. Use it for long episodes in which states
-recur, such as games and web pages; with omega 0 it equals ``group_mean`` or ``group_norm``. This module is longer than
-most parts because turns are matched to their anchors, exactly or by similarity.
+recur, such as games and web pages; with omega 0 it equals ``group_mean`` or ``group_norm``.
 """
+
+# This module is longer than most parts because turns are matched to their anchors, exactly or by similarity.
 
 from __future__ import annotations
 
@@ -28,16 +29,16 @@ from .tokens import on_turns, turn_rewards
 
 @dataclass(frozen=True)
 class Gigpo(GroupAdvantage):
-    """Episode's reward relative to its group, plus omega times the turn's return relative to its state: GiGPO.
+    """A_E + omega A_S: advantage of the episode in its group, plus advantage of the turn among turns in the same state.
 
-    The module's docstring has the formula (arXiv 2505.10978).
+    This is GiGPO (arXiv 2505.10978); the module's docstring defines both summands.
 
     Args:
         omega: Weight of the turns' advantages.
         gamma: Discount for each turn.
         normalize: Divide by the deviations; the released code does not by default.
-        over: Compute mean and deviation of the rewards over ``"episodes"``, as in the paper, or over ``"turns"``, which
-            gives long episodes more weight, as in the released code.
+        over: Whether the mean and deviation of the rewards are over ``"episodes"``, as in the paper, or over
+            ``"turns"``, as in the released code, so that long episodes have more weight.
         anchor: Defines the state of a turn: ``"observation"``, the last observation; ``"history"``, all observations;
             or your own function of (episode, turn), as ``./mine.py:name``.
         similarity: Minimum similarity of two texts that count as the same state; 1 requires equal texts. The released
@@ -127,7 +128,7 @@ class Gigpo(GroupAdvantage):
 
 
 def _same(states: Sequence[str], similarity: float) -> list[list[int]]:
-    """Return groups of positions in ``states``; the states of a group are equal, or similar enough."""
+    """Return lists of the positions in ``states`` whose states are equal, or similar enough."""
     leaders: dict[str, str] = {}
     for state in sorted(set(states)):  # sorted, so that the order of the episodes does not matter
         led = {} if similarity == 1 else dict.fromkeys(leaders.values())

@@ -23,7 +23,7 @@ from .base import ADVANTAGES, Advantages, centred, rewards
 
 @dataclass(frozen=True)
 class Gpg(CheckedOptions):
-    """B / (B - M) (r - mean), where M of B episodes have no gradient: GPG (arXiv 2504.02546).
+    """B / (B - M) (r - mean), where M of the B episodes are in groups with equal rewards: GPG (arXiv 2504.02546).
 
     The batch covers all processes and includes the groups that a selector rejected. The paper's divisor of the
     advantage is 1, so it is omitted.

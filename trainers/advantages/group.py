@@ -19,8 +19,8 @@ from .base import ADVANTAGES, Advantages, FloatArray, GroupAdvantage, centred, d
 class GroupNorm(GroupAdvantage):
     """(r - mean) / (std + eps), with the standard deviation over n - 1: GRPO (arXiv 2402.03300, section 4.1.2).
 
-    Every problem has the same weight whatever the scale of its rewards, and rare successes have the largest weight.
-    This is the usual choice, for rewards of any kind.
+    The scale of a problem's rewards does not affect its weight, and rare successes have the largest weight. This is
+    the usual choice, for rewards of any kind.
 
     Args:
         eps: Added to the deviation; 1e-4 as in TRL (verl adds 1e-6).
@@ -36,10 +36,10 @@ class GroupNorm(GroupAdvantage):
 
 @dataclass(frozen=True)
 class GroupMean(GroupAdvantage):
-    """r - mean: Dr. GRPO (arXiv 2503.20783, section 3.2).
+    """Reward minus the group's mean: Dr. GRPO (arXiv 2503.20783, section 3.2).
 
-    Without the division, problems that are nearly always or never solved do not get more weight than others. Use it for
-    rewards with a common scale, such as correct or wrong.
+    Without a division by the deviation, problems that are nearly always or never solved do not get more weight than
+    others. Use it for rewards with a common scale, such as correct or wrong.
     """
 
     def estimate(self, group: Sequence[Episode]) -> FloatArray:
@@ -64,14 +64,14 @@ class LeaveOneOut(GroupAdvantage):
 class GroupMeanBatchStd(CheckedOptions):
     """(r - mean of the group) / (std of the batch + eps): Lite PPO (arXiv 2508.08221, section 4).
 
-    It uses one deviation for all problems of a step, so that groups with nearly equal rewards are not amplified. Use it
-    for small groups, and for rewards with more than two values. The batch covers all processes and includes the groups
+    One deviation for all problems of a step avoids amplifying groups with nearly equal rewards. Use it for small
+    groups, and for rewards with more than two values. The batch covers all processes and includes the groups
     that a selector rejected.
 
     Args:
         eps: Added to the deviation.
-        of: Compute the deviation of the ``"raw"`` rewards, as in TRL, or of the rewards ``"centred"`` on the means of
-            their groups; the paper allows both readings.
+        of: Whether the deviation is that of the ``"raw"`` rewards, as in TRL, or of the rewards ``"centred"`` on the
+            means of their groups; the paper allows both readings.
     """
 
     least: ClassVar[int] = 2
@@ -88,7 +88,7 @@ class GroupMeanBatchStd(CheckedOptions):
 
 
 def _over(values: FloatArray, divisor: float) -> FloatArray:
-    """Return the quotient, or zeros if the divisor is 0, since the numerator is then 0 too."""
+    """Return the quotient; zeros if the divisor is 0, since the numerator is then 0 too."""
     return values / divisor if divisor else np.zeros_like(values)
 
 

@@ -1,7 +1,6 @@
-"""``igpo``: rewards each turn with the increase of the gold answer's probability.
+"""``igpo``: rewards each turn with the increase of the gold answer's probability."""
 
-This module is longer than most parts because it implements two baselines.
-"""
+# This module is longer than most parts because it implements two baselines.
 
 from __future__ import annotations
 
@@ -20,14 +19,14 @@ from .tokens import on_turns
 
 @dataclass(frozen=True)
 class Igpo(GroupAdvantage):
-    """Information gain of each turn, summed to the end (IGPO, arXiv 2510.14967).
+    """Sum of the information gains of a turn and all later turns (IGPO, arXiv 2510.14967).
 
     Let p_t be the probability of the gold answer after turn t, as the geometric mean over its tokens. Turn t earns r_t
     = p_t - p_{t-1}, and the last turn earns the episode's reward. Every token of turn t has the advantage A_t = (G_t -
-    b_t) / (std + eps). G_t is the sum over k >= t of gamma^(k-t) r_k. It is a sum over turns, so a turn before a tool's
-    output is credited with the turns after it. (In the authors' code, the sum stops at masked tokens.) std is the
-    deviation of all G_t of the group, with n - 1 degrees of freedom. It requires problems with a gold answer, and one
-    forward pass per turn. Use it for search and other tools whose results make the gold answer more probable.
+    b_t) / (std + eps). G_t is the sum over k >= t of gamma^(k-t) r_k, so a turn is also credited with the turns after
+    a tool's output. (In the authors' code, the sum stops at masked tokens.) std is the deviation of all G_t of the
+    group, with n - 1 degrees of freedom. The estimator requires problems with a gold answer, and one forward pass per
+    turn. Use it for search and other tools whose results make the gold answer more probable.
 
     With ``baseline="turn"``, b_t is the mean G_t of the other episodes of the group that have a turn t, and 0 if there
     are none. It does not depend on the turn's own action, so the gradient is unbiased up to the division by std. With
@@ -40,7 +39,8 @@ class Igpo(GroupAdvantage):
         lead: Text between the history and the gold answer, as the policy would write it.
         gamma: Discount of later turns.
         weight: Weight of the turns' gains relative to the rewards.
-        baseline: Compare a turn with the same ``"turn"`` of the other episodes, or with the mean of the ``"group"``.
+        baseline: ``"turn"`` compares a turn with the same turn of the other episodes; ``"group"``, with the mean of
+            the group.
         normalize: Divide by the deviation.
         eps: Added to the deviation.
     """

@@ -20,10 +20,10 @@ from .base import ADVANTAGES, FloatArray, GroupAdvantage, centred, rewards
 
 @dataclass(frozen=True)
 class MaxRl(GroupAdvantage):
-    """(r - mean) / mean: rarely solved problems get more weight: MaxRL (arXiv 2602.02710).
+    """(r - mean) / mean, which gives rarely solved problems more weight: MaxRL (arXiv 2602.02710).
 
-    It is derived for rewards of 0 and 1. If the mean of a group is not positive, all its advantages are zero, as in
-    prime-rl (SkyRL divides by a small number).
+    The formula is derived for rewards of 0 and 1. If the mean of a group is not positive, all its advantages are zero,
+    as in prime-rl (SkyRL divides by a small number).
     """
 
     def estimate(self, group: Sequence[Episode]) -> FloatArray:

@@ -1,7 +1,7 @@
 """The step judge ``model``: a large language model that finds the wrong turns of an episode.
 
-It is CAPO's generative process reward model (arXiv 2508.02298), called at an OpenAI-compatible endpoint; a step is a
-turn of the policy. The prompt contains the episode between random delimiters, which the policy cannot predict. Not
+The judge is CAPO's generative process reward model (arXiv 2508.02298), called at an OpenAI-compatible endpoint; a step
+is a turn of the policy. The prompt contains the episode between random delimiters, which the policy cannot predict. Not
 covered: steps within a turn, and serving the model.
 """
 

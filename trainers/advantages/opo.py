@@ -1,6 +1,6 @@
 """``opo``: the reward minus a baseline weighted by length: OPO (arXiv 2505.23585).
 
-A = r - b with b = sum(length r) / sum(length) over the group, where the length counts the policy's tokens. It is the
+A = r - b with b = sum(length r) / sum(length) over the group, where the length counts the policy's tokens. b is the
 minimum-variance baseline if the squared gradient of an episode grows with its length. The paper trains exactly
 on-policy: one update per rollout, without clip, KL term or entropy bonus. Use it if the lengths of correct and wrong
 episodes differ widely.
@@ -20,7 +20,7 @@ from .base import ADVANTAGES, FloatArray, GroupAdvantage, centred, rewards
 
 @dataclass(frozen=True)
 class Opo(GroupAdvantage):
-    """r - the group's mean reward weighted by length, the minimum-variance baseline: OPO (arXiv 2505.23585)."""
+    """Reward minus the group's mean reward weighted by length: OPO (arXiv 2505.23585)."""
 
     def estimate(self, group: Sequence[Episode]) -> FloatArray:
         """Return the advantage of each episode of a group; see ``GroupAdvantage``."""

@@ -1,7 +1,6 @@
-"""``optimal_token_baseline``: a separate baseline per token position, weighted by the uncertainty of the tokens so far.
+"""``optimal_token_baseline``: a baseline for each token position, weighted by the uncertainty of the tokens so far."""
 
-This module is longer than most parts because a group with rows of different lengths needs a baseline per position.
-"""
+# This module is longer than most parts because a group with rows of different lengths needs a baseline per position.
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from .base import ADVANTAGES, AdvantageNeed, FloatArray, GroupAdvantage, centred
 
 @dataclass(frozen=True)
 class OptimalTokenBaseline(GroupAdvantage):
-    """R - B_t, with the minimum-variance baseline at each token (OTB, arXiv 2602.07078).
+    """R - B_t: the reward minus the minimum-variance baseline at each token position (OTB, arXiv 2602.07078).
 
     B_t is the mean reward of the group's episodes that have a t-th token, weighted by W_t = sum over the tokens up to t
     of 1 - 2 pi + sum over the vocabulary of p^2: the squared norm of the gradient of log pi with respect to the logits.
@@ -30,8 +29,8 @@ class OptimalTokenBaseline(GroupAdvantage):
         count: The tokens that t counts: the ``"policy"``'s tokens (verl's ``tir_optimal_token_baseline``, for episodes
             with tools), or ``"all"`` tokens of the completion (verl's ``optimal_token_baseline``). Without tools both
             are equal.
-        zero_tail: Whether the baseline is 0, as in verl, for tokens at positions that only the longest episode has; the
-            advantage of these tokens is then the reward. Otherwise the baseline is the reward, and the advantage is 0.
+        zero_tail: Baseline at positions that only the longest episode reaches. If true, as in verl, the baseline is 0
+            and the advantage is the reward; otherwise the baseline is the reward and the advantage is 0.
     """
 
     needs: ClassVar[frozenset[AdvantageNeed]] = frozenset({"sum_squares"})

@@ -4,9 +4,10 @@ A_i = the mean of max(r_i, best of the others) - best of the others, over all ch
 k is the group size, this is the best reward minus the second best for the best episode, and 0 for all others: verl's
 ``grpo_passk``. It is an unbiased gradient of the expected best reward of k episodes. With ``baseline=all``, the mean
 best reward over all choices of k episodes is subtracted: Pass@k Training's analytical advantage. Use it if many
-attempts will be made at each problem, and to keep the policy's answers diverse. This module is longer than most parts
-because it implements three papers with different baselines.
+attempts will be made at each problem, and to keep the policy's answers diverse.
 """
+
+# This module is longer than most parts because it implements three papers with different baselines.
 
 from __future__ import annotations
 
@@ -27,14 +28,14 @@ from .base import ADVANTAGES, FloatArray, GroupAdvantage, centred, deviation, re
 
 @dataclass(frozen=True)
 class PassAtK(GroupAdvantage):
-    """An episode's contribution to the best of k; the baseline is the best of the k - 1 others (arXiv 2503.19595).
+    """Increase of the best of k rewards by an episode, over the best of the k - 1 others (arXiv 2503.19595).
 
     If ``k`` is below the group size, the advantage is the mean over all choices of the others, the leave-one-out
     estimator of PKPO (arXiv 2505.15201).
 
     Args:
-        k: Number of attempts of which the best counts, at least 2; ``None`` or a number above the group size means the
-            group size.
+        k: Number of attempts per problem, at least 2; only the best attempt counts. ``None``, or a number above the
+            group size, means the group size.
         baseline: The best of the ``"others"``, or the mean of the best over ``"all"`` choices of k episodes, whether or
             not they include this one (Pass@k Training, arXiv 2508.10751); k must then be below the group size.
         normalize: Divide by a deviation: the deviation of the group's rewards (n - 1), as verl does by default; with
@@ -87,7 +88,7 @@ class PassAtK(GroupAdvantage):
 
 
 def _chances(count: int, k: int) -> FloatArray:
-    """Return for each of ``count`` values, worst first, the probability that it is the best of k random values."""
+    """Return, for each of ``count`` ascending values, the probability that it is the best of k drawn values."""
     return np.array([math.comb(j, k - 1) / math.comb(count, k) for j in range(count)])
 
 

@@ -15,7 +15,7 @@ from .base import ADVANTAGES, FloatArray, GroupAdvantage, rewards
 
 @dataclass(frozen=True)
 class PolicyBaseline(GroupAdvantage):
-    """R - mean of the episodes whose source is the policy: RL-PLUS (arXiv 2508.00222).
+    """Reward minus the mean reward of the episodes that the policy wrote itself: RL-PLUS (arXiv 2508.00222).
 
     Demonstrations of an expert, which are nearly always correct, would raise the mean of the group and lower the
     advantages of the policy's own correct answers. In a group without episodes of the policy, the mean covers all

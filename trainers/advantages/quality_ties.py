@@ -1,9 +1,9 @@
 """``quality_ties``: if all answers of a group are correct, advantages depend on the quality of the tool calls.
 
-With the penalties p of Resample-on-Correct (the share of failed calls, 0.5 without a call, and a broken or repeated
-answer tag), the advantage of an episode in such a group is -scale (p - mean) / (std + eps). In every other group,
-another estimator computes the advantages. A cleaner call is therefore never preferred over a correct answer, unlike
-with a penalty in the reward or with ``call_penalty``, which act in all groups. The reward does not change. This part is
+The advantage of an episode in such a group is -scale (p - mean) / (std + eps). p is the penalty of Resample-on-Correct:
+the share of failed calls (0.5 without a call), plus a penalty for a missing or repeated answer tag. In every other
+group, another estimator computes the advantages. Clean calls therefore never count more than a correct answer. A
+penalty in the reward, and ``call_penalty``, act in all groups instead. The reward does not change. This part is
 our own; use it with the selector of the same name, in addition to GRPO-RoC (arXiv 2508.20722).
 """
 
@@ -29,7 +29,7 @@ class QualityTies(Wrapped):
     """Another estimator's advantages, except for all-correct groups, in which cleaner episodes get higher advantages.
 
     Args:
-        of: The other estimator, as a recipe names it: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
+        of: The other estimator, written as in a recipe: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
         scale: Weight of an all-correct group; 1 equals the weight of a group with correct and wrong answers.
         eps: Added to the deviation of the penalties.
     """

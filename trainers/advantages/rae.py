@@ -1,8 +1,8 @@
 """``rae``: the reward minus a running mean of the rewards of the episode's role: RAE of SPIRAL (arXiv 2506.24119).
 
 A = r - b, where b is an exponential mean of the rewards of the same role in earlier steps and in this step; the role is
-``Episode.task``. It needs no group, and its means are saved in checkpoints. Use it for self-play and mixtures of games,
-where the mean reward of a group is not informative and the mean reward of a role drifts slowly.
+``Episode.task``. A group may have a single episode. The means are saved in checkpoints. Use it for self-play and
+mixtures of games, where the mean reward of a group is not informative and the mean reward of a role drifts slowly.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from .base import ADVANTAGES, Advantages, sums_by_task
 class Rae(CheckedOptions, SavedAttributes):
     """The reward minus a running mean of the rewards of the episode's task: SPIRAL (arXiv 2506.24119).
 
-    The mean starts at 0. The n episodes of a step move it towards their mean reward, by 1 - decay^n of the distance;
-    updating once per episode gives the same result, averaged over all orders of the episodes.
+    The running mean starts at 0. The n episodes of a step move it towards their own mean reward, by 1 - decay^n of the
+    distance. An update after each episode would give the same result, averaged over all orders of the episodes.
 
     Args:
-        decay: Weight of the previous mean relative to one more episode.
+        decay: Weight of the previous mean when one episode is added.
         update: Update the mean with a step's rewards ``"first"``, before its advantages are computed, as in the paper;
             or ``"last"``, as in the released code and in prime-rl, where the baseline of the first step is 0.
     """

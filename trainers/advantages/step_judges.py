@@ -12,8 +12,8 @@ from rstar2_env.core.options.user_code import Shape, is_called_with
 Critique: TypeAlias = Sequence[tuple[int, int]]
 """The wrong steps of one critique: start and end of each in ``completion_ids``."""
 StepJudge: TypeAlias = Callable[[Episode], Sequence[Critique]]
-"""Returns one or several critiques of an episode. If it has an attribute ``workers``, it is called concurrently from so
-many threads, else sequentially."""
+"""Returns one or several critiques of an episode. If a judge has an attribute ``workers``, it is called concurrently
+from this number of threads, else sequentially."""
 
 STEP_JUDGES: Registry[Callable[..., StepJudge]] = Registry(
     "step judge",

@@ -2,8 +2,8 @@
 
 A_t = (A_t - mean) / (std + eps) over all policy tokens of the batch with the same task, ``Episode.task``. A task with
 large advantages or long episodes then does not change the weights more than other tasks. Use it for mixtures of
-environments. With ``reinforce:baseline=none`` it is the task-relative REINFORCE++ of Multi-Agent Evolve, where the
-roles are the tasks.
+environments. With ``of=(reinforce:baseline=none)`` the estimator is the task-relative REINFORCE++ of Multi-Agent
+Evolve, where the roles are the tasks.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class TaskNorm(Wrapped):
     """Another estimator's advantages, normalized over the tokens of each task: AgentRL (arXiv 2510.04206).
 
     Args:
-        of: The other estimator, as a recipe names it: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
+        of: The other estimator, written as in a recipe: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
         eps: Added to the deviation, which has n - 1 degrees of freedom.
     """
 

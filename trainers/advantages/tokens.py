@@ -21,7 +21,7 @@ def on_tokens(value: float | FloatArray, episode: Episode) -> FloatArray:
 
 
 def on_turns(values: Sequence[float] | FloatArray, episode: Episode) -> FloatArray:
-    """Assign one number per turn to the turn's tokens; 0 on the environment's tokens, shape (completion tokens,)."""
+    """Repeat the number of each turn at the turn's tokens; other tokens get 0; shape (completion tokens,)."""
     found = np.zeros(len(episode.completion_ids))
     for turn, value in zip(episode.steps, values, strict=True):
         found[turn.start : turn.stop] = value
@@ -31,9 +31,9 @@ def on_turns(values: Sequence[float] | FloatArray, episode: Episode) -> FloatArr
 def turn_rewards(episode: Episode) -> FloatArray:
     """Return the reward of each turn, shape (turns,); they add up to the reward of the episode.
 
-    The component ``return`` of the trainer's reward is split among the turns in proportion to their own rewards: with
-    ``return:weight=0.5`` a turn has half of its own reward, and without that component it has 0. All other components
-    are computed at the end of an episode and are therefore added to the last turn.
+    The component ``return`` of the trainer's reward is split among the turns in proportion to the environment's
+    rewards. With ``return:weight=0.5`` a turn gets half of its reward from the environment; without that component, it
+    gets 0. All other components are computed at the end of an episode and are therefore added to the last turn.
     """
     own = [turn.reward for turn in episode.steps]
     earned = np.array(episode.measured.get(TURN_RETURNS, own), dtype=np.float64)

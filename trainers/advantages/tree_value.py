@@ -4,11 +4,13 @@ The episodes of a group that branch off one another form a tree: a node ends whe
 episode backs up v = 1 if it is correct, else -1, weighted by w = max(depth / nodes on its path, 0.1), so late nodes
 have larger weights. Q of a node is the sum of the weighted values of the episodes that pass through it, divided by the
 number of these episodes; if any of them is correct, only correct episodes are summed. A_t = tanh(Q of the node) - the
-mean v of the group, without division by a deviation; scores that ``add`` names, such as the overlong penalty, are added
+mean v of the group, without division by a deviation. ``add`` names scores, such as the overlong penalty, that are added
 to every token of their episode and to v in the mean. Use it for a rollout that searches; without branches every episode
 is a separate path. If the rollout is ``deepsearch``, Q comes from the search tree of this rollout, which has more
-nodes. This module is longer than most parts because it finds the tree of a group before it backs up values.
+nodes.
 """
+
+# This module is longer than most parts because it finds the tree of a group before it backs up values.
 
 from __future__ import annotations
 
@@ -83,7 +85,7 @@ class TreeValue(GroupAdvantage):
 
 
 def _path(episode: Episode, prefixes: Sequence[Prefix]) -> list[int]:
-    """Return the end of each node of an episode, as a token position; nodes without policy tokens are left out."""
+    """Return the position of the last token of each node of an episode; nodes without policy tokens are left out."""
     ends = {turn.stop for turn in episode.steps} | {prefix.length for prefix in prefixes}
     written = np.cumsum([0, *episode.mask])
     path: list[int] = []

@@ -1,4 +1,4 @@
-"""``Wrapped``: base of estimators that change the advantages of another estimator."""
+"""``Wrapped``: base class of estimators that change the advantages of another estimator."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .base import ADVANTAGES, Advantage, Advantages
 
 @dataclass(frozen=True)
 class Wrapped(CheckedOptions):
-    """Base of an estimator that changes the advantages of another one; it has the other estimator's needs and state.
+    """Base class of estimators that change the advantages of another estimator, and share its needs and state.
 
     Args:
-        of: The other estimator, as a recipe names it: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
+        of: The other estimator, written as in a recipe: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
     """
 
     of: Any = "group_norm"

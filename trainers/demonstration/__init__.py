@@ -1,1 +1,1 @@
-"""The demonstration of ``make train``: it trains a new model until it uses the tool."""
+"""Demonstration that ``make train`` runs: a tiny new model learns to use the tool."""

@@ -50,7 +50,7 @@ ENV_OPTIONS: dict[str, Any] = {
 MAX_EPISODE_TOKENS, MAX_TURN_TOKENS = 192, 64
 UNTRAINED, COLD_START = "untrained", "cold-start"
 TRACES, BEGUN, CURVES, COMPARISON = "traces.jsonl", "cold-start.json", "learning.png", "compare.png"
-"""Files in the folder; the second has the options of the cold start."""
+"""Names of the files in the folder; ``BEGUN`` records the options of the cold start."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """``demo``: runs the demonstration behind ``make train``.
 
-The work is in ``run``, which imports torch and TRL.
+The stages are in the module ``run``, which imports torch and TRL.
 """
 
 from __future__ import annotations

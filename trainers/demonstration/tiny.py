@@ -1,7 +1,7 @@
 """A tiny policy: a character-level tokenizer and an untrained Qwen3 of half a million parameters.
 
-For demonstrations and tests on a CPU. The fixed words of the ``rstar2`` dialect are single tokens, like ``<tool_call>``
-in Qwen's own vocabulary, so a turn is about fifty tokens long.
+The policy is for demonstrations and tests on a CPU. The fixed words of the ``rstar2`` dialect are single tokens, like
+``<tool_call>`` in Qwen's own vocabulary, so a turn is about fifty tokens long.
 """
 
 from __future__ import annotations

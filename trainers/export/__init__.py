@@ -1,1 +1,1 @@
-"""Exports a run's weights to an ordinary transformers folder and to a hub. Importing it does not load torch."""
+"""Exports the weights of a run to a transformers folder and to a hub. Importing this package does not load torch."""

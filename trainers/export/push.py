@@ -2,7 +2,7 @@
 
 The token, the permission to write and the content of the repository are checked before anything is written. The token
 is huggingface_hub's (``HF_TOKEN``, or ``hf auth login``) and never appears in a message; ``HF_ENDPOINT`` names the hub.
-An interrupted push resumes when it is called again: files that are already on the hub are not sent again. Not covered:
+To resume an interrupted push, call it again: files that are already on the hub are not sent again. Not covered:
 data sets, pull requests, deleting.
 """
 
@@ -186,7 +186,7 @@ class Push:
 
 
 def _is(path: Path, about: Mapping[str, Any]) -> bool:
-    """Return whether a file equals the hub's file, by its size and checksum."""
+    """Compare a file with the hub's file by size and checksum."""
     if about.get("size") != path.stat().st_size:
         return False
     if not (large := about.get("lfs")):

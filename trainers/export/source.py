@@ -70,7 +70,7 @@ class Weights:
         """Return whether code that comes with the model may run: the run requires it, or the user trusts the model.
 
         Raises:
-            UntrustedError: The run requires it, but the user does not trust the run and did not record it.
+            UntrustedError: The run requires the code of the model, but this user neither trusts nor recorded the run.
         """
         if self.run is None:
             return trust.trusts()
@@ -78,10 +78,10 @@ class Weights:
         return bool(self.options.get("trust_remote_code"))
 
     def refuse_links(self) -> None:
-        """Check that no link in the folder leads out of it or of its run, except within the hub's cache of a model.
+        """Check that every symbolic link in the folder stays in the folder, its run, or the hub's cache of a model.
 
         Raises:
-            ConfigurationError: A link leads elsewhere, so that an export would hold a file of this machine.
+            ConfigurationError: A link leads elsewhere, so the export would include an unrelated file of this machine.
         """
         root = (self.folder if self.run is None else self.run.path).resolve()
         root = next((each for each in root.parents if each.name.startswith("models--")), root)
@@ -158,7 +158,7 @@ def _plain(folder: Path, which: str | None) -> Weights:
     check_model(folder)
     if which is not None:
         raise ConfigurationError(
-            f"{folder} is a model, not a run: there are no weights to choose from.", option="which"
+            f"{folder} is a model, not a run: it has only one set of weights. Omit the selection.", option="which"
         )
     return Weights(folder)
 

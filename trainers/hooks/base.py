@@ -44,10 +44,10 @@ EVENTS = (
     "on_prediction_step",
     "on_push_begin",
 )
-"""Methods of transformers' ``TrainerCallback``, listed here because listing hooks must not import transformers."""
+"""Names of the methods of ``transformers.TrainerCallback``, repeated here so that transformers is not imported."""
 
 Hook = object
-"""An object with some of the methods ``EVENTS``, and optionally of the protocols below."""
+"""An object with some of the methods in ``EVENTS``, and optionally methods of the protocols in this module."""
 
 
 @runtime_checkable

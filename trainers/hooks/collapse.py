@@ -24,8 +24,8 @@ from .guard import Action, act
 class Collapse(SavedAttributes, RunHook):
     """Warn, save or stop when the reward has fallen from its best by a share (rStar2-Agent, arXiv 2508.20722).
 
-    The hook acts once, with a note of the observed values. If the run continues, it can act again after the mean has
-    returned above the threshold.
+    The hook acts once and writes a note with the observed values. If the run continues, the hook can act again after
+    the mean has returned above the threshold.
 
     Args:
         metric: The logged figure to watch; higher is better.

@@ -1,4 +1,4 @@
-"""A criterion on a figure, as an exit condition: ``pass_rate >= 0.9``."""
+"""Exit condition of a run: a comparison of a metric with a number, such as ``pass_rate >= 0.9``."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class DiagnosisHook(RunHook):
         self._live: LiveDiagnosis | None = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Read the steps before a resume; a run that records nothing is not diagnosed."""
+        """Read the recorded steps of a resumed run; do nothing if the run does not write its folder."""
         if state.is_world_process_zero and (Path(args.output_dir) / RUN_FILE).is_file():
             with self._ending():
                 self._live = LiveDiagnosis(args.output_dir)

@@ -2,14 +2,14 @@
 
 If a policy collapses, its entropy goes to 0 and its KL diverges; both are visible in the figures of a step long before
 the reward. After ``patience`` consecutive logs outside the bounds, the hook writes a note into the run's folder and
-acts. It acts again only after the figure has returned to its bounds. The actions are:
+acts. The hook acts again only after the figure has returned to its bounds. The actions are:
 
 - ``action="warn"``: only writes the note;
 - ``action="save"``: also requests a checkpoint at the end of the step;
 - ``action="stop"``: ends the run after that checkpoint; the run's folder is complete and can be resumed.
-
-This module is longer than most parts because it has three actions and a state for checkpoints.
 """
+
+# This module is longer than most parts because it has three actions and a state for checkpoints.
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``kl_schedule``: changes the coefficient of the KL term linearly, then keeps it (KDRL, arXiv 2506.02208)."""
+"""``kl_schedule``: linear schedule of the KL coefficient, which then stays constant (KDRL, arXiv 2506.02208)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .state import RunState
 
 @dataclass
 class KlSchedule(RunHook):
-    """Change the coefficient of a loss term linearly over the steps, then keep it.
+    """Change the coefficient of a loss term linearly over the steps, then keep the coefficient constant.
 
     The defaults are KDRL's (arXiv 2506.02208): from 5e-3 down by 5e-5 per step to 1e-3, reached at step 80.
 

@@ -1,8 +1,7 @@
-"""``length_stages``: changes the budgets of episodes in stages (AceReason-Nemotron, arXiv 2505.16400).
+"""``length_stages``: changes the budgets of episodes in stages (AceReason-Nemotron, arXiv 2505.16400)."""
 
-This module is longer than most parts because it implements the stages of three papers and checks their lengths against
-each other.
-"""
+# This module is longer than most parts because it implements the stages of three papers and checks their lengths
+# against each other.
 
 from __future__ import annotations
 
@@ -32,11 +31,11 @@ class LengthStages(SavedAttributes, RunHook):
 
     Args:
         tokens: Budget of an episode in each stage, as multiples of the run's ``max_episode_tokens`` (``1+1.5``); empty
-            to keep it.
+            to keep the run's budget.
         steps: Optimizer steps of each stage except the last; one number applies to all, and empty divides the run into
             equal stages.
-        when_cut: Share of episodes that ran out of tokens or turns, in one log, above which the next stage starts; it
-            replaces ``steps``. A stage then ends only for this reason, and no stage is repeated.
+        when_cut: Share of truncated episodes in one log, above which the next stage starts; replaces ``steps``. An
+            episode is truncated if it runs out of tokens or turns. A stage then ends only for this reason.
         turns: Maximum number of turns of an episode in each stage, set as the environment's option ``max_turns``; empty
             to keep the run's value.
         reset: Stages, from 1, that start with a new optimizer, and with the policy as the reference model if there is

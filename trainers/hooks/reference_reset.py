@@ -1,7 +1,6 @@
-"""``reference_reset``: the reference model becomes the current policy when a run stalls (ProRL, arXiv 2505.24864).
+"""``reference_reset``: the reference model becomes the current policy when a run stalls (ProRL, arXiv 2505.24864)."""
 
-This module is longer than most parts because it resets for two reasons and has a state for checkpoints.
-"""
+# This module is longer than most parts because it resets for two reasons and has a state for checkpoints.
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ class ReferenceReset(SavedAttributes, RunHook):
         delta: Minimum increase of the figure that counts as an improvement.
         metric: The figure of the evaluation; higher is better.
         most_kl: Also reset when the logged divergence from the reference model exceeds this value; ``None`` disables
-        it.
+        this condition.
         optimizer: Whether to also reset the optimizer's moments, as the paper does.
     """
 

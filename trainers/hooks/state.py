@@ -74,9 +74,9 @@ class RunState(Protocol):
 
     @property
     def openings(self) -> Mapping[str, str]:
-        """The text around the problem in ``train`` and ``eval``: system message and turn markers.
+        """Text before and after the problem in prompts of ``train`` and ``eval``: system message and turn markers.
 
-        Empty if unknown.
+        The mapping is empty if the texts are unknown.
         """
 
     @property

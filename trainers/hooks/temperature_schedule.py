@@ -12,7 +12,7 @@ from .base import HOOKS, RunHook
 
 @dataclass
 class TemperatureSchedule(RunHook):
-    """Change the sampling temperature linearly over the steps, then keep it.
+    """Change the sampling temperature linearly over the steps, then keep the temperature constant.
 
     A policy becomes sharper during training; raising the temperature keeps its rollouts diverse (Polaris, 2025,
     hkunlp.github.io/blog/2025/Polaris, which raises it between stages).

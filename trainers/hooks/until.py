@@ -1,7 +1,8 @@
-"""``until``: ends a run when a figure is good enough, such as the held-out pass rate: an exit condition.
+"""``until``: ends a run when a metric, such as the held-out pass rate, meets a criterion.
 
-The run ends when the criterion is met or its steps are finished, whichever comes first. The criterion is checked
-whenever the figure is logged; a figure of held-out problems (``eval/...``) is therefore checked after each evaluation.
+The run ends when the criterion is met or when all of the run's steps are done, whichever comes first. The criterion is
+checked whenever the figure is logged; a figure of held-out problems (``eval/...``) is therefore checked after each
+evaluation.
 """
 
 from __future__ import annotations

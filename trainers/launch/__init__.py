@@ -2,5 +2,5 @@
 
 ``devices`` divides devices between serving and training, ``commands`` builds the commands, ``running`` runs a command
 as a process, ``servers`` keeps servers running (also for pipeline stages), and ``supervisor`` manages all processes
-from the first start to the last exit. For several machines see docs/scaling.md.
+until the last of them has ended. For several machines see docs/scaling.md.
 """

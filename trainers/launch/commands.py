@@ -27,7 +27,7 @@ class LaunchCommand:
 
     Attributes:
         name: Name in messages and of the log file.
-        words: Program and arguments.
+        words: The program and its arguments.
         devices: The devices that the process runs on.
         variables: Further environment variables, without those for devices.
         url: Address of a server; empty for the trainer.
@@ -86,12 +86,12 @@ def server(
         devices: The server's devices; more than one are used with tensor parallelism.
         port: Port to listen on.
         host: Address to listen on.
-        at: Host name in the server's URL; if empty, it is ``host``.
+        at: Host name in the server's URL; if empty, ``host`` is used.
         program: Program to use instead of this interpreter's vLLM, such as a container; ``{model}``, ``{host}``,
             ``{port}`` and ``{size}`` are replaced.
         more: Further arguments.
         developer: Whether to enable the developer endpoints, which give every client control over the server.
-        cuts: Whether requests use top-p or top-k sampling.
+        cuts: Whether requests truncate the distribution by top-p or top-k sampling.
     """
     if program is None:
         words = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", model]

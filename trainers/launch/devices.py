@@ -12,7 +12,7 @@ from rstar2_env.core.errors import ConfigurationError
 VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 """Variables that select the visible accelerators; ROCm builds read both, and vLLM requires them to be equal."""
 _BELOW = "ROCR_VISIBLE_DEVICES"
-"""Variable of the ROCm runtime, which hides devices below HIP: the other variables number the devices that are left."""
+"""Variable with which the ROCm runtime hides devices from HIP; the other variables number only the visible devices."""
 _PART = re.compile(r"(\d+)(?:-(\d+))?")
 
 
@@ -53,9 +53,8 @@ class Devices:
         """Return environment variables that make only these devices visible to a process.
 
         Args:
-            outer: The environment variables of this process; if they hide devices, number 0 is the first visible
-                device. The numbers are translated once by the variables that are set, and the result is written to
-                every such variable.
+            outer: The environment variables of this process. If they hide devices, number 0 means the first visible
+                device. The returned variables contain the numbers that these variables assign to the devices.
 
         Raises:
             ConfigurationError: A device is not among the visible devices, or two variables contradict each other.

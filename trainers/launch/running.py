@@ -79,7 +79,7 @@ class StartedCommand:
             return False
 
     def check_free(self) -> None:
-        """Check that no other program uses the server's port, whose answers would be mistaken for the server's.
+        """Check that no other program uses the server's port.
 
         Raises:
             ConfigurationError: The port is in use.

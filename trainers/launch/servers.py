@@ -1,4 +1,4 @@
-"""``Servers``: starts servers together, waits until they are ready, and restarts those that end at the same address."""
+"""``Servers``: starts several servers, waits until they are ready, and restarts servers that end (same address)."""
 
 from __future__ import annotations
 
@@ -92,9 +92,9 @@ class Servers:
 
     @contextmanager
     def kept(self, all_lost: Callable[[], None]) -> Iterator[None]:
-        """Start the servers, restart them in the background, and stop all of them at the end of the context.
+        """Context manager that starts the servers, restarts servers that end, and stops all servers at its end.
 
-        A server that ends too often is not restarted again, as long as other servers run.
+        A server that ends too often is not restarted, and the context continues while other servers run.
 
         Args:
             all_lost: Called from another thread when all servers are lost.
@@ -144,7 +144,7 @@ def too_often(server: StartedCommand) -> str:
 
 
 def logged(commands: Sequence[LaunchCommand], logs: Path, inherited: Sequence[int] = ()) -> list[StartedCommand]:
-    """Create servers that are ready to start, each with a log file in a folder; the folder is created.
+    """Create servers without starting them, each with a log file in a folder; create the folder if it is missing.
 
     Args:
         commands: The commands of the servers.

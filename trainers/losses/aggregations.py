@@ -23,8 +23,8 @@ from .base import AGGREGATIONS, FloatArray, IntArray
 class TokenMean(CheckedOptions):
     """Every token has the same weight: 1 / tokens (DAPO, arXiv 2503.14476, section 3.3).
 
-    A long episode thus has more weight than a short one, so that mistakes in long episodes are unlearned too. This is
-    the usual choice.
+    A long episode thus has more weight than a short episode, so that mistakes in long episodes are unlearned too. This
+    is the usual choice.
     """
 
     def __call__(self, lengths: IntArray, groups: IntArray, ranks: Ranks) -> FloatArray:
@@ -67,7 +67,7 @@ class PromptMean(CheckedOptions):
 class ConstLen(CheckedOptions):
     """Every token has the weight 1 / (rows * length), with a constant length (Dr. GRPO, arXiv 2503.20783, section 3.2).
 
-    With ``length=1`` it is the mean over rows of the sum over their tokens, as in LUSPO and GVPO.
+    With ``length=1`` the loss is the mean over rows of the sum over each row's tokens, as in LUSPO and GVPO.
 
     Args:
         length: The constant, in tokens; usually the budget of an episode.

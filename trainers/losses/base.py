@@ -24,18 +24,18 @@ from .batch_tokens import BatchTokens
 from .tokens import RatioAnchor, Tensor, Tokens
 
 LossInput = Literal["old", "reference", "teacher", "entropy", "mean_logp", "environment", "embedding"]
-"""Inputs that a part of the loss may need and that cost an extra pass or memory."""
+"""Optional inputs of the loss, which cost an extra forward pass or memory."""
 ENVIRONMENT: LossInput = "environment"
-"""The need of a term about the environment's tokens: its losses count on those tokens, not on the policy's."""
+"""Input of terms that are computed on the environment's tokens instead of the policy's tokens."""
 Figures: TypeAlias = "dict[str, tuple[Tensor, Tensor]]"
-"""Sum and count of each metric, scalars on the device: sums of micro-batches and processes add up, means do not."""
+"""Sum and count of each metric, scalars on the device, which can be added over micro-batches and processes."""
 
 
 class Term(Protocol):
-    """One term of the loss.
+    """Protocol of a term of the loss.
 
     Attributes:
-        needs: Fields of ``Tokens`` that it reads in addition to ``logp``, ``sampled``, ``advantage``, ``mask``,
+        needs: Fields of ``Tokens`` that the term reads in addition to ``logp``, ``sampled``, ``advantage``, ``mask``,
             ``turn``, ``depth`` and ``columns``. A term with ``"environment"`` applies to the environment's tokens and
             is zero on the policy's.
         policy_gradient: Whether the term is proportional to the advantage. It is then multiplied by the correction, and
@@ -58,7 +58,7 @@ class Term(Protocol):
 
 
 class Anchored:
-    """Base of a policy gradient term whose option ``anchor`` is the denominator of its ratio.
+    """Base class of policy gradient terms whose option ``anchor`` selects the denominator of the ratio.
 
     With ``anchor="sampled"`` the ratio contains the correction, so the correction does not multiply the term.
     """
@@ -78,7 +78,7 @@ class Anchored:
 
 
 class Aggregation(Protocol):
-    """Defines how token losses are averaged: returns the weight that the tokens of each row have in the loss."""
+    """Protocol of an aggregation: the average of token losses, given as one weight for all tokens of a row."""
 
     def __call__(self, lengths: IntArray, groups: IntArray, ranks: Ranks) -> FloatArray:
         """Return the weight of a policy token of each row.
@@ -142,7 +142,7 @@ class Adapts(Protocol):
     """Protocol of a part that changes from step to step; its state is saved with every checkpoint."""
 
     def observe(self, figures: Mapping[str, tuple[float, float]]) -> None:
-        """Update from the sums and counts of ``figures`` in an optimizer step, over all processes."""
+        """Adapt to the metrics of an optimizer step: the sums and counts of ``figures`` over all processes."""
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state as JSON-compatible values."""

@@ -14,7 +14,7 @@ from rstar2_env.core.row import FloatArray, IntArray, Row
 
 @dataclass(frozen=True, slots=True)
 class BatchTokens:
-    """The policy's tokens of this process's rows, row after row; arrays are (tokens,), without a gradient.
+    """The policy's tokens in the rows of this process, row after row; tensors are (tokens,), without a gradient.
 
     Attributes:
         logp: Log-probability of each token under the weights before this optimizer step.

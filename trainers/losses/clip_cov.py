@@ -1,7 +1,7 @@
-"""``clip_cov``: the clipped surrogate loss, which excludes some of the tokens that reduce the entropy.
+"""``clip_cov``: the clipped surrogate loss without some of the tokens that reduce the entropy."""
 
-This module is longer than most parts because the tokens are chosen from the whole batch before the loss is computed.
-"""
+# This module is longer than most parts because the tokens are chosen from the whole batch before the loss is
+# computed.
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class ClipCov(CheckedOptions):
         return self._surrogate(tokens) * (1 - tokens.column(_COLUMN))
 
     def figures(self, tokens: Tokens) -> Figures:
-        """Return the figures of ``ppo_clip``, and the share of the policy's tokens that are excluded."""
+        """Return the metrics of ``ppo_clip``, and the share of the policy's tokens that are excluded."""
         return self._surrogate.figures(tokens) | {"clip/dropped": tokens.sum_and_count(tokens.column(_COLUMN))}
 
     @property

@@ -1,4 +1,4 @@
-"""Defines which rows of a group are positives and negatives of a contrastive term (``Tokens.relations``)."""
+"""Positives and negatives of each row for a contrastive term of the loss (``Tokens.relations``)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LIKE, UNLIKE, NEITHER = 1, -1, 0
 
 
 def relations(rows: Sequence[Row], position: int) -> tuple[list[int], list[int]]:
-    """Return the relation of a row to the other rows of its group.
+    """Return which other rows of its group are positives and negatives of a row.
 
     For a correct answer of the policy, the positives are the expert's rows of its group or, if there are none, the
     other correct rows; the negatives are the wrong rows. All other rows have neither positives nor negatives.

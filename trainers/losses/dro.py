@@ -15,11 +15,10 @@ from .tokens import RatioAnchor, Tensor, Tokens
 class Dro(Anchored, CheckedOptions):
     """-(A log pi - beta / 2 (log ratio)^2): DRO (arXiv 2405.19107).
 
-    The square pulls every token back to its probability when it was sampled, more strongly the further it has moved, so
-    rows can be trained on many times without choosing a bound. It also acts on rows without an advantage, so it does
-    not count as a policy gradient here: all rows are computed, and no correction is applied. The paper uses a reference
-    model and learns a value; Tinker uses the engine's probabilities, verl the trainer's (``anchor=old``), and both use
-    the advantage.
+    The square pulls every token back to its probability at sampling time, more strongly the further the probability has
+    moved, so rows can be trained on many times without choosing a bound. The term also acts on rows with advantage
+    zero, so such rows are not skipped, and no correction is applied. The paper uses a reference model and learns a
+    value. Tinker uses the engine's probabilities and verl the trainer's (``anchor=old``); both use the advantage.
 
     Args:
         beta: Weight of the squared log-ratio; 0.05 is Tinker's value, verl has no default.

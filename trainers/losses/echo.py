@@ -15,8 +15,9 @@ from .tokens import Tensor, Tokens
 class Echo(CheckedOptions):
     """-coef log pi on tool tokens: a world model in addition to the policy gradient (ECHO, arXiv 2605.24517).
 
-    It learns from every rollout, including wrong ones, without an extra pass. The aggregation averages it over the
-    environment's tokens: with ``token_mean`` it is the mean cross-entropy of the observations, as in prime-rl. The
+    The term learns from every rollout, including wrong ones, without an extra pass. The aggregation averages the term
+    over the environment's tokens: with ``token_mean``, the result is the mean cross-entropy of the observations, as in
+    prime-rl. The
     tokens that the chat template adds around a result are included.
 
     Args:

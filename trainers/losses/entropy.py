@@ -84,7 +84,7 @@ class AdaptiveEntropy(CheckedOptions):
         return {"entropy": tokens.sum_and_count(_entropy(tokens).detach()), "entropy_coef": (self.coef * count, count)}
 
     def observe(self, figures: Mapping[str, tuple[float, float]]) -> None:
-        """Update from the sums and counts of ``figures`` in an optimizer step, over all processes; see ``Adapts``."""
+        """Adapt the coefficient to the metrics of an optimizer step, over all processes; see ``Adapts``."""
         found = figures.get("entropy")
         if found is None or not found[1]:
             return

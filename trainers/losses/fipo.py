@@ -1,7 +1,6 @@
-"""``fipo``: the clipped surrogate loss; a token's weight depends on the policy's change on the tokens after it.
+"""``fipo``: the clipped surrogate loss, with token weights that depend on how the policy changed on later tokens."""
 
-This module is longer than most parts because it sums the following tokens with a decay before weighting.
-"""
+# This module is longer than most parts because it sums the following tokens with a decay before weighting.
 
 from __future__ import annotations
 
@@ -20,8 +19,9 @@ from .tokens import Tensor, Tokens, bounded_exp
 class Fipo(CheckedOptions):
     """ppo_clip times sg(clip(exp(sum over k >= t of gamma^(k - t) log ratio_k), 1 - below, 1 + above)): FIPO.
 
-    arXiv 2603.19835. A token counts more if its following tokens have become more probable since the rollout, and less
-    if they have become less probable: this assigns credit within a row without a value model. The decay is gamma =
+    arXiv 2603.19835; sg is the stop-gradient. A token has a larger weight if the tokens after it have become more
+    probable since the rollout, and a smaller weight if they have become less probable. The term thus assigns credit
+    within a row without a value model. The decay is gamma =
     2^(-1 / half_life). The sum is over the policy's tokens of the row, without tokens whose ratio is above ``dual``;
     the distance k - t counts policy tokens. If the advantage is negative and the ratio above ``safety``, the weight is
     clipped to the range from 0.8 to 1. In the first update on a rollout, all weights are 1. ms-swift uses ``below=0``
@@ -53,7 +53,7 @@ class Fipo(CheckedOptions):
         return self._surrogate(tokens) * self._weight(tokens)
 
     def figures(self, tokens: Tokens) -> Figures:
-        """Return the figures of ``ppo_clip``, and the mean weight."""
+        """Return the metrics of ``ppo_clip``, and the mean weight."""
         return self._surrogate.figures(tokens) | {"fipo/weight": tokens.sum_and_count(self._weight(tokens))}
 
     @property
@@ -70,7 +70,7 @@ class Fipo(CheckedOptions):
         return weight.clamp(0.8, 1.0).where(unsafe, weight)
 
     def _future(self, values: Tensor, mask: Tensor) -> Tensor:
-        """Return the discounted sum over each policy token and the policy tokens after it in its row.
+        """Return, for each policy token, the discounted sum of the values at this token and at later ones in the row.
 
         Args:
             values: (B, T), 0 off the mask.

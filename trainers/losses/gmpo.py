@@ -18,8 +18,8 @@ class Gmpo(CheckedOptions):
     A log-ratio is clipped at ``high`` from above if the advantage is positive, and at ``-low`` from below otherwise,
     and then averaged over the row. A few tokens with extreme ratios therefore neither dominate the objective, as in
     PPO's arithmetic mean, nor exclude the whole row, as in ``ppo_clip:level=sequence``. The bounds apply to the
-    logarithm: the default keeps a ratio in (e^-0.4, e^0.4), as in the paper. Only tokens that are not clipped have a
-    share of the gradient of a row. With the aggregation ``seq_mean`` it is the paper's objective.
+    logarithm: the default keeps a ratio in (e^-0.4, e^0.4), as in the paper. Clipped tokens have no gradient. With the
+    aggregation ``seq_mean``, the loss is the paper's objective.
 
     Args:
         low: The log-ratio is at least -low if the advantage is negative; ``None`` does not clip.

@@ -1,4 +1,4 @@
-"""``gvpo``: least-squares fit of the rewards that a group's log-probabilities imply to its actual rewards."""
+"""``gvpo``: least-squares fit of the rewards implied by a group's log-probabilities to the actual rewards."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Gvpo(CheckedOptions):
     """((R - mean R) - A)^2 / (2 (n - 1)) of a row, with R = beta log(pi / pi_old) of the row: GVPO (arXiv 2504.19599).
 
     R is the reward implied by the policy's change; its mean is over the n rows of the group, and A is the reward minus
-    the group's mean (``group_mean``). Its unique optimum is the optimum of reward maximization with a KL constraint,
-    for any sampling policy. In the first update on a rollout, it is beta / (n - 1) times the policy gradient of
-    ``reinforce``. It also acts on rows without an advantage, so it does not count as a policy gradient here: all rows
-    are computed, and no correction is applied. The loss of a row is divided among its tokens: with the aggregation
-    ``const_len:length=1`` it is the mean over rows. If there is an advantage per token, A is their mean.
+    the group's mean (``group_mean``). For any sampling policy, the unique optimum is that of reward maximization with a
+    KL constraint. In the first update on a rollout, the gradient is beta / (n - 1) times the gradient of
+    ``reinforce``. The term also acts on rows with advantage zero, so such rows are not skipped, and no correction is
+    applied. The loss of a row is divided among its tokens: with the aggregation ``const_len:length=1``, the total is
+    the mean over rows. If each token has an advantage, A is their mean.
 
     Args:
         beta: Weight of the KL constraint, which scales the rewards.

@@ -26,7 +26,7 @@ class Kdrl(CheckedOptions):
     Args:
         coef: Weight in the loss; the paper starts with 5e-3.
         estimator: See ``kl``; the paper compares k2 with k3 and uses k2.
-        on: Whether to distil only ``"wrong"`` answers or ``"all"``.
+        on: The answers to distil: only ``"wrong"`` answers, or ``"all"`` answers.
     """
 
     coef: float = option(5e-3, least=0)

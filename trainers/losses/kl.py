@@ -1,7 +1,6 @@
-"""``kl``: the divergence from a reference model, by one of five estimators, which differ mainly in their gradients.
+"""``kl``: the divergence from a reference model, by one of five estimators, which differ mainly in their gradients."""
 
-This module is longer than most parts because it has five estimators, two of them with special gradients.
-"""
+# This module is longer than most parts because it has five estimators, two of them with special gradients.
 
 from __future__ import annotations
 

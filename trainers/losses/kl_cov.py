@@ -24,10 +24,10 @@ class KlCov(CheckedOptions):
     """coef |log pi - log pi_old| on the tokens with the highest covariance: KL-Cov (arXiv 2505.22617).
 
     The entropy decreases with the covariance of log pi and A over the tokens of the optimizer batch, and a few tokens
-    contribute most of it. The penalty applies to the ``share`` of all tokens (at least one) with the largest product
-    (log pi - mean)(A - mean). The paper adds it to an unclipped surrogate, ``ppo_clip:low=none,high=none``. It takes
-    effect from the second update on a rollout. verl's configuration sets ``coef`` to 0.1, SkyRL's sets ``share`` to
-    0.2.
+    contribute most of the decrease. The penalty applies to a ``share`` of all tokens (at least one): those with the
+    largest product (log pi - mean)(A - mean). The paper adds the penalty to an unclipped surrogate,
+    ``ppo_clip:low=none,high=none``. It is 0 in the first update on a rollout. verl's configuration sets ``coef`` to
+    0.1, SkyRL's sets ``share`` to 0.2.
 
     Args:
         share: Share of all tokens to penalize.

@@ -23,9 +23,10 @@ class M2po(Anchored, CheckedOptions):
     """-ratio A, without the tokens with the largest log-ratios: M2PO (arXiv 2510.01161).
 
     While the mean of (log ratio)^2 over the tokens of the optimizer batch is not below ``threshold``, the token with
-    the largest value is excluded, together with its ties. Only outliers are excluded, and none while the batch is close
-    to the policy; clipping would drop many informative tokens. It suits rows that are many updates old. The denominator
-    of the ratio is the sampling probability, so the ratio contains the correction and is not corrected again. AReaL
+    the largest value is excluded, together with tokens of equal value. Only outliers are excluded, and none while the
+    batch is close to the policy; clipping would drop many informative tokens. Use the term for rows that are many
+    updates old. The denominator of the ratio is the sampling probability, so the separate correction for
+    engine-trainer mismatch is not applied. AReaL
     counts all tokens, as in the paper's formula; the authors' code only counts tokens that clipping could act on
     (``of=harmful``).
 

@@ -1,4 +1,4 @@
-"""Metrics of the engine-trainer mismatch and its correction: overall, and by the number of tool calls before a token.
+"""Metrics of the difference between engine and trainer and of its correction: overall, and by number of tool calls.
 
 All metrics are sums and counts that add up over micro-batches, steps and processes; ``summary`` converts them to means.
 """
@@ -18,9 +18,10 @@ _WEIGHT, _SQUARE = "weight", "weight_squared"
 def mismatch(tokens: Tokens, weights: Tensor) -> Figures:
     """Return the metrics of a micro-batch: ``mismatch/NAME``, and ``mismatch/NAME/depth_1`` by number of tool calls.
 
-    ``logp_difference`` is the mean of abs(log pi - log mu), ``kl`` estimates KL(mu, pi) by k3, ``chi2`` the chi-squared
-    divergence, where mu is the engine and pi the trainer; ``masked`` is the share of tokens of weight 0, ``weight`` the
-    mean weight; ``weight_squared`` is used to compute the effective sample size.
+    mu is the engine's probability of a token and pi the trainer's. ``logp_difference`` is the mean of abs(log pi - log
+    mu), ``kl`` an estimate of KL(mu, pi) by k3, and ``chi2`` an estimate of the chi-squared divergence. ``masked`` is
+    the share of tokens with weight 0, ``weight`` the mean weight, and ``weight_squared`` the mean squared weight, from
+    which the effective sample size is computed.
 
     Args:
         tokens: The micro-batch.
@@ -46,7 +47,7 @@ def mismatch(tokens: Tokens, weights: Tensor) -> Figures:
 
 
 def summary(figures: Mapping[str, tuple[float, float]]) -> dict[str, float]:
-    """Return means, and ``mismatch/ess``: the effective share of the tokens, (sum w)^2 / (n sum w^2).
+    """Convert sums to means, and add ``mismatch/ess``, the relative effective sample size (sum w)^2 / (n sum w^2).
 
     Metrics without observations are omitted.
     """

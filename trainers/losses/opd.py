@@ -17,8 +17,9 @@ from .tokens import RatioAnchor, Tensor, Tokens, bounded_exp
 class Opd(CheckedOptions):
     """-coef sg(log pi_teacher - log pi) ratio: the reverse KL as an advantage of each token (arXiv 2306.08543).
 
-    On tokens sampled from the policy, its expected gradient is the gradient of KL(policy, teacher). It does not use the
-    reward, so every episode is trained on, also in groups with equal rewards. MiniLLM (arXiv 2306.08543) and GKD (arXiv
+    sg is the stop-gradient. On tokens sampled from the policy, the expected gradient is the gradient of KL(policy,
+    teacher). The term does not use the reward, so every episode is trained on, also in groups with equal rewards.
+    MiniLLM (arXiv 2306.08543) and GKD (arXiv
     2306.13649) distil on the student's own texts; Tinker's on-policy distillation and prime-rl's ``opd`` use this
     signal per token. A policy that is its own teacher, given the solution, is ``opsd`` (arXiv 2601.18734):
     ``model.teacher=self`` with ``model.teacher_prompt``. Needs ``model.teacher``. Not covered: divergences over the
@@ -26,11 +27,11 @@ class Opd(CheckedOptions):
 
     Args:
         coef: Weight in the loss.
-        bound: Maximum absolute value of a token's log-ratio to the teacher; without it, a few tokens of style, which a
-            teacher with the solution would write differently, can outweigh all others (arXiv 2601.18734). ``None`` for
-            no bound.
-        drop_below: Exclude a token whose probability has decreased by more than this since it was sampled; prime-rl
-            uses 0.2. ``None`` excludes none.
+        bound: Maximum absolute value of a token's log-ratio to the teacher; ``None`` for no bound. Without a bound, a
+            few tokens of style, which a teacher with the solution would write differently, can outweigh all others
+            (arXiv 2601.18734).
+        drop_below: Maximum decrease of a token's probability since sampling; tokens with a larger decrease are
+            excluded. prime-rl uses 0.2. ``None`` excludes none.
         square: Weight of log(ratio)^2, which keeps the policy close to the sampling policy; prime-rl uses 1e-3.
         anchor: Whether the ratio uses the trainer's probabilities at sampling time, ``"old"``, or the engine's,
             ``"sampled"``.

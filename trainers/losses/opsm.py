@@ -1,7 +1,6 @@
-"""``opsm``: excludes wrong answers that the policy has already moved away from.
+"""``opsm``: excludes wrong answers that the policy has already moved away from."""
 
-This module is longer than most parts because a second correction can be nested in it.
-"""
+# This module is longer than most parts because a second correction can be nested in it.
 
 from __future__ import annotations
 
@@ -22,15 +21,15 @@ class OffPolicySequenceMask(CheckedOptions):
 
     The mean estimates the divergence of the policy from the sampling policy, due to updates or to engine-trainer
     mismatch. The policy learns nothing from a mistake that it would hardly repeat, and lowering the mistake's
-    probability further destabilizes training. Correct answers are always trained on. It suits rows that are trained on
-    several times. The paper does not state delta: 0.5 is the example in TRL's documentation, and slime uses 1e-4
-    against the trainer's own probabilities (``anchor=old``).
+    probability further destabilizes training. Correct answers are always trained on. Use the correction for rows that
+    are trained on several times. The paper does not state delta: 0.5 is the example in TRL's documentation, and slime
+    uses 1e-4 against the trainer's own probabilities (``anchor=old``).
 
     Args:
         delta: Largest mean at which a row is kept, in nats per token.
         anchor: The probabilities used as mu.
         level: Whether the mean is over a turn or a row; the paper uses rows.
-        then: A further correction, whose weights are multiplied in: ``truncate``, ``(mask:low=0.3,level=turn)``.
+        then: A second correction; the mask is multiplied by its weights: ``truncate``, ``(mask:low=0.3,level=turn)``.
     """
 
     delta: float = option(0.5, above=0)
@@ -62,7 +61,7 @@ class OffPolicySequenceMask(CheckedOptions):
         return self._then(tokens).masked_fill((tokens.advantage < 0) & (away > self.delta), 0.0)
 
     def figures(self, tokens: Tokens) -> Figures:
-        """Return the figures of the correction ``then``; see ``Measures``."""
+        """Return the metrics of the correction ``then``; see ``Measures``."""
         return self._then.figures(tokens) if isinstance(self._then, Measures) else {}
 
     def observe(self, figures: Mapping[str, tuple[float, float]]) -> None:
@@ -71,7 +70,7 @@ class OffPolicySequenceMask(CheckedOptions):
             self._then.observe(figures)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of ``then``, if it has one."""
+        """Return the state of the correction ``then``, if it has a state."""
         return self._then.state_dict() if isinstance(self._then, Adapts) else {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

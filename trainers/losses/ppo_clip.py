@@ -1,7 +1,6 @@
-"""``ppo_clip``: the clipped surrogate, with ratios of tokens, turns or sequences, and optional further bounds.
+"""``ppo_clip``: the clipped surrogate, with ratios of tokens, turns or sequences, and optional further bounds."""
 
-This module is longer than most parts because it implements the clips of four papers.
-"""
+# This module is longer than most parts because it implements the clips of four papers.
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ class PpoClip(Anchored, CheckedOptions):
             GSPO-token (arXiv 2507.18071, section 4.3), for token-level advantages; verl's form of GSPO. With one
             advantage per row and the aggregation ``seq_mean`` it makes no difference.
         anchor: Denominator of the ratio; ``"sampled"`` is the probability with which the engine drew the token. The
-            ratio then contains the correction and is not corrected again.
+            separate correction for engine-trainer mismatch is then not applied.
     """
 
     low: float | None = option(0.2, least=0, most=1)
@@ -67,7 +66,7 @@ class PpoClip(Anchored, CheckedOptions):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Return the minimum and maximum ratio that is not clipped."""
+        """Return the bounds of the ratio, outside which it is clipped."""
         return (0.0 if self.low is None else 1 - self.low, math.inf if self.high is None else 1 + self.high)
 
     def _ratio(self, tokens: Tokens) -> Tensor:

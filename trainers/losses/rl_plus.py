@@ -1,4 +1,4 @@
-"""``rl_plus``: external solutions in the group, with multiple importance sampling (RL-PLUS, arXiv 2508.00222)."""
+"""``rl_plus``: loss for groups with external solutions, by multiple importance sampling (RL-PLUS, arXiv 2508.00222)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class RlPlus(CheckedOptions):
         return external.where(tokens.column("off_policy") > 0.5, self._surrogate(tokens))
 
     def figures(self, tokens: Tokens) -> Figures:
-        """Return the figures of ``ppo_clip``, and the share of external tokens."""
+        """Return the metrics of ``ppo_clip``, and the share of external tokens."""
         share = tokens.sum_and_count(tokens.column("off_policy") > 0.5)
         return {**self._surrogate.figures(tokens), "external": share}
 

@@ -15,10 +15,10 @@ from .tokens import Tensor, Tokens, bounded_exp
 class RolloutIs(CheckedOptions):
     """-sg(ratio) A log pi where 1 - low < ratio < 1 + high, else 0: GLM-5 (arXiv 2602.15763).
 
-    The denominator of the ratio is the engine's probability of the token, so no pass under the sampling weights is
-    needed. The ratio contains the correction and is not corrected again. It suits rollouts that run ahead of the
-    optimizer. Unlike clipping, it drops tokens outside either bound, independently of their advantage. The bounds are
-    SkyRL's.
+    sg is the stop-gradient. The denominator of the ratio is the engine's probability of the token, so no forward pass
+    under the sampling weights is needed, and the separate correction for engine-trainer mismatch is not applied. Use
+    the term for rollouts that run ahead of the optimizer. Unlike clipping, it drops tokens outside either bound,
+    independently of their advantage. The bounds are SkyRL's.
 
     Args:
         low: A token is dropped if its ratio is at most 1 - low.

@@ -1,4 +1,4 @@
-"""``rover``: regression of the policy towards the values of the uniform policy (ROVER, arXiv 2509.24981)."""
+"""``rover``: fits the policy to the action values of a uniformly random policy (ROVER, arXiv 2509.24981)."""
 
 from __future__ import annotations
 

@@ -17,7 +17,8 @@ class Sapo(CheckedOptions):
 
     With p = sigmoid(tau (ratio - 1)), the gradient of a token is 4 p (1 - p) ratio A: it equals the plain policy
     gradient at a ratio of 1, and shrinks as the ratio moves away from 1. Use it if hard clipping loses too many tokens,
-    as with mixtures of experts. A larger tau fades sooner; by default, tokens with a negative advantage fade sooner.
+    as with mixtures of experts. The gradient fades sooner with a larger tau; the defaults let it fade sooner for
+    negative advantages.
 
     Args:
         positive: tau for positive advantages.

@@ -23,7 +23,9 @@ RatioAnchor = Literal["old", "sampled"]
 
 @dataclass(slots=True)
 class Tokens:
-    """The completion tokens of B rows, of which the longest has T tokens; tensors are (B, T), arbitrary off the mask.
+    """The completion tokens of B rows, padded to the T tokens of the longest row, as tensors of shape (B, T).
+
+    Values outside the mask are arbitrary.
 
     Attributes:
         logp: Log-probability of each token under the trained weights, at the sampling temperature; with a gradient.
@@ -84,8 +86,8 @@ class Tokens:
     def log_mismatch(self) -> Tensor:
         """Logarithm of the trainer's probability over the engine's under the same weights; 0 off the mask.
 
-        It is also 0 in rows that the policy did not sample after their own prompt, because there the difference does
-        not describe the engine.
+        The value is also 0 in rows that the policy sampled after another prompt or did not sample, because their
+        difference does not describe the engine.
         """
         return (self.old - self.sampled).masked_fill(~self.mask | self.off_policy, 0.0)
 
@@ -178,5 +180,5 @@ class Tokens:
 
 
 def bounded_exp(log_ratio: Tensor) -> Tensor:
-    """Exponentiate a log-ratio after bounding it by ``LARGEST_LOG``; outside the bound it has no gradient."""
+    """Return exp(log-ratio), with the log-ratio bounded by ``LARGEST_LOG``; the gradient outside the bound is 0."""
     return log_ratio.clamp(-LARGEST_LOG, LARGEST_LOG).exp()

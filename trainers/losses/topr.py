@@ -15,13 +15,15 @@ class Topr(Anchored, CheckedOptions):
     """-A log pi where A >= 0, -sg(clip(ratio, 0, 1)) A log pi elsewhere: TOPR (arXiv 2503.14286).
 
     Correct answers are learned even if they have become improbable; wrong answers are unlearned only while the policy
-    still produces them, so log-probabilities do not diverge. It suits rows that are trained on many times, or fully
-    offline, without a KL term. The ratio is over the whole row against the sampling probabilities, as in the paper;
-    ROLL uses token ratios against the trainer's probabilities (``level=token,anchor=old``).
+    still produces them, so log-probabilities do not diverge. sg is the stop-gradient. Use the term for rows that are
+    trained on many times, or fully offline, without a KL term. The ratio is over the whole row against the sampling
+    probabilities, as in the paper; ROLL uses token ratios against the trainer's probabilities
+    (``level=token,anchor=old``).
 
     Args:
         level: The level of the ratio, which is a product over tokens.
-        anchor: Denominator of the ratio; with ``"sampled"`` the term is not corrected.
+        anchor: Denominator of the ratio. With ``"sampled"``, the engine's probability, the separate correction for
+            engine-trainer mismatch is not applied.
     """
 
     level: RatioLevel = "sequence"

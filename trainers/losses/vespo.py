@@ -1,4 +1,4 @@
-"""``vespo``: smooth function of the importance weight of a whole sequence, instead of clipping."""
+"""``vespo``: policy gradient weighted by a smooth function of a sequence's importance weight, instead of clipping."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Vespo(CheckedOptions):
     w is the product of all ratios of a row against the engine's probabilities. phi(1) = 1, so on-policy rows have the
     same loss as with ``reinforce``; far from 1 on either side, phi fades to 0 without choosing a bound, which suits
     rows that are many updates old. k is ``k_positive`` or ``k_negative``, and k' is ``decay_positive`` or
-    ``decay_negative``, depending on the sign of the advantage (TRL's ``vespo_lambda_...`` is k'). The ratio contains
-    the correction and is not corrected again.
+    ``decay_negative``, depending on the sign of the advantage (TRL's ``vespo_lambda_...`` is k'). sg is the
+    stop-gradient. The separate correction for engine-trainer mismatch is not applied.
 
     Args:
         k_positive: Exponent of w for positive advantages.

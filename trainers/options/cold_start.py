@@ -1,6 +1,6 @@
 """Options of the cold start (supervised fine-tuning before reinforcement learning).
 
-``api.sft`` runs it; the work is in ``backends/trl/sft.py``, which imports torch and TRL.
+``api.sft`` runs a cold start with ``backends/trl/sft.py``, which imports torch and TRL.
 """
 
 from __future__ import annotations

@@ -29,16 +29,16 @@ LR_SCHEDULERS = (
     "cosine_warmup_with_min_lr",
     "warmup_stable_decay",
 )
-"""Names of transformers' learning rate schedules that depend on the step alone; listed here because checking options
-must not import transformers."""
+"""Names of transformers' learning rate schedules that depend only on the step. The names are repeated here because
+checking options must not import transformers."""
 SHARDINGS = ("none", "fsdp2", "zero2", "zero3")
 DEFAULT_ENV = "rstar2/MathTool-v0"
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 HANDOVERS = ("drain", "carry")
 TAILS = ("wait", "drop", "carry")
-"""Handling of the groups of a step that end last."""
+"""Values of ``rollout.tail``: the treatment of the groups of a step that end last."""
 LISTS = ("reward", "loss", "hook")
-"""Slots that hold several parts."""
+"""Slots of a trainer that hold a list of parts."""
 
 
 @dataclass(slots=True)
@@ -177,8 +177,9 @@ class RolloutOptions:
         group_size: Episodes per group that are trained on (G).
         oversample: Episodes played per episode trained on; the GRPO-RoC paper plays 2G and keeps G.
         refill: Rounds in which rejected groups are replaced by new ones.
-        replace: Once this share of ``problems_per_step`` has been accepted, stop refilling and replace the missing
-            groups by copies of randomly drawn groups (POLARIS; 0.3 in SkyRL). ``None`` trains on fewer groups.
+        replace: Share of ``problems_per_step`` that must be accepted before copies of randomly drawn accepted groups
+            replace the missing groups, instead of further refills (POLARIS; 0.3 in SkyRL). ``None`` trains on fewer
+            groups.
         temperature: Sampling temperature in training.
         top_p: Nucleus sampling threshold in training; 1 disables it.
         top_k: Sample from the k most likely tokens in training; 0 disables it.
@@ -188,12 +189,12 @@ class RolloutOptions:
             ``None`` for no limit. A run with a limit is not reproducible.
         early_stop: Cancel the remaining episodes of a group once its selector has enough; this favours short episodes,
             see docs/long-tail.md#early-stop.
-        tail: Handling of the groups that end last. ``"wait"`` waits for them. The other two values start
+        tail: Handling of the groups that end last. ``"wait"`` waits for them. ``"drop"`` and ``"carry"`` start
             ``spare_groups`` additional groups. When ``problems_per_step`` groups have ended, ``"drop"`` drops the
             remaining groups, and ``"carry"`` carries them over to the next step, which continues them. ``"drop"``
             favours short episodes, and ``"carry"`` trains on turns of older weights; see
             docs/long-tail.md#the-long-tail.
-        spare_groups: Groups begun in addition to ``problems_per_step``, as a share of it, if ``tail`` is not
+        spare_groups: Number of additional groups, as a share of ``problems_per_step``, if ``tail`` is not
             ``"wait"``.
         max_in_flight: Largest number of episodes played concurrently in one process.
         adaptive_in_flight: Play as many episodes as fit in the caches of the vLLM engines, over all processes; see
@@ -273,9 +274,10 @@ class OptimOptions:
             its own pass. On a CPU, a pass also keeps at most 0.5 GiB of activations.
         share_prefixes: Compute tokens that rows of a pass share at their beginnings, such as the prompt of a group,
             only once if that costs less; see docs/training-step.md#shared-prefixes.
-        offload_state: Keep the optimizer's state in host memory while vLLM plays in the training processes, so that its
-            cache may be larger; it returns before the optimizer's step. ``None`` does so if the engine sleeps
-            (``engine.sleep``) and its cache would otherwise not hold the episodes in flight at their expected length.
+        offload_state: Keep the optimizer's state in host memory while vLLM plays in the training processes, so that
+            vLLM's cache may be larger. The state returns to the device before the optimizer's step. ``None`` enables
+            this if the engine sleeps (``engine.sleep``) and its cache would otherwise not hold the episodes in flight
+            at their expected length.
         trl_options: Further arguments of ``trl.GRPOConfig``, such as ``adam_beta2`` and ``optim``. Arguments that would
             have no effect or would break the loss are refused; the message names the option to use instead.
     """

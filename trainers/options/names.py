@@ -20,7 +20,7 @@ from .config import GROUPS, LISTS
 EVAL = "eval"
 FIRST = "rollout"
 _HOLDERS = {"env": "env_options", "engine": "engine_options"}
-"""``env.NAME`` and ``engine.NAME`` are options of the environment and of the engine."""
+"""Options whose value is a mapping, by the prefix of their short names: ``env.NAME`` and ``engine.NAME``."""
 
 OptionGroups = Mapping[str, Iterable[str]]
 """The names of the options of each group."""
@@ -38,7 +38,7 @@ def place(name: str, groups: OptionGroups) -> tuple[str, str]:
     ``parts.rollout`` must be written in full, since ``rollout`` is a group.
 
     Args:
-        name: As written.
+        name: The name of the option, as the user wrote it.
         groups: The names of each group.
 
     Raises:

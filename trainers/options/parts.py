@@ -50,7 +50,7 @@ class FilledOption:
         part: The part; for a reward component, its score.
         name: Name of the part's option.
         option: Name of the run's option.
-        made_with: Function that creates the part again, with another value of the option.
+        made_with: Function that creates the part again with a given value of the option.
     """
 
     slot: str
@@ -91,7 +91,7 @@ class Parts:
     filled: list[FilledOption]
 
     def check(self, option: str, value: object) -> None:
-        """Check that the parts that ``follow`` would update accept the new value.
+        """Check that a new value of an option fits all parts that depend on the option (see ``follow``).
 
         Args:
             option: Name of the run's option.
@@ -281,7 +281,7 @@ def _made(slot: str, part: Part, config: TrainConfig) -> Any:
 
 
 def _check_shape(slot: str, name: str, made: Any) -> None:
-    """Refuse a part of another slot, or an incomplete part, before a model is loaded."""
+    """Raise an error for a part of another slot, or an incomplete part, before a model is loaded."""
     kind, arguments = FIELDS[slot].kind, _CALLED_WITH.get(slot)
     if slot == "hook" and not any(one == "bind" or one.startswith("on_") for one in dir(made)):
         raise ConfigurationError(

@@ -2,7 +2,7 @@
 
 Covered: the registries of every slot, and the summary, options and paper of a part. This module does not load torch.
 The first line of a part's docstring is its summary, and its paper is the first ``arXiv NNNN.NNNNN`` in its docstring or
-in its module's.
+in the docstring of its module.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _LOSS: Mapping[str, Registry[Any]] = {"term": LOSSES, "aggregation": AGGREGATION
 SLOTS: Mapping[str, Mapping[str, Registry[Any]]] = {
     slot: _LOSS if slot == "loss" else {"": registry} for slot, registry in FIELDS.items() if slot not in _LOSS
 }
-"""The registries of each slot, by the kind of part; the loss has three kinds."""
+"""The registries of each slot, by the kind of part; the slot ``loss`` has terms, aggregations and corrections."""
 
 GIVEN = {"sampler": ("ids", "seed", "problems")}
 """Arguments that the trainer, not the user, passes to the parts of a slot."""

@@ -31,8 +31,8 @@ class Output:
             (the folder of an evaluation), ``optimizer`` (the folder of a run), or a custom word. An input accepts
             outputs of the same kind.
         path: Path relative to the stage's folder; empty for the folder itself.
-        if_taken: Whether the output must exist and stay unchanged only if another stage uses it; otherwise it always
-            must.
+        if_taken: Whether only an output that another stage uses must exist and stay unchanged; if false, the output
+            must always exist.
     """
 
     kind: str

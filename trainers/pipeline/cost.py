@@ -1,4 +1,4 @@
-"""``Cost``: the estimated cost of a stage before it runs; and ``CostInputs``, the facts used for the estimate."""
+"""``Cost``: estimated cost of a pipeline stage before it runs; ``CostInputs``: facts from which it is estimated."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _AT_ONCE = 64
 
 @dataclass(frozen=True, kw_only=True)
 class EngineStage(CheckedOptions):
-    """Base of the stages that generate or score with a model.
+    """Base class of the stages that generate or score text with a model.
 
     Attributes:
         engine: The engine that generates and scores.

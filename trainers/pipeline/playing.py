@@ -1,4 +1,4 @@
-"""``PlayingStage``: base of the stages ``evaluate`` and ``filter``, in which a model plays problems."""
+"""``PlayingStage``: base class of the stages ``evaluate`` and ``filter``, in which a model plays problems."""
 
 from __future__ import annotations
 

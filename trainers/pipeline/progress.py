@@ -157,7 +157,7 @@ def duration(seconds: float | None) -> str:
 
 
 def _steps(folder: Path, steps: int) -> tuple[int, int]:
-    """Return the number of finished and total steps of a training run in the folder."""
+    """Return the number of finished steps and the total number of steps of a training run in the folder."""
     if not steps or not (folder / layout.RUN_FILE).exists():
         return 0, 0
     try:

@@ -1,8 +1,8 @@
 """``run_pipeline``: runs the stages of a pipeline that are not up to date, and resumes after a kill.
 
 A stage is up to date if it finished with the same options and input content, and its outputs are unchanged. A stage
-that started with these but did not finish is resumed. If a stage has to start again, its old folder is renamed, never
-removed. Not covered: how a stage resumes (``stages``).
+that started with the same options and inputs but did not finish is resumed. If a stage has to start again, its old
+folder is renamed, never removed. Not covered: how a stage resumes (``stages``).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """Whether a step is up to date, with the reason if it is not.
+    """State of a step: whether the step is up to date, and the reason if it is not.
 
     Attributes:
         made: The step.
@@ -298,7 +298,7 @@ def tasks_of(run: PipelineRun) -> dict[str, TimedStep]:
 
 
 def _asked(run: PipelineRun, outlook: Outlook, first: int, last: int) -> Outlook:
-    """Adapt the outlook of a step to the requested range of steps, ``first`` to ``last``."""
+    """Return the state of a step in a run that is limited to the steps ``first`` to ``last``."""
     step = outlook.made.step
     if step.number > last:
         return replace(outlook, state="later", why="")

@@ -15,8 +15,8 @@ from .plan import CONFIG
 
 LOCK = "lock"
 LOCKED: Mapping[str, str] = {LOCK: CONFIG}
-"""The lock is searched like configurations. Its content is not part of the digest: the first load fills it in, which
-must not make the stage run again."""
+"""Kind of the input ``lock``, a lock file that is searched for like configurations. The file's content is not part of
+the stage's digest, since the first load adds values to the file, and the stage must not run again because of them."""
 SOURCES = "sources.json"
 """The file in a stage's folder that records loaded sources, in the format of a lock file."""
 

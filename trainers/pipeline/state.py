@@ -28,7 +28,7 @@ class StageState:
 
     Attributes:
         fingerprint: Fingerprint of its options and inputs when it started; empty if it has not started.
-        made_from: Those options and inputs.
+        made_from: The options and inputs from which the fingerprint was computed.
         ended: Whether it finished.
         outputs: Digests of its outputs, by name, when it finished or when it was last accepted unchanged.
         figures: Its measurements.

@@ -1,4 +1,4 @@
-"""The plan of a pipeline as a table: inputs, outputs, exit conditions, states and costs of its stages."""
+"""Format the plan of a pipeline as tables: inputs, outputs, exit conditions, states and costs of the stages."""
 
 from __future__ import annotations
 

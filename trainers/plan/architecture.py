@@ -138,7 +138,7 @@ def architecture_of(model: str) -> Architecture:
 
 
 def read_architecture(folder: Path) -> Architecture:
-    """Return the sizes of the model in a folder; only ``config.json`` is read.
+    """Read the sizes of a model from the ``config.json`` of its folder.
 
     Raises:
         ConfigurationError: The file does not exist or cannot be read, or the type is not in ``FAMILIES``.

@@ -27,7 +27,7 @@ class Placement:
         serving: Number of devices that serve.
         training: Number of devices that train.
         tensor_parallel: Number of devices per engine.
-        how: The training setup.
+        how: Setup of the training processes.
         memory: Bytes that training uses on a device, by purpose.
         usable: Usable bytes of a device.
         engine_weights: Bytes of weights on a serving device.

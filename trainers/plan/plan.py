@@ -16,9 +16,9 @@ from .training_memory import total
 from .workload import Workload, mean_tokens
 
 CLOSE = 0.9
-"""Share of the usable memory from which a plan warns."""
+"""Share of the usable memory above which a plan warns that the run may not fit."""
 _MUCH = 0.04
-"""Share of the seconds of training from which a plan names the waiting for the process with the most tokens."""
+"""Share of the training time above which a plan reports the waiting for the process with the most tokens."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """``RowCost``: estimates time and memory of training on rows, separately or as prefix trees.
 
 A prefix tree computes tokens that its rows share once (``trainers.backends.trl.loss.prefix_tree``). Its attention
-copies the keys and values that each chunk of new tokens attends to, and needs masks. Estimates are numbers of tokens:
-the same cost as this number of tokens in separate rows. Training uses them to pack rows, and plans use them to compute
+copies the keys and values that each chunk of new tokens attends to, and needs masks. A cost is the number of tokens
+that would cost the same in separate rows. Training uses the estimates to pack rows, and plans use them to compute
 times.
 """
 
@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 Chunk = tuple[int, int, int]
-"""A part of the new tokens of a row of a tree: number of the row, first query, end of the queries and keys."""
+"""Chunk of the new tokens of a row in a tree: number of the row, first query, and end of the queries and keys."""
 
 _CHUNK = 256
 """Largest number of consecutive queries in one attention call; smaller chunks skip more of the causal mask."""
@@ -27,9 +27,9 @@ _PAIR = 0.25
 """Cost of a pair of a query and a key, times the width of the model, in tokens. By operations it is 1/6; attention is
 slower than the products of weights."""
 OVERHEAD = 1.1
-"""Cost of a tree relative to separate rows with as many tokens and pairs: its keys and queries are copied."""
+"""Cost of a tree relative to separate rows with as many tokens and pairs; a tree also copies keys and queries."""
 _MASK = 1.5
-"""Memory of a pair in a mask, as a boolean and as a number, in numbers of the computation's precision."""
+"""Memory of a pair in a mask, stored as a boolean and as a number, in units of one number of the precision."""
 
 
 @dataclass(frozen=True, slots=True)

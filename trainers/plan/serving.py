@@ -1,4 +1,4 @@
-"""``serving_seconds``: the time in which engines on dedicated devices play episodes.
+"""``serving_seconds``: the time that engines on dedicated devices need to play episodes.
 
 The cache uses all memory that the bfloat16 weights leave free, since no training runs on these devices. Episodes run in
 waves (``rollout_time``). Not covered: loading the weights, and the tools of episodes.

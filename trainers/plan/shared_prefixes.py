@@ -1,4 +1,4 @@
-"""``pass_work``: counts the tokens of a pass over the rows of a step, if the rows of a group share their prompt."""
+"""``pass_work``: counts the tokens of a forward pass over the rows of a step, with shared prompts computed once."""
 
 from __future__ import annotations
 

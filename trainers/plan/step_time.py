@@ -109,7 +109,7 @@ def handover_seconds(model: Architecture, placed: Placement, work: Workload, ass
 
 
 def copies_of(placed: Placement, work: Workload, assume: Assumptions) -> int:
-    """Return how often the weights leave the trainer's machine, or a shared folder, in a weight sync.
+    """Return the number of copies of the weights that a weight sync sends over the network or reads from a folder.
 
     Args:
         placed: A placement with servers.

@@ -23,7 +23,7 @@ CPU_TILE_BYTES, CPU_KEPT_BYTES = 1 << 26, 1 << 28
 """Maximum bytes of a tile of float32 logits in the head on a CPU, and of the log-probabilities that its forward pass
 keeps for its backward pass."""
 CPU_PASS_BYTES = 1 << 29
-"""Bytes that one forward pass on a CPU keeps for its backward pass; a larger pass is not faster there."""
+"""Bytes of activations that one forward pass on a CPU keeps for its backward pass; larger passes are not faster."""
 ZERO_BUCKETS = 2 * 2 * 500_000_000
 """Default bytes of DeepSpeed's two buckets, for reducing gradients and for gathering weights."""
 
@@ -91,7 +91,7 @@ def lora_parameters(model: Architecture, rank: int) -> int:
 
 
 def pass_tokens(model: Architecture, how: Training) -> int:
-    """Return the number of tokens of a pass on a CPU that keeps ``CPU_PASS_BYTES`` for its backward pass.
+    """Return the maximum number of tokens of a pass on a CPU, whose activations take ``CPU_PASS_BYTES``.
 
     Args:
         model: The model.

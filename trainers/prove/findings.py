@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 PartLevel = Literal["ok", "problem", "skipped", "late"]
-"""``problem``: the part failed or computed something wrong; ``late``: it was ended at its time limit."""
+"""Result of a part: ``problem`` means an error or a wrong result, ``late`` that the time limit was reached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class ProofFigure:
         low: Lower end of the expected range; ``None`` if there is none.
         high: Upper end of the expected range; ``None`` if there is none.
         source: Source of the range.
-        must: Whether a value outside the range is an error, and not only unexpected.
+        must: Whether a value outside the range is an error; otherwise, such a value is only reported as unexpected.
     """
 
     name: str
@@ -72,7 +72,7 @@ class PartFinding:
 
     @classmethod
     def from_record(cls, found: dict[str, Any]) -> PartFinding:
-        """Return the finding that ``record`` wrote."""
+        """Create a finding from the values that ``record`` returned."""
         figures = tuple(ProofFigure(**figure) for figure in found["figures"])
         return cls(**{**found, "figures": figures})
 

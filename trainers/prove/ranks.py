@@ -135,7 +135,7 @@ def _sizes_of(model: Any) -> Architecture | None:
 
 
 def _throughput(model: Architecture | None, each: float) -> list[ProofFigure]:
-    """Return tokens per second on each device, their share of the peak, and the memory, with a plan's values."""
+    """Return tokens per second per device, share of the peak FLOP/s, and memory, each with the plan's estimate."""
     world, sheet, row = distributed.get_world_size(), known_device(), scale().tokens
     low = high = None
     figures = []

@@ -23,7 +23,7 @@ from .findings import PartFinding
 from .part import PARTS
 
 _LAST_S = 2.0
-"""Seconds that are left for the report."""
+"""Seconds of the time limit that are reserved for the report."""
 
 
 def prove(

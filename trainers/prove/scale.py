@@ -49,9 +49,9 @@ class ProofScale:
 
 
 TINY = ProofScale(256, 4, 256, 2, 512, 64, 4, 8, 3, 16, 3, 64, 2)
-"""For a CPU: the same code in seconds."""
+"""Sizes for a CPU, on which a proof takes seconds."""
 WHOLE = ProofScale(8192, 512, 1024, 28, 151_936, 4096, 64, 256, 8, 2000, 300, 512, 16)
-"""For accelerators; the sizes of Qwen3-0.6B."""
+"""Sizes for accelerators, as in Qwen3-0.6B."""
 
 
 def device() -> torch.device:

@@ -17,11 +17,11 @@ EVERY_S = 1.0
 
 
 class Adaptive:
-    """Yields the number of episodes to play at the same time; a ``LimitSource``.
+    """``LimitSource`` that computes the number of concurrent episodes from the load of the engines.
 
     Args:
         loads: Function that reads the loads of the engines.
-        in_flight: Computes the number. It keeps its state from round to round, but not in a checkpoint.
+        in_flight: Computes the number. Its state lasts for the run and is not saved in checkpoints.
         every_s: Seconds between two readings.
     """
 
@@ -30,7 +30,7 @@ class Adaptive:
         self.in_flight = in_flight
 
     async def __call__(self, desk: Desk) -> AsyncIterator[int]:
-        """Yield the number after each reading."""
+        """Yield the number of concurrent episodes after each reading of the loads."""
         self.in_flight.begin()
         yield self.in_flight.number
         while True:

@@ -1,8 +1,9 @@
 """``Desk``: decides which process plays which episode, and when. It does not play episodes or send messages.
 
-One limit applies to all processes together; each may play its share of it. A process with room plays the oldest of its
-own waiting episodes. If it has none, it plays the oldest episode of the process with the most waiting episodes. So no
-episode moves while its own process has room, and no process is idle while an episode waits. Not covered: the choice of
+One limit applies to all processes together, and each process may play its share of the limit. A process with room plays
+the oldest of its own waiting episodes. If none of its episodes waits, the process plays the oldest episode of the
+process with the most waiting episodes. So no episode moves while its own process has room, and no process is idle while
+an episode waits. Not covered: the choice of
 a server, which the engine makes.
 """
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 RequestKey = tuple[int, int]
-"""An episode: the process that requested it, and its number there."""
+"""Identifies an episode: the number of the process that requested it, and its number in that process."""
 
 
 class Desk:

@@ -1,8 +1,8 @@
-"""``LocalQueue``: the queue of one process. ``shared`` extends it to several processes.
+"""``LocalQueue``: the queue of episodes of one process; the module ``shared`` extends it to several processes.
 
 An episode waits at the desk until there is room, is played in a separate task, and is then delivered to the caller of
-``play``. ``LocalRound`` does all this by direct calls of its own methods; ``shared.SharedRound`` instead sends these
-calls to other processes.
+``play``. ``LocalRound`` calls its own methods for these steps; ``shared.SharedRound`` sends the calls to other
+processes.
 """
 
 from __future__ import annotations
@@ -257,7 +257,7 @@ class LocalRound:
         method(*arguments)
 
     def _call_all(self, method: Callable[..., None]) -> None:
-        """Call a method in every process, the first one last: the call may end the round there."""
+        """Call a method in every process, and in the first process last, because the call may end the round there."""
         for rank in reversed(range(self._size)):
             self._call(rank, method)
 

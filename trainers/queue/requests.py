@@ -1,4 +1,4 @@
-"""``PlayRequest``: an episode to play, as data that any process of a run can play; and ``perform``, which plays it."""
+"""``PlayRequest``: a description of an episode that any process of a run can play; ``perform`` plays the episode."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from rstar2_env.core.manner import PLAIN, Manner
 class EpisodePlayer(Protocol):
     """Plays single episodes; ``rstar2_env.rollout.Player`` is one.
 
-    A player may also have the methods ``carry``, ``reply``, ``given`` and ``check_manner`` of that class. A run that
-    needs a method that its player lacks is refused.
+    A player may also have the methods ``carry``, ``reply``, ``given`` and ``check_manner`` of that class. If a run
+    needs a method that its player lacks, the run is rejected.
     """
 
     @property
@@ -59,8 +59,8 @@ class PlayRequest:
         begun: The partial episode that was played in an earlier step.
         carries: Whether to keep the partial episode if it has to stop.
         shown: Text shown to the policy instead of the user's message.
-        asks: A message to which the policy writes one turn, without an environment.
-        system: The system message before ``asks``.
+        asks: A user's message to which the policy writes a single turn, without an environment.
+        system: The system message before the message ``asks``.
         manner: Options of playing the episode.
         given: An expert's turns, played instead of the policy's turns.
     """
@@ -96,7 +96,7 @@ async def perform(request: PlayRequest, player: EpisodePlayer, record: Episode) 
 
     Args:
         request: The episode to play.
-        player: Plays it.
+        player: Plays the episode.
         record: Receives the partial episode while it is played if ``request.carries``, so that it can be kept.
 
     Raises:

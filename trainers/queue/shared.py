@@ -1,4 +1,4 @@
-"""``SharedQueue``: one queue for all processes of a run. A process without room lets another one play its episodes.
+"""``SharedQueue``: one queue for all processes of a run, so that a process with room plays the episodes of others.
 
 Every process runs the rollout part on its own groups. Each episode that the part requests waits at the desk of the
 first process until some process has room for it; its result returns to the process that requested it. A round ends in
@@ -21,7 +21,7 @@ from .wire import Gone, Wire
 T = TypeVar("T")
 
 _FIRST_STEPS = 4
-"""Steps of the event loop after which a part that plays its groups concurrently has requested all episodes."""
+"""Number of event loop steps within which a concurrent rollout part requests all of its first episodes."""
 
 
 class SilentProcessError(Rstar2Error, TimeoutError):
@@ -151,12 +151,12 @@ class SharedRound(LocalRound):
         self._fail(SilentProcessError(f"{why[0].upper()}{why[1:]}."))
 
     def _enter(self, rank: int) -> None:
-        """At the desk: a process can play episodes from now on."""
+        """Record at the desk (in the first process) that a process can play episodes from now on."""
         self._desk.enter(rank)
         self._give_out()
 
     def _count_finished(self) -> None:
-        """In the first process: end the round if the rollout parts of all processes have returned."""
+        """End the round if the rollout parts of all processes have returned; runs in the first process."""
         self._finished += 1
         if self._finished == self._size:
             self._call_all(self._end_round)

@@ -1,4 +1,4 @@
-"""``Wire``: messages between the first process of a run and each of the others while they play.
+"""``Wire``: messages between the first process of a run and every other process during a rollout.
 
 Covered: one TCP connection from every process to the first, authenticated on both sides by a secret of the run
 (``multiprocessing.connection``); messages that arrive before the receiver listens; processes that have failed. Not

@@ -3,8 +3,9 @@
 Groups whose answers are all right or all wrong are replaced, in at most nine further rounds, as in the released code;
 after that, the step trains on the groups that were found. The penalty grows over the last fifth of
 ``max_episode_tokens``. There is no KL term. A rollout has 16 optimizer steps, as in the paper (512 problems in
-minibatches of 32); with fewer than 16 problems per step, it has one for each problem, and the run reports this number
-at its start. The released code also bounds the loss of negative advantages: ``--set loss.ppo_clip.dual=10``.
+minibatches of 32); with fewer than 16 problems per step, a rollout has one optimizer step per problem, and the run
+reports this number at its start. The released code also bounds the loss of negative advantages: ``--set
+loss.ppo_clip.dual=10``.
 """
 
 from ..base import TRAINERS, Recipe

@@ -1,7 +1,7 @@
 """``lite_ppo``: two techniques added to plain PPO without a critic (Lite PPO, arXiv 2508.08221, section 5).
 
 The advantage is the reward minus the group's mean, divided by the batch's standard deviation; the loss is a mean over
-tokens. The deviation is that of the raw rewards; ``advantage.of=centred`` uses that of the centred rewards, since the
+tokens. The deviation is computed from the raw rewards, or with ``advantage.of=centred`` from the centred rewards; the
 paper allows both readings. Ratios are clipped at 0.2 on both sides; there is no KL term. The paper samples with
 temperature 0.99, ``top_p=0.99`` and ``top_k=100``.
 """

@@ -1,7 +1,7 @@
 """``odf``: GRPO on groups with a medium pass rate, in batches of constant size (ODF, arXiv 2504.03380).
 
-Online Difficulty Filtering, balanced: groups with a pass rate from 0.2 to 0.8 are trained on. Other groups are replaced
-in at most nine further rounds, the limit of DAPO's released code; the paper continues until the batch is full.
+This is balanced Online Difficulty Filtering: groups with a pass rate from 0.2 to 0.8 are trained on. Other groups are
+replaced in at most nine further rounds, the limit of DAPO's released code; the paper continues until the batch is full.
 """
 
 from ..base import TRAINERS, Recipe

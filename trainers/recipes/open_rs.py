@@ -1,6 +1,7 @@
-"""``open_rs``: a reward with a cosine of the answer's length, for small machines (open-rs, arXiv 2503.16219).
+"""``open_rs``: GRPO for small machines, with a reward that depends on the answer's length (open-rs, arXiv 2503.16219).
 
-A right answer earns 2 to 1 and a wrong answer -2 to -1, depending on its length; a correct format adds 1. These are the
+The reward is a cosine of the length: a right answer earns 2 if it is short and 1 if it is long, a wrong answer -2 if it
+is short and -1 if it is long; a correct format adds 1. These are the
 weights of the released code (format 1, cosine 2). Lengths count the policy's tokens, up to the paper's 3,584. Each
 problem has 6 episodes; temperature 0.7. The learning rate rises to 1e-6 over the first tenth of the 500 steps, and then
 falls to a tenth of that with a cosine schedule. Two differences: the released code counts characters instead of tokens,

@@ -1,4 +1,4 @@
-"""``opsd``: distillation from the initial policy, given the answer (On-Policy Self-Distillation, arXiv 2601.18734).
+"""``opsd``: distillation from the initial policy with the answer in its prompt (Self-Distillation, arXiv 2601.18734).
 
 The teacher is the run's initial model, as in the paper. Its prompt is the user's message followed by
 ``model.teacher_prompt``. In that text, ``{answer}`` is replaced by the gold answer, and ``{solution}`` by the problem's

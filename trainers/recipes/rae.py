@@ -1,7 +1,7 @@
 """``rae``: the plain policy gradient with a running mean reward per role (RAE of SPIRAL, arXiv 2506.24119).
 
-The role of an episode is the task that the environment names on ``reset``. No groups are needed. An episode is one
-action, so the log-probabilities of its tokens are summed. The authors' code takes two clipped updates per rollout;
+The role of an episode is the task that the environment names on ``reset``. No groups are needed. An episode counts as
+one action, so the log-probabilities of its tokens are summed. The authors' code takes two clipped updates per rollout;
 here, there is one update, without a ratio.
 """
 

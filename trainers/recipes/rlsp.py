@@ -1,4 +1,4 @@
-"""``rlsp``: rewards exploration in addition to the outcome, for longer reasoning (RLSP, arXiv 2502.06773).
+"""``rlsp``: rewards long reasoning (exploration) in addition to the outcome (RLSP, arXiv 2502.06773).
 
 The reward is the environment's return plus a penalty that becomes smaller as the reasoning becomes longer; the KL term
 has the weight 0.05. To use a judge: ``--set reward=return:weight=0.8+exploration:how=creativity,weight=0.2``. The paper

@@ -1,4 +1,4 @@
-"""``rover``: uses the log-probabilities as values of the uniform policy (ROVER, arXiv 2509.24981).
+"""``rover``: fits log-probabilities to the action values of a uniformly random policy (ROVER, arXiv 2509.24981).
 
 The advantage is the reward minus the group's mean; ``--set advantage=group_norm`` also divides by the deviation, as the
 authors do for mathematics. Temperature 0.6; the rollout is divided into four optimizer steps. Groups with equal rewards

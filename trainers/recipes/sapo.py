@@ -1,4 +1,4 @@
-"""``sapo``: a soft gate instead of clipping (SAPO, arXiv 2511.20347).
+"""``sapo``: a gradient that fades smoothly away from a ratio of 1, instead of clipping (SAPO, arXiv 2511.20347).
 
 The gradient of a token decreases smoothly as its ratio moves away from 1, and faster if its advantage is negative.
 Every answer has the same weight; there is no KL term. The groups of a rollout are divided into four optimizer steps; in

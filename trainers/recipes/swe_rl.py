@@ -1,7 +1,7 @@
 """``swe_rl``: the similarity of patches as the reward, without running tests (SWE-RL, arXiv 2502.18449).
 
-GRPO. The reward is the similarity of the policy's changed lines to the changed lines of the gold patch, or -1 for a
-patch that cannot be parsed. The problems need ``meta["files"]``; see ``reward=diff_similarity``.
+The algorithm is GRPO. The reward is the similarity of the policy's changed lines to the changed lines of the gold
+patch, or -1 for a patch that cannot be parsed. The problems need ``meta["files"]``; see ``reward=diff_similarity``.
 """
 
 from ..base import TRAINERS, Recipe

@@ -218,7 +218,7 @@ def _on_hub(model: str) -> bool:
 
 
 def _start(run: Run) -> str:
-    """Return the name of the initial model; for a folder, without its path, which is meaningless on another machine."""
+    """Return the name of the initial model; for a folder, only the last part of the path."""
     model = _base_model(run)
     return f"`{model}`" if _on_hub(model) else f"The model `{Path(model).name}`"
 

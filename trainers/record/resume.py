@@ -48,14 +48,14 @@ MAY_CHANGE = (
     "optim.offload_state",
     "eval.every",
 )
-"""Options that may change when a run is resumed. Apart from the run's length and rounding, they do not affect what is
-learned. A name includes all options below it."""
+"""Options that may change when a run is resumed. They affect only the length of the run and rounding errors. The name
+of a section stands for all of its options."""
 
 SFT_FILE = "sft.json"
-"""The record of a cold start's options; ``config.json`` of its folder is the model's."""
+"""File with the options of a cold start; ``config.json`` in the same folder belongs to the model."""
 
 SFT_CPU = "cpu"
-"""Key of that record: how the cold start computed on a CPU."""
+"""Key in ``SFT_FILE`` of the settings with which the cold start computed on a CPU."""
 
 SFT_MAY_CHANGE = (
     "output_dir",

@@ -20,14 +20,14 @@ from rstar2_env.evaluation.figures.statistics import Interval, paired, wilson
 
 _FIGURE = "pass_rate"
 _MANY = 0.5
-"""Share from which a cause counts as the main one."""
+"""Minimum share of groups for which a cause counts as the main cause."""
 REASONS = {
     "none_correct": "with no correct episode",
     "all_correct": "with only correct episodes",
     "unavailable": "whose episodes were all unavailable",
     "not_selected": "that the selector rejected",
 }
-"""Reasons why a group has no signal, and their words."""
+"""Reasons why a group has no signal, each with its description."""
 
 
 @dataclass(frozen=True, slots=True)

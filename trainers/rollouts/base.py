@@ -42,7 +42,7 @@ class Play(Protocol):
     judge: RewardJudge | None
 
     def draws(self, group: int, *words: int) -> np.random.Generator:
-        """Return a random generator for a group, which depends neither on the number of processes nor on other groups.
+        """Return the random generator of a group; it is independent of the number of processes and of other groups.
 
         Args:
             group: Position of the group among the starts of this call.
@@ -58,7 +58,7 @@ class Play(Protocol):
         Args:
             start: Start of the episode.
             group: Position of its group among the starts of this call.
-            member: Number of the episode in its group; with the group, it seeds the policy's draws.
+            member: Number of the episode in its group; this number and the group seed the policy's draws.
             shown: Text shown to the policy instead of the user's message. Its first ``{question}``
                 (``rstar2_env.rollout.request.QUESTION``) is replaced by that message. The episode is trained on with
                 the original message as the prompt: ``prompt_ids`` and ``messages`` contain that message, ``shown_ids``
@@ -114,8 +114,8 @@ class Play(Protocol):
 
         Args:
             episode: An episode of this call.
-            token: Number of tokens of ``completion_ids`` that the branches share with it; within or right before a
-                policy turn, or the end of an ``OPEN`` episode.
+            token: Number of tokens of ``completion_ids`` that the branches share with the episode. The position must be
+                within or right before a policy turn, or at the end of an ``OPEN`` episode.
             n: Number of branches.
             manner: How the branches are played after these tokens.
 
@@ -154,9 +154,9 @@ class Rollout:
 
     Attributes:
         columns: Columns of the rows that the part computes instead of the trainer (``teacher``).
-        staged: Reason why later episodes of a group wait for earlier ones, as a clause; empty if they do not wait. The
-            groups of a staged part cannot end early, so a run with ``early_stop`` or a ``tail`` other than ``wait``
-            rejects the part.
+        staged: Reason why later episodes of a group wait for earlier episodes, as a clause for messages; empty if they
+            do not wait. The groups of a staged part cannot end early, so a run with ``early_stop`` or a ``tail`` other
+            than ``wait`` rejects the part.
     """
 
     columns: ClassVar[tuple[str, ...]] = ()
@@ -169,7 +169,7 @@ class Rollout:
 
     @property
     def older_weights(self) -> OlderWeights | None:
-        """The older weights from which the part samples turns; ``None`` if it uses only the newest weights."""
+        """Older weights from which the part samples some turns; ``None`` if all turns use the newest weights."""
         return None
 
     async def __call__(self, starts: Sequence[Start], size: int, play: Play) -> list[list[Episode]]:
@@ -228,7 +228,7 @@ class Rollout:
 
 
 RolloutPart = Rollout | Callable[[Sequence[Start], int, Play], Awaitable[list[list[Episode]]]]
-"""A rollout part: an object of ``Rollout``, or a coroutine function or object that is called like one."""
+"""A rollout part: an object of ``Rollout``, or a coroutine function or object with the same call signature."""
 
 
 def as_rollout(part: RolloutPart) -> Rollout:

@@ -1,4 +1,4 @@
-"""The tree of ``deepsearch``: nodes are chunks of episodes; values are backed up from the ends of episodes.
+"""Search tree of ``deepsearch``: nodes are chunks of episodes, and values are backed up from the ends of episodes.
 
 Formulas of DeepSearch (arXiv 2509.25454, sections 3.1 to 3.3) as in its released code. Covered: backing up values,
 choice of the next child, choice of the next node of the whole tree, value of a token's node. Not covered: playing.
@@ -16,7 +16,10 @@ from rstar2_env.core.manner import OPEN
 from rstar2_env.search import Node, uct
 
 ChunkNode = Node[Episode | None, int]
-"""A node: the episode up to the node (``None`` at the root). ``reward`` is the mean -log p of its chunk."""
+"""Node of the search tree: the episode that ends with this node's chunk of tokens (``None`` at the root).
+
+``reward`` is the mean -log p over the tokens of the chunk.
+"""
 LEAST_WEIGHT = 0.1
 
 

@@ -1,8 +1,7 @@
-"""``critique_refine``: critiques answers, lets the policy refine them, and adds the best refinement to the group.
+"""``critique_refine``: critiques answers, lets the policy refine them, and adds the best refinement to the group."""
 
-This module is longer than most parts because two critics and three kinds of critiques are published (Critique-GRPO,
-arXiv 2506.03106).
-"""
+# This module is longer than most parts because two critics and three kinds of critiques are published (Critique-GRPO,
+# arXiv 2506.03106).
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ _ASK = "Criticise it: say briefly which steps hold, which do not, and what to do
 
 @dataclass(frozen=True)
 class CritiqueRefine(CheckedOptions, Rollout):
-    """Samples n - 1 episodes and adds their best refinement after critiques (Critique-GRPO, arXiv 2506.03106).
+    """Samples n - 1 episodes, and adds the best refinement of their answers (Critique-GRPO, arXiv 2506.03106).
 
     For each sampled episode, a critique is written, and the problem is played again with question, answer and critique
     in the prompt. The first right refinement, or else the refinement with the highest return, is the n-th episode of
@@ -36,7 +35,7 @@ class CritiqueRefine(CheckedOptions, Rollout):
 
     Args:
         critique: Content of a critique: ``"text"``, the critic's text about each answer; ``"simple"``, whether the
-            answer is right; ``"simple_gt"``, that and the gold answer.
+            answer is right; ``"simple_gt"``, whether the answer is right, and the gold answer.
         critic: Author of the critiques: the ``"policy"``, in one more turn about each answer, or the ``"judge"``, the
             model that ``rollout.judge`` names. An answer without a reply of the judge is not refined.
     """

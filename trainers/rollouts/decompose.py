@@ -1,4 +1,4 @@
-"""``decompose``: retries unsolved problems, first with solved examples and then with a wrong answer in the prompt."""
+"""``decompose``: repeats unsolved problems with a prompt that contains solved examples and then a wrong answer."""
 
 from __future__ import annotations
 

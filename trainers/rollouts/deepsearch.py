@@ -9,9 +9,10 @@ nodes of the frontier that are played to their ends, and with new episodes.
 
 If at most a quarter of a problem's episodes are right, one right episode is kept. When the problem occurs again, the
 group consists of this episode and new episodes, without a search. The paper trains on problems with a pass rate of at
-most a quarter. Every chunk starts with a replay of the turns before it. This module is longer than most parts because
-it implements a search.
+most a quarter. Every chunk starts with a replay of the turns before it.
 """
+
+# This module is longer than most parts because it implements a search.
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ from .chunk_tree import ChunkNode, back_up, best_child, best_of, child_of, value
 _log = logging.getLogger(__name__)
 _COMPLETE = ("answered", "terminated")
 NODE_VALUE = "node_value"
-"""Key in ``Episode.measured`` of the value of each token's node; the advantage ``tree_value`` reads it."""
+"""Key in ``Episode.measured`` of the values of the tokens' nodes, which the advantage ``tree_value`` reads."""
 
 
 @dataclass
@@ -105,7 +106,7 @@ class DeepSearch(CheckedOptions, Rollout):
         return {"traces": [[problem, trace] for problem, trace in self._traces.items()]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state."""
+        """Restore the kept episodes that ``state_dict`` returned."""
         self._traces = {str(problem): dict(trace) for problem, trace in state["traces"]}
 
 

@@ -4,9 +4,10 @@ The policy plays n - ``count`` of the n episodes of a group; the others are demo
 turn by turn through the same environment, which grades them like any other episode. Their rows have 1 in the column
 ``off_policy``, and their tokens have no log-probabilities from an engine. If a problem has no demonstration, or the
 demonstration does not end the episode, the policy plays one more episode. With ``only_compared`` the policy plays all n
-episodes, and the demonstrations are further rows with the advantage 0 (CARFT). This module is longer than most parts
-because it also reads the demonstrations and finds those of a problem.
+episodes, and the demonstrations are further rows with the advantage 0 (CARFT).
 """
+
+# This module is longer than most parts because it also reads the demonstrations and finds those of a problem.
 
 from __future__ import annotations
 
@@ -39,8 +40,8 @@ class External(CheckedOptions, Rollout):
             one after the other.
         field: The field of ``Problem.meta`` that holds the demonstration of a problem that is not in the file.
         count: Number of demonstrations in each group; the paper uses 1 in a group of 8.
-        only_compared: Add the demonstrations to the n episodes of the policy, as rows with the advantage 0 that neither
-            the selector nor the advantage sees; for a loss that compares rows with them (``carft``).
+        only_compared: Add the demonstrations to the n episodes of the policy as rows with the advantage 0, which are
+            hidden from the selector and the advantage; for a loss that compares rows with demonstrations (``carft``).
     """
 
     staged: ClassVar[str] = "the first episode determines the problem whose demonstration is looked up"

@@ -1,7 +1,9 @@
 """``mae``: self-play in which one policy proposes problems, solves them, and judges problems and answers.
 
-The prompts of the roles are in ``roles``. This module is longer than most parts because it has three roles.
+The prompts of the roles are in ``roles``.
 """
+
+# This module is longer than most parts because it has three roles.
 
 from __future__ import annotations
 
@@ -50,7 +52,7 @@ class Mae(CheckedOptions, SavedAttributes, Rollout):
         judge: Source of the scores: the ``"policy"``, or the ``"environment"`` if its ``reset`` accepts a problem.
         difficulty: ``"mean"``, 1 - the mean score, as in the paper; ``"threshold"``, 1 if the mean score is below 0.7,
             else 0, as in the released code.
-        least: Minimum quality of a proposed problem that the solvers receive.
+        least: Minimum quality of a proposed problem; solvers do not receive a problem of lower quality.
         capacity: Maximum number of good problems that are remembered; the oldest are dropped.
     """
 
@@ -90,7 +92,7 @@ class Mae(CheckedOptions, SavedAttributes, Rollout):
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """Plays one group."""
+    """Plays the rounds of one group."""
 
     part: Mae
     start: Start

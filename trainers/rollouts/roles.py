@@ -26,7 +26,8 @@ def tagged(text: str, name: str) -> tuple[str, float]:
         name: Name of the tags.
 
     Returns:
-        The content, empty if there is none; and 1 for exactly one pair of tags that is not empty, 0.5 for more, else 0.
+        The content, empty if there is none; and the score of the format: 1 for exactly one pair of tags that is not
+        empty, 0.5 for several pairs, else 0.
     """
     found = [one.strip() for one in re.findall(rf"<{name}>(.*?)</{name}>", text, re.DOTALL)]
     found = [one for one in found if one]
@@ -46,12 +47,12 @@ def form_of(tags: int) -> float:
 
 
 def earn(episode: Episode, role: str, correct: bool, **parts: float) -> Episode:
-    """Set the role of an episode, and its reward to the mean of ``parts`` unless the episode is unavailable.
+    """Set the role of an episode and, unless the episode is unavailable, its reward, the mean of ``parts``.
 
     Args:
         episode: The episode.
-        role: Its role, stored as ``task``.
-        correct: Whether it counts as right.
+        role: The role, stored in ``Episode.task``.
+        correct: Whether the episode counts as correct.
         **parts: The parts of the reward, by name.
     """
     episode.task = role

@@ -1,7 +1,6 @@
-"""``rubric_scaffold``: shows a part of the rubric in the prompts of some episodes, and less of it over the run.
+"""``rubric_scaffold``: shows criteria of the rubric in the prompts of some episodes, fewer as the run proceeds."""
 
-This module is longer than most parts because it contains the schedule of the help and reads rubrics.
-"""
+# This module is longer than most parts because it contains the schedule of the help and reads rubrics.
 
 from __future__ import annotations
 
@@ -22,18 +21,18 @@ from .base import ROLLOUTS, Play, Rollout, at_once
 
 @dataclass(frozen=True)
 class RubricScaffold(CheckedOptions, Rollout):
-    """Shows parts of the rubric in the prompts of a group, and less over the run (RuscaRL, arXiv 2508.16949).
+    """Shows criteria of the rubric in prompts, fewer as the run proceeds (RuscaRL, arXiv 2508.16949).
 
     Episode i of G, counted from 0, is shown round(K lambda_i) of the K criteria of the problem's rubric, chosen at
-    random, with lambda_i = (G - 1 - i) / (G - 1) * sigmoid(-alpha (t - t0)) and t = rollout / (steps - 1): the first
-    episode sees all of them, the last none, and soon after t0 no episode sees any. In training, the prompt of every
-    episode is only the question. The criteria are in ``problem.meta["rubric"]``, as for the reward ``rubric``: tables
-    with ``criterion`` and ``points``.
+    random, with lambda_i = (G - 1 - i) / (G - 1) * sigmoid(-alpha (t - t0)) and t = rollout / (steps - 1). At the start
+    of the run, the first episode sees all criteria and the last sees none; soon after t0 no episode sees any. In
+    training, the prompt of every episode is only the question. The criteria are in ``problem.meta["rubric"]``, as for
+    the reward ``rubric``: tables with ``criterion`` and ``points``.
 
     Args:
         alpha: Steepness of the decay.
         t0: Share of the run after which half of the help is left.
-        steps: Rollouts of the run; ``None`` takes them from the run.
+        steps: Number of rollouts of the run; ``None`` reads the number from the run.
     """
 
     alpha: float = option(125.0, least=0)

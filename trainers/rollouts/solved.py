@@ -1,4 +1,4 @@
-"""``RemembersSolved``: a rollout part with a memory of solved problems, the same in every process."""
+"""``RemembersSolved``: base class of rollout parts that remember solved problems, equally in every process."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .base import Rollout
 from .texts import answer_of, question_of
 
 Known = tuple[str, str, str]
-"""The id of a problem, or its question if it has no id; its question; a solution."""
+"""A solved problem: its id (or its question if it has no id), its question, and a solution."""
 
 
 @dataclass
 class RemembersSolved(CheckedOptions, Rollout):
-    """Remembers the latest solved problems, with one solution each.
+    """Base class of rollout parts that remember the latest solved problems, with one solution each.
 
     Args:
         capacity: Maximum number of solved problems that are remembered; the oldest are dropped.
@@ -55,7 +55,7 @@ class RemembersSolved(CheckedOptions, Rollout):
         return {"solved": [[name, *pair] for name, pair in self._known.items()]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state."""
+        """Restore the solved problems that ``state_dict`` returned."""
         self._known = {str(name): (str(asked), str(solution)) for name, asked, solution in state["solved"]}
 
 

@@ -20,7 +20,7 @@ from rstar2_env.problems import ProblemSource
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The arguments of the ``reset`` with which every episode of a group starts.
+    """Arguments of ``reset`` for all episodes of a group.
 
     Attributes:
         seed: Seed of the reset.
@@ -93,7 +93,7 @@ class Sampler(Protocol):
 
 @runtime_checkable
 class ReportsFigures(Protocol):
-    """Protocol of a sampler that reports figures about its state."""
+    """Protocol of a sampler that reports metrics of its state."""
 
     def figures(self) -> Mapping[str, float]:
         """Return finite numbers about the next draws, by name; they are logged as ``sampler/<name>``.

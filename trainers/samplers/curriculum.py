@@ -1,9 +1,10 @@
-"""``curriculum``: levels of increasing difficulty, each until its pass rate is high enough (SATURN, arXiv 2505.16368).
+"""``curriculum``: moves to the next level of difficulty when the pass rate is high (SATURN, arXiv 2505.16368).
 
 The paper measures the pass rate on held-out instances of the level. Here, it is measured on the latest training groups
-of the level, so no further episodes are needed. This module is longer than most parts because it reports figures and
-has a state for checkpoints.
+of the level, so no further episodes are needed.
 """
+
+# This module is longer than most parts because it reports figures and has a state for checkpoints.
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ from .kinds import Kinds
 
 
 class Curriculum(SavedAttributes):
-    """Draws from one level after the other, each until its pass rate exceeds a threshold (SATURN, arXiv 2505.16368).
+    """Draws from one level of difficulty until its pass rate exceeds a threshold (SATURN, arXiv 2505.16368).
+
+    Then the next, harder level starts.
 
     The sampler starts with the easiest level and never returns to an easier one. Use it for instances of known
     difficulty: ``problems={"mix": [{"spec": "saturn:clauses=5"}, {"spec": "saturn:clauses=6"}]}``, or a file with a

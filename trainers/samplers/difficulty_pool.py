@@ -1,7 +1,6 @@
-"""``difficulty_pool``: weights problems by the result of their last group: hard, normal or easy (prime-rl 0.8).
+"""``difficulty_pool``: draws hard, normal and easy problems with different weights (prime-rl 0.8)."""
 
-This module is longer than most parts because it reports figures and has a state for checkpoints.
-"""
+# This module is longer than most parts because it reports figures and has a state for checkpoints.
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ Weight = Annotated[float, Rule(least=0)]
 
 
 class DifficultyPool(SavedAttributes):
-    """Draws problems by the weight of their pool, which their last group determines (prime-rl's ``difficulty_pool``).
+    """Draws problems with the weight of their pool: hard, normal or easy (prime-rl's ``difficulty_pool``).
 
     A problem is in the hard pool if the mean reward of its last group was at most ``normal_from``, in the normal pool
     if it was at most ``easy_from``, else in the easy pool; an unseen problem has weight 1. Use it to make very hard and

@@ -1,7 +1,6 @@
-"""``dump``: a bandit over kinds of problems that favours those with the largest advantages (DUMP, arXiv 2504.09710).
+"""``dump``: a bandit over kinds of problems that favours those with the largest advantages (DUMP, arXiv 2504.09710)."""
 
-This module is longer than most parts because it reports figures and has a state for checkpoints.
-"""
+# This module is longer than most parts because it reports figures and has a state for checkpoints.
 
 from __future__ import annotations
 
@@ -27,8 +26,8 @@ class Dump(SavedAttributes):
         UCB_i = mean_i + sqrt(2 ln(N + 1) / (n_i + 1)),  P_i = softmax(UCB / temperature)_i,
 
     for n_i episodes of the kind among N, as in the authors' code. A kind that is mastered, or far too hard, has
-    advantages near 0 and is drawn less; because of the second summand, it is still drawn from time to time. Use it for
-    a mixture of domains or levels if it is unknown on which of them training is most effective.
+    advantages near 0 and is drawn less often; because of the second summand, its probability never becomes 0. Use
+    ``dump`` for a mixture of domains or levels if you do not know which of them the policy learns most from.
 
     Args:
         seed: Seed of all draws.

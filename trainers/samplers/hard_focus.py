@@ -1,9 +1,11 @@
-"""``hard_focus``: all problems first, then a shrinking set of the hardest ones (DRIVE, arXiv 2511.06307).
+"""``hard_focus``: trains on all problems first, then on a shrinking set of the hardest (DRIVE, arXiv 2511.06307).
 
 Stage 1 of the paper trains on many problems uniformly, with 8 episodes each. Stage 2 trains on a small set of hard
 problems, with 64 episodes each; the hardest problems stay in the set throughout. The speed of narrowing is an option
-here. This module is longer than most parts because it reports figures and has a state for checkpoints.
+here.
 """
+
+# This module is longer than most parts because it reports figures and has a state for checkpoints.
 
 from __future__ import annotations
 

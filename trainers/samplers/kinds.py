@@ -1,7 +1,7 @@
 """``Kinds``: the problems of a run, grouped by kind, for samplers that choose a kind instead of a problem.
 
 Kinds are the parts of a mixture, or the values of a field of the problems in a finite source (``source``, ``level``).
-Covered: finding the kinds, and drawing from one. Not covered: choosing the next kind.
+Covered: finding the kinds, and drawing problems of a kind. Not covered: choosing the next kind.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .uniform import Uniform
 
 
 class Kinds:
-    """Draws problems of each kind: in shuffled passes if the kind is finite, else as new samples.
+    """Draws problems of a given kind: in shuffled passes if the kind is finite, else as new samples.
 
     Args:
         problems: The environment's source.

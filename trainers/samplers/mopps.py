@@ -1,7 +1,6 @@
-"""``mopps``: predicts the difficulty of problems and plays those of medium difficulty (MoPPS, arXiv 2507.04632).
+"""``mopps``: predicts the difficulty of problems and plays those of medium difficulty (MoPPS, arXiv 2507.04632)."""
 
-This module is longer than most parts because it reports figures and has a state for checkpoints.
-"""
+# This module is longer than most parts because it reports figures and has a state for checkpoints.
 
 from __future__ import annotations
 

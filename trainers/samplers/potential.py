@@ -1,7 +1,6 @@
-"""``potential``: starts with the problems of the largest potential (R1-Code-Interpreter, arXiv 2505.21668).
+"""``potential``: adds problems in stages, most learnable first (R1-Code-Interpreter, arXiv 2505.21668)."""
 
-This module is longer than most parts because it reports figures and has a state for checkpoints.
-"""
+# This module is longer than most parts because it reports figures and has a state for checkpoints.
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ class Potential(SavedAttributes):
 
     Problems are divided into ``stages`` parts of equal size by decreasing potential, where p is the pass rate of a
     problem at the start of training. The first stage trains on the first part, and each later stage adds the next part.
-    Use it for diverse tasks that are mostly always or never solved at the start.
+    Use it for diverse tasks if the policy always or never solves most of them at the start.
 
     Args:
         ids: Ids of the problems of a finite source.

@@ -53,7 +53,7 @@ class Rates:
         return sum(count for _, count in self._known.get(problem_id, ()))
 
     def of(self, problem_id: str) -> float | None:
-        """Return the mean result of a problem; ``None`` if the problem was never seen."""
+        """Return the mean result of a problem; ``None`` if it has no episode."""
         episodes = self.episodes(problem_id)
         return sum(total for total, _ in self._known[problem_id]) / episodes if episodes else None
 
@@ -88,5 +88,5 @@ class Rates:
         return {name: [list(group) for group in groups] for name, groups in self._known.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Load a state."""
+        """Restore a state that ``state_dict`` returned."""
         self._known = {name: [(float(total), int(count)) for total, count in groups] for name, groups in state.items()}

@@ -1,9 +1,10 @@
 """``skill_gap``: draws kinds of problems by their failure rates, updated in cycles (EnvGen, arXiv 2403.12014).
 
 In the paper, a language model writes environments for the skills that an agent lacks, in four cycles of training. Here
-the environments exist as kinds of problems, and the cycles change their shares. This module is longer than most parts
-because it reports figures and has a state for checkpoints.
+the environments exist as kinds of problems, and the cycles change their shares.
 """
+
+# This module is longer than most parts because it reports figures and has a state for checkpoints.
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""``stages``: one domain after the other, each for a number of rollouts (AceReason-Nemotron, arXiv 2505.16400).
+"""``stages``: trains on one domain after the other, each for a number of rollouts (AceReason, arXiv 2505.16400).
 
 The paper trains on mathematics first and then on code, and excludes easy problems in later stages; meanwhile, the hook
-``length_stages`` increases the length of episodes from 8K to 32K tokens. This module is longer than most parts because
-it reports figures and has a state for checkpoints.
+``length_stages`` increases the length of episodes from 8K to 32K tokens.
 """
+
+# This module is longer than most parts because it reports figures and has a state for checkpoints.
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ _REDRAWS = 20
 
 
 class Stages(SavedAttributes):
-    """One kind of problem after the other, each for a number of rollouts (AceReason-Nemotron, arXiv 2505.16400).
+    """Draws one kind of problem after the other, each for a number of rollouts (AceReason-Nemotron, arXiv 2505.16400).
 
     Each stage draws problems of one kind, such as a domain. The last stage lasts until the end of the run.
 

@@ -25,7 +25,7 @@ class BalancedBand(GroupFilter):
     Args:
         of: The selector that chooses within the groups that pass, written as in a recipe: ``roc``,
             ``(all:reject_equal=true)``.
-        low: Minimum pass rate. The band 0.2 to 0.8 comes from summaries of the paper, which compares several.
+        low: Minimum pass rate. The paper compares several bands; 0.2 to 0.8 comes from summaries of the paper.
         high: Maximum pass rate.
     """
 

@@ -41,7 +41,7 @@ class Selector(Protocol):
 
 @runtime_checkable
 class Settles(Protocol):
-    """Protocol of a selector that can decide when a group has enough episodes."""
+    """Protocol of a selector that can decide before all episodes have ended whether a group has enough episodes."""
 
     def settled(self, group: Sequence[Episode | None], keep: int) -> bool:
         """Return whether the unfinished episodes of the group, given as ``None``, can be cancelled."""

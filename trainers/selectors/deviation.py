@@ -1,7 +1,7 @@
-"""``deviation``: rejects groups whose rewards differ less than an adaptive threshold (RLPR, arXiv 2506.18254).
+"""``deviation``: rejects groups whose rewards differ less than an adaptive threshold (RLPR, arXiv 2506.18254)."""
 
-This module is longer than most parts because its threshold is estimated over all processes and saved in checkpoints.
-"""
+# This module is longer than most parts because its threshold is estimated over all processes and saved in
+# checkpoints.
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Deviation(GroupFilter):
         beta: Share of the average that a group must reach. The released code uses 0.5 for Qwen, 0.9 for Llama, 1.0 for
             Gemma.
         decay: Weight of the previous average.
-        begin: The rollout, from 1, at which the average is initialized with the mean of all earlier rollouts.
+        begin: Number of the rollout, from 1, at which the average starts with the mean of all earlier rollouts.
         filter_from: The first rollout in which groups are rejected.
     """
 

@@ -1,4 +1,4 @@
-"""``GroupFilter``: base of selectors that reject whole groups and let another selector choose within the rest."""
+"""``GroupFilter``: base class of selectors that reject whole groups and let another selector choose in the others."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from .wrapped import WrappedSelector
 
 @dataclass
 class GroupFilter(WrappedSelector):
-    """Rejects groups that do not pass; another selector chooses within the others, and its state is saved too.
+    """Rejects groups that do not pass a test; in groups that pass, another selector chooses the episodes.
 
     Args:
         of: The other selector, written as in a recipe: ``roc``, ``(all:reject_equal=true)``, ``./mine.py:Mine``.
     """
 
     word: ClassVar[str] = "rejected"
-    """The reason for the episodes of a rejected group."""
+    """Reason recorded for the episodes of a rejected group."""
 
     def passes(self, counted: Sequence[Episode]) -> bool:
         """Return whether a group passes, given its available episodes. Override it."""

@@ -20,7 +20,7 @@ class KeepAll(CheckedOptions):
     """Keep the first ``keep`` available episodes of a group, as plain GRPO does.
 
     Args:
-        reject_equal: Reject a group whose episodes are all equal; otherwise it is trained on with advantages of zero.
+        reject_equal: Reject a group whose episodes are all equal; otherwise, they are trained on with the advantage 0.
         equal: Compare episodes by ``"reward"``, or by ``"correct"``, as DAPO's dynamic sampling does
             (arXiv 2503.14476, section 3.2).
     """

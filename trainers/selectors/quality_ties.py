@@ -23,14 +23,14 @@ def tied(group: Sequence[Episode]) -> bool:
 
 @dataclass
 class QualityTieSelector(WrappedSelector):
-    """Keeps the cleanest and the least clean episodes of an all-correct group; otherwise, another selector chooses.
+    """Keeps the episodes of an all-correct group with the lowest and highest penalties for tool calls.
 
-    GRPO-RoC (arXiv 2508.20722) rejects such a group, since equal rewards give advantages of zero: a solved problem no
-    longer teaches anything about calls. A selector alone cannot change that, so use this one with the advantage of the
-    same name, which compares the penalties (failed calls, answer tags) if the rewards are equal. The reward does not
-    change, and an answer is never traded against a call: as soon as one answer of the group is wrong, the other
-    selector chooses. Half of the kept episodes have the lowest penalties and the other half the highest, to maximize
-    the difference. This part is our own.
+    In all other groups, another selector chooses. GRPO-RoC (arXiv 2508.20722) rejects all-correct groups, since equal
+    rewards give advantages of zero, so the policy learns nothing about calls from a solved problem. Use this selector
+    with the advantage of the same name, which compares the penalties (failed calls, answer tags) if the rewards are
+    equal. The reward does not change, and calls never count more than answers, since one wrong answer in the group is
+    enough for the other selector to choose. Half of the kept episodes have the lowest penalties and half the highest,
+    to maximize the difference. This part is our own.
 
     Args:
         of: The selector that chooses within all other groups, written as in a recipe: ``roc``, ``(roc:mode=rank)``.
@@ -51,7 +51,7 @@ class QualityTieSelector(WrappedSelector):
         return sorted(order[: count - worst] + order[len(order) - worst :])
 
     def reasons(self, group: Group, keep: int, chosen: Sequence[int]) -> Mapping[int, str]:
-        """Return the reasons; in an all-correct group, an intermediate ``penalty`` is the reason. See ``Reasons``."""
+        """Return the reasons; in an all-correct group, the reason is an intermediate ``penalty``. See ``Reasons``."""
         if tied([episode for episode in group if episode.available]):
             return plain_reasons(group, chosen, "penalty")
         return super().reasons(group, keep, chosen)

@@ -1,8 +1,7 @@
-"""``roc``: Resample-on-Correct (rStar2-Agent, arXiv 2508.20722, section 2.2), as in the paper or the released code.
+"""``roc``: Resample-on-Correct (rStar2-Agent, arXiv 2508.20722, section 2.2), as in the paper or the released code."""
 
-This module is longer than most parts because it contains the penalties, the quotas and both published ways to choose,
-each testable.
-"""
+# This module is longer than most parts because it contains the penalties, the quotas and both published ways to
+# choose, each testable.
 
 from __future__ import annotations
 
@@ -156,7 +155,7 @@ class ResampleOnCorrect(CheckedOptions):
         return {at: of(at) if word == "unselected" else word for at, word in plain.items()}
 
     def weighed(self, group: Group, keep: int) -> dict[int, dict[str, float]]:
-        """Return penalty with its parts, quota of its kind, and probability in the first draw; see ``Weighs``."""
+        """Return each episode's penalty and its parts, quota, and probability in the first draw; see ``Weighs``."""
         usable = [position for position, episode in enumerate(group) if episode.available]
         told = {position: penalties(group[position]) for position in usable}
         if all_equal([group[position] for position in usable]):

@@ -1,4 +1,4 @@
-"""``WrappedSelector``: base of selectors that let another selector choose in some groups."""
+"""``WrappedSelector``: base class of selectors that let another selector choose in some groups."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .base import SELECTORS, AdaptsToResults, Reasons, Selector, Weighs, plain_r
 
 @dataclass
 class WrappedSelector(CheckedOptions):
-    """Base of selectors that use another selector; the results and state of the other one are kept too.
+    """Base class of selectors that use another selector; the state of the other selector is saved too.
 
     Args:
         of: The other selector, written as in a recipe: ``roc``, ``(all:reject_equal=true)``, ``./mine.py:Mine``.

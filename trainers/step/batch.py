@@ -27,7 +27,7 @@ class PlayedGroup:
         advantages: Advantages of the episodes in ``kept``, in their order; for token advantages the mean absolute one.
         copies: Number of copies of this group that replace missing groups.
         apart: Positions of further episodes to train on, with the advantage 0.
-        weighed: By position, the numbers on which the selector based its choice, if it reports them.
+        weighed: Numbers on which the selector based its choice, by the episode's position; empty if not reported.
     """
 
     number: int
@@ -48,13 +48,13 @@ class PlayedGroup:
 
     @property
     def accuracy(self) -> float:
-        """Share of correct episodes among those that count and were played without help, in [0, 1]."""
+        """Share of correct episodes in [0, 1], among available episodes that the policy played without help."""
         counted = [episode.correct for episode in self._own]
         return sum(counted) / max(len(counted), 1)
 
     @property
     def _own(self) -> list[Episode]:
-        """The available episodes that were played without help; all available episodes if none was."""
+        """Available episodes that the policy played without help; all available episodes if there are none of these."""
         counted = [episode for episode in self.episodes if episode.available]
         return [episode for episode in counted if not episode.off_policy] or counted
 
@@ -65,7 +65,7 @@ class PlayedGroup:
         self.kept = []
 
     def decisions(self) -> list[Decision]:
-        """Return the decision about each episode, as the run's folder keeps it."""
+        """Return the selector's decision about each episode, in the form in which the run's folder records it."""
         advantages = {**dict.fromkeys(self.apart, 0.0), **dict(zip(self.kept, self.advantages, strict=False))}
         trained = {*self.kept, *self.apart}
         copied = set(self.kept) if self.copies else set()

@@ -17,7 +17,7 @@ class Clock:
 
     @contextmanager
     def measure(self, name: str) -> Iterator[None]:
-        """Add the duration of the block to the seconds under a name."""
+        """Context manager that adds its duration to the seconds of a phase."""
         begun = time.perf_counter()
         try:
             with phase_span(name):

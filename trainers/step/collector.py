@@ -5,9 +5,9 @@ selects episodes, replaces rejected groups (by new groups in a limited number of
 computes the advantages of all kept groups together, makes rows, and reports the results of all groups to the sampler,
 the selector and other adaptive parts.
 
-A group stays in its process until its rows are made. Its episodes may be played in any process with room
-(``trainers/queue``) and return to it; apart from that, processes exchange only results and counts. If one process
-raises an error, all do.
+A group belongs to one process until its rows are made. Any process with room may play its episodes and return them
+(``trainers/queue``). Apart from these episodes, processes exchange only results and counts. If one process raises an
+error, all processes raise an error.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ from .step_figures import names_in, step_figures
 from .step_group import MOST_STEPS, StepGroup
 
 SURPLUS = "surplus"
-"""Reason for the episodes of a group that the last round of refill played beyond ``problems_per_step``."""
+"""Reason for not training on a group that the last refill round played beyond ``problems_per_step``."""
 
 TAIL = "tail"
-"""Reason for the episodes of a group that its step did not wait for."""
+"""Reason for not training on a group that ended too late for its step (see ``StepOptions.tail``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +223,7 @@ class Collector:
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
-        """If the block fails in this process, report it to the others, so that they do not wait for this one."""
+        """Context manager that reports an error of this process to the others, so that they do not wait for it."""
         try:
             yield
         except Exception as error:

@@ -25,16 +25,18 @@ class StepOptions:
     Attributes:
         problems_per_step: Number of groups to train on in a step, over all processes.
         group_size: Maximum number of episodes to train on in a group.
-        oversample: Episodes played per episode to train on: a group has ``group_size * oversample`` episodes.
+        oversample: Number of episodes played for each episode to train on: a group has ``group_size * oversample``
+            episodes.
         refill: Maximum number of rounds in which rejected groups are replaced by fresh ones.
-        replace: Once this share of ``problems_per_step`` is found, copies of the groups replace the missing ones, and
-            no further round is played; ``None`` trains on fewer groups.
+        replace: Share of ``problems_per_step`` that must be accepted before copies of accepted groups replace the
+            missing groups, instead of further refills; ``None`` trains on fewer groups.
         seed: Seed from which the draws of policy, rollout part and selector are derived.
         early_stop: Cancel the rest of a group once its selector has enough episodes.
         one_queue: Let a process also play episodes for which another process has no room.
         tail: How to treat groups that have not ended when ``problems_per_step`` groups have: ``wait`` for them,
-            ``drop`` them, or ``carry`` them over to the next step. Unless it is ``wait``, ``spare`` more are started.
-        spare: Groups started in addition to ``problems_per_step``, as a share of it.
+            ``drop`` them, or ``carry`` them over to the next step. With ``drop`` and ``carry``, ``spare`` groups are
+            started in addition.
+        spare: Number of additional groups, as a share of ``problems_per_step``.
         timeout_s: Seconds that an idle process waits for a message of the others while episodes are played.
     """
 

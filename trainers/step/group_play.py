@@ -26,7 +26,7 @@ from ..queue.requests import EpisodePlayer, PlayRequest, Unfinished
 from ..samplers.base import Start
 
 Settled = Callable[[Sequence[Episode | None]], bool]
-"""Whether a group needs no more episodes, given those that have ended (``None``: still running)."""
+"""Function that returns whether a group needs no more episodes, given its episodes (``None`` if still running)."""
 EpisodeKey = tuple[int, ...]
 """Identifies an episode of a group: its member number; for a branch also the branching token and the branch's index."""
 
@@ -37,9 +37,9 @@ class GroupPlace:
 
     Attributes:
         number: Number of the group in the step, over all processes and rounds.
-        drawn: The step, and the group's number in it, in which the group was first played; they seed the policy's
-            draws.
-        ended: Its episodes that ended in earlier steps.
+        drawn: The step in which the group was first played, and the group's number in that step; both numbers seed the
+            policy's draws.
+        ended: Episodes of the group that ended in earlier steps.
         begun: Partial episodes from earlier steps.
     """
 
@@ -214,7 +214,7 @@ class GroupPlay:
         return GroupPlace(self._first + group, (self.step, self._first + group))
 
     async def _play(self, start: Start, key: EpisodeKey, request: PlayRequest) -> Episode:
-        """Play an episode, unless an earlier step did; ``request.group`` is a position among the starts."""
+        """Play an episode that no earlier step has played; ``request.group`` is a position among the starts."""
         group = request.group
         place = self._place(group)
         episode = place.ended.get(key)
@@ -273,7 +273,7 @@ class GroupPlay:
             self._queue.group_ended()
 
     def _in_order(self, ended: Mapping[EpisodeKey, Episode]) -> list[Episode | None]:
-        """Return a group in the order that its selector will see: members, then branches, then missing episodes."""
+        """Sort a group for its selector: members first, then branches, then missing episodes."""
         whole = [ended.get((member,)) for member in range(self._size)]
         branches = [episode for key, episode in sorted(ended.items()) if len(key) > 1]
         missing = len(branches)

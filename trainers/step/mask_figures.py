@@ -1,4 +1,4 @@
-"""Figures of the loss masks: the share of environment tokens that are trained on, and of end-of-turn tokens."""
+"""Metrics of the loss masks: shares of environment tokens and of end-of-turn tokens that are trained on."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import numpy as np
 from rstar2_env.core.row import Row
 
 _ENDED = ("answered", "no_answer")
-"""Ends of an episode whose last turn the policy ended itself, so that it has a token that ends a turn."""
+"""Ends of episodes whose last turn the policy ended itself, with an end-of-turn token."""
 
 
 def mask_figures(rows: Sequence[Row], stop_ids: Collection[int]) -> dict[str, tuple[float, float]]:
-    """Return sum and count of the figures of the loss masks; rows without token spans of turns do not count.
+    """Return sum and count of each metric of the loss masks; rows without token spans of turns do not count.
 
     Args:
         rows: The rows of this process.
         stop_ids: The tokens that end a turn; empty if unknown.
 
     Returns:
-        ``mask/environment``: of the tokens outside every turn of the policy, which are the environment's, those with
-        mask 1; a count of 0 if there are none. ``mask/turn_ends``: of the last turns that the policy ended itself,
-        those whose last token ends a turn and has mask 1.
+        ``mask/environment``: number of environment tokens (those outside every turn of the policy) with mask 1, and
+        number of all environment tokens. ``mask/turn_ends``: number of last turns whose last token ends a turn and has
+        mask 1, and number of all last turns that the policy ended itself.
     """
     environment = trained = ends = ended = 0
     for row in rows:

@@ -6,10 +6,10 @@ of the batch exceeds this bound. The sync after which a batch starts depends onl
 the speed of a process. A repeated run therefore plays the same starts with the same limits and the same versions of the
 weights. A batch may have fewer updates than expected; the run then takes more batches.
 
-``drain``: weights are synced after all batches that may start are collected, which is after every ``staleness``-th
-batch; then the next batches start. ``carry``: weights are synced before every batch that is taken, while episodes run;
-they continue with the new weights. Which of their turns use the new weights depends on time; the turns record the
-versions.
+``drain``: weights are synced when all batches that may start are collected, that is, after every ``staleness``-th
+batch; then the next batches start. ``carry``: weights are synced before every batch that is taken, while episodes run,
+and these episodes continue with the new weights. It depends on timing which turns use the new weights; each turn
+records the version of its weights.
 
 Not covered: the content of a batch, how weights reach the engine, and recording a batch, which happens when it is
 taken. A batch that is never taken has no effect; a run that resumes from a checkpoint collects it again.
@@ -72,8 +72,8 @@ class Prefetch(Generic[B, S]):
         collect: Collects the next batch, with the settings for it.
         pace: Limits of prefetching.
         hand_over: Syncs the current weights to the engine.
-        settings: Returns the settings of a batch; called when the batch may start, not when it does, so that they do
-            not depend on time.
+        settings: Returns the settings of a batch. It is called when the batch is permitted to start, not when the batch
+            starts, so that the settings do not depend on timing.
     """
 
     def __init__(
@@ -104,10 +104,10 @@ class Prefetch(Generic[B, S]):
         self._stopped = False
 
     def take(self, step: int) -> B:
-        """Return the batch whose first update follows a number of steps; sync the weights if a sync is due.
+        """Return the next batch; sync the weights first if a sync is due.
 
         Args:
-            step: Number of optimizer steps so far.
+            step: Number of optimizer steps before the first update on the batch.
 
         Raises:
             Exception: Collecting the batch failed.
@@ -127,9 +127,9 @@ class Prefetch(Generic[B, S]):
 
     @contextmanager
     def updated(self, step: int, *, between: bool = True) -> Iterator[None]:
-        """Sync the current weights; after the block, start the batches for which these weights are new enough.
+        """Context manager that syncs the current weights first, and at its end starts the batches that may use them.
 
-        With ``drain`` nothing is collected within the block.
+        With ``drain``, nothing is collected inside the context.
 
         Args:
             step: Number of optimizer steps so far.
@@ -190,11 +190,11 @@ class Prefetch(Generic[B, S]):
         return self._state if self._started else self._collector.state_dict()
 
     def load_state_dict(self, state: Any) -> None:
-        """Restore a state, before the first batch is taken."""
+        """Restore a state that ``state_dict`` returned; call it before the first batch is taken."""
         self._collector.load_state_dict(state)
 
     def _wanted(self, number: int, step: int) -> bool:
-        """Return whether the run will probably take the next batch, if batch ``number`` is trained on from ``step``."""
+        """Return whether the run will probably need another batch, if batch ``number`` is trained on from ``step``."""
         return step + (self._next - number) * self._pace.every < self._pace.last
 
     def _permit(self, number: int, step: int) -> None:

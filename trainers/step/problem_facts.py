@@ -1,6 +1,6 @@
 """Find the source, the difficulty and the gold answer of each episode's problem, for the run's folder.
 
-They are looked up when an episode is written, for readers of the folder. An ``Episode`` does not contain them, so they
+These facts are looked up when an episode is written to the run's folder. An ``Episode`` does not contain them, so they
 cannot reach the policy, a reward, a selector or a sampler.
 """
 
@@ -19,7 +19,7 @@ MOST_GOLD = 4000
 """Maximum number of characters of a recorded gold answer. A longer one, such as a list of test cases, is omitted, not
 cut, because readers may grade with it or compare it (``rstar2 verify --run``, ``rstar2 compare``)."""
 _REMEMBERED = 4096
-"""Size of the cache of problems: those of a step's groups, and held-out ones that recur."""
+"""Size of the cache of problems, for the problems of a step's groups and held-out problems that occur repeatedly."""
 _LOG = logging.getLogger(__name__)
 
 

@@ -40,7 +40,7 @@ def scorer_of(
 
 
 def paid_by_turn(groups: Sequence[Sequence[Episode]], values: Advantages) -> Advantages:
-    """Add the scores of turns to the advantages of their tokens.
+    """Add the score of each turn to the advantages of the turn's tokens.
 
     Args:
         groups: The episodes.

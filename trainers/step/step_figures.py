@@ -1,4 +1,4 @@
-"""Metrics of one step on one process, as sums and counts: of played episodes, kept episodes, and reasons for dropping.
+"""Metrics of one step in one process, as sums and counts, over played episodes, kept episodes and dropped episodes.
 
 A figure is present even if its count is 0: a share of 0 in 64 episodes is an observation that the mean over several
 steps needs. Not covered: figures of single episodes (``FIGURES`` in ``rstar2_env/core/figures.py``), and those of the
@@ -20,11 +20,11 @@ NO_SIGNAL = ("none_correct", "all_correct", "unavailable", "not_selected")
 the selector's choice."""
 
 FigureNames = set[tuple[str, str]]
-"""Parts of figures' names that are not known in advance, each with its kind: ``end``, ``component`` or ``reason``."""
+"""Names in a step from which metric names are made, each with its kind (``end``, ``component`` or ``reason``)."""
 
 
 def names_in(groups: Sequence[PlayedGroup]) -> FigureNames:
-    """Return the names in some groups; processes exchange them, so that each reports the same figures."""
+    """Return the ``FigureNames`` of some groups; processes exchange them, so that all report the same metrics."""
     names = {("end", episode.end) for group in groups for episode in group.episodes}
     names |= {("component", name) for group in groups for episode in group.episodes for name in episode.rewards}
     return names | {("reason", reason) for group in groups for reason in group.reasons if reason}

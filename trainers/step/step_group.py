@@ -1,4 +1,4 @@
-"""``StepGroup``: a group of a step; if the step does not wait for it, a later step continues it.
+"""``StepGroup``: a group of a step, which a later step continues if the step ends before the group.
 
 Covered: the form of a group that is carried over in a checkpoint. Not covered: when a group is carried over, which the
 collector decides.
@@ -35,7 +35,7 @@ class StepGroup:
     steps: int = 0
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the group as JSON values, without its number: the step that continues it assigns another."""
+        """Return the group as JSON values, without its number, since the step that continues the group assigns one."""
         place = self.place
         return {
             "start": {**asdict(self.start), "options": dict(self.start.options)},

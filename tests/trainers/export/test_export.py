@@ -283,7 +283,7 @@ class TestFolders:
         assert "docs: rstar2 help troubleshooting#models" in refused.value.__notes__
         with pytest.raises(ConfigurationError, match="best, final or checkpoint-N"):
             find_weights(tiny_model, "newest")
-        with pytest.raises(ConfigurationError, match="no weights to choose"):
+        with pytest.raises(ConfigurationError, match="only one set of weights"):
             find_weights(tiny_model, "best")
         with pytest.raises(ConfigurationError, match="float32, bfloat16, float16"):
             trainers.export_model(tiny_model, tmp_path / "out", dtype="int8")

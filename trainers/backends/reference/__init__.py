@@ -1,1 +1,1 @@
-"""One optimizer step in plain torch, written to be read and to be compared with other backends."""
+"""Reference backend: one optimizer step in plain torch, with which other backends are compared."""

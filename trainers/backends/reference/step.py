@@ -1,4 +1,4 @@
-"""One optimizer step in the simplest form: the reference for the other backends.
+"""Compute the loss and gradients of one optimizer step in the simplest form, as a reference for other backends.
 
 Rows are computed one at a time, without padding, with the logits of every token and the whole graph in memory. Covered:
 the loss of a list of rows, and its gradients. Not covered: optimizations (micro-batches, several processes, mixed
@@ -88,8 +88,8 @@ def gradients(
         aggregation: Defines how token losses are averaged.
         correction: Weights of tokens in the terms that are policy gradients.
         temperature: Temperature at which the rows were sampled.
-        old: Log-probabilities of each row, (completion tokens,), under the weights that sampled it; ``None`` uses those
-            under the current weights.
+        old: Log-probabilities of each row, (completion tokens,), under the weights that sampled the row; ``None`` uses
+            the log-probabilities under the current weights.
         old_means: Mean log-probability over the vocabulary at each completion token, under the weights of ``old``.
         reference: Log-probabilities of each row under the reference model.
         rng: Random generator for terms; each optimizer step of a run has its own.

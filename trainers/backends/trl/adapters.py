@@ -1,4 +1,4 @@
-"""LoRA adapters of a policy: created, continued from a cold start, or merged into the weights.
+"""LoRA adapters of a policy: create an adapter, continue the training of an adapter, or merge it into the weights.
 
 If the folder of a model holds an adapter, the options determine its use:
 
@@ -8,7 +8,8 @@ If the folder of a model holds an adapter, the options determine its use:
 - otherwise: the adapter is merged, the merged model is written to ``start`` in the run's folder, and a new adapter is
   added to it. Saved adapters name that folder as their base model, so the cold start is part of the result.
 
-Covered: LoRA and its variants that peft can merge. Not covered: other kinds of adapters, several in one folder.
+Covered: LoRA and its variants that peft can merge. Not covered: other kinds of adapters, several adapters in one
+folder.
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ def continues(found: LoraConfig, options: ModelOptions) -> bool:
 
 
 def with_new_adapter(base: PreTrainedModel, options: ModelOptions, seed: int) -> PolicyModel:
-    """Add a new adapter to a model, unless ``lora_rank`` is 0; it does not change the output before the first step.
+    """Add a new adapter, which does not change the model's output before the first step, unless ``lora_rank`` is 0.
 
     Args:
         base: The model; changed in place.
@@ -180,8 +181,8 @@ def with_new_adapter(base: PreTrainedModel, options: ModelOptions, seed: int) ->
 def without_dropout(policy: nn.Module) -> None:
     """Disable dropout permanently, even in training mode.
 
-    The pass with gradients also computes log-probabilities. With dropout, the probability ratio of a token would be
-    noise around 1 even if its probability did not change, and so would the correction weights for the engine.
+    With dropout, the probability ratio of a token, and the weight that corrects for the engine, would be noise around 1
+    even if the probability did not change.
     """
     for module in policy.modules():
         if isinstance(module, nn.Dropout):

@@ -33,7 +33,7 @@ _FIXED = {
 
 
 def quiet() -> AbstractContextManager[Any]:
-    """Within the block, suppress transformers' warnings about arguments that TRL itself sets."""
+    """Context manager that suppresses transformers' warnings about arguments that TRL itself sets."""
     return warnings.catch_warnings(action="ignore", category=FutureWarning)
 
 

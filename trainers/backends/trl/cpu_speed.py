@@ -1,9 +1,10 @@
-"""Choose the precision and the number of threads for training on a CPU, by measuring them on this machine.
+"""Choose the precision and the number of threads for training on a CPU, by a short benchmark on this machine.
 
 On some processors a matrix product in bfloat16 takes half the time of one in float32; on others, which also have
 bfloat16 instructions, it takes twice the time. On a quiet machine two threads take half the time of one thread; if
-another program uses one of the cores, they take several times as long, since each operation waits for the slower
-thread. Therefore both are measured, on matrix products and attention of the size of a small pretrained model. A model
+another program uses one of the cores, two threads take several times as long, since each operation waits for the slower
+thread. Therefore precisions and numbers of threads are measured, on matrix products and attention of the size of a
+small pretrained model. A model
 with at most ``NARROW`` units per layer uses torch's default number of threads and float32, since synchronizing threads
 takes longer than its operations.
 """
@@ -35,16 +36,16 @@ from .adapters import adapter_in, base_of
 from .model import dtype_of, on_accelerator
 
 NARROW = 256
-"""Largest hidden size of a model for which nothing is measured."""
+"""Hidden size up to which a model trains in float32 with torch's default number of threads, without a measurement."""
 GAIN = 1.1
-"""More threads, or bfloat16, must be faster by this factor to be chosen."""
+"""Minimum speed-up at which more threads, or bfloat16, are chosen."""
 AGAIN_S = 30.0
-"""Seconds between two measurements of the threads while training runs."""
+"""Seconds between two measurements of the best number of threads while training runs."""
 _MEASURE_S = 0.06
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 RoundSeconds = Callable[[int, torch.dtype], float]
-"""Returns the seconds of one round of products with a number of threads, in a precision."""
+"""Function that measures the seconds of one benchmark round with a number of threads, in a precision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ def choose(options: ModelOptions, threads: int | None, *, precision: str | None 
 def chosen_together(
     policy: ModelOptions, threads: int | None, ranks: Ranks, *, earlier: str | None = None
 ) -> CpuChoice | None:
-    """Choose as ``choose`` does, but use the first process's precision in all processes, and write it to ``dtype``.
+    """Choose as ``choose`` does, but with the first process's precision in all processes, which replaces ``dtype``.
 
     Args:
         policy: Options of the policy; the measured precision replaces ``dtype="auto"``.
@@ -172,8 +173,8 @@ def native_bfloat16() -> bool:
 def round_seconds(threads: int, dtype: torch.dtype) -> float:
     """Return the mean seconds of a round of matrix products and attention.
 
-    It returns the mean and not the minimum, because another program may use a core for milliseconds at a time, and
-    training waits for it too.
+    The result is the mean and not the minimum, because another program may use a core for milliseconds at a time, and
+    training waits for that program too.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(threads)

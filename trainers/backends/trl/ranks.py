@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 T = TypeVar("T")
 
 _POLL_S = 0.002
-"""Seconds between two looks at an operation that has not ended."""
+"""Seconds between two checks whether an operation has ended."""
 
 
 class AccelerateRanks:

@@ -46,7 +46,7 @@ from .sharding.choice import chosen_sharding
 from .sharding.zero import zero_arguments
 
 _LOGGED = 100
-"""Minimum number of lines of metrics of a run with at least that many steps; a shorter run has one for each step."""
+"""Minimum number of logged lines of metrics per run; a run with fewer steps logs one line per step."""
 _SHOWN = (
     ("loss", "loss"),
     ("speed/train_tokens_per_second", "tokens/s"),
@@ -150,7 +150,7 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions, checkpoint
 
 
 def _save(trainer: SftTrainer, tokenizer: Any, folder: Path) -> None:
-    """Save the model to the run's folder; files are moved there after all are written. All processes call it."""
+    """Save the model: write all files, then move them to the run's folder; every process must call it."""
     partial, first = folder / "model.partial", trainer.accelerator.is_main_process
     if first:
         list_files(folder, folders={partial.name: None})

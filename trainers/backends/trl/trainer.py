@@ -282,7 +282,7 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
             self._compare(self.pending)
 
     def _compare(self, pending: PendingRows) -> None:
-        """Compute and store the log-probabilities of a rollout's rows under the reference model."""
+        """Compute the log-probabilities of a rollout's rows under the reference model, and store them."""
         if self.reference is None:
             raise ConfigurationError("A term of the loss needs a reference model, but the trainer has none.")
         compare, every = self.reference.score, range(len(pending.rows))
@@ -397,7 +397,7 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
         return 0.0 if self._nothing else super()._get_grad_norm(model, grad_norm)
 
     def floating_point_ops(self, inputs: Any) -> int:
-        """Return 0: the input is only a step number, from which transformers cannot count. See ``speed/mfu``."""
+        """Return 0, since transformers cannot count operations from a step number; see the metric ``speed/mfu``."""
         return 0
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
@@ -410,7 +410,7 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
         self.log_apart(logs, start_time)
 
     def log_apart(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Log metrics separately, without the metrics of a step."""
+        """Log metrics that do not belong to a step, such as metrics of an evaluation."""
         # The data loader's only epoch is the whole run, so the epoch number is not logged.
         epoch, self.state.epoch = self.state.epoch, None
         try:

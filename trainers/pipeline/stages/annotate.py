@@ -9,7 +9,7 @@ files:
   log p(a_t | s_t, z_t) - cost * 1[z_t is a thought].
 - ``traces``, for the M-step: the same states; z_t and a_t are the policy's turn, to be predicted token by token.
 
-Without a model every latent is ``<act>``; the first round starts this way, and it equals plain next-token prediction.
+Without a model every latent is ``<act>``, which equals plain next-token prediction; the first round starts this way.
 Figures: ``thoughts``, the share of lines with a thought; ``nll`` and ``nll_act``, the negative mean log-probability of
 a line in nats after its latent and after ``<act>``. Example: a solution of three lines produces three problems, and the
 state of the last problem contains the first two lines. Not covered: the paper's prior distribution of how long a latent
@@ -43,7 +43,7 @@ from ..traces import write_traces
 
 PROBLEMS, TRACES = "problems.jsonl", "traces.jsonl"
 _DRAWN = "drawn.jsonl"
-"""The file of drawn latents. It is kept, so that a kill after the last draw does not cause new draws."""
+"""File of the drawn latents. The file is kept, so that a stage that is killed after the last draw draws none again."""
 INSTRUCTION = (
     "Before the next line of the solution, write <act> if it follows from what is there, or <think> and one line of "
     "thought on what to do next.\n\n"

@@ -1,4 +1,4 @@
-"""``filter``: keeps problems whose share of solved episodes, played by a model, is in a range.
+"""``filter``: keeps the problems that a model solves neither too often nor too rarely.
 
 Before its third stage, rStar2-Agent (arXiv 2508.20722, section 4.3) samples each problem 8 times from the latest policy
 and drops the problems that it solved 8 times.
@@ -25,7 +25,7 @@ FILE = "problems.jsonl"
 
 @dataclass(frozen=True, kw_only=True)
 class Filter(PlayingStage):
-    """Play each problem ``n`` times with a model, and keep the problems whose share of solved episodes is in a range.
+    """Play each problem ``n`` times with a model; keep the problems whose share of solved episodes is in a range.
 
     A problem is kept if none of its episodes counts (all ended ``unavailable``). If the problems have splits, the
     training split is played and kept, unless ``problems: NAME:split=test`` names another split.

@@ -27,7 +27,7 @@ _NOT_LEARNED = (
     *("model", "output_dir", "resume", "overwrite", "save_every"),
     *("sharding", "threads", "report_to", "progress", "seed"),
 )
-"""Options that the fingerprint of a stage leaves out."""
+"""Options that do not affect the trained model, so the fingerprint of a stage excludes them."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from ..resuming import is_finished, newest_unfinished
 from ..spread import spread_of
 
 _EXACT: Mapping[str, Any] = {"run": {"export_dtype": "float32"}}
-"""Default of a stage: a later stage may train on its export."""
+"""Default options of a stage: exports in float32, since a later stage may train on them."""
 _NOT_LEARNED = tuple(name for name in MAY_CHANGE if name not in ("run.steps", "run.export_dtype"))
 
 
@@ -100,7 +100,7 @@ class Train(CheckedOptions):
         return []
 
     def _own(self) -> list[Mapping[str, Any]]:
-        """Return the options set by the fields, which override ``options``."""
+        """Return the training options that the stage's own fields set; they override ``options``."""
         own: dict[str, Any] = {"model": self.model}
         if self.optimizer is not None:
             own["optim"] = {"begin_from": self.optimizer}

@@ -1,1 +1,1 @@
-"""The loss on TRL: rows, micro-batches, forward passes, and the objective."""
+"""The loss in the TRL backend: rows, micro-batches, forward passes, and the objective."""

@@ -1,8 +1,8 @@
 """``AdapterReference``: the reference model of a policy with adapters, for KL terms.
 
-It is the initial model of the run. If the run continues an adapter, that is the model with the adapter's initial
-values, not the base model. It shares the policy's weights; it needs memory for one copy of the adapter, and for a
-second one while it computes. Not covered: adapters that DeepSpeed's ZeRO-3 partitions.
+The reference model is the initial model of the run. If the run continues an adapter, the reference has the adapter's
+initial values and differs from the base model. The reference shares the policy's weights; it needs memory for one copy
+of the adapter, and for a second copy during a forward pass. Not covered: adapters that DeepSpeed's ZeRO-3 partitions.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class AdapterReference:
 
     @contextmanager
     def active(self, policy: PeftModel) -> Iterator[None]:
-        """Within the block, set the policy's adapter to the reference's values; only for passes without gradients."""
+        """Context manager that sets the policy's adapter to the reference's values, for passes without gradients."""
         if not self._start:
             with policy.disable_adapter():
                 yield

@@ -124,8 +124,8 @@ def causal(model: Any) -> bool:
 class ReferenceModel:
     """The reference model: the policy at the start of the run, or at the last reset.
 
-    With adapters it is the policy itself with its initial adapter values (``AdapterReference``); otherwise it is a copy
-    that computes as the policy does.
+    With adapters, the reference is the policy itself with its initial adapter values (``AdapterReference``); otherwise
+    it is a copy of the policy.
 
     Args:
         model: The policy before the trainer adds a fused head; ``None`` if the trainer adds new adapters to the policy.
@@ -163,7 +163,7 @@ class ReferenceModel:
         return self._adapters.changed
 
     def to(self, device: torch.device) -> None:
-        """Move the copy to a device."""
+        """Move the reference model to a device, if it is a copy of the policy."""
         if self.model is not None:
             self.model.to(device)
 
@@ -196,7 +196,7 @@ class ReferenceModel:
         return self._adapters.state_dict() if self.model is None else dict(self.model.state_dict())
 
     def comparable(self, policy: Any) -> dict[str, Tensor]:
-        """Return tensors with the names, shapes and sharding of the result of ``state_dict`` after a reset."""
+        """Return tensors into which a saved reference is read: names, shapes and sharding as in ``state_dict``."""
         return self._adapters.values_of(_plain(policy)) if self.model is None else dict(self.model.state_dict())
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:

@@ -1,9 +1,9 @@
-"""TRL's fused head, extended: it also returns the mean log-probability over the vocabulary, and is faster on a CPU.
+"""Extend TRL's fused head: return the mean log-probability over the vocabulary too, and compute faster on a CPU.
 
 On an accelerator, TRL processes the vocabulary in tiles and returns the mean of the logits. It saves the logarithm of
-the normalizer, the difference between a logit and its log-probability, only for the backward pass. This module reads it
-from there, so the mean needs no additional pass over the vocabulary. On a CPU, ``cpu_head`` computes the tokens with a
-label. TRL's forward method runs with two names of its module replaced. Tested with TRL 1.16.
+the normalizer, the difference between a logit and its log-probability, only for the backward pass. This module reads
+the saved value, so the mean needs no additional pass over the vocabulary. On a CPU, ``cpu_head`` computes the tokens
+with a label. TRL's forward method runs with two names of its module replaced. Tested with TRL 1.16.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """``PolicyMeasurer``: computes probabilities of the policy for advantages that need more than rewards.
 
-It uses the trainer's own forward passes and micro-batches, so it works with any engine. It measures the episodes that
-will be trained on, at the sampling temperature. Not covered: problem sources that cannot look up a gold answer by the
-problem's id.
+The measurer uses the trainer's own forward passes and micro-batches, so it works with any engine. It measures the
+episodes that will be trained on, at the sampling temperature. Not covered: problem sources that cannot look up a gold
+answer by the problem's id.
 """
 
 from __future__ import annotations

@@ -20,14 +20,14 @@ from ....losses.contrast import relations
 from .prefix_tree import IGNORED, PrefixTree
 
 FILLER_WIDTH = 2
-"""Tokens of a filler row, which only keeps processes in step: one to read, and one to predict, which has no label."""
+"""Number of tokens of a filler row, which only keeps processes in step: an input token, and a token without a label."""
 
 
 @dataclass(slots=True)
 class MicroBatch:
     """Tensors of a few rows, prompt and completion joined and padded on the right.
 
-    A filler is a micro-batch without rows, which keeps the number of micro-batches equal on all processes.
+    A filler is a micro-batch without rows. It keeps the number of micro-batches equal on all processes.
 
     ``ids``, ``labels`` and ``attention`` are (B, W); the other tensors hold one entry for each predicted token, (B, W -
     1).
@@ -200,7 +200,7 @@ def _column(name: str) -> Callable[[int, Row], Any]:
 
 
 def completion_values(values: Tensor, batch: MicroBatch, rows: Sequence[Row]) -> list[FloatArray]:
-    """Return the values of each row's completion from (B, W - 1): the inverse of ``lay_out``."""
+    """Extract the values of each row's completion from a tensor (B, W - 1); the inverse of ``lay_out``."""
     array = values.detach().double().cpu().numpy()
     found = []
     for place, position in enumerate(batch.rows):

@@ -1,8 +1,8 @@
 """Packing: divide rows into micro-batches, as separate padded rows or as prefix trees (``prefix_tree``).
 
-The number of tokens of a micro-batch is limited by a budget. Rows for which a tree takes less time than separate rows,
-and no more memory than the largest of the micro-batches that it replaces, are packed by their prefixes, and the others
-by their lengths.
+The number of tokens of a micro-batch is limited by a budget. Rows are packed by their prefixes if a tree takes less
+time than separate rows, and no more memory than the largest of the micro-batches that the tree replaces. All other rows
+are packed by their lengths.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def by_prefix(rows: Sequence[Ids]) -> list[int]:
 
 
 def shared_lengths(rows: Sequence[Ids]) -> list[int]:
-    """Return the number of leading tokens that each row shares with the row before it, minus the last equal one.
+    """Return the number of leading tokens that each row shares with the previous row, without the last equal token.
 
     Args:
         rows: Token ids of each row, in the order of ``by_prefix``.

@@ -1,4 +1,4 @@
-"""``PendingRows``: the rows of one rollout with its remaining updates, which checkpoints save.
+"""``PendingRows``: the rows of a rollout and its remaining optimizer steps, which checkpoints save.
 
 ``BatchLayout`` describes how the rows of a rollout are divided into updates.
 """
@@ -23,7 +23,7 @@ from .micro_batches import MicroBatch, completion_values, row_embeddings
 from .packing import tree_tokens
 
 _DRAWS = 1_000_003
-"""End of the seed of the terms' random draws; the seed of the order of the groups ends in 0 instead."""
+"""Last word of the seed of the loss terms' random draws; the seed of the order of the groups ends in 0."""
 
 ROW_VALUES = ("old", "old_mean_logp", "reference", "embeddings")
 """Names of the values that are stored for each row before the first update on it: the log-probabilities of its
@@ -33,7 +33,7 @@ and the embedding of the row, (H,)."""
 
 @dataclass(frozen=True, slots=True)
 class BatchLayout:
-    """How the rows of a rollout are divided into optimizer steps and micro-batches.
+    """Options for dividing the rows of a rollout into optimizer steps and micro-batches.
 
     Attributes:
         tokens_per_device: Maximum number of tokens in one micro-batch, padding included.

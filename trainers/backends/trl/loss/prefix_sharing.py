@@ -55,7 +55,7 @@ ALL_ATTENTION_FUNCTIONS.register("sdpa", _attention)
 
 
 def obstacle_of(model: Any) -> str | None:
-    """Return the reason in a model's class or configuration why it cannot share prefixes.
+    """Return the reason why a model cannot share prefixes, from its class and configuration.
 
     Args:
         model: The model, wrapped or not.

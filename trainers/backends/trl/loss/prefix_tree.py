@@ -115,7 +115,7 @@ class PrefixTree:
         }
 
     def of_rows(self, values: Tensor, labels: Tensor) -> Tensor:
-        """Return the values of the rows' predicted tokens, (B, W - 1), from the packed sequence's, (1, N - 1).
+        """Convert values of the packed sequence, (1, N - 1), to values of the rows' predicted tokens, (B, W - 1).
 
         Args:
             values: One value for each predicted token of the packed sequence.

@@ -1,8 +1,8 @@
 """``Teacher``: a frozen model that scores the policy's tokens for a term of the loss.
 
-It is another model with the same tokenizer, or the initial policy. Its prompt may contain more than the policy's: the
-answer, or a solution. It is placed and sharded like the reference model. Not covered: teachers behind a server, or with
-another tokenizer.
+The teacher is another model with the same tokenizer, or the initial policy. Its prompt may contain information that the
+policy lacks, such as the answer or a solution. The teacher is placed and sharded like the reference model. Not covered:
+teachers behind a server, or with another tokenizer.
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ class Console(TrainerCallback):
         title: Label of the run.
         files: Receives every logged metric.
         visible: Whether to show anything.
-        shown: Pairs of a metric to show and its label; metrics of more than 1000 are shown without decimals.
+        shown: Pairs of a metric to show and its label; values above 1000 are shown without decimals.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Checks the engine's maximum conversation length against the token budgets before any episode is played.
+"""Check, before any episode is played, that the engine accepts conversations as long as the token budgets allow.
 
 An episode that reaches the engine's limit ends as ``tokens``, like an episode that has used up its budget. An engine
 limit below the budget would therefore silently shorten every long episode.

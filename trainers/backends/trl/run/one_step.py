@@ -1,4 +1,4 @@
-"""``one_step``: the loss and gradients of one optimizer batch, computed as in a whole run.
+"""``one_step``: compute the loss and the gradients of one optimizer batch as in a complete training run.
 
 Use it to compare this backend with another, such as the reference backend. With several processes, each process passes
 its own rows and receives the gradients of all rows.

@@ -1,4 +1,4 @@
-"""Records of the objects that make a run, in the order of their creation: setup, loaded policy, players."""
+"""Records of the objects of a run, in the order of their creation: setup, loaded policy, players."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from ....step.sums import Sums
 from ..loss.pending_rows import PendingRows
 
 SUMS = "sums"
-"""Name of the state that differs between processes: the sums of each process since the last logged line."""
+"""Name of the sums of metrics since the last logged line; unlike other states, they differ between processes."""
 
 
 def write(checkpoint: Path, rank: int, states: Mapping[str, Any], pending: PendingRows | None) -> None:

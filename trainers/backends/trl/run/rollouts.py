@@ -56,8 +56,8 @@ class Rollouts:
         observers: Called with each batch that the trainer takes, and the number of optimizer steps done before it.
 
     Attributes:
-        failed: The error that prevented collecting the last batch, the same in every process; the weights and the
-            collector then have their state after the last optimizer step.
+        failed: Error that prevented collecting the last batch, equal in every process. After an error, the weights and
+            the collector have their state after the last optimizer step.
     """
 
     def __init__(
@@ -127,9 +127,9 @@ class Rollouts:
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
-        """Sync the current weights to the engine, so that the block can play an evaluation with them.
+        """Context manager for an evaluation, which first syncs the current weights to the engine.
 
-        Without ``handover="carry"``, prefetched episodes end before the block begins.
+        Without ``handover="carry"``, prefetched episodes end before the evaluation starts.
         """
         if self._prefetch is None:
             self._policy.update()
@@ -192,7 +192,7 @@ class Rollouts:
 
     @contextmanager
     def _playing(self) -> Iterator[None]:
-        """Within the block, put the policy in evaluation mode; afterwards, free the engines' memory."""
+        """Context manager that puts the policy in evaluation mode and, at its end, frees the engines' memory."""
         model: Any = self._trl.model
         training = model.training
         model.eval()

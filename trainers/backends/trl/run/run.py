@@ -1,4 +1,4 @@
-"""``TrlRun``: one run of a recipe on TRL: its steps, its evaluations and its end."""
+"""``TrlRun``: a training run of a recipe with TRL: takes the steps, evaluates, and closes the run."""
 
 from __future__ import annotations
 

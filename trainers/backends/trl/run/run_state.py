@@ -47,7 +47,7 @@ class TrlRunState:
         on_note: Records a note of a hook, with the step.
         openings: See ``RunState``; called at most once.
         evaluates: See ``RunState``.
-        follow: Called with the name and the new value of a run's option, and slots; updates the parts in these slots
+        follow: Called with the name of an option of the run, its new value, and slots; updates the parts in these slots
             that use the option.
         check_parts: Called with the name and a later value of a run's option; checks that the parts accept the value.
     """
@@ -235,7 +235,7 @@ class TrlRunState:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a state; the pending rows were sampled with its settings ``applied``."""
+        """Restore a state that ``state_dict`` returned; its settings ``applied`` are those of the pending rows."""
         applied, wanted = ((Budgets(**limits), value) for limits, value in (state["applied"], state["wanted"]))
         self.play_with(applied)
         self.train_with(applied)

@@ -35,14 +35,14 @@ _RESUMED = {
     **dict.fromkeys(("train", "sft", "launch"), "repeat the command with --resume"),
     "": "train again with resume=True",
 }
-"""How to resume, by the command that runs; the other commands resume by themselves."""
+"""Instructions for resuming, by command; commands that are not listed resume without an option."""
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _ECHO_S = 1.0
 """Seconds within which a launcher (torchrun) may repeat a signal that the terminal already sent to all processes."""
 
 
 class RolloutAbortedError(KeyboardInterrupt):
-    """The rollout in progress was abandoned. Like ``KeyboardInterrupt``, it is not caught by ``except Exception``."""
+    """The rollout in progress was abandoned. As with ``KeyboardInterrupt``, ``except Exception`` does not catch it."""
 
 
 class Stopping(TrainerCallback):
@@ -66,7 +66,7 @@ class Stopping(TrainerCallback):
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Handle the signals within the block; does nothing outside the main thread."""
+        """Context manager that handles the signals; does nothing outside the main thread."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -78,7 +78,7 @@ class Stopping(TrainerCallback):
 
     @contextmanager
     def rollout(self, collector: Stateful | None = None) -> Iterator[None]:
-        """Let a signal abandon the rollout that the block plays, if this is the only process.
+        """Context manager for a rollout, which a signal abandons if the run has a single process.
 
         Args:
             collector: Restored to its state before the rollout if the rollout is abandoned or fails.

@@ -20,7 +20,7 @@ from transformers import TrainerCallback
 from ....step.sums import Sums
 
 _SAMPLED = 1 << 16
-"""Number of weights that are compared, over all tensors: 256 KiB."""
+"""Number of weights in the sample, over all tensors; in float32, the sample has 256 KiB."""
 _STATM = Path("/proc/self/statm")
 
 
@@ -40,7 +40,7 @@ class TrainingState(TrainerCallback):
         self._before = _sample(kwargs["model"])
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Compare the sample with that of the step before."""
+        """Compare the sample with the sample of the previous step."""
         after = _sample(kwargs["model"])
         before, self._before = self._before, after
         if before is not None and after is not None and before.shape == after.shape:

@@ -44,7 +44,7 @@ class OptimizerLayout:
 
     @classmethod
     def of(cls, optimizer: torch.optim.Optimizer, module: nn.Module) -> OptimizerLayout:
-        """Return the layout of an optimizer that updates a module's weights; no library may have wrapped it."""
+        """Return the layout of an optimizer that updates a module's weights; the optimizer must not be wrapped."""
         named = {id(weights): (name, weights) for name, weights in module.named_parameters()}
         groups = [[named[id(one)] for one in group["params"]] for group in optimizer.param_groups]
         # A weight that ZeRO-3 partitions is empty, and has its full shape in ds_shape.

@@ -1,4 +1,4 @@
-"""The shards of a checkpoint: weights and optimizer state, which each process writes in part with torch's DCP.
+"""Write and read the shards of a checkpoint: weights and optimizer state, by torch's distributed checkpoints (DCP).
 
 The tensors are named after the weights, not after processes, so another number of processes, or another kind of
 sharding, can read them. Not covered: state other than tensors (``process_states``), and exports that transformers can
@@ -67,7 +67,7 @@ def listing(checkpoint: str | Path) -> dict[str, TensorInfo]:
 def read(
     checkpoint: str | Path, wanted: Callable[[Mapping[str, TensorInfo]], dict[str, Tensor]], *, alone: bool = False
 ) -> dict[str, Tensor]:
-    """Read into tensors of this process, in place; every process of the run calls it.
+    """Read tensors of a checkpoint into given tensors of this process, in place; every process must call it.
 
     Args:
         checkpoint: Folder of the checkpoint.

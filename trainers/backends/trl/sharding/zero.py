@@ -1,7 +1,7 @@
-"""DeepSpeed's ZeRO-2 and ZeRO-3: configures accelerate, so that ``run.sharding`` is the only option that a run needs.
+"""Configure accelerate for DeepSpeed's ZeRO-2 and ZeRO-3, so that a run needs no option except ``run.sharding``.
 
-On a CPU, DeepSpeed runs over gloo and takes the same optimizer steps as without it. In bfloat16, DeepSpeed holds the
-weights in bfloat16, with partitioned float32 copies. Not covered: offloading to host memory and disks, which a
+On a CPU, DeepSpeed runs over gloo and takes the same optimizer steps as a run without DeepSpeed. In bfloat16, it holds
+the weights in bfloat16, with partitioned float32 copies. Not covered: offloading to host memory and disks, which a
 configuration of accelerate can request.
 """
 
@@ -27,7 +27,7 @@ def zero_arguments(sharding: Sharding, processes: int) -> dict[str, Any]:
 
     Args:
         sharding: The sharding of the weights and the optimizer state.
-        processes: Number of processes; a single one has nothing to divide and does not use DeepSpeed.
+        processes: Number of processes; a single process does not use DeepSpeed, since it has nothing to divide.
 
     Raises:
         MissingExtraError: DeepSpeed is not installed.

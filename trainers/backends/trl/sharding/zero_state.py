@@ -19,7 +19,7 @@ from . import shards
 from .shards import OPTIMIZER, WEIGHTS, TensorInfo
 
 _STEP = "step"
-"""Name of the step counter in optimizer states: one number for all weights, not one for each element."""
+"""Name of the step counter in an optimizer's state; unlike the moments, it is a single number."""
 
 
 class ZeroState:
@@ -37,7 +37,7 @@ class ZeroState:
         self._trained = {name: weights for name, weights in module.named_parameters() if weights.requires_grad}
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the tensors that this process writes: every N-th one of N processes. All processes call it."""
+        """Return the tensors that this process writes: every N-th tensor with N processes; collective."""
         return {
             name: value.detach().cpu().clone()
             for number, (name, value) in enumerate(self._all())
@@ -128,13 +128,13 @@ class ZeroState:
         self._link()
 
     def _link(self) -> None:
-        """Make ZeRO-2 link each weight to its optimizer state again, because its only link may precede the state."""
+        """Link each weight to its optimizer state again, since ZeRO-2 may have linked it before the state existed."""
         if hasattr(self._zero, "_hp_optimizer_states_linked") and all(flat in self._inner.state for flat in self._flat):
             self._zero._hp_optimizer_states_linked = False
             self._zero._lazy_init_hp_params_optimizer_state()
 
     def _give(self) -> None:
-        """Update the weights used for computation from their float32 partitions."""
+        """Copy the float32 partitions to the weights that forward and backward passes use."""
         if hasattr(self._zero, "update_lp_params"):
             self._zero.update_lp_params()
             return

@@ -32,7 +32,7 @@ from .offload import OffloadedState
 from .whole_weights import is_sharded, whole_adapter, whole_weights
 
 _ATTEMPTS = 3
-"""Maximum number of attempts at a weight sync during which servers are lost."""
+"""Maximum number of attempts at a weight sync; a new attempt is made if servers are lost during the sync."""
 
 
 class PolicyEngine:
@@ -261,7 +261,7 @@ def _offloads(config: TrainConfig) -> bool:
     """Return whether the options request offloading the optimizer's state to host memory.
 
     Raises:
-        ConfigurationError: The options request it, but no engine would use the freed memory.
+        ConfigurationError: The options request offloading, but no engine would use the freed memory.
     """
     if config.optim.offload_state and config.rollout.engine != "vllm":
         raise ConfigurationError(

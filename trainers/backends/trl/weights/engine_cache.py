@@ -2,8 +2,9 @@
 
 vLLM allocates its cache when it starts, but the optimizer allocates its state at the first step. So the memory that
 training will need is computed, as in ``rstar2 plan``, and reserved. If the engine sleeps during training, only the
-optimizer state is reserved, since the cache is freed before gradients are allocated. If the cache would then not hold
-the episodes in flight, nothing is reserved, and that state waits in host memory while the engine plays (``offload``).
+optimizer state is reserved, since the cache is freed before gradients are allocated. If the remaining cache would not
+hold the episodes in flight, nothing is reserved, and the optimizer state is moved to host memory while the engine plays
+(``offload``).
 Not covered: models whose sizes a plan does not know, and optimizers other than AdamW.
 """
 
@@ -32,7 +33,7 @@ from ..model import dtype_of
 from ..sharding.choice import Sharding
 
 MOST_ON_A_CPU = 4 * GIB
-"""Maximum size of a cache in the machine's memory, which other programs use too, unless an option sets the size."""
+"""Maximum size of vLLM's cache on a CPU, where other programs use the same memory; an option can set another size."""
 _BLOCK = 128
 """Tokens of vLLM's largest cache block (on a CPU); a conversation occupies whole blocks."""
 
@@ -153,7 +154,7 @@ def cache_for_vllm(
 
 
 def _coming(sizes: Architecture, how: Training, *, asleep: bool) -> tuple[int, str]:
-    """Return the number of bytes that training will allocate after the engine has started, and their purpose."""
+    """Return the bytes that training will allocate after the engine has started, and a text that names their use."""
     memory = training_memory(sizes, how)
     if asleep:
         return memory["optimizer"], "the optimizer state"
@@ -162,5 +163,5 @@ def _coming(sizes: Architecture, how: Training, *, asleep: bool) -> tuple[int, s
 
 
 def _needed(rows: int, longest: int) -> int:
-    """Return the tokens in the cache blocks of ``rows`` conversations of ``longest`` tokens, plus one spare block."""
+    """Return the cache size, in tokens, for ``rows`` conversations of ``longest`` tokens, with one spare block."""
     return (rows * -(-longest // _BLOCK) + 1) * _BLOCK

@@ -39,7 +39,7 @@ def add_engine_figures(
         after: Counters at the end of the rollout.
         seconds: Duration of the rollout.
         first: Whether this is the first process, which counts the steps.
-        each: Whether each process has its own engine; otherwise all share one, and only the first process reports.
+        each: Whether each process has its own engine; if all processes share an engine, only the first process reports.
     """
     if before is None or after is None or not (first or each):
         return

@@ -1,9 +1,9 @@
 """``HandoverProbe``: checks after a weight sync that the engine computes with the new weights.
 
 The engine continues a fixed prompt by a few tokens, and the trainer computes the log-probabilities of the same tokens.
-Both must agree within a tolerance for the precision. Covered: corrupt and stale weights, on each copy (server). Not
-covered: differences below the tolerance, such as one missed update at a tiny learning rate; the run's mismatch metrics
-show them, and they accumulate until the probe finds them.
+The engine's and the trainer's log-probabilities must agree within a tolerance for the precision. Covered: corrupt and
+stale weights, on each copy (server). Not covered: differences below the tolerance, such as one missed update at a tiny
+learning rate. The run's mismatch metrics show such differences, which accumulate until the probe finds them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _QUESTION = "Name a number that you like, and say why."
 
 
 class HandoverError(Rstar2Error, RuntimeError):
-    """The engine does not compute with the weights that it was given."""
+    """The engine does not compute with the weights that the trainer sent."""
 
 
 def known_prompt(chat: ChatCodec) -> list[int]:

@@ -29,7 +29,7 @@ class OffloadedState:
 
     @torch.no_grad()
     def to_host(self, optimizer: Any) -> int:
-        """Move the state to host memory; its device memory is free for other uses of torch.
+        """Move the state to host memory, so that torch can use its device memory otherwise.
 
         Args:
             optimizer: The optimizer, unwrapped; ``None`` before training creates it.
@@ -83,7 +83,7 @@ def _on_device(optimizer: Any) -> Iterator[tuple[tuple[int, str], Tensor]]:
 
 
 def _local(value: Tensor) -> Tensor:
-    """Return this process's part of a sharded tensor: the part itself, not a view, since gradients are off."""
+    """Return this process's part of a sharded tensor, not as a view; call it without gradients."""
     return value.to_local() if isinstance(value, DTensor) else value
 
 
