@@ -1,7 +1,5 @@
 """``ppo_clip``: the clipped surrogate, with ratios of tokens, turns or sequences, and optional further bounds."""
 
-# This module is longer than most parts because it implements the clips of four papers.
-
 from __future__ import annotations
 
 import math
