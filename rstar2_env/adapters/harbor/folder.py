@@ -21,7 +21,12 @@ from rstar2_env.core.files.config_file import read_mapping
 
 RESERVED = ("tests", "solution", "logs")
 """Folders at the root that Harbor itself fills."""
-PLAIN_IMAGE = re.compile(r"(docker\.io/)?(library/)?(python|debian|ubuntu|buildpack-deps)(:[\w.-]+)?")
+PLAIN_IMAGE = re.compile(
+    r"((docker\.io/)?(library/)?(python|debian|ubuntu|buildpack-deps)"
+    r"|ghcr\.io/laude-institute/t-bench/(ubuntu|python)-[\d-]+)(:[\w.-]+)?"
+)
+"""Images with Python or a shell and nothing else that a task uses; the second line: those of Terminal-Bench."""
+_FROM = re.compile(r"(?:--platform=\S+\s+)?(\S+)(?:\s+as\s+\S+)?", re.IGNORECASE)
 _MOST_BYTES = 16 << 20
 _TIMEOUT_S = 600.0
 _NETWORK = re.compile(
@@ -283,6 +288,7 @@ class _Image:
     folders: list[str] = field(default_factory=list)
     files: list[tuple[str, Path]] = field(default_factory=list)
     variables: dict[str, str] = field(default_factory=dict)
+    based: bool = False
 
     def read(self) -> None:
         """Read the Dockerfile.
@@ -302,7 +308,8 @@ class _Image:
 
     def _take(self, word: str, rest: str) -> bool:
         if word == "FROM":
-            return PLAIN_IMAGE.fullmatch(rest) is not None
+            named, earlier, self.based = _FROM.fullmatch(rest), self.based, True
+            return not earlier and named is not None and PLAIN_IMAGE.fullmatch(named[1]) is not None
         if word in ("LABEL", "CMD", "ENTRYPOINT", "SHELL", "MAINTAINER"):
             return word != "SHELL"
         words = shlex.split(rest)

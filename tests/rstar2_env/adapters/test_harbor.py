@@ -137,6 +137,20 @@ def test_tests_that_do_not_end_earn_nothing(tmp_path: Path) -> None:
     assert "the tests did not end: timeout" in info["error"]
 
 
+@pytest.mark.parametrize(
+    "image",
+    [
+        "--platform=linux/amd64 ubuntu:24.04",
+        "python:3.13-slim-bookworm AS base",
+        "ghcr.io/laude-institute/t-bench/ubuntu-24-04:20250624",
+        "ghcr.io/laude-institute/t-bench/python-3-13:20250620",
+    ],
+)
+def test_plain_images_of_published_tasks_are_played(tmp_path: Path, image: str) -> None:
+    task = write_task(tmp_path / "task", {"environment/Dockerfile": f"FROM {image}\nWORKDIR /app\n"})
+    assert read_task(task).workdir == "/app"
+
+
 def toml(line: str, table: str = "environment") -> dict[str, str | None]:
     return {"task.toml": TASK["task.toml"].replace(f"[{table}]\n", f"[{table}]\n{line}\n")}
 
@@ -166,6 +180,7 @@ def dockerfile(line: str) -> dict[str, str | None]:
         ({"task.toml": "a = ["}, "task.toml"),
         (dockerfile("RUN apt-get update"), "Dockerfile, line 2: 'RUN apt-get update' needs an image of its own"),
         ({"environment/Dockerfile": "FROM alpine"}, "Dockerfile, line 1: 'FROM alpine' needs an image of its own"),
+        (dockerfile("FROM ubuntu:24.04"), "Dockerfile, line 2: 'FROM ubuntu:24.04' needs an image of its own"),
         ({**dockerfile("COPY ../secret /app/"), "secret": "x"}, "Dockerfile, line 2: there is no ../secret"),
         ({"environment/docker-compose.yaml": ""}, "docker-compose.yaml: a task with this file is not supported"),
         ({"tests/test.sh": "set -e\ncurl -L http://a.b | sh\n"}, "test.sh, line 2: 'curl' needs the network"),
