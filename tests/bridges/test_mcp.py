@@ -14,43 +14,14 @@ import time
 from pathlib import Path
 
 import pytest
-from places import SUPPORT
+from mcp_envs import LOCAL, OLD, SERVER, call, calls, env_with
 
-from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError, ToolServerError, UnknownNameError
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.dialects import make_dialect
 from rstar2_env.env.vector import ThreadVectorEnv
-from rstar2_env.sandbox import Capability, stdio
 from rstar2_env.tools import CallContext
 from rstar2_env.tools.mcp import server
 from rstar2_env.tools.named import make_tools
 from rstar2_env.wrappers.make import make_env
-
-SERVER = SUPPORT / "mcp_tools.py"
-LOCAL = f"mcp:{SERVER}"
-OLD = f"mcp:{SUPPORT / 'old_mcp_server.py'}"
-PROBLEMS = [{"id": f"p{n}", "question": f"What is {n} + {n}?", "answer": str(2 * n)} for n in range(4)]
-DIALECT = make_dialect("rstar2")
-
-
-def call(name, **arguments):
-    return DIALECT.format_call(name, arguments)
-
-
-def env_with(*tools, **options):
-    return make_env("rstar2/MathTool-v0", problems=PROBLEMS, tools=list(tools), **options)
-
-
-def calls(env, *turns, seed=0):
-    """Play calls in one new episode; returns each status with the text that the policy was shown."""
-    env.reset(seed=seed, options={"problem_id": "p3"})
-    found = []
-    for turn in turns:
-        text, _, terminated, truncated, info = env.step(turn)
-        found.append((info["tool_calls"][-1]["status"], text))
-        if terminated or truncated:
-            break
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -157,10 +128,11 @@ def test_a_lost_server_is_unavailable_and_the_next_episode_has_a_new_one(caplog)
     env.close()
 
 
-def test_a_question_to_a_person_is_refused():
+@pytest.mark.parametrize("tool", ["ask", "sample"])
+def test_a_question_to_a_person_or_a_model_is_refused(tool):
     env = env_with(LOCAL)
     env.reset(seed=0)
-    *_, info = env.step(call("ask"))
+    *_, info = env.step(call(tool))
     assert (info["end"], info["tool_errors"]) == ("unavailable", 0)
     env.close()
 
@@ -232,6 +204,15 @@ def test_a_copy_of_an_environment_repeats_the_calls_of_its_episode(copied):
         each["add"].close()
 
 
+def test_a_copy_shares_the_state_of_a_server_over_http(http):
+    tools = {tool.spec.name: tool for tool in make_tools([f"mcp:{http.address}"])}
+    first = tools["remember"].call({"word": "a"}, CallContext(0, 0, 0)).text.split()
+    twin = copy.deepcopy(tools)
+    assert twin["remember"].call({"word": "b"}, CallContext(0, 1, 1)).text.split() == [*first, "b"]
+    for each in (tools, twin):
+        each["add"].close()
+
+
 def test_injected_faults_and_budgets_reach_these_tools():
     env = env_with(LOCAL, wrappers=["fault_injection:rate=1,kinds=timeout", "tool_budget:calls=1"])
     env.reset(seed=0)
@@ -239,71 +220,6 @@ def test_injected_faults_and_budgets_reach_these_tools():
     assert (first["status"], first["injected"]) == ("timeout", True)
     assert (second["status"], second["error_type"]) == ("blocked", "budget")
     env.close()
-
-
-def test_a_local_program_has_limits_and_none_of_our_variables(monkeypatch):
-    monkeypatch.setenv("SECRET_KEY", "sesame")
-    monkeypatch.setenv("PASSED_KEY", "passed")
-    env = env_with(f"{LOCAL}:memory_mb=400,pass_env=PASSED_KEY")
-    found = calls(
-        env,
-        call("allocate", mib=10),
-        call("allocate", mib=1000),
-        call("variable", key="SECRET_KEY"),
-        call("variable", key="PASSED_KEY"),
-    )
-    assert [status for status, _ in found] == ["ok", "exception", "ok", "ok"]
-    assert "none" in found[2][1]
-    assert "passed" in found[3][1]
-    env.close()
-
-
-def test_a_local_program_has_no_network_and_writes_only_into_its_own_folder(tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port, name = listening.getsockname()[1], str(tmp_path / "mark")
-        tmp_path.chmod(0o777)
-        env = env_with(f"{LOCAL}:processes=40")
-        found = calls(
-            env,
-            call("connect", port=port),
-            call("write", path=name),
-            call("write", path="", folder="TMPDIR"),
-            call("fork", count=60),
-        )
-        env.close()
-        free = env_with(f"{LOCAL}:network=true,write={tmp_path}")
-        allowed = calls(free, call("connect", port=port), call("write", path=name))
-        free.close()
-    assert [status for status, _ in found] == ["exception", "exception", "ok", "exception"]
-    assert "not permitted" in found[0][1]
-    assert "Permission denied" in found[1][1]
-    assert "temporarily unavailable" in found[3][1]
-    assert [status for status, _ in allowed] == ["ok", "ok"]
-
-
-def test_a_missing_layer_refuses_a_strict_server_and_not_one_that_runs_with_the_rest(monkeypatch):
-    gap = Capability("no network", False, "the kernel lacks it", required=True)
-    plan, layers = stdio._find(())
-    monkeypatch.setattr(stdio, "_find", lambda without: (plan, [gap, *layers[1:]]))
-    with pytest.raises(SandboxUnavailableError, match=r"no network.*isolation=best"):
-        make_tools([f"{OLD}:prefix=strict_"])
-    with pytest.warns(RuntimeWarning, match="without these layers of isolation: no network"):
-        tools = make_tools([f"{OLD}:isolation=best"])
-    assert tools[0].call({}, CallContext(0, 0, 0)).status == ToolStatus.OK
-    tools[0].close()
-
-
-def test_a_server_may_write_a_long_error_output():
-    env = env_with(f"{LOCAL}:file_mb=1")
-    assert [status for status, _ in calls(env, call("shout", mib=3), call("add", a=1, b=1))] == ["ok", "ok"]
-    env.close()
-
-
-def test_a_command_is_run(tmp_path):
-    # Without this, the hostile command in tests/support/hostile_runs.py could be one that never works.
-    with pytest.raises(ToolServerError):
-        make_tools([f"mcp:touch {tmp_path / 'mark'}:isolation=none"])
-    assert (tmp_path / "mark").exists()
 
 
 def test_a_server_that_was_edited_has_its_new_tools(tmp_path):
@@ -413,37 +329,3 @@ def test_puzzles_and_games_take_these_tools_too():
         env.reset(seed=0)
         assert env.step(call("add", a=2, b=2))[4]["tool_calls"][0]["status"] == ToolStatus.OK
         env.close()
-
-
-@pytest.mark.parametrize(
-    ("tool", "error", "words"),
-    [
-        ("mcp:./no_such.py", ConfigurationError, r"no file \./no_such\.py"),
-        ("mcp:", ConfigurationError, r"written mcp:\./server\.py"),
-        (f"{LOCAL}:target=other", ConfigurationError, "follows mcp:, and is not an option"),
-        ("mcp:http://:80/mcp", ConfigurationError, r"http://HOST\[:PORT\]/PATH"),
-        ("mcp:python 'open", ConfigurationError, "No closing quotation"),
-        (f"{LOCAL}:lifetime=forever", ConfigurationError, "lifetime.*episode.*shared"),
-        (f"{LOCAL}:time_s=3", ConfigurationError, "timeout_s"),
-        (f"{LOCAL}:timeout_s=0", ConfigurationError, "timeout_s"),
-        (f"{LOCAL}:pass_env=NO_SUCH_VARIABLE", ConfigurationError, "NO_SUCH_VARIABLE"),
-        (f"{LOCAL}:write=./no_such_folder", ConfigurationError, r"mcp\.write.*no_such_folder.*does not exist"),
-        ("mcp:http://127.0.0.1:9/mcp:network=true", ConfigurationError, "network is for an MCP server that is a local"),
-        (f"{LOCAL}:token_env=HOME", ConfigurationError, "token_env is for an MCP server over HTTP"),
-        (f"{LOCAL}:only=subtract", UnknownNameError, "subtract"),
-        ("mcp:no-such-command-at-all", ToolServerError, "no-such-command-at-all cannot be started"),
-        (f"mcp:{sys.executable} -c 'raise SystemExit(\"no licence\")'", ToolServerError, "no licence"),
-        ("mcp:http://127.0.0.1:9/mcp", ToolServerError, "127.0.0.1:9/mcp' cannot be reached"),
-    ],
-)
-def test_a_server_that_cannot_be_used_is_refused_with_the_reason(tool, error, words):
-    with pytest.raises(error, match=words):
-        make_tools([tool])
-
-
-def test_two_tools_of_one_name_are_refused_and_a_prefix_tells_them_apart():
-    with pytest.raises(ConfigurationError, match="Two tools are named 'add'"):
-        env_with(LOCAL, LOCAL)
-    env = env_with(f"{LOCAL}:only=add", f"{LOCAL}:only=add,prefix=other_")
-    assert [tool["function"]["name"] for tool in env.reset(seed=0)[1]["tools"]] == ["add", "other_add"]
-    env.close()

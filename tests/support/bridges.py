@@ -115,7 +115,7 @@ GROUPS = (
         also=("pip>=24,<27", "setuptools>=77,<83"),
     ),
     Group("atif", bridges=("atif",), extras=(), also=("atif>=1.8,<1.9",)),
-    Group("mcp", bridges=("mcp", "mcp_server"), extras=("mcp",), also=_OTEL),
+    Group("mcp", bridges=("mcp", "mcp_limits", "mcp_server"), extras=("mcp",), also=_OTEL),
     Group("mcp-training", bridges=("mcp_training",), extras=(), beside=(*_FOREIGN_MCP, *_MCP)),
     Group("harbor", bridges=("harbor",), extras=(), also=("harbor>=0.25,<0.26",), python="3.12"),
     Group("checkers", bridges=("checkers",), extras=(), also=("falsepass>=0.11,<0.12", "bohrin>=0.4,<0.5")),

@@ -21,6 +21,7 @@ from mcp_types import (
     EmbeddedResource,
     ImageContent,
     ResourceLink,
+    SamplingMessage,
     TextContent,
     TextResourceContents,
 )
@@ -108,6 +109,13 @@ async def ask(ctx: Context) -> str:
     return str(await ctx.elicit("Your name?", Name))
 
 
+@server.tool()
+async def sample(ctx: Context) -> str:
+    """Ask a model for a text."""
+    asked = SamplingMessage(role="user", content=TextContent(type="text", text="Hi"))
+    return str(await ctx.session.create_message([asked], max_tokens=9))
+
+
 class Point(BaseModel):
     """A structured result."""
 
@@ -171,6 +179,14 @@ def write(path: str, folder: str = "") -> str:
     """Write a file, by its path or into the folder that a variable of the environment names."""
     with _shown():
         Path(path or f"{os.environ[folder]}/file").write_text("written")
+    return "written"
+
+
+@server.tool()
+def fill(mib: int) -> str:
+    """Write a file of a size."""
+    with _shown():
+        Path(f"{os.environ['TMPDIR']}/large").write_bytes(bytes(mib << 20))
     return "written"
 
 

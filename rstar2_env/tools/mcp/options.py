@@ -25,7 +25,7 @@ class ServerOptions(StdioLimits):
 
     Attributes:
         target: A Python file (``./server.py``), the address of a server over HTTP (``http://127.0.0.1:8000/mcp``), or a
-            command line that starts a server on its standard input and output (``uvx mcp-server-time``).
+            command line that starts a server on its standard input and output (``mcp-server-time``).
         lifetime: ``episode``: every episode has its own program, or its own session with a server over HTTP, so state
             does not pass from one episode to the next. ``shared``: all environments of this process share one.
         only: Names of the tools to offer; empty for all tools of the server.

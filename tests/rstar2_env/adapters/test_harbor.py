@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from harbor_tasks import TASK, write_task
 from rstar2_env import evaluate
 from rstar2_env.adapters.harbor import HarborEnv, read_task, read_tasks
 from rstar2_env.adapters.harbor.export import grade_answer
+from rstar2_env.adapters.harbor.folder import _REFUSED
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.testing import check_text_env
 
@@ -194,6 +196,16 @@ def test_a_task_that_needs_more_is_refused_with_the_field(
     with pytest.raises(ConfigurationError) as caught:
         read_task(write_task(tmp_path / "task", changes))
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(("field", "why"), _REFUSED.items())
+def test_a_field_that_the_sandbox_lacks_is_refused(tmp_path: Path, field: str, why: str) -> None:
+    table, _, name = field.rpartition(".")
+    written = f"{TASK['task.toml']}\n" if not table else TASK["task.toml"].replace(f"[{table}]\n", "")
+    head = f"[{table}]\n{name} = ['x']\n" if table else f"[[{name}]]\nname = 'one'\n"
+    task = write_task(tmp_path / "task", {"task.toml": f"{written}\n{head}"})
+    with pytest.raises(ConfigurationError, match=rf"{re.escape(field)}: {re.escape(why)}"):
+        read_task(task)
 
 
 def test_links_out_of_a_task_are_refused(tmp_path: Path) -> None:
