@@ -1,6 +1,7 @@
 """A receiver of OTLP over HTTP, with the messages of the real ``opentelemetry-proto`` package.
 
-It stands in for a collector, which neither PyPI nor Debian has.
+It stands in for a collector, which neither PyPI nor Debian has; ``tests/bridges/test_phoenix.py`` has a server of
+another project.
 """
 
 from __future__ import annotations
