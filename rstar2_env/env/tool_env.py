@@ -99,8 +99,7 @@ class ToolEnv(gym.Env[str, str]):
         if only is not None and (others := [spec.name for spec in self.tools.specs if spec.name != only]):
             raise ConfigurationError(
                 f"The dialect {self.dialect.name!r} can call {only!r} only, so the policy cannot call "
-                f"{', '.join(others)}. Leave these tools out, or use a dialect with calls by name: dialect=rstar2.",
-                option="tools",
+                f"{', '.join(others)}. Leave these tools out, or use a dialect with calls by name: dialect=rstar2."
             )
         self.grader = grader
         self._max_turns, self._max_tokens, self._max_seconds = max_turns, max_tokens, max_seconds

@@ -39,6 +39,11 @@ def rollout_as_trajectory(row: Any) -> dict[str, Any]:
     """
     if not isinstance(row, Mapping):
         raise RecordFormatError(f"expected a rollout, a JSON object, got {str(row)[:100]!r}.")
+    if "responses_create_params" not in row and "schema_version" in row:
+        raise RecordFormatError(
+            "responses_create_params: the field is missing; with schema_version, this is a trajectory of ATIF: read it "
+            "with --from atif."
+        )
     request = field(row, "responses_create_params", "", read.mapping)
     response = field(row, "response", "", read.mapping)
     reward = field(row, "reward", "", finite)

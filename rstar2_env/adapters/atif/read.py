@@ -65,6 +65,11 @@ def read_trajectory(trajectory: Any) -> Imported:
     """
     if not isinstance(trajectory, Mapping):
         raise RecordFormatError(f"expected a trajectory, a JSON object, got {str(trajectory)[:100]!r}.")
+    if "schema_version" not in trajectory and "responses_create_params" in trajectory:
+        raise RecordFormatError(
+            "schema_version: the field is missing; with responses_create_params, this is a rollout of NeMo Gym: "
+            "read it with --from nemo-gym."
+        )
     version = field(trajectory, "schema_version", "", read.text)
     if not _VERSION.fullmatch(version):
         raise RecordFormatError(f"schema_version: expected a version 1 of ATIF (ATIF-v1.8), got {version[:100]!r}.")

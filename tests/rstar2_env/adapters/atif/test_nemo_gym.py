@@ -140,11 +140,17 @@ def test_the_task_the_reward_and_the_expected_answer_are_kept() -> None:
         (rollout(returned("c9", "5")), r"^response\.output\[0\]\.call_id: no function_call comes before 'c9'"),
         (rollout(said("5", role="critic")), r"^response\.output\[0\]\.role: expected one of system"),
         ([1], "expected a rollout, a JSON object"),
+        ({"schema_version": "ATIF-v1.8"}, "this is a trajectory of ATIF: read it with --from atif"),
     ],
 )
 def test_a_row_that_is_not_a_rollout_is_refused_with_the_field(row: Any, words: str) -> None:
     with pytest.raises(RecordFormatError, match=words):
         READ(row)
+
+
+def test_a_rollout_that_is_read_as_a_trajectory_names_the_format() -> None:
+    with pytest.raises(RecordFormatError, match="a rollout of NeMo Gym: read it with --from nemo-gym"):
+        FORMATS["atif"](rollout(said("5")))
 
 
 def test_the_command_writes_episodes_and_a_cold_start(tmp_path: Path) -> None:
