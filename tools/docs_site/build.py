@@ -56,7 +56,7 @@ def lay_out() -> Path:
         "site_dir": str(ROOT / "build" / "site"),
         "nav": navigation(settings["nav"], stage.pages),
         "repo_url": address.address(),
-        "hooks": [str(Path(__file__).parent / "edit_links.py")],
+        "hooks": [str(Path(__file__).parent / name) for name in ("edit_links.py", "search_order.py")],
         "extra": {"origins": stage.origins},
         "plugins": {"mkdocstrings": {"handlers": {"python": {"paths": [str(BUILD / "python")]}}}},
     }

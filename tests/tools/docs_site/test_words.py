@@ -19,12 +19,14 @@ from proof import PAGE as PROOF
 
 from rstar2_env.evaluation import cards
 
-MOST_WORDS = 105_600
+MOST_WORDS = 104_600
 """Words of all hand-written pages. The goal is 90,000: lower this number when pages get shorter."""
 MOST_OF_A_TASK = 900
 """Words of a page of how-to."""
 MOST_LONG = 6
 """Pages of how-to that are longer. The goal is 0: lower this number when one is split."""
+FORMS = ("gpu-report.md",)
+"""Pages that `rstar2 doctor --report` writes; tests/rstar2_env/doctor/test_report.py compares them."""
 PARTS = [(module.BEGIN, module.END) for module in (checks_table, options_table)]
 
 
@@ -34,7 +36,7 @@ def made():
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(ROOT / "benchmarks")
         figures = [importlib.import_module(name).PAGE for name in ("atlas_page", "learning_page")]
-    return {PROOF.name, cards.PAGE, *figures, *(f"trainers/{page}" for page in part_pages.pages())}
+    return {PROOF.name, cards.PAGE, *FORMS, *figures, *(f"trainers/{page}" for page in part_pages.pages())}
 
 
 def by_hand(text: str) -> str:
