@@ -121,10 +121,10 @@ class Asked:
         self._leader: Agent | None = None
 
     def with_agent(self, agent: Any, dialect: Dialect | str) -> Asked:
-        """Return an ``Asked`` for another agent, with the same episodes and token count; ``self`` for ``None``.
+        """Return an ``Asked`` for another inner agent, with the same episode and the same token count.
 
         Args:
-            agent: The other agent, as in ``inner_agent``, or ``None``.
+            agent: The other agent, as in ``inner_agent``; ``None`` returns ``self``.
             dialect: The environment's dialect.
         """
         if agent is None:

@@ -1,6 +1,6 @@
 """Sum or collect values over all processes of a run; with one process, return its own values.
 
-Covered: collective calls that stay in step when a process fails, so that every process raises and none hangs
+Covered: collective calls after which every process raises an error, and none hangs, if one process fails
 (``Together``). Not covered: the exchange of data between processes, which each backend implements.
 """
 
@@ -64,10 +64,10 @@ class OtherProcessError(Rstar2Error, RuntimeError):
 
 
 class Together:
-    """A section of code that all processes enter; if one process fails in it, all of them raise.
+    """A section of code that all processes enter; if one process fails in the section, all processes raise an error.
 
-    If the code of one process raises, the others detect it at their next collective call or at the end of the section,
-    and raise too. This requires that the section makes its collective calls through this object.
+    If the code of one process raises an error, the others detect this at their next collective call or at the end of
+    the section, and raise an error too. All collective calls of the section must be made through this object.
 
     Example::
 

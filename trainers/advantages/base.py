@@ -78,7 +78,7 @@ class GroupAdvantage(CheckedOptions):
         return [[own if np.ndim(own) else float(own) for own in self.estimate(group)] for group in groups]
 
     def estimate(self, group: Sequence[Episode]) -> Sequence[float | FloatArray] | FloatArray:
-        """Return the advantage of each episode of a group; an array has shape (episodes,). Override it."""
+        """Return the advantage of each episode of a group, shape (episodes,); subclasses override this method."""
         raise NotImplementedError
 
 

@@ -19,7 +19,7 @@ class PolicyBaseline(GroupAdvantage):
 
     Demonstrations of an expert, which are nearly always correct, would raise the mean of the group and lower the
     advantages of the policy's own correct answers. In a group without episodes of the policy, the mean covers all
-    episodes. Without demonstrations it equals ``group_mean``.
+    episodes. Without demonstrations, the result equals ``group_mean``.
     """
 
     def estimate(self, group: Sequence[Episode]) -> FloatArray:

@@ -52,7 +52,7 @@ def tiny_tokenizer(words: Sequence[str] = ()) -> PreTrainedTokenizerFast:
     """Create a tokenizer of printable ASCII characters and the dialect's fixed words, with the ChatML template.
 
     Args:
-        words: Further texts that are single tokens. If several match, the first and longest match is used.
+        words: Further texts that are single tokens. If several of them match, the leftmost and longest match is used.
     """
     vocabulary = {token: number for number, token in enumerate([*_SPECIAL, *_CHARACTERS])}
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[], unk_token="<|unk|>"))

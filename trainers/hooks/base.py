@@ -72,16 +72,16 @@ class Observes(Protocol):
 
 @runtime_checkable
 class ReadsEpisodes(Protocol):
-    """Protocol of a hook that uses episodes as they are written to the run's folder, without reading its files."""
+    """Protocol of a hook that receives each episode when it is written to the run's folder."""
 
     def wrote(self, split: Split, step: int, line: int, entries: Sequence[EpisodeEntry]) -> None:
-        """Receive the episodes that the first process wrote; only the hooks of this process are called.
+        """Receive the episodes that the first process wrote; only the hooks of the first process are called.
 
         Args:
             split: ``"train"`` or ``"eval"``.
-            step: Step that they were played for, or after which they were evaluated.
-            line: Number of the first of them in the step's file, from 0.
-            entries: The episodes. Of training, they are those of the first process; of an evaluation, all.
+            step: Training step for which the episodes were played; for an evaluation, the step after which it ran.
+            line: Line number of the first of these episodes in the step's file, from 0.
+            entries: The episodes: of training, only those that the first process played; of an evaluation, all.
         """
 
 

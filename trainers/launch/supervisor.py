@@ -2,8 +2,8 @@
 
 Covered: waiting until servers are healthy; restarting a server at the same address, a limited number of times; passing
 Ctrl-C and SIGTERM only to the trainer, so that it can finish its step and write its checkpoint while the servers still
-answer; ending all processes when this one ends for any reason (see ``child``). Not covered: processes on other
-machines.
+answer; ending all processes when the supervisor's process ends for any reason (see ``child``). Not covered: processes
+on other machines.
 """
 
 from __future__ import annotations

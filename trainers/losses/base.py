@@ -184,7 +184,7 @@ def prepared(
 
 
 def token_losses(tokens: Tokens, terms: Sequence[Term], weights: Tensor) -> Tensor:
-    """Return the sum of all terms about the policy's tokens, (B, T), 0 off the mask.
+    """Return the sum of all terms that are computed on the policy's tokens, (B, T); 0 on other tokens.
 
     Args:
         tokens: The micro-batch.
@@ -200,7 +200,7 @@ def token_losses(tokens: Tokens, terms: Sequence[Term], weights: Tensor) -> Tens
 
 
 def environment_losses(tokens: Tokens, terms: Sequence[Term]) -> Tensor:
-    """Return the sum of all terms about the environment's tokens, (B, T), 0 elsewhere."""
+    """Return the sum of all terms that are computed on the environment's tokens, (B, T); 0 on other tokens."""
     total = tokens.logp.new_zeros(tokens.logp.shape)
     for term in terms:
         if ENVIRONMENT in term.needs:

@@ -1,4 +1,4 @@
-"""``opd``: on-policy distillation, a dense signal from a teacher at every token sampled from the policy."""
+"""``opd``: on-policy distillation: moves the policy towards a teacher at every token that it samples."""
 
 from __future__ import annotations
 

@@ -110,10 +110,10 @@ class Stage(Protocol):
 
 @runtime_checkable
 class NamesSources(Protocol):
-    """Protocol of a stage whose options name sources of problems or traces in addition to its inputs."""
+    """Protocol of a stage with options that name further sources of problems or traces, which are not inputs."""
 
     def named_sources(self) -> Iterable[str | Mapping[str, Any]]:
-        """Return each source as ``load_problems`` accepts it; the content of files is part of the digest."""
+        """Return each source in a form that ``load_problems`` accepts; the stage's digest covers the files' content."""
         ...
 
 

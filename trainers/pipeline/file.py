@@ -28,11 +28,11 @@ _ROUNDS = ("rounds", "until", "stages")
 
 @dataclass(frozen=True, slots=True)
 class StageSpec:
-    """A stage as written in the file.
+    """A stage as the file of its pipeline describes it.
 
     Attributes:
         name: The name of the stage: letters, digits and underscores.
-        kind: The name of its kind.
+        kind: The kind of the stage, such as ``train``.
         options: The options, with unresolved references to other stages.
     """
 
@@ -62,7 +62,7 @@ class Rounds:
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """A pipeline as written in the file.
+    """A pipeline as its file describes it.
 
     Attributes:
         file: The file.

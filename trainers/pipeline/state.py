@@ -59,7 +59,7 @@ class StageState:
 
 
 def states_of(events: Iterable[Mapping[str, Any]]) -> dict[str, StageState]:
-    """Return the state of every stage in the events of a pipeline, by its id."""
+    """Compute the state of every stage, by its id, from the events in a pipeline's folder."""
     found: dict[str, StageState] = {}
     for event in events:
         what = event.get("event")

@@ -28,7 +28,7 @@ class Device:
 
     @property
     def is_accelerator(self) -> bool:
-        """Whether training uses accelerator kernels: bfloat16, and a head that keeps one tile of logits."""
+        """Whether training runs as on accelerators: in bfloat16, and with a head that keeps one tile of logits."""
         return self.operations is not None
 
 

@@ -45,8 +45,8 @@ def lengths_of(count: int, mean: float, most: int, spread: float, *, among: int 
         mean: Mean of the lengths after the cut.
         most: Maximum length; longer ones are cut.
         spread: Standard deviation of the logarithm of the lengths before the cut.
-        among: Number of episodes on all engines. The longest of them is assigned to this engine, since the step waits
-            for it.
+        among: Number of episodes on all engines. The longest of these episodes is assigned to this engine, since the
+            step waits for the longest episode.
     """
     # Quantiles at equal distances instead of random draws, so that a plan does not depend on chance.
     places = (np.arange(count) + 0.5) / count

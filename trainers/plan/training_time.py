@@ -28,7 +28,7 @@ class TrainingTime:
 
     Attributes:
         compute: Seconds of the operations, if every process had the same number of tokens.
-        waiting: Further seconds, since all processes wait for the one with the most tokens.
+        waiting: Further seconds in which processes wait for the process with the most tokens.
         communication: Seconds in which sharded weights are gathered and gradients are reduced.
         overhead: Fixed seconds of the passes.
         passes: Number of forward and backward passes of a process.

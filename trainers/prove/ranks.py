@@ -1,6 +1,7 @@
-"""The part ``sharded``: collectives, and optimizer steps of a sharded model on all devices of this machine.
+"""The part ``sharded``: run collectives, and optimizer steps of a sharded model, on all devices of this machine.
 
-The part starts ``torchrun`` with one process per accelerator, or with two on a CPU; this module is also their program.
+The part starts ``torchrun`` with one process per accelerator, or with two processes on a CPU; these processes run this
+module.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def adaptive(engine: Engine, name: str, *, longest: int, most: int, processes: i
     """Return the adaptive limit on concurrent episodes of an engine, for all processes of a run.
 
     Args:
-        engine: The engine; with several processes, it must stand for servers that all of them use.
+        engine: The engine; with several processes, it must be the client of servers that all processes use.
         name: Name of the engine, for error messages.
         longest: Number of tokens of the longest possible episode.
         most: Maximum number of episodes in one process.

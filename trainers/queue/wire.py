@@ -42,7 +42,8 @@ class Wire:
 
     Args:
         rank: Number of this process.
-        connections: The connection to the first process; in the first process, those to all others, by their numbers.
+        connections: Connections by the number of the other process: to the first process; in the first process, to all
+            others.
         size: Number of processes.
 
     Attributes:

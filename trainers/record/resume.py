@@ -77,7 +77,7 @@ _ABSENT = "absent"
 
 
 class TrainingStopped(KeyboardInterrupt):
-    """Ctrl-C ended a run after a checkpoint; its message explains how to resume.
+    """Ctrl-C ended a run after a checkpoint; the error's message explains how to resume.
 
     Attributes:
         printed: Whether the message was printed.

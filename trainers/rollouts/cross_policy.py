@@ -3,9 +3,9 @@
 With probability ``probability``, a turn is sampled from older weights, which are replaced by the newest weights every
 ``every`` optimizer steps; otherwise it is sampled from the newest weights. Episodes therefore reach states that the
 newest policy alone would not reach. ``Turn.version`` is the version of the weights; ``Turn.stale`` is true for a turn
-of older weights. The paper trains on the turns of both, with the log-probabilities of the weights that sampled them, as
-the recipe ``agentrl`` does (``ppo_clip:anchor=sampled``); ``stale="mask"`` excludes turns of older weights from the
-loss. The default values of ``probability`` and ``every`` are this package's choices.
+of older weights. The paper trains on turns of old and new weights, with the log-probabilities of the weights that
+sampled them, as the recipe ``agentrl`` does (``ppo_clip:anchor=sampled``); ``stale="mask"`` excludes turns of older
+weights from the loss. The default values of ``probability`` and ``every`` are this package's choices.
 
 The older weights need their own engine: ``engine="transformers"`` keeps a second copy of the weights in each process,
 and ``engine="vllm-server"`` uses further servers, at ``base_urls``. A run with another engine is rejected.

@@ -1,4 +1,4 @@
-"""``decompose``: repeats unsolved problems with a prompt that contains solved examples and then a wrong answer."""
+"""``decompose``: retries unsolved problems with solved examples in the prompt, and then with a wrong answer."""
 
 from __future__ import annotations
 

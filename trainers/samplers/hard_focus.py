@@ -22,7 +22,7 @@ from .rates import Rates
 
 
 class HardFocus(SavedAttributes):
-    """Draws from all problems, and then from a shrinking set of the hardest ones (DRIVE, arXiv 2511.06307, stage 2).
+    """Draws from all problems, and then from a shrinking set of the hardest (DRIVE, arXiv 2511.06307, stage 2).
 
     Use it for a second stage with large groups, once the policy solves most problems. The latest group of a problem, or
     an evaluation, determines its difficulty.
@@ -33,7 +33,7 @@ class HardFocus(SavedAttributes):
         problems: The environment's source.
         after: Rollouts of the uniform stage; ``None`` ends it when every problem was drawn once. With ``rates``, there
             is no uniform stage.
-        keep: Share of the problems, the hardest ones, that each narrowing keeps.
+        keep: Share of the problems in the set that remain after each narrowing; the hardest problems remain.
         every: Rollouts between two narrowings.
         least: Minimum number of problems in the set.
         rates: Folder of an evaluation with the pass rate of each problem; "" for none.

@@ -66,7 +66,7 @@ class Reasons(Protocol):
     """Protocol of a selector that can explain why it excluded an episode."""
 
     def reasons(self, group: Group, keep: int, chosen: Sequence[int]) -> Mapping[int, str]:
-        """Return the reason, a word, for each episode that was not chosen, by its position in the group.
+        """Return a word for each episode that was not chosen, which states the reason, by position in the group.
 
         Words in use: ``unavailable`` and ``cancelled`` (the episode's end), ``equal`` (all rewards of the group are
         equal), ``quota`` (the quota of right or wrong episodes was full), ``penalty`` (others had a lower penalty),

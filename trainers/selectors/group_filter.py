@@ -25,11 +25,11 @@ class GroupFilter(WrappedSelector):
     """Reason recorded for the episodes of a rejected group."""
 
     def passes(self, counted: Sequence[Episode]) -> bool:
-        """Return whether a group passes, given its available episodes. Override it."""
+        """Return whether a group passes, given its available episodes; subclasses override this method."""
         raise NotImplementedError
 
     def looks_at(self, counted: Sequence[Episode]) -> Mapping[str, float]:
-        """Return the numbers by which the filter decides, and their bounds, by name. Override it."""
+        """Return the numbers by which the filter decides, and their bounds, by name; subclasses override this."""
         return {}
 
     def __call__(self, group: Group, keep: int, rng: np.random.Generator) -> list[int]:

@@ -129,10 +129,13 @@ class ResampleOnCorrect(CheckedOptions):
     def reasons(self, group: Group, keep: int, chosen: Sequence[int]) -> dict[int, str]:
         """Return the reason for each episode that was not chosen, by its position; see ``Reasons``.
 
-        ``quota``: no episode of its kind (success or failure) was kept. ``penalty``: a success whose penalty lowered
-            its probability below that of a uniform draw or, with ``rank``, is above the penalties of all kept
-            successes. ``order``: with ``rank``, a
-        success with the penalty of a kept one that came earlier. ``draw``: any other episode; it was not drawn.
+        The reasons are:
+
+        - ``quota``: no episode of the same kind (success or failure) was kept;
+        - ``penalty``: the penalty of a success lowered its probability below the probability in a uniform draw or, with
+          ``rank``, is above the penalties of all kept successes;
+        - ``order``: with ``rank``, a success that comes after a kept success with the same penalty;
+        - ``draw``: any other episode, which was not drawn.
         """
         sides = {group[position].correct for position in chosen}
         plain = plain_reasons(group, chosen, "unselected")

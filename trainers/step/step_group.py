@@ -47,7 +47,7 @@ class StepGroup:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Return the group whose ``state_dict`` returned this state, with the number 0."""
+        """Create a group, with the number 0, from a state that ``state_dict`` returned."""
         step, number = state["drawn"]
         place = GroupPlace(0, (int(step), int(number)), _episodes(state["ended"]), _episodes(state["begun"]))
         return cls(Start(**state["start"]), place, int(state["steps"]))

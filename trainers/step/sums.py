@@ -1,4 +1,4 @@
-"""``Sums``: metrics as sums and counts over steps and processes, divided only when they are shown."""
+"""``Sums``: adds up sums and counts of metrics over steps and processes, from which means are computed for logs."""
 
 from __future__ import annotations
 

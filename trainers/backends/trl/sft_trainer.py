@@ -1,4 +1,4 @@
-"""``SftTrainer``: TRL's ``SFTTrainer``, without values that the loss does not need, in passes of limited size.
+"""``SftTrainer``: TRL's ``SFTTrainer`` with passes of limited size, which compute only the values that the loss needs.
 
 A micro-batch is divided into passes of rows of similar length, each as wide as its longest row, and the head computes
 the policy's tokens alone. Entropy and token accuracy, which TRL computes over the vocabulary at every token, are left

@@ -85,12 +85,13 @@ def tree_tokens(rows: Sequence[Ids]) -> int:
 def divide(rows: Sequence[Ids], budget: int, cost: RowCost) -> tuple[list[list[int]], list[int]]:
     """Divide rows into prefix trees, and rows that are computed faster separately.
 
-    A tree takes no more memory than the largest micro-batch of its rows when they are separate. Times and memory are
+    A tree takes no more memory than the largest micro-batch of the same rows without a tree. Times and memory are
     estimates from the numbers of tokens and of pairs in attention.
 
     Args:
         rows: Token ids of each row.
-        budget: Memory of a tree with several rows, in tokens; its packed sequence has fewer tokens than that.
+        budget: Maximum memory of a tree with several rows, in tokens of separate rows; its packed sequence has fewer
+            tokens.
         cost: The sizes of the model.
 
     Returns:

@@ -1,6 +1,6 @@
 """``PendingRows``: the rows of a rollout and its remaining optimizer steps, which checkpoints save.
 
-``BatchLayout`` describes how the rows of a rollout are divided into updates.
+``BatchLayout`` divides the rows of a rollout into optimizer steps.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ class PrefixTree:
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """Inputs of a model whose attention ``prefix_sharing`` computes."""
+        """Inputs with which a model computes the packed sequence (its attention is that of ``prefix_sharing``)."""
         # transformers makes no mask if the given mask has four dimensions; the attention does not read it.
         mask = torch.ones((1, 1, 1, 1), dtype=torch.bool, device=self.ids.device)
         return {

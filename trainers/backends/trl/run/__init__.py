@@ -1,1 +1,1 @@
-"""One training run on TRL: its construction, checks, hooks and end."""
+"""A training run with TRL: building the run, checks of its options, hooks, steps, and stopping."""

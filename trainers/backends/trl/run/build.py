@@ -117,7 +117,7 @@ def build_run(name: str, config: TrainConfig) -> TrlRun:
 
 
 def prepare(name: str, config: TrainConfig) -> RunSetup:
-    """Check the options of a run and make its parts, before a model is loaded; connects the processes.
+    """Check the options of a run, connect its processes and make its parts, before a model is loaded.
 
     Args:
         name: Name of the recipe.

@@ -94,7 +94,7 @@ class TrlRunState:
 
     @functools.cached_property
     def openings(self) -> Mapping[str, str]:
-        """The text around the problem in ``train`` and ``eval``: system message and turn markers; see ``RunState``."""
+        """Text before and after the problem in prompts of ``train`` and ``eval``; see ``RunState``."""
         return self._openings()
 
     @property
@@ -193,7 +193,7 @@ class TrlRunState:
 
     @property
     def wanted(self) -> Settings:
-        """Budgets and temperature for episodes that have not started yet."""
+        """Budgets and temperature that hooks have set for episodes that have not started yet."""
         return self._limits, self._temperature
 
     def begin_rollout(self) -> None:

@@ -46,7 +46,7 @@ def sampled(
 
 
 class SampledEpisodes(TrainerCallback):
-    """Sends the newest table along with the next line of metrics.
+    """Sends the newest table of sampled episodes to the experiment trackers, with the next line of metrics.
 
     Args:
         trackers: Names of the trackers of the run.

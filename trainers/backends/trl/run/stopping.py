@@ -84,7 +84,7 @@ class Stopping(TrainerCallback):
             collector: Restored to its state before the rollout if the rollout is abandoned or fails.
 
         Raises:
-            RolloutAbortedError: A signal arrived before the end of the block.
+            RolloutAbortedError: A signal arrived before the end of the rollout.
         """
         # A copy: a part may return the very object that it continues to change.
         state = None if collector is None else deepcopy(collector.state_dict())

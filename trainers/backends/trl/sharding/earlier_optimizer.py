@@ -35,7 +35,7 @@ class OptimizerLayout:
     """The class of an optimizer and the weights that it trains.
 
     Attributes:
-        optimizer: Name of its class.
+        optimizer: Name of the optimizer's class.
         groups: For each parameter group, the shape of each weight by its name.
     """
 
