@@ -1,8 +1,8 @@
 """Base class of agents that search for an answer to the conversation, in separate requests, and play it as a turn.
 
-A turn contains only the answer; the agent thinks in requests outside the episode. Therefore the
-environment's tools are not called (except by ``tactic_router``), and in an environment with several turns the agent
-starts to think again at each turn, with the whole conversation so far as its question.
+A turn contains only the answer; the agent thinks in requests outside the episode. Therefore the environment's tools are
+not called (except by ``tactic_router``), and in an environment with several turns the agent starts to think again at
+each turn, with the whole conversation so far as its question.
 """
 
 from __future__ import annotations

@@ -17,8 +17,7 @@ class Echo(CheckedOptions):
 
     The term learns from every rollout, including wrong ones, without an extra pass. The aggregation averages the term
     over the environment's tokens: with ``token_mean``, the result is the mean cross-entropy of the observations, as in
-    prime-rl. The
-    tokens that the chat template adds around a result are included.
+    prime-rl. The tokens that the chat template adds around a result are included.
 
     Args:
         coef: Weight in the loss; the default is prime-rl's (``roles.tool.alpha``).

@@ -21,11 +21,10 @@ class Fipo(CheckedOptions):
 
     arXiv 2603.19835; sg is the stop-gradient. A token has a larger weight if the tokens after it have become more
     probable since the rollout, and a smaller weight if they have become less probable. The term thus assigns credit
-    within a row without a value model. The decay is gamma =
-    2^(-1 / half_life). The sum is over the policy's tokens of the row, without tokens whose ratio is above ``dual``;
-    the distance k - t counts policy tokens. If the advantage is negative and the ratio above ``safety``, the weight is
-    clipped to the range from 0.8 to 1. In the first update on a rollout, all weights are 1. ms-swift uses ``below=0``
-    unless ``fipo_clip_high_only`` is false.
+    within a row without a value model. The decay is gamma = 2^(-1 / half_life). The sum is over the policy's tokens of
+    the row, without tokens whose ratio is above ``dual``; the distance k - t counts policy tokens. If the advantage is
+    negative and the ratio above ``safety``, the weight is clipped to the range from 0.8 to 1. In the first update on a
+    rollout, all weights are 1. ms-swift uses ``below=0`` unless ``fipo_clip_high_only`` is false.
 
     Args:
         half_life: Distance in tokens at which a token's weight in the sum is halved.

@@ -25,10 +25,9 @@ class M2po(Anchored, CheckedOptions):
     While the mean of (log ratio)^2 over the tokens of the optimizer batch is not below ``threshold``, the token with
     the largest value is excluded, together with tokens of equal value. Only outliers are excluded, and none while the
     batch is close to the policy; clipping would drop many informative tokens. Use the term for rows that are many
-    updates old. The denominator of the ratio is the sampling probability, so the separate correction for
-    engine-trainer mismatch is not applied. AReaL
-    counts all tokens, as in the paper's formula; the authors' code only counts tokens that clipping could act on
-    (``of=harmful``).
+    updates old. The denominator of the ratio is the sampling probability, so the separate correction for engine-trainer
+    mismatch is not applied. AReaL counts all tokens, as in the paper's formula; the authors' code only counts tokens
+    that clipping could act on (``of=harmful``).
 
     Args:
         threshold: Upper bound of the mean.

@@ -3,8 +3,7 @@
 One limit applies to all processes together, and each process may play its share of the limit. A process with room plays
 the oldest of its own waiting episodes. If none of its episodes waits, the process plays the oldest episode of the
 process with the most waiting episodes. So no episode moves while its own process has room, and no process is idle while
-an episode waits. Not covered: the choice of
-a server, which the engine makes.
+an episode waits. Not covered: the choice of a server, which the engine makes.
 """
 
 from __future__ import annotations

@@ -4,9 +4,8 @@ On some processors a matrix product in bfloat16 takes half the time of one in fl
 bfloat16 instructions, it takes twice the time. On a quiet machine two threads take half the time of one thread; if
 another program uses one of the cores, two threads take several times as long, since each operation waits for the slower
 thread. Therefore precisions and numbers of threads are measured, on matrix products and attention of the size of a
-small pretrained model. A model
-with at most ``NARROW`` units per layer uses torch's default number of threads and float32, since synchronizing threads
-takes longer than its operations.
+small pretrained model. A model with at most ``NARROW`` units per layer uses torch's default number of threads and
+float32, since synchronizing threads takes longer than its operations.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ vLLM allocates its cache when it starts, but the optimizer allocates its state a
 training will need is computed, as in ``rstar2 plan``, and reserved. If the engine sleeps during training, only the
 optimizer state is reserved, since the cache is freed before gradients are allocated. If the remaining cache would not
 hold the episodes in flight, nothing is reserved, and the optimizer state is moved to host memory while the engine plays
-(``offload``).
-Not covered: models whose sizes a plan does not know, and optimizers other than AdamW.
+(``offload``). Not covered: models whose sizes a plan does not know, and optimizers other than AdamW.
 """
 
 from __future__ import annotations
