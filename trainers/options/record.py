@@ -1,4 +1,4 @@
-"""Conversions of options: to JSON-compatible values that can configure the same run again, and between records."""
+"""Convert options to JSON-compatible values, from which the same run can be configured, and between records."""
 
 from __future__ import annotations
 

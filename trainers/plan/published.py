@@ -22,7 +22,7 @@ class Published:
         source: The publication.
         seconds: The published seconds.
         planned: The planned seconds.
-        fitted: Whether an assumption was fitted to this figure; it then does not confirm the plan.
+        fitted: Whether an assumption was fitted to this figure, so that the figure does not confirm the plan.
     """
 
     what: str

@@ -73,7 +73,7 @@ class Mae(CheckedOptions, SavedAttributes, Rollout):
         return await _Table(self, start, number, size, solvers, play).group()
 
     def reference(self, start: Start, play: Play, number: int) -> str:
-        """Return a proposer's reference: the environment's problem or an earlier good one; empty for none."""
+        """Return a proposer's reference: the environment's problem, or an earlier good problem; empty if none."""
         rng = np.random.default_rng([start.seed, play.step, number])
         if self._good and rng.random() < 0.5:
             return self._good[int(rng.integers(len(self._good)))]

@@ -86,7 +86,7 @@ class Weighs(Protocol):
     """Protocol of a selector that can report the numbers on which it bases its choice."""
 
     def weighed(self, group: Group, keep: int) -> Mapping[int, Mapping[str, float]]:
-        """Return the numbers on which the choice is based: for each position of an episode, finite numbers by name.
+        """Return the finite numbers on which the choice is based, by name, for the position of each episode.
 
         The run's folder records them. The method is called directly after the choice, in the same state. Names in use:
         ``penalty`` with its parts ``tool_errors`` and ``format``; ``chance``, the probability of the episode in the

@@ -24,7 +24,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def about_problems(source: ProblemSource | None) -> ExtraKeys:
-    """Return a function from an episode to facts about its problem, with the keys that ``rstar2 eval`` writes.
+    """Return a function that looks up facts about an episode's problem, with the keys that ``rstar2 eval`` writes.
 
     The facts are empty without a source, and for a problem that is not in the source, such as one that the policy
     proposed.

@@ -94,16 +94,16 @@ def _signals(groups: Sequence[PlayedGroup]) -> dict[str, int]:
 
 
 def episode_sums(episodes: Sequence[Episode], ends: Collection[str], components: Collection[str]) -> MetricSums:
-    """Return sum and count of each figure of some episodes.
+    """Return sum and count of each metric over the given episodes.
 
     Args:
         episodes: Any episodes.
-        ends: Ends to count in addition to ``ENDS`` and those that occur.
-        components: Components of the reward to count in addition to those that occur.
+        ends: Ends to report, even if they do not occur, in addition to ``ENDS``.
+        components: Components of the reward to report, even if they do not occur.
 
     Returns:
         ``unavailable``, ``cancelled`` and ``end/<name>`` over all episodes; ``STEP_FIGURES`` and ``reward/<component>``
-        over those that count; ``status/<name>`` over the policy's calls in them.
+        over available episodes; ``status/<name>`` over the policy's calls in available episodes.
     """
     counted = [episode for episode in episodes if episode.available]
     statuses = [status for episode in counted for status in episode.statuses]

@@ -23,7 +23,7 @@ TRAIN, TEST = "train.jsonl", "test.jsonl"
 
 @dataclass(frozen=True)
 class Data(CheckedOptions):
-    """Write the training problems and the held-out problems to a file each.
+    """Write the training problems to one file, and the held-out problems to another.
 
     Attributes:
         problems: Any value that ``load_problems`` accepts: a file, a family, the name of a data set.

@@ -17,7 +17,7 @@ from .run_state import TrlRunState
 
 
 class HooksCallback(TrainerCallback):
-    """All hooks of a run as one callback, called in their order.
+    """Callback that calls all hooks of a run, in the order of their list.
 
     Args:
         hooks: The hooks.
