@@ -150,10 +150,20 @@ print(json.dumps(len(pids)))
 def test_it_cannot_reach_the_process_that_started_it():
     code = """
 parent = os.getppid()
-reached = [tried(lambda: os.kill(parent, 0)), tried(lambda: open(f"/proc/{parent}/environ").read())]
-print(json.dumps([*reached, tried(lambda: os.setuid(0)) if os.getuid() else "PermissionError"]))
+print(json.dumps([tried(lambda: os.kill(parent, 0)), tried(lambda: open(f"/proc/{parent}/environ").read())]))
 """
-    assert run(code) == ["PermissionError"] * 3
+    assert run(code) == ["PermissionError"] * 2
+
+
+def test_it_gains_no_privileges():
+    code = """
+status = dict(line.split(":", 1) for line in open("/proc/self/status").read().splitlines())
+print(json.dumps([int(status["CapEff"], 16), int(status["NoNewPrivs"]), tried(lambda: os.setuid(0))]))
+"""
+    capabilities, no_new_privileges, root = run(code)
+    assert capabilities == (1 << linux.CAP_DAC_OVERRIDE if os.geteuid() == 0 else 0)
+    assert no_new_privileges == 1
+    assert root != "done"
 
 
 def test_it_ends_with_the_process_that_started_it(tmp_path):
