@@ -165,12 +165,20 @@ class MadeTraining:
         if self.made.end:
             self.writer.event(self.made.end, self.made.steps, **more)
 
-    def _group(self, number: int, round: int, step: int, start: Start, skill: Skill, rng: Random) -> PlayedGroup:
+    def played(self, start: Start, number: int, step: int, skill: Skill, rng: Random) -> list[Episode]:
+        """The episodes of a group, before rewards are compared."""
         problem = self.problems[start.problem_id]
-        size = 2 * self.made.size
-        played = [
-            made_episode(problem, skill, rng, group=number, seed=start.seed, version=step - 1) for _ in range(size)
+        return [
+            made_episode(problem, skill, rng, group=number, seed=start.seed, version=step - 1)
+            for _ in range(2 * self.made.size)
         ]
+
+    def measured(self, step: int, figures: dict[str, float], rng: Random) -> dict[str, float]:
+        """The figures of a step as they are written."""
+        return figures
+
+    def _group(self, number: int, round: int, step: int, start: Start, skill: Skill, rng: Random) -> PlayedGroup:
+        played = self.played(start, number, step, skill, rng)
         draws = np.random.default_rng([self.made.seed, self._rank, step, number])
         kept, reasons = select(played, self.selector, self.made.size, draws, 2)
         weighed = weigh(played, self.selector, self.made.size)
@@ -186,7 +194,7 @@ class MadeTraining:
         figures |= {"loss": rng.gauss(0, 0.02), "grad_norm": rng.random() + 0.2, "learning_rate": 1e-6}
         figures |= {"tokens/computed": 1.04 * tokens, "tokens/trained": tokens / 2, "tokens/share_trained": 0.5 / 1.04}
         figures |= {"policy/ratio": 1 + rng.gauss(0, 1e-3), "policy/entropy": 0.4 / step**0.3}
-        self.writer.metrics(step, figures)
+        self.writer.metrics(step, self.measured(step, figures, rng))
 
     def _checkpoint(self, step: int) -> None:
         path = self.folder / f"checkpoint-{step}"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import sqrt
+from statistics import fmean
 
 from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import RunRecord
@@ -23,7 +25,7 @@ def _changes(ratio: Callable[[float], bool]) -> Callable[[RunRecord], Evidence |
         stop = run.last if found.until is None else found.until
         now = [rate for step, rate in rates if step <= stop]
         began = start_level(run.series("rollout/pass_rate") or run.series("rollout/reward"))
-        if now and began is not None and now[-1] > began + _BETTER:
+        if now and began is not None and now[-1] > began + max(_BETTER, 2 * _error(run)):
             return None  # longer or shorter answers that are right more often are learning
         return Evidence(
             found.since,
@@ -37,9 +39,16 @@ def _changes(ratio: Callable[[float], bool]) -> Callable[[RunRecord], Evidence |
     return look
 
 
+def _error(run: RunRecord) -> float:
+    """Return the largest standard error of a pass rate of 3 steps minus one of 5; 0 if the episodes are not counted."""
+    episodes = [value for _, value in run.series("rollout/episodes") if value > 0]
+    return sqrt(0.25 / fmean(episodes) * (1 / _WINDOW + 1 / 5)) if episodes else 0.0
+
+
 _RULE = (
     " times the median of the first 5 steps, in 3 consecutive means of 3 steps, while the pass rate is at most 5 "
-    "points above its start: lengths vary by a third between steps, and runs that learn may have reasons to change them"
+    "points, or 2 standard errors, above its start: lengths vary by a third between steps, and runs that learn may "
+    "have reasons to change them"
 )
 _NEEDS = ("rollout/tokens",)
 

@@ -63,6 +63,19 @@ def _stale(run: RunRecord) -> Evidence | None:
     )
 
 
+def _truncated(run: RunRecord) -> Evidence | None:
+    top_p, top_k = float(run.option("rollout.top_p", 1.0)), int(run.option("rollout.top_k", 0))
+    if (top_p >= 1 and top_k <= 0) or not run.steps:
+        return None
+    return Evidence(
+        since=run.steps[0].number,
+        until=None,
+        says=f"Episodes are sampled with top_p={top_p:g} and top_k={top_k}, and trained on with the probabilities of "
+        "all tokens.",
+        figures={"rollout.top_p": top_p, "rollout.top_k": top_k},
+    )
+
+
 _NEEDS = ("mismatch/logp_difference",)
 
 register(
@@ -98,5 +111,18 @@ register(
         needs=_NEEDS,
         look=_stale,
         applies=lambda run: not _lagging(run),
+    ),
+    RunCheck(
+        name="sampling_truncated",
+        title="Training samples from a part of the tokens",
+        looks_at="`rollout.top_p` and `rollout.top_k`",
+        rule="top-p below 1, or top-k above 0: the loss takes the probabilities of all tokens, of which the sampled "
+        "tokens are not a fair sample, and `mismatch/logp_difference` does not show it",
+        severity="note",
+        cause="Sampling options of an evaluation or of a model card that are used for training.",
+        change=("--set rollout.top_p=1 --set rollout.top_k=0",),
+        otherwise="A recipe that prescribes it, to keep unlikely tokens out of its episodes.",
+        needs=("option:rollout",),
+        look=_truncated,
     ),
 )

@@ -112,7 +112,7 @@ def _format(run: RunRecord) -> Evidence | None:
         if span > _SAME and len(answers) >= _WINDOW and len(formats) >= _WINDOW:
             blind = abs(fmean(answers)) <= _BLIND * span and fmean(formats) >= _PAYS * span
             points.append((run.steps[at - 1].number, float(blind)))
-    found = spell(points, bool)
+    found = spell(points, bool, 1)  # a point is already the mean of several steps
     if found is None:
         return None
     return Evidence(

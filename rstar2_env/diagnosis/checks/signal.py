@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from rstar2_env.diagnosis.base import Evidence, RunCheck, register
-from rstar2_env.diagnosis.record import EpisodeDigest, FigurePoint, RunRecord
-from rstar2_env.diagnosis.spells import spell
+from rstar2_env.diagnosis.record import EpisodeDigest, FigurePoint, RunRecord, StepData
+from rstar2_env.diagnosis.spells import each_step, spell
 
 REASONS = ("none_correct", "all_correct", "unavailable", "not_selected")
-_ALMOST = 0.95
+_ALMOST, _MAJORITY = 0.95, 0.5
 _WINDOW = 10
 _FEW, _VERY_FEW = 0.3, 0.2
 
@@ -30,11 +30,25 @@ def signal_shares(run: RunRecord) -> list[tuple[int, Mapping[str, float], float]
 
 def _points(run: RunRecord, reason: str) -> list[FigurePoint]:
     """Return the share of a step's groups that have no signal for a reason."""
+    if reason == "not_selected" and (points := each_step(run, "groups/rejected", _rejected)):
+        return points
     return [
         (step, reasons.get(reason, 0.0) / total)
         for step, reasons, signal in signal_shares(run)
         if (total := signal + sum(reasons.values())) > 0
     ]
+
+
+def _rejected(step: StepData) -> float | None:
+    """Return the share of the groups with different rewards that are rejected; ``None`` if they are the minority.
+
+    Groups with equal rewards say nothing about the selector.
+    """
+    groups = step.groups()
+    differing = [group for group in groups if len({one.reward for one in group}) > 1]
+    if len(differing) <= _MAJORITY * len(groups):
+        return None
+    return sum(not any(one.kept for one in group) for group in differing) / len(differing)
 
 
 def _all(
@@ -125,14 +139,15 @@ register(
     RunCheck(
         name="all_rejected",
         title="The selector rejects every group",
-        looks_at="`groups/not_selected`",
-        rule=_RULE,
+        looks_at="the groups with different rewards, or `groups/not_selected` of a run without episodes",
+        rule="at least 95 % of the groups with different rewards in 3 consecutive steps, if they are the majority of "
+        "the groups: almost none of the played episodes train",
         severity="error",
         cause="A selector whose conditions no group meets, or whose penalty removes every difference.",
         change=("--set selector=all",),
         otherwise="Groups with equal rewards, which are counted under a separate reason.",
         needs=_NEEDS,
-        look=_all("not_selected", "have correct and wrong episodes, but the selector rejected them"),
+        look=_all("not_selected", "with different rewards were rejected by the selector"),
     ),
     RunCheck(
         name="all_unavailable",

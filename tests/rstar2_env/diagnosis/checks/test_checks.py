@@ -108,8 +108,8 @@ CASES: dict[str, tuple[Made, Made]] = {
     "all_wrong": (lambda: clean(episode=wrong()), lambda: clean(rate=0.1)),
     "all_right": (lambda: clean(episode=change(correct=True, reward=1.0)), lambda: clean(rate=0.85)),
     "all_rejected": (
-        lambda: clean(groups__signal=0, groups__none_correct=0, groups__all_correct=0, groups__not_selected=8),
-        lambda: clean(groups__signal=2, groups__none_correct=0, groups__all_correct=0, groups__not_selected=6),
+        lambda: clean(episode=change(kept=False)),
+        lambda: clean(episode=change(kept=False, reward=0.5)),
     ),
     "all_unavailable": (
         lambda: clean(episode=change(available=False, end="unavailable")),
@@ -140,6 +140,10 @@ CASES: dict[str, tuple[Made, Made]] = {
     "weights_stale": (
         lambda: clean(mismatch__logp_difference=lambda step: 0.004 * step, policy__lag=0.0, since=1),
         lambda: clean(mismatch__logp_difference=lambda step: 0.05 + 0.001 * (step % 3), policy__lag=0.0, since=1),
+    ),
+    "sampling_truncated": (
+        lambda: clean(config={"rollout": {"top_p": 0.9}}),
+        lambda: clean(config={"rollout": {"top_p": 1.0, "top_k": 0}}),
     ),
     "lag_beyond_bound": (
         lambda: clean(policy__lag=2.0),
@@ -293,6 +297,22 @@ def test_a_run_in_progress_whose_old_episodes_are_dropped_is_judged_as_the_whole
     assert (found and (found.since, found.until, found.figures)) == (
         expected and (expected.since, expected.until, expected.figures)
     )
+
+
+@pytest.mark.parametrize(("rejected", "names"), [(8, ["all_rejected"]), (6, [])])
+def test_rejected_groups_are_counted_by_figures_in_a_run_without_episodes(rejected, names) -> None:
+    run = clean(
+        groups__signal=8 - rejected, groups__none_correct=0, groups__all_correct=0, groups__not_selected=rejected
+    )
+    for step in run.steps:
+        step.forget()
+    assert examine(run, checks=[CHECKS.get("all_rejected")]).names == names
+
+
+def test_a_pass_rate_that_rises_by_chance_does_not_excuse_longer_answers() -> None:
+    few = {"rollout__tokens": 500, "rollout__pass_rate": 0.6}
+    assert check("lengths_explode", clean(**few, rollout__episodes=16)) is not None
+    assert check("lengths_explode", clean(**few, rollout__episodes=512)) is None
 
 
 def test_one_update_for_each_rollout_never_clips_and_is_not_named() -> None:
