@@ -16,7 +16,7 @@ knowing."""
 SEVERITIES: tuple[FindingSeverity, ...] = ("error", "warning", "note")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """The observation of a check in a run.
 

@@ -1,8 +1,8 @@
 """Measures the diagnosis as a detector: faults planted in runs, and clean runs; writes docs/data/diagnosis.json.
 
-``python tests/support/detector.py HALF`` writes every run of a half into a temporary folder, diagnoses it as it was after each step,
-and counts. A fault is named in time if its check finds it at most 3 steps after the step at which it can be seen (see
-``planted_runs`` and ``planted_folders``). Further words select faults, for a look at some; then nothing is written.
+``python tests/support/detector.py HALF run`` makes every real run of a half in a temporary folder, and ``HALF folder``
+every recorded folder; it diagnoses each as it was after each step, and counts. A fault is named in time if its check finds it at most 3 steps after the step at which it can be
+seen (see ``planted_runs`` and ``planted_folders``). Further words select faults; then nothing is written.
 
 Each fault has three variants in each half, with other recipes. In the half ``tried``, on which checks were corrected,
 the strengths are the weakest, the middle and the strongest, with the seeds 0 to 2. In the half ``aside``, which was
@@ -42,6 +42,11 @@ WITHIN = 3
 VARIANTS = 3
 CLEAN = 15
 HALVES = ("tried", "aside")
+PLANTED: dict[str, tuple[Mapping[str, PlantedRun | PlantedFolder], Sequence[str]]] = {
+    "run": (RUNS, planted_runs.RECIPES),
+    "folder": (FOLDERS, planted_folders.RECIPES),
+}
+"""Faults and recipes, by what they are planted in."""
 
 
 @dataclass(frozen=True)
@@ -141,44 +146,42 @@ def _recorded(
         return read_folder(folder)
 
 
-def measure(model: Path, half: str, words: Sequence[str] = ()) -> tuple[list[Outcome], list[dict[str, Any]]]:
+def measure(
+    model: Path, half: str, planted: str, words: Sequence[str] = ()
+) -> tuple[list[Outcome], list[dict[str, Any]]]:
     """Measure the faults of a half, or some of them, and, without words, the clean runs.
 
     Args:
         model: Folder of the tiny model.
         half: One of ``HALVES``.
+        planted: One of ``PLANTED``.
         words: Parts of the names of the faults to measure.
 
     Returns:
         The outcomes, and the clean runs with their false alarms.
     """
     every_check()
-    outcomes = []
-    for name, plant in {**RUNS, **FOLDERS}.items():
-        if words and not any(word in name for word in words):
-            continue
-        recipes = planted_runs.RECIPES if isinstance(plant, PlantedRun) else planted_folders.RECIPES
-        outcomes += [
-            outcome(name, plant, variant, model)
-            for variant in variants(plant.strengths, recipes, name)
-            if variant.half == half
-        ]
+    plants, recipes = PLANTED[planted]
+    outcomes = [
+        outcome(name, plant, variant, model)
+        for name, plant in plants.items()
+        if not words or any(word in name for word in words)
+        for variant in variants(plant.strengths, recipes, name)
+        if variant.half == half
+    ]
     clean = []
-    for at in range(0 if words else 2 * CLEAN):
-        real, recipes = bool(at % 2), (planted_folders.RECIPES, planted_runs.RECIPES)[at % 2]
-        variant = Variant(half, at + (10_000 if half == "aside" else 0), recipes[at // 2 % len(recipes)])
-        alarms = false_alarms(variant, model, real=real)
-        clean.append({"planted": "run" if real else "folder", "seed": variant.seed, "alarms": alarms})
+    for at in range(0 if words else CLEAN):
+        variant = Variant(half, at + (10_000 if half == "aside" else 0), recipes[at % len(recipes)])
+        alarms = false_alarms(variant, model, real=planted == "run")
+        clean.append({"recipe": variant.recipe, "seed": variant.seed, "alarms": alarms})
     return outcomes, clean
 
 
 def record(outcomes: Sequence[Outcome], clean: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The measurement of a half as JSON values: counts by fault, each run that was not named in time, false alarms."""
+    """A measurement as JSON values: counts by fault, each run that was not named in time, false alarms."""
     faults: dict[str, dict[str, Any]] = {}
     for one in outcomes:
-        own = faults.setdefault(
-            one.fault, {"check": one.check, "planted": one.planted, "in_time": 0, "runs": 0, "also": {}}
-        )
+        own = faults.setdefault(one.fault, {"check": one.check, "in_time": 0, "runs": 0, "also": {}})
         own["in_time"] += one.in_time
         own["runs"] += 1
         own["also"] = dict(Counter(own["also"]) + Counter(one.also))
@@ -200,20 +203,25 @@ def record(outcomes: Sequence[Outcome], clean: Sequence[Mapping[str, Any]]) -> d
 
 
 def main() -> None:
-    """Measure a half, or some of its faults; without words, write the half into the file."""
+    """Measure the faults of a half, or some of them; without words, write the result into the file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("half", choices=HALVES)
+    parser.add_argument("planted", choices=PLANTED)
     parser.add_argument("words", nargs="*", metavar="WORD", help="parts of the names of the faults to measure")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="rstar2-model-") as place:
         model = make_tiny_model(Path(place) / "model", hidden=32, layers=1)
-        found = record(*measure(model, given.half, given.words))
+        found = record(*measure(model, given.half, given.planted, given.words))
     print(json.dumps({name: value for name, value in found.items() if name != "faults"}, indent=1))
     if not given.words:
-        known = json.loads(FILE.read_text("utf-8")) if FILE.exists() else {"halves": {}}
-        halves = {**known["halves"], given.half: found}
-        page = {"command": "python tests/support/detector.py HALF", "within": WITHIN}
-        page["halves"] = {half: halves[half] for half in HALVES if half in halves}
+        known = json.loads(FILE.read_text("utf-8"))["measured"] if FILE.exists() else {}
+        known = {**known, f"{given.half} {given.planted}": found}
+        places = [f"{half} {planted}" for half in HALVES for planted in PLANTED]
+        page = {
+            "command": "python tests/support/detector.py HALF run|folder",
+            "within": WITHIN,
+            "measured": {place: known[place] for place in places if place in known},
+        }
         FILE.write_text(json.dumps(page, indent=1) + "\n", "utf-8")
 
 

@@ -1,11 +1,14 @@
-"""Write the table of the checks of ``rstar2 diagnose`` in docs/diagnosis.md from the checks themselves.
+"""Write the tables of docs/diagnosis.md: of the checks of ``rstar2 diagnose``, and of their measurement.
 
-``python tools/docs_site/checks_table.py docs/diagnosis.md`` rewrites the table in the page, between its markers.
+``python tools/docs_site/checks_table.py docs/diagnosis.md`` rewrites both tables in the page, between their markers,
+from the checks themselves and from docs/data/diagnosis.json.
 """
 
 from __future__ import annotations
 
+import json
 import sys
+from collections import Counter
 from pathlib import Path
 
 from rstar2_env.core.errors import ConfigurationError
@@ -14,6 +17,10 @@ from rstar2_env.diagnosis.examination import every_check
 
 BEGIN = "<!-- checks: made by `python tools/docs_site/checks_table.py docs/diagnosis.md` -->"
 END = "<!-- end of checks -->"
+MEASURED = "<!-- measurement: made by `python tools/docs_site/checks_table.py docs/diagnosis.md` -->"
+END_MEASURED = "<!-- end of measurement -->"
+FILE = Path(__file__).resolve().parents[2] / "docs" / "data" / "diagnosis.json"
+_OFTEN = 0.5
 
 
 def checks_table() -> str:
@@ -40,17 +47,42 @@ def _section(check: RunCheck) -> str:
     )
 
 
+def measured_table() -> str:
+    """Return the measurement of the checks: by half, and by fault with what else was named in half of its runs."""
+    measured = json.loads(FILE.read_text("utf-8"))["measured"]
+    rows = ["| half | planted in a | named in time | false alarms in clean runs | commit | date |", f"|{6 * '---|'}"]
+    rows += [
+        f"| {' | '.join(place.split())} | {own['in_time']} of {own['runs']} | {len(own['false_alarms'])} of {own['clean']} "
+        f"| {own['commit']} | {own['date']} |"
+        for place, own in measured.items()
+    ]
+    halves = list(dict.fromkeys(place.split()[0] for place in measured))
+    rows += ["", f"| fault | planted in a | named by | {' | '.join(halves)} | often named too |"]
+    rows += [f"|{(4 + len(halves)) * '---|'}"]
+    for planted in dict.fromkeys(place.split()[1] for place in measured):
+        of_halves = [measured[f"{half} {planted}"]["faults"] for half in halves]
+        for name, fault in of_halves[0].items():
+            own = [faults[name] for faults in of_halves]
+            counts = " | ".join(f"{one['in_time']} of {one['runs']}" for one in own)
+            also = sum((Counter(one["also"]) for one in own), Counter[str]())
+            often = [f"`{check}`" for check, times in also.items() if times >= _OFTEN * sum(one["runs"] for one in own)]
+            rows.append(f"| {name} | {planted} | `{fault['check']}` | {counts} | {', '.join(often)} |")
+    return "\n".join(rows) + "\n"
+
+
 def with_checks(page: str) -> str:
-    """Return the page with the current table between its markers.
+    """Return the page with the current tables between their markers.
 
     Raises:
         ConfigurationError: The markers are missing in the page.
     """
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ConfigurationError(f"The page has no place for the checks: expected the lines {BEGIN!r} and {END!r}.")
-    return f"{before}{BEGIN}\n{checks_table()}{END}{after}"
+    for begin, table, end in ((BEGIN, checks_table(), END), (MEASURED, measured_table(), END_MEASURED)):
+        before, found, rest = page.partition(begin)
+        _, ended, after = rest.partition(end)
+        if not found or not ended:
+            raise ConfigurationError(f"The page has no place for a table: expected the lines {begin!r} and {end!r}.")
+        page = f"{before}{begin}\n{table}{end}{after}"
+    return page
 
 
 if __name__ == "__main__":

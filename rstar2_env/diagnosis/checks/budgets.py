@@ -18,11 +18,11 @@ def _cut(end: str) -> Callable[[RunRecord], Evidence | None]:
         if found is None:
             return None
         return Evidence(
-            found.since,
-            found.until,
-            f"{100 * found.mean:.0f} % of the episodes end because their budget of {end} is spent.",
-            {f"rollout/end/{end}": found.mean},
-            run.examples(found.since, found.until, lambda one: one.end == end),
+            since=found.since,
+            until=found.until,
+            says=f"{100 * found.mean:.0f} % of the episodes end because their budget of {end} is spent.",
+            figures={f"rollout/end/{end}": found.mean},
+            episodes=run.examples(found.since, found.until, lambda one: one.end == end),
         )
 
     return look

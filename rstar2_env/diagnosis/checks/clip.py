@@ -23,11 +23,11 @@ def _never(run: RunRecord) -> Evidence | None:
     if found is None:
         return None
     return Evidence(
-        found.since,
-        found.until,
-        f"No token was clipped in {len(found.values)} consecutive steps, although a rollout has {_updates(run)} "
+        since=found.since,
+        until=found.until,
+        says=f"No token was clipped in {len(found.values)} consecutive steps, although a rollout has {_updates(run)} "
         "updates.",
-        {"clip share": 0.0},
+        figures={"clip share": 0.0},
     )
 
 
@@ -36,11 +36,12 @@ def _always(run: RunRecord) -> Evidence | None:
     if found is None:
         return None
     return Evidence(
-        found.since,
-        found.until,
-        f"{100 * found.mean:.0f} % of the tokens are clipped and have no gradient, over {len(found.values)} steps.",
-        {"clip share": found.mean},
-        run.examples(found.since, found.until, lambda one: one.kept),
+        since=found.since,
+        until=found.until,
+        says=f"{100 * found.mean:.0f} % of the tokens are clipped and have no gradient, over {len(found.values)} "
+        "steps.",
+        figures={"clip share": found.mean},
+        episodes=run.examples(found.since, found.until, lambda one: one.kept),
     )
 
 

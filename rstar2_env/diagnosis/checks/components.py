@@ -56,14 +56,16 @@ def _look(run: RunRecord) -> Evidence | None:
         if episodes < _LEAST or len(recent) < _STEPS or len(verdicts) < 2:
             continue
         value = recent[0][1].first
+        if value == 0 and run.option("rollout.judge") is None:
+            continue  # a penalty or a bonus that no episode has earned
         return Evidence(
-            recent[-1][0],
-            None,
-            f"The component `{name}` of the reward is {value:g} for each of the last {episodes} episodes, right or "
-            "wrong.",
-            {f"reward/{name}": value},
-            recent[0][1].keys,
-            "note" if value == 0 else None,
+            since=recent[-1][0],
+            until=None,
+            says=f"The component `{name}` of the reward is {value:g} for each of the last {episodes} episodes, right "
+            "or wrong.",
+            figures={f"reward/{name}": value},
+            episodes=recent[0][1].keys,
+            severity="note" if value == 0 else None,
         )
     return None
 
@@ -74,11 +76,11 @@ register(
         title="A component of the reward is constant",
         looks_at="`rewards` of the episodes, by component, in runs with several components",
         rule="the same value in at least 64 right and wrong episodes of at least 3 steps: a judge that reads the "
-        "episodes does not give all of them the same score",
+        "episodes does not give all of them the same score; 0 counts only in a run with a judge (`rollout.judge`)",
         severity="warning",
         cause="A judge whose reply is not understood, so that its default counts, or a prompt without the episode.",
         change=("--set rollout.judge=model:url=URL,model=NAME", "--set reward=return"),
-        otherwise="No episode has earned the penalty or the bonus, which is then 0: a constant of 0 is only a note.",
+        otherwise="In a run with a judge, a penalty or a bonus that no episode has earned: a constant of 0 is only a note.",
         needs=("episodes",),
         look=_look,
         applies=lambda run: len(_parts(run)) > 1,

@@ -23,11 +23,12 @@ def _duplicates(run: RunRecord) -> Evidence | None:
         if problems >= _LEAST and repeated > _SHARE * problems:
             twice = {question for question, own in names.items() if len(own) > 1}
             return Evidence(
-                step.number,
-                None,
-                f"{repeated} of the {problems} problems up to step {step.number} have the text of another problem.",
-                {"problems": problems, "repeated": repeated},
-                run.examples(1, step.number, partial(_asks_one_of, twice)),
+                since=step.number,
+                until=None,
+                says=f"{repeated} of the {problems} problems up to step {step.number} have the text of another "
+                "problem.",
+                figures={"problems": problems, "repeated": repeated},
+                episodes=run.examples(1, step.number, partial(_asks_one_of, twice)),
             )
     return None
 
@@ -47,11 +48,11 @@ def _contaminated(run: RunRecord) -> Evidence | None:
         met |= {question for question, _ in step.questions if question in held_out}
         if len(met) >= _LEAST_HELD_OUT and len(met) > _HELD_OUT * len(held_out):
             return Evidence(
-                step.number,
-                None,
-                f"{len(met)} of {len(held_out)} held-out problems were trained on up to step {step.number}.",
-                {"held-out problems": len(held_out), "trained on": len(met)},
-                run.examples(1, step.number, lambda one: one.question in held_out),
+                since=step.number,
+                until=None,
+                says=f"{len(met)} of {len(held_out)} held-out problems were trained on up to step {step.number}.",
+                figures={"held-out problems": len(held_out), "trained on": len(met)},
+                episodes=run.examples(1, step.number, lambda one: one.question in held_out),
             )
     return None
 

@@ -20,12 +20,12 @@ def _collapsed(run: RunRecord) -> Evidence | None:
     start = start_level(run.series("policy/entropy"))
     from_start = f", {start:.3g} at the start" if start is not None else ""
     return Evidence(
-        found.since,
-        found.until,
-        f"The entropy of the policy is {found.last:.3g} nats a token{from_start}; below {LOWEST} the episodes of a "
-        "group hardly differ.",
-        {"policy/entropy": found.last, **({} if start is None else {"at the start": start})},
-        run.examples(found.since, found.until, lambda episode: episode.reason == "equal"),
+        since=found.since,
+        until=found.until,
+        says=f"The entropy of the policy is {found.last:.3g} nats a token{from_start}; below {LOWEST} the episodes "
+        "of a group hardly differ.",
+        figures={"policy/entropy": found.last, **({} if start is None else {"at the start": start})},
+        episodes=run.examples(found.since, found.until, lambda episode: episode.reason == "equal"),
     )
 
 
@@ -38,12 +38,12 @@ def _exploded(run: RunRecord) -> Evidence | None:
     if found is None:
         return None
     return Evidence(
-        found.since,
-        found.until,
-        f"The entropy of the policy is {found.last:.3g} nats a token, {found.last / max(start, 1e-9):.1f} times its "
-        f"level at the start ({start:.3g}).",
-        {"policy/entropy": found.last, "at the start": start},
-        run.examples(found.since, found.until, lambda episode: episode.available and not episode.correct),
+        since=found.since,
+        until=found.until,
+        says=f"The entropy of the policy is {found.last:.3g} nats a token, {found.last / max(start, 1e-9):.1f} times "
+        f"its level at the start ({start:.3g}).",
+        figures={"policy/entropy": found.last, "at the start": start},
+        episodes=run.examples(found.since, found.until, lambda episode: episode.available and not episode.correct),
     )
 
 

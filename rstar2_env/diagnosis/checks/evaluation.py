@@ -16,12 +16,12 @@ def _temperature(run: RunRecord) -> Evidence | None:
     if held_out is None or abs(float(held_out) - float(train)) <= _APART:
         return None
     return Evidence(
-        run.evaluations[0].number,
-        None,
-        f"Held-out problems are played at temperature {float(held_out):g}, training at {float(train):g}: their pass "
-        "rates cannot be compared.",
-        {"rollout.temperature": float(train), "eval.temperature": float(held_out)},
-        tuple(one.key for one in run.evaluations[-1].episodes[:3]),
+        since=run.evaluations[0].number,
+        until=None,
+        says=f"Held-out problems are played at temperature {float(held_out):g}, training at {float(train):g}: their "
+        "pass rates cannot be compared.",
+        figures={"rollout.temperature": float(train), "eval.temperature": float(held_out)},
+        episodes=tuple(one.key for one in run.evaluations[-1].episodes[:3]),
     )
 
 
@@ -36,12 +36,12 @@ def _falls(run: RunRecord) -> Evidence | None:
     if not fall > max(_FALL, 3 * error):
         return None
     return Evidence(
-        next(one.number for one in known if one.number > best.number),
-        None,
-        f"The held-out pass rate fell from {best.figures['pass_rate']:.3f} (step {best.number}) to "
+        since=next(one.number for one in known if one.number > best.number),
+        until=None,
+        says=f"The held-out pass rate fell from {best.figures['pass_rate']:.3f} (step {best.number}) to "
         f"{last.figures['pass_rate']:.3f} (step {last.number}).",
-        {"held-out pass rate": last.figures["pass_rate"], "best": best.figures["pass_rate"]},
-        tuple(one.key for one in last.episodes if not one.correct)[:3],
+        figures={"held-out pass rate": last.figures["pass_rate"], "best": best.figures["pass_rate"]},
+        episodes=tuple(one.key for one in last.episodes if not one.correct)[:3],
     )
 
 

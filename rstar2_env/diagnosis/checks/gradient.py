@@ -25,11 +25,11 @@ def _nan(run: RunRecord) -> Evidence | None:
     # Steps that report no value, such as a step in progress, do not end it.
     ended = all(run.points(name)[-1][0] > last for name in figures)
     return Evidence(
-        first,
-        last if ended else None,
-        f"{' and '.join(figures)} not finite at {len(broken)} of {len(run.steps)} steps, first at step {first}.",
-        {"steps": len(broken)},
-        run.examples(first, first, lambda episode: episode.kept),
+        since=first,
+        until=last if ended else None,
+        says=f"{' and '.join(figures)} not finite at {len(broken)} of {len(run.steps)} steps, first at step {first}.",
+        figures={"steps": len(broken)},
+        episodes=run.examples(first, first, lambda episode: episode.kept),
     )
 
 
@@ -40,12 +40,12 @@ def _zero(run: RunRecord) -> Evidence | None:
     if found is None:
         return None
     return Evidence(
-        found.since,
-        found.until,
-        f"The norm of the gradient is exactly 0 in {len(found.values)} consecutive steps, although rows with an "
+        since=found.since,
+        until=found.until,
+        says=f"The norm of the gradient is exactly 0 in {len(found.values)} consecutive steps, although rows with an "
         "advantage were trained on.",
-        {"grad_norm": found.last},
-        run.examples(found.since, found.until, lambda episode: bool(episode.advantage)),
+        figures={"grad_norm": found.last},
+        episodes=run.examples(found.since, found.until, lambda episode: bool(episode.advantage)),
     )
 
 
@@ -55,11 +55,11 @@ def _clipped(run: RunRecord) -> Evidence | None:
     if found is None or bound <= 0:
         return None
     return Evidence(
-        found.since,
-        found.until,
-        f"The norm of the gradient is {found.mean:.3g} on average over {len(found.values)} consecutive steps, "
+        since=found.since,
+        until=found.until,
+        says=f"The norm of the gradient is {found.mean:.3g} on average over {len(found.values)} consecutive steps, "
         f"{found.mean / bound:.0f} times the bound of {bound:g}: each step only has the length that clipping leaves.",
-        {"grad_norm": found.mean, "max_grad_norm": bound},
+        figures={"grad_norm": found.mean, "max_grad_norm": bound},
     )
 
 

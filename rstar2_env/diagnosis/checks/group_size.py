@@ -31,12 +31,12 @@ def _look(run: RunRecord) -> Evidence | None:
         return None
     size = max(step.once("groups/size", _size) for step in run.steps)
     return Evidence(
-        found.since,
-        found.until,
-        f"Groups have {size} episodes. At the pass rate of these steps, {100 * found.mean:.0f} % of such groups are "
-        "equal by chance and do not train.",
-        {"episodes of a group": size, "equal by chance": found.mean},
-        run.examples(found.since, found.until, lambda episode: episode.reason == "equal"),
+        since=found.since,
+        until=found.until,
+        says=f"Groups have {size} episodes. At the pass rate of these steps, {100 * found.mean:.0f} % of such groups "
+        "are equal by chance and do not train.",
+        figures={"episodes of a group": size, "equal by chance": found.mean},
+        episodes=run.examples(found.since, found.until, lambda episode: episode.reason == "equal"),
     )
 
 

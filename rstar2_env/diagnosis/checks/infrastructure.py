@@ -22,11 +22,11 @@ def _unavailable(run: RunRecord) -> Evidence | None:
     if found is None:
         return None
     return Evidence(
-        found.since,
-        found.until,
-        f"{100 * found.mean:.0f} % of the episodes met a call or an end that was `unavailable`.",
-        {"share unavailable": found.mean},
-        run.examples(found.since, found.until, _is_away),
+        since=found.since,
+        until=found.until,
+        says=f"{100 * found.mean:.0f} % of the episodes met a call or an end that was `unavailable`.",
+        figures={"share unavailable": found.mean},
+        episodes=run.examples(found.since, found.until, _is_away),
     )
 
 
@@ -66,12 +66,14 @@ def _unlabelled(run: RunRecord) -> Evidence | None:
         chance = (1 - rate / 2) ** calls
         if calls >= _CALLS and chance < _BY_CHANCE:
             return Evidence(
-                step.number,
-                None,
-                f"The options inject a fault into {100 * rate:g} % of the calls, but none of the {calls} calls up to "
-                f"step {step.number} is labelled as injected (probability by chance: {chance:.0e}).",
-                {"calls": calls, "labelled": 0},
-                run.examples(step.number, step.number, lambda one: any(status.is_error for status in one.statuses)),
+                since=step.number,
+                until=None,
+                says=f"The options inject a fault into {100 * rate:g} % of the calls, but none of the {calls} calls "
+                f"up to step {step.number} is labelled as injected (probability by chance: {chance:.0e}).",
+                figures={"calls": calls, "labelled": 0},
+                episodes=run.examples(
+                    step.number, step.number, lambda one: any(status.is_error for status in one.statuses)
+                ),
             )
     return None
 
@@ -86,11 +88,11 @@ def _verifier(run: RunRecord) -> Evidence | None:
     if found is None:
         return None
     return Evidence(
-        found.since,
-        found.until,
-        f"The verifier ran out of time on {100 * found.mean:.0f} % of the answers, which count as wrong.",
-        {"share of timeouts": found.mean},
-        run.examples(found.since, found.until, lambda one: one.verdict == "timeout"),
+        since=found.since,
+        until=found.until,
+        says=f"The verifier ran out of time on {100 * found.mean:.0f} % of the answers, which count as wrong.",
+        figures={"share of timeouts": found.mean},
+        episodes=run.examples(found.since, found.until, lambda one: one.verdict == "timeout"),
     )
 
 

@@ -21,11 +21,11 @@ def _look(run: RunRecord) -> Evidence | None:
     if found is None:
         return None
     return Evidence(
-        found.since,
-        found.until,
-        f"The KL divergence to the reference model is {found.last:.3g} nats a token and grows.",
-        {"kl": found.last},
-        run.examples(found.since, found.until, lambda episode: episode.kept),
+        since=found.since,
+        until=found.until,
+        says=f"The KL divergence to the reference model is {found.last:.3g} nats a token and grows.",
+        figures={"kl": found.last},
+        episodes=run.examples(found.since, found.until, lambda episode: episode.kept),
     )
 
 

@@ -20,11 +20,12 @@ def _look(run: RunRecord) -> Evidence | None:
     if found is None:
         return None
     return Evidence(
-        found.since,
-        found.until,
-        f"Turns are {found.mean:.2f} updates old on average when they are trained on; the options allow {bound:g}.",
-        {"policy/lag": found.mean, "bound": bound},
-        run.examples(found.since, found.until, lambda one: one.kept),
+        since=found.since,
+        until=found.until,
+        says=f"Turns are {found.mean:.2f} updates old on average when they are trained on; the options allow "
+        f"{bound:g}.",
+        figures={"policy/lag": found.mean, "bound": bound},
+        episodes=run.examples(found.since, found.until, lambda one: one.kept),
     )
 
 

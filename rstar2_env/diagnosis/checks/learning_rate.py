@@ -24,12 +24,12 @@ def _high(run: RunRecord) -> Evidence | None:
     rates = dict(run.series("learning_rate"))
     rate = rates.get(found.since, float(run.option("optim.learning_rate", 0.0)))
     return Evidence(
-        found.since,
-        found.until,
-        f"Each of {len(found.values)} consecutive steps changed the weights by {found.mean:.2g} of their norm, at a "
-        f"learning rate of {rate:.2g}.",
-        {"weights/change": found.mean, "learning_rate": rate},
-        run.examples(found.since, found.until, lambda episode: episode.available and not episode.correct),
+        since=found.since,
+        until=found.until,
+        says=f"Each of {len(found.values)} consecutive steps changed the weights by {found.mean:.2g} of their norm, "
+        f"at a learning rate of {rate:.2g}.",
+        figures={"weights/change": found.mean, "learning_rate": rate},
+        episodes=run.examples(found.since, found.until, lambda episode: episode.available and not episode.correct),
     )
 
 
@@ -43,11 +43,11 @@ def _low(run: RunRecord) -> Evidence | None:
     rates = [rate for _, rate in run.series("learning_rate")]
     rate = median(rates) if rates else float(run.option("optim.learning_rate", 0.0))
     return Evidence(
-        found.since,
-        found.until,
-        f"Each of {len(found.values)} consecutive steps with a signal changed the weights by at most "
+        since=found.since,
+        until=found.until,
+        says=f"Each of {len(found.values)} consecutive steps with a signal changed the weights by at most "
         f"{max(found.values):.2g} of their norm, at a learning rate of {rate:.2g}.",
-        {"weights/change": found.mean, "learning_rate": rate},
+        figures={"weights/change": found.mean, "learning_rate": rate},
     )
 
 

@@ -28,12 +28,12 @@ def _changes(ratio: Callable[[float], bool]) -> Callable[[RunRecord], Evidence |
         if now and began is not None and now[-1] > began + max(_BETTER, 2 * _error(run)):
             return None  # longer or shorter answers that are right more often are learning
         return Evidence(
-            found.since,
-            found.until,
-            f"Episodes have {found.last:.0f} tokens on average, {found.last / start:.2g} times as many as at the "
+            since=found.since,
+            until=found.until,
+            says=f"Episodes have {found.last:.0f} tokens on average, {found.last / start:.2g} times as many as at the "
             f"start ({start:.0f}), and are not right more often.",
-            {"rollout/tokens": found.last, "at the start": start},
-            run.examples(found.since, found.until, lambda one: one.available and not one.correct),
+            figures={"rollout/tokens": found.last, "at the start": start},
+            episodes=run.examples(found.since, found.until, lambda one: one.available and not one.correct),
         )
 
     return look

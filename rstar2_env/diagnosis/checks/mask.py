@@ -14,11 +14,11 @@ def _environment(run: RunRecord) -> Evidence | None:
     if found is None:
         return None
     return Evidence(
-        found.since,
-        found.until,
-        f"{100 * found.mean:.3g} % of the environment's tokens in the trained rows have a mask of 1.",
-        {"mask/environment": found.mean},
-        run.examples(found.since, found.until, lambda one: one.kept and bool(one.statuses)),
+        since=found.since,
+        until=found.until,
+        says=f"{100 * found.mean:.3g} % of the environment's tokens in the trained rows have a mask of 1.",
+        figures={"mask/environment": found.mean},
+        episodes=run.examples(found.since, found.until, lambda one: one.kept and bool(one.statuses)),
     )
 
 
@@ -27,11 +27,12 @@ def _ends(run: RunRecord) -> Evidence | None:
     if found is None:
         return None
     return Evidence(
-        found.since,
-        found.until,
-        f"Of the turns that the policy ended itself, only {100 * found.mean:.0f} % train the token that ends the turn.",
-        {"mask/turn_ends": found.mean},
-        run.examples(found.since, found.until, lambda one: one.kept),
+        since=found.since,
+        until=found.until,
+        says=f"Of the turns that the policy ended itself, only {100 * found.mean:.0f} % train the token that ends "
+        "the turn.",
+        figures={"mask/turn_ends": found.mean},
+        episodes=run.examples(found.since, found.until, lambda one: one.kept),
     )
 
 

@@ -37,7 +37,11 @@ def _differs(run: RunRecord) -> Evidence | None:
         else:
             says += " It is as large before any tool call, so the sampling or the weights differ."
     return Evidence(
-        found.since, found.until, says, figures, run.examples(found.since, found.until, lambda one: one.kept)
+        since=found.since,
+        until=found.until,
+        says=says,
+        figures=figures,
+        episodes=run.examples(found.since, found.until, lambda one: one.kept),
     )
 
 
@@ -54,12 +58,12 @@ def _stale(run: RunRecord) -> Evidence | None:
     if found.last < _GROWTH * max(first, 1e-6) or rises < _STEPS - 2:
         return None
     return Evidence(
-        found.since,
-        None,
-        f"The difference between the engine's and the trainer's log-probabilities grows from {first:.2g} to "
+        since=found.since,
+        until=None,
+        says=f"The difference between the engine's and the trainer's log-probabilities grows from {first:.2g} to "
         f"{found.last:.2g} nats a token: the engine seems to keep earlier weights.",
-        {"mismatch/logp_difference": found.last, "at the first step": first},
-        run.examples(found.since, None, lambda one: one.kept),
+        figures={"mismatch/logp_difference": found.last, "at the first step": first},
+        episodes=run.examples(found.since, None, lambda one: one.kept),
     )
 
 

@@ -25,11 +25,11 @@ def _look(run: RunRecord) -> Evidence | None:
     if found is None:
         return None
     return Evidence(
-        found.since,
-        found.until,
-        f"{100 * found.mean:.0f} % of the four-word sequences of an episode already occurred in it.",
-        {"repetition": found.mean},
-        run.examples(found.since, found.until, lambda one: one.repetition > _SHARE),
+        since=found.since,
+        until=found.until,
+        says=f"{100 * found.mean:.0f} % of the four-word sequences of an episode already occurred in it.",
+        figures={"repetition": found.mean},
+        episodes=run.examples(found.since, found.until, lambda one: one.repetition > _SHARE),
     )
 
 

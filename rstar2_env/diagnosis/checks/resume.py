@@ -13,11 +13,11 @@ def _look(run: RunRecord) -> Evidence | None:
         later = min((step for step in updates if step > resumed), default=None)
         if before is not None and later is not None and updates[later] < updates[before]:
             return Evidence(
-                later,
-                None,
-                f"After the run resumed from step {resumed}, the optimizer had made {updates[later]:.0f} updates at "
-                f"step {later}, and {updates[before]:.0f} before: its moments are lost.",
-                {"optimizer/updates": updates[later], "before": updates[before], "resumed from step": resumed},
+                since=later,
+                until=None,
+                says=f"After the run resumed from step {resumed}, the optimizer had made {updates[later]:.0f} "
+                f"updates at step {later}, and {updates[before]:.0f} before: its moments are lost.",
+                figures={"optimizer/updates": updates[later], "before": updates[before], "resumed from step": resumed},
             )
     return None
 

@@ -40,11 +40,11 @@ def _constant(run: RunRecord) -> Evidence | None:
         return None
     shown = rewards[found.since]
     return Evidence(
-        found.since,
-        found.until,
-        f"Every episode of {len(found.values)} steps has the reward {shown:g}, right or wrong.",
-        {"reward": shown},
-        run.examples(found.since, found.until, lambda episode: bool(episode.correct), 2)
+        since=found.since,
+        until=found.until,
+        says=f"Every episode of {len(found.values)} steps has the reward {shown:g}, right or wrong.",
+        figures={"reward": shown},
+        episodes=run.examples(found.since, found.until, lambda episode: bool(episode.correct), 2)
         + run.examples(found.since, found.until, lambda episode: episode.correct is False, 1),
     )
 
@@ -67,12 +67,12 @@ def _equal_within(run: RunRecord) -> Evidence | None:
     if found is None:
         return None
     return Evidence(
-        found.since,
-        found.until,
-        f"In {len(found.values)} steps, no group with right and wrong episodes has different rewards; only groups "
+        since=found.since,
+        until=found.until,
+        says=f"In {len(found.values)} steps, no group with right and wrong episodes has different rewards; only groups "
         "differ from one another.",
-        {"mixed groups with different rewards": 0.0},
-        run.examples(found.since, found.until, lambda episode: episode.correct is False),
+        figures={"mixed groups with different rewards": 0.0},
+        episodes=run.examples(found.since, found.until, lambda episode: episode.correct is False),
     )
 
 
@@ -116,12 +116,14 @@ def _format(run: RunRecord) -> Evidence | None:
     if found is None:
         return None
     return Evidence(
-        found.since,
-        found.until,
-        "Among episodes of a group with exactly one marked answer, right ones earn no more than wrong ones; episodes "
-        "without it earn less.",
-        {},
-        run.examples(found.since, found.until, lambda one: one.correct is False and one.tags == 1 and one.reward > 0),
+        since=found.since,
+        until=found.until,
+        says="Among episodes of a group with exactly one marked answer, right ones earn no more than wrong ones; "
+        "episodes without it earn less.",
+        figures={},
+        episodes=run.examples(
+            found.since, found.until, lambda one: one.correct is False and one.tags == 1 and one.reward > 0
+        ),
     )
 
 
@@ -144,13 +146,13 @@ def _exploited(run: RunRecord) -> Evidence | None:
     if fall < max(_FALL, 2 * error) or now - before < _FALL * max(pays, _SAME):
         return None
     return Evidence(
-        next(one[0] for one in evaluated if one[0] > best[0]),
-        None,
-        f"The reward rose from {before:.3f} to {now:.3f} while the held-out pass rate fell from {best[1]:.3f} (step "
-        f"{best[0]}) to {last[1]:.3f} (step {last[0]}), {fall / error if error else fall / _FALL:.1f} "
+        since=next(one[0] for one in evaluated if one[0] > best[0]),
+        until=None,
+        says=f"The reward rose from {before:.3f} to {now:.3f} while the held-out pass rate fell from {best[1]:.3f} "
+        f"(step {best[0]}) to {last[1]:.3f} (step {last[0]}), {fall / error if error else fall / _FALL:.1f} "
         f"{'standard errors' if error else 'times the smallest fall that counts'}.",
-        {"reward": now, "held-out pass rate": last[1], "best held-out pass rate": best[1]},
-        run.examples(last[0] - _WINDOW, last[0], lambda one: one.correct is False and one.reward > before),
+        figures={"reward": now, "held-out pass rate": last[1], "best held-out pass rate": best[1]},
+        episodes=run.examples(last[0] - _WINDOW, last[0], lambda one: one.correct is False and one.reward > before),
     )
 
 

@@ -30,12 +30,12 @@ def _stuck(run: RunRecord) -> Evidence | None:
         return None
     most = Counter(recent).most_common(1)[0]
     return Evidence(
-        begin,
-        None,
-        f"The {len(recent)} groups of the last {_WINDOW} steps are of only {distinct} problems, of at least {known}; "
-        f"{most[0]!r} was drawn {most[1]} times.",
-        {"groups": len(recent), "distinct problems": distinct, "problems": known},
-        run.examples(begin, None, lambda one: one.problem == most[0]),
+        since=begin,
+        until=None,
+        says=f"The {len(recent)} groups of the last {_WINDOW} steps are of only {distinct} problems, of at least "
+        f"{known}; {most[0]!r} was drawn {most[1]} times.",
+        figures={"groups": len(recent), "distinct problems": distinct, "problems": known},
+        episodes=run.examples(begin, None, lambda one: one.problem == most[0]),
     )
 
 
@@ -49,11 +49,11 @@ def _still(run: RunRecord) -> Evidence | None:
         passed = [rates[step] for step, _ in recent if step in rates]
         if passed and sum(passed) / len(passed) > _READY:
             return Evidence(
-                recent[0][0],
-                None,
-                f"`{name}` is still {points[0][1]:g} after {len(points)} steps, although "
+                since=recent[0][0],
+                until=None,
+                says=f"`{name}` is still {points[0][1]:g} after {len(points)} steps, although "
                 f"{100 * sum(passed) / len(passed):.0f} % of the episodes of the last {_STILL} steps are right.",
-                {name: points[0][1], "pass rate": sum(passed) / len(passed)},
+                figures={name: points[0][1], "pass rate": sum(passed) / len(passed)},
             )
     return None
 

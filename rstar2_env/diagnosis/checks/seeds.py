@@ -52,12 +52,12 @@ def _look(run: RunRecord) -> Evidence | None:
     several = run.processes > 1
     where = "on different processes " if several else ""
     return Evidence(
-        found.since,
-        found.until,
-        f"{100 * min(1.0, found.mean):.0f} % of the groups {where}have the same problem and word for word the same "
-        f"episodes as another group, over {len(found.values)} steps.",
-        {"share of equal groups": found.mean},
-        tuple(key for step, key in sorted(shown.items()) if step >= found.since)[:3],
+        since=found.since,
+        until=found.until,
+        says=f"{100 * min(1.0, found.mean):.0f} % of the groups {where}have the same problem and word for word the "
+        f"same episodes as another group, over {len(found.values)} steps.",
+        figures={"share of equal groups": found.mean},
+        episodes=tuple(key for step, key in sorted(shown.items()) if step >= found.since)[:3],
     )
 
 

@@ -59,11 +59,11 @@ def _all(
         if found is None:
             return None
         return Evidence(
-            found.since,
-            found.until,
-            f"In {len(found.values)} consecutive steps, {100 * found.mean:.0f} % of the groups {says}.",
-            {f"groups/{reason}": found.mean},
-            run.examples(found.since, found.until, shows),
+            since=found.since,
+            until=found.until,
+            says=f"In {len(found.values)} consecutive steps, {100 * found.mean:.0f} % of the groups {says}.",
+            figures={f"groups/{reason}": found.mean},
+            episodes=run.examples(found.since, found.until, shows),
         )
 
     return look
@@ -93,13 +93,13 @@ def _few(run: RunRecord) -> Evidence | None:
     main = max(set(most), key=most.count)
     words = {"none_correct": "no correct episode", "all_correct": "only correct episodes"}.get(main, main)
     return Evidence(
-        found.since,
-        found.until,
-        f"{100 * (1 - share):.0f} % of the groups have no signal to learn from (over {len(own)} steps); the most "
+        since=found.since,
+        until=found.until,
+        says=f"{100 * (1 - share):.0f} % of the groups have no signal to learn from (over {len(own)} steps); the most "
         f"frequent reason: {words}.",
-        {"share without a signal": 1 - share, "lowest share with a signal": min(found.values)},
-        run.examples(found.since, found.until, lambda episode: episode.reason == "equal"),
-        "error" if nothing else "warning" if found.last < _VERY_FEW else "note",
+        figures={"share without a signal": 1 - share, "lowest share with a signal": min(found.values)},
+        episodes=run.examples(found.since, found.until, lambda episode: episode.reason == "equal"),
+        severity="error" if nothing else "warning" if found.last < _VERY_FEW else "note",
     )
 
 

@@ -58,11 +58,12 @@ def _falls(run: RunRecord) -> Evidence | None:
             figures |= {name: after, f"{name} before": before}
             reasons.append(words)
     return Evidence(
-        found.since,
-        found.until,
-        f"Rollouts generate {found.last:.0f} tokens a second, {100 * found.last / level:.0f} % of the level before "
-        f"({level:.0f})" + (f"; {'; '.join(reasons)}." if reasons else "; the figures of the run name no reason."),
-        figures,
+        since=found.since,
+        until=found.until,
+        says=f"Rollouts generate {found.last:.0f} tokens a second, {100 * found.last / level:.0f} % of the level "
+        f"before ({level:.0f})"
+        + (f"; {'; '.join(reasons)}." if reasons else "; the figures of the run name no reason."),
+        figures=figures,
     )
 
 
@@ -71,10 +72,10 @@ def _waits(run: RunRecord) -> Evidence | None:
     if found is None:
         return None
     return Evidence(
-        found.since,
-        found.until,
-        f"Processes wait {100 * found.mean:.0f} % of the rollout's time for the slowest one.",
-        {"seconds/share_waiting": found.mean},
+        since=found.since,
+        until=found.until,
+        says=f"Processes wait {100 * found.mean:.0f} % of the rollout's time for the slowest one.",
+        figures={"seconds/share_waiting": found.mean},
     )
 
 
@@ -90,11 +91,11 @@ def _grows(run: RunRecord) -> Evidence | None:
         return None
     each = (recent[-1][1] - recent[0][1]) / (_STEPS - 1)
     return Evidence(
-        recent[0][0],
-        None,
-        f"The memory of the process grew at {rises} of the last {_STEPS - 1} steps, from {recent[0][1]:.2f} to "
+        since=recent[0][0],
+        until=None,
+        says=f"The memory of the process grew at {rises} of the last {_STEPS - 1} steps, from {recent[0][1]:.2f} to "
         f"{recent[-1][1]:.2f} GiB: {1024 * each:.1f} MiB a step.",
-        {"memory/process_gib": recent[-1][1], "GiB a step": each},
+        figures={"memory/process_gib": recent[-1][1], "GiB a step": each},
     )
 
 

@@ -14,11 +14,12 @@ def _markup(run: RunRecord) -> Evidence | None:
     if found is None:
         return None
     return Evidence(
-        found.since,
-        found.until,
-        f"{100 * found.mean:.0f} % of the episodes contain markup of a chat template that the policy wrote as text.",
-        {"share with markup": found.mean},
-        run.examples(found.since, found.until, lambda one: one.markup),
+        since=found.since,
+        until=found.until,
+        says=f"{100 * found.mean:.0f} % of the episodes contain markup of a chat template that the policy wrote as "
+        "text.",
+        figures={"share with markup": found.mean},
+        episodes=run.examples(found.since, found.until, lambda one: one.markup),
     )
 
 
@@ -32,11 +33,11 @@ def _cut(run: RunRecord) -> Evidence | None:
     if found is None:
         return None
     return Evidence(
-        found.since,
-        found.until,
-        f"{100 * found.mean:.0f} % of the prompts were cut.",
-        {"share cut": found.mean},
-        run.examples(found.since, found.until, _is_cut),
+        since=found.since,
+        until=found.until,
+        says=f"{100 * found.mean:.0f} % of the prompts were cut.",
+        figures={"share cut": found.mean},
+        episodes=run.examples(found.since, found.until, _is_cut),
     )
 
 

@@ -23,11 +23,11 @@ def _unused(run: RunRecord) -> Evidence | None:
     if found is None:
         return None
     return Evidence(
-        found.since,
-        found.until,
-        f"The policy makes {found.last:.2g} tool calls an episode; at the start it made {start:.2g}.",
-        {"rollout/tool_calls": found.last, "at the start": start},
-        run.examples(found.since, found.until, lambda one: one.available and not one.statuses),
+        since=found.since,
+        until=found.until,
+        says=f"The policy makes {found.last:.2g} tool calls an episode; at the start it made {start:.2g}.",
+        figures={"rollout/tool_calls": found.last, "at the start": start},
+        episodes=run.examples(found.since, found.until, lambda one: one.available and not one.statuses),
     )
 
 
@@ -46,11 +46,11 @@ def _fails(run: RunRecord) -> Evidence | None:
     if found is None:
         return None
     return Evidence(
-        found.since,
-        found.until,
-        f"{100 * found.mean:.0f} % of the policy's tool calls are errors.",
-        {"rollout/tool_error_share": found.mean},
-        run.examples(found.since, found.until, lambda one: any(status.is_error for status in one.statuses)),
+        since=found.since,
+        until=found.until,
+        says=f"{100 * found.mean:.0f} % of the policy's tool calls are errors.",
+        figures={"rollout/tool_error_share": found.mean},
+        episodes=run.examples(found.since, found.until, lambda one: any(status.is_error for status in one.statuses)),
     )
 
 
@@ -79,11 +79,11 @@ def _status(run: RunRecord) -> Evidence | None:
     if found is None:
         return None
     return Evidence(
-        found.since,
-        found.until,
-        f"{100 * found.mean:.0f} % of the tool calls end with the status `{status}`.",
-        {f"rollout/status/{status}": found.mean},
-        run.examples(found.since, found.until, lambda one: status in one.statuses),
+        since=found.since,
+        until=found.until,
+        says=f"{100 * found.mean:.0f} % of the tool calls end with the status `{status}`.",
+        figures={f"rollout/status/{status}": found.mean},
+        episodes=run.examples(found.since, found.until, lambda one: status in one.statuses),
     )
 
 

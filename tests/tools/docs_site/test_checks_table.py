@@ -1,4 +1,4 @@
-"""The table of checks in docs/diagnosis.md is generated from the checks."""
+"""The tables in docs/diagnosis.md are generated from the checks and from their measurement."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def test_the_table_of_checks_is_that_of_the_code() -> None:
 
 
 def test_a_page_without_a_place_for_the_checks_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="has no place for the checks"):
+    with pytest.raises(ConfigurationError, match="has no place for a table"):
         with_checks(f"{END}{BEGIN}")

@@ -315,6 +315,13 @@ def test_a_pass_rate_that_rises_by_chance_does_not_excuse_longer_answers() -> No
     assert check("lengths_explode", clean(**few, rollout__episodes=512)) is None
 
 
+@pytest.mark.parametrize(("judge", "severity"), [("./mine.py:judge", "note"), (None, None)])
+def test_a_component_that_is_always_zero_counts_only_in_a_run_with_a_judge(judge, severity) -> None:
+    zero = change(rewards=lambda one, draw: {"return": one.reward, "overlong": 0.0})
+    found = check("judge_constant", clean(episode=zero, since=1, config={"rollout": {"judge": judge}}))
+    assert (found and found.severity) == severity
+
+
 def test_one_update_for_each_rollout_never_clips_and_is_not_named() -> None:
     run = clean(clip__low=0, clip__high=0, config={"optim": {"updates_per_rollout": 1}})
     assert check("clip_never", run) is None

@@ -1,0 +1,62 @@
+"""Faults planted in recorded folders: each is named in time, and the file of the measurement is about these faults."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from detector import FILE, HALVES, PLANTED, VARIANTS, Outcome, Variant, false_alarms, outcome, record, variants
+from planted_folders import FOLDERS
+from planted_runs import RUNS
+
+from rstar2_env.diagnosis.examination import every_check
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_planted_fault_is_named_in_time(name: str) -> None:
+    every_check()
+    weakest = Variant("tried", 0, "grpo_roc", FOLDERS[name].strengths[0])
+    found = outcome(name, FOLDERS[name], weakest, Path("unused"))
+    assert found.in_time, found
+
+
+@pytest.mark.parametrize("recipe", ["grpo_roc", "dapo"])
+def test_a_clean_folder_has_no_finding_at_any_step(recipe: str) -> None:
+    assert false_alarms(Variant("tried", 7, recipe), Path("unused"), real=False) == []
+
+
+def test_every_fault_is_planted_for_a_check_of_its_own_or_one_of_several_causes() -> None:
+    planted = {plant.check for plant in (*RUNS.values(), *FOLDERS.values())}
+    assert set(every_names()) - planted == {"few_signals"}, "a share of 20 % of groups with a signal counts as clean"
+
+
+def every_names() -> list[str]:
+    return [check.name for check in every_check()]
+
+
+def test_the_variants_of_a_half_are_the_same_in_each_measurement_and_have_other_seeds_and_strengths() -> None:
+    once, again = (list(variants((0.1, 1.0), ("a", "b", "c"), "fault")) for _ in range(2))
+    assert once == again
+    own = {half: [one for one in once if one.half == half] for half in HALVES}
+    assert [len(of_half) for of_half in own.values()] == [VARIANTS, VARIANTS]
+    assert not {one.seed for one in own["tried"]} & {one.seed for one in own["aside"]}
+    assert all(0.1 <= one.strength <= 1.0 for one in once)
+
+
+@pytest.mark.parametrize(("named", "in_time"), [(0, False), (8, True), (9, False)])
+def test_a_fault_counts_if_it_is_named_within_three_steps_of_the_step_at_which_it_can_be_seen(named, in_time) -> None:
+    one = Outcome("fault", "check", "run", Variant("tried", 0, "grpo"), 5, named, ())
+    found = record([one], [])
+    assert (one.in_time, found["in_time"], len(found["missed"])) == (in_time, int(in_time), int(not in_time))
+
+
+def test_the_file_of_the_measurement_has_both_halves_of_these_faults() -> None:
+    found = json.loads(FILE.read_text("utf-8"))["measured"]
+    assert list(found) == [f"{half} {planted}" for half in HALVES for planted in PLANTED]
+    for place, measured in found.items():
+        plants, _ = PLANTED[place.split()[1]]
+        assert {name: own["check"] for name, own in measured["faults"].items()} == {
+            name: plant.check for name, plant in plants.items()
+        }
+        assert measured["runs"] == VARIANTS * len(plants)
