@@ -1,13 +1,14 @@
 """Measures the diagnosis as a detector: faults planted in runs, and clean runs; writes docs/data/diagnosis.json.
 
 ``python tests/support/detector.py HALF run`` makes every real run of a half in a temporary folder, and ``HALF folder``
-every recorded folder; it diagnoses each as it was after each step, and counts. A fault is named in time if its check finds it at most 3 steps after the step at which it can be
-seen (see ``planted_runs`` and ``planted_folders``). Further words select faults; then nothing is written.
+every recorded folder; it diagnoses each as it was after each step, and counts. A fault is named in time if its check
+finds it at most 3 steps after the step at which it can be seen (see ``planted_runs`` and ``planted_folders``). An
+interrupted measurement goes on when it is started again; ``--fresh`` begins it.
 
 Each fault has three variants in each half, with other recipes. In the half ``tried``, on which checks were corrected,
-the strengths are the weakest, the middle and the strongest, with the seeds 0 to 2. In the half ``aside``, which was
-measured once, after the last correction, strengths and seeds are drawn. Both halves are the work of one author, who
-knew the thresholds.
+the strengths are the weakest, the middle and the strongest, with the seeds 0 to 2. In the half ``aside``, which is
+measured after the last correction, strengths and seeds are drawn. The ranges of the strengths were chosen with the
+thresholds known.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
@@ -31,6 +32,7 @@ from places import DOCS, ROOT
 from planted_folders import FOLDERS, PlantedFolder, write_folder
 from planted_runs import RUNS, PlantedRun, train
 
+from rstar2_env.core.files.outputs import replacing
 from rstar2_env.diagnosis.base import CHECKS
 from rstar2_env.diagnosis.examination import every_check, examine
 from rstar2_env.diagnosis.folder import read_folder
@@ -147,82 +149,85 @@ def _recorded(
 
 
 def measure(
-    model: Path, half: str, planted: str, words: Sequence[str] = ()
-) -> tuple[list[Outcome], list[dict[str, Any]]]:
-    """Measure the faults of a half, or some of them, and, without words, the clean runs.
+    model: Path, half: str, planted: str, known: Mapping[str, Any] | None = None
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Measure the faults of a half, and its clean runs.
 
     Args:
         model: Folder of the tiny model.
         half: One of ``HALVES``.
         planted: One of ``PLANTED``.
-        words: Parts of the names of the faults to measure.
+        known: Results of an interrupted measurement, which are not measured again.
 
-    Returns:
-        The outcomes, and the clean runs with their false alarms.
+    Yields:
+        The name of a fault, and its result: the check that must name it, in how many runs it was named in time, the
+        runs in which it was not, and what else was named. The last name is ``clean``, with the false alarms.
     """
     every_check()
     plants, recipes = PLANTED[planted]
-    outcomes = [
-        outcome(name, plant, variant, model)
-        for name, plant in plants.items()
-        if not words or any(word in name for word in words)
-        for variant in variants(plant.strengths, recipes, name)
-        if variant.half == half
+    for name, plant in plants.items():
+        if name not in (known or {}):
+            own = [one for one in variants(plant.strengths, recipes, name) if one.half == half]
+            yield name, counted([outcome(name, plant, variant, model) for variant in own])
+    if "clean" not in (known or {}):
+        alarms = []
+        for at in range(CLEAN):
+            variant = Variant(half, at + (10_000 if half == "aside" else 0), recipes[at % len(recipes)])
+            if found := false_alarms(variant, model, real=planted == "run"):
+                alarms.append({"recipe": variant.recipe, "seed": variant.seed, "alarms": found})
+        yield "clean", {"runs": CLEAN, "false_alarms": alarms}
+
+
+def counted(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """The result of a fault as JSON values."""
+    missed = [
+        {"seen": one.seen, "named": one.named, "recipe": one.variant.recipe, "strength": one.variant.strength}
+        for one in outcomes
+        if not one.in_time
     ]
-    clean = []
-    for at in range(0 if words else CLEAN):
-        variant = Variant(half, at + (10_000 if half == "aside" else 0), recipes[at % len(recipes)])
-        alarms = false_alarms(variant, model, real=planted == "run")
-        clean.append({"recipe": variant.recipe, "seed": variant.seed, "alarms": alarms})
-    return outcomes, clean
-
-
-def record(outcomes: Sequence[Outcome], clean: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """A measurement as JSON values: counts by fault, each run that was not named in time, false alarms."""
-    faults: dict[str, dict[str, Any]] = {}
-    for one in outcomes:
-        own = faults.setdefault(one.fault, {"check": one.check, "in_time": 0, "runs": 0, "also": {}})
-        own["in_time"] += one.in_time
-        own["runs"] += 1
-        own["also"] = dict(Counter(own["also"]) + Counter(one.also))
-    commit = subprocess.run(["git", "rev-parse", "--short=8", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     return {
-        "commit": commit.stdout.strip(),
-        "date": datetime.now(UTC).date().isoformat(),
-        "in_time": sum(one.in_time for one in outcomes),
+        "check": outcomes[0].check,
+        "in_time": len(outcomes) - len(missed),
         "runs": len(outcomes),
-        "clean": len(clean),
-        "false_alarms": [one for one in clean if one["alarms"]],
-        "missed": [
-            {"fault": one.fault, "seen": one.seen, "named": one.named, **asdict(one.variant)}
-            for one in outcomes
-            if not one.in_time
-        ],
-        "faults": faults,
+        "also": dict(Counter(name for one in outcomes for name in one.also)),
+        "missed": missed,
     }
 
 
 def main() -> None:
-    """Measure the faults of a half, or some of them; without words, write the result into the file."""
+    """Measure a half, and write each result into the file; an interrupted measurement goes on."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("half", choices=HALVES)
     parser.add_argument("planted", choices=PLANTED)
-    parser.add_argument("words", nargs="*", metavar="WORD", help="parts of the names of the faults to measure")
+    parser.add_argument("--fresh", action="store_true", help="measure again what the file has")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="rstar2-model-") as place:
-        model = make_tiny_model(Path(place) / "model", hidden=32, layers=1)
-        found = record(*measure(model, given.half, given.planted, given.words))
-    print(json.dumps({name: value for name, value in found.items() if name != "faults"}, indent=1))
-    if not given.words:
-        known = json.loads(FILE.read_text("utf-8"))["measured"] if FILE.exists() else {}
-        known = {**known, f"{given.half} {given.planted}": found}
-        places = [f"{half} {planted}" for half in HALVES for planted in PLANTED]
-        page = {
-            "command": "python tests/support/detector.py HALF run|folder",
-            "within": WITHIN,
-            "measured": {place: known[place] for place in places if place in known},
-        }
-        FILE.write_text(json.dumps(page, indent=1) + "\n", "utf-8")
+    place = f"{given.half} {given.planted}"
+    known = {} if given.fresh else _measured().get(place, {}).get("results", {})
+    with tempfile.TemporaryDirectory(prefix="rstar2-model-") as folder:
+        model = make_tiny_model(Path(folder) / "model", hidden=32, layers=1)
+        for name, result in measure(model, given.half, given.planted, known):
+            known = {**known, name: result}
+            _write(place, known)
+            print(name, json.dumps(result), flush=True)
+
+
+def _measured() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(FILE.read_text("utf-8"))["measured"] if FILE.exists() else {}
+    return found
+
+
+def _write(place: str, results: Mapping[str, Any]) -> None:
+    commit = subprocess.run(["git", "rev-parse", "--short=8", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    now = {"commit": commit.stdout.strip(), "date": datetime.now(UTC).date().isoformat(), "results": results}
+    every = {**_measured(), place: now}
+    places = [f"{half} {planted}" for half in HALVES for planted in PLANTED]
+    page = {
+        "command": "python tests/support/detector.py HALF run|folder",
+        "within": WITHIN,
+        "measured": {one: every[one] for one in places if one in every},
+    }
+    with replacing(FILE) as partial:
+        partial.write_text(json.dumps(page, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from detector import HALVES, PLANTED, Variant, measure, outcome, record
+from detector import CLEAN, HALVES, PLANTED, Variant, measure, outcome
 from planted_runs import RUNS, train
 
 from rstar2_env.core.run_folder import read_run
@@ -50,8 +50,10 @@ def test_a_finding_is_noted_during_the_run_without_an_option(tiny_model, tmp_pat
 @pytest.mark.parametrize("planted", PLANTED)
 @pytest.mark.parametrize("half", HALVES)
 def test_planted_faults_are_named_and_clean_runs_are_clean(tiny_model, record_property, half, planted) -> None:
-    found = record(*measure(tiny_model, half, planted))
-    record_property("named in time", f"{found['in_time']} of {found['runs']}")
-    record_property("false alarms", f"{len(found['false_alarms'])} of {found['clean']} clean runs")
-    assert found["in_time"] >= 0.95 * found["runs"], found["missed"]
-    assert len(found["false_alarms"]) <= 1, found["false_alarms"]
+    found = dict(measure(tiny_model, half, planted))
+    alarms = found.pop("clean")["false_alarms"]
+    in_time, runs = (sum(one[name] for one in found.values()) for name in ("in_time", "runs"))
+    record_property("named in time", f"{in_time} of {runs}")
+    record_property("false alarms", f"{len(alarms)} of {CLEAN} clean runs")
+    assert in_time >= 0.95 * runs, {name: one["missed"] for name, one in found.items() if one["missed"]}
+    assert len(alarms) <= 1, alarms

@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-from detector import FILE, HALVES, PLANTED, VARIANTS, Outcome, Variant, false_alarms, outcome, record, variants
+from detector import CLEAN, FILE, HALVES, PLANTED, VARIANTS, Outcome, Variant, counted, false_alarms, outcome, variants
 from planted_folders import FOLDERS
 from planted_runs import RUNS
 
 from rstar2_env.diagnosis.examination import every_check
+
+pytestmark = pytest.mark.train
 
 
 @pytest.mark.parametrize("name", FOLDERS)
@@ -47,7 +49,7 @@ def test_the_variants_of_a_half_are_the_same_in_each_measurement_and_have_other_
 @pytest.mark.parametrize(("named", "in_time"), [(0, False), (8, True), (9, False)])
 def test_a_fault_counts_if_it_is_named_within_three_steps_of_the_step_at_which_it_can_be_seen(named, in_time) -> None:
     one = Outcome("fault", "check", "run", Variant("tried", 0, "grpo"), 5, named, ())
-    found = record([one], [])
+    found = counted([one])
     assert (one.in_time, found["in_time"], len(found["missed"])) == (in_time, int(in_time), int(not in_time))
 
 
@@ -56,7 +58,8 @@ def test_the_file_of_the_measurement_has_both_halves_of_these_faults() -> None:
     assert list(found) == [f"{half} {planted}" for half in HALVES for planted in PLANTED]
     for place, measured in found.items():
         plants, _ = PLANTED[place.split()[1]]
-        assert {name: own["check"] for name, own in measured["faults"].items()} == {
-            name: plant.check for name, plant in plants.items()
+        results = measured["results"]
+        assert results.pop("clean")["runs"] == CLEAN
+        assert {name: (own["check"], own["runs"]) for name, own in results.items()} == {
+            name: (plant.check, VARIANTS) for name, plant in plants.items()
         }
-        assert measured["runs"] == VARIANTS * len(plants)
