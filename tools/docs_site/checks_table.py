@@ -63,28 +63,32 @@ def _section(check: RunCheck) -> str:
 
 
 def measured_table() -> str:
-    """Return the measurement of the checks: by half, and by fault with what else was named in half of its runs."""
+    """Return the measurement of the checks: by half, and by fault with what else was named in half of its runs.
+
+    What was not measured has a dash.
+    """
     measured = json.loads(FILE.read_text("utf-8"))["measured"]
     results = {place: {**own["results"]} for place, own in measured.items()}
     rows = [ABOUT, "| half | planted in a | named in time | false alarms in clean runs | commit | date |"]
     rows.append(f"|{6 * '---|'}")
     for place, own in measured.items():
-        clean = results[place].pop("clean")
+        clean = results[place].pop("clean", None)
+        alarms = f"{len(clean['false_alarms'])} of {clean['runs']}" if clean else "–"
         counts = [sum(one[name] for one in results[place].values()) for name in ("in_time", "runs")]
         rows.append(
-            f"| {' | '.join(place.split())} | {counts[0]} of {counts[1]} | {len(clean['false_alarms'])} of "
-            f"{clean['runs']} | {own['commit']} | {own['date']} |"
+            f"| {' | '.join(place.split())} | {counts[0]} of {counts[1]} | {alarms} | {own['commit']} | {own['date']} |"
         )
     halves = list(dict.fromkeys(place.split()[0] for place in measured))
     rows += ["", f"| fault | planted in a | named by | {' | '.join(halves)} | often named too |"]
     rows += [f"|{(4 + len(halves)) * '---|'}"]
     for planted in dict.fromkeys(place.split()[1] for place in measured):
-        for name, fault in results[f"{halves[0]} {planted}"].items():
-            own = [results[f"{half} {planted}"][name] for half in halves]
-            counts = [f"{one['in_time']} of {one['runs']}" for one in own]
+        of_halves = [results.get(f"{half} {planted}", {}) for half in halves]
+        for name in dict.fromkeys(name for faults in of_halves for name in faults):
+            own = [faults[name] for faults in of_halves if name in faults]
+            counts = [f"{one[name]['in_time']} of {one[name]['runs']}" if name in one else "–" for one in of_halves]
             also = sum((Counter(one["also"]) for one in own), Counter[str]())
             often = [f"`{check}`" for check, times in also.items() if times >= _OFTEN * sum(one["runs"] for one in own)]
-            rows.append(f"| {name} | {planted} | `{fault['check']}` | {' | '.join(counts)} | {', '.join(often)} |")
+            rows.append(f"| {name} | {planted} | `{own[0]['check']}` | {' | '.join(counts)} | {', '.join(often)} |")
     return "\n".join(rows) + "\n"
 
 
