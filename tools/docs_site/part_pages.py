@@ -161,7 +161,7 @@ def _index(recipes: Mapping[str, tuple[Recipe, Any]]) -> str:
     rows.append(["", "all slots", str(total), ""])
     told = (
         f"{len(recipes)} [recipes]({RECIPES}) choose among {total} parts of {len(FAMILIES)} slots. "
-        "[systems.md](../systems.md) lists the published systems that they implement, each with its file and its test."
+        "[systems.md](../systems.md) lists the published systems that they implement, each with its test."
     )
     return "\n\n".join([_MADE, "# Parts by slot", told, _table(["slot", "page", "number", "parts"], rows)]) + "\n"
 
