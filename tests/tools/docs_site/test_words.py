@@ -19,7 +19,7 @@ from proof import PAGE as PROOF
 
 from rstar2_env.evaluation import cards
 
-MOST_WORDS = 102_100
+MOST_WORDS = 93_900
 """Words of all hand-written pages. The goal is 90,000: lower this number when pages get shorter."""
 MOST_OF_A_TASK = 900
 """Words of a page of how-to."""
