@@ -29,7 +29,7 @@ class ReferenceReset(SavedAttributes, RunHook):
         delta: Minimum increase of the figure that counts as an improvement.
         metric: The figure of the evaluation; higher is better.
         most_kl: Also reset when the logged divergence from the reference model exceeds this value; ``None`` disables
-        this condition.
+            this condition.
         optimizer: Whether to also reset the optimizer's moments, as the paper does.
     """
 

@@ -57,7 +57,7 @@ class RowCost:
         return 6 * self.hidden + 2 * (self.queries or self.hidden) + 4 * (self.feed_forward or 4 * self.hidden)
 
     def time(self, tokens: float, pairs: float) -> float:
-        """Return the time of a number of tokens, and of a number of pairs of a query and a key, in tokens."""
+        """Return the time, in tokens of separate rows, of given numbers of tokens and of query-key pairs."""
         return tokens + _PAIR * pairs / self.hidden
 
     def memory(self, spans: Sequence[tuple[int, int]]) -> float:

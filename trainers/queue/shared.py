@@ -52,7 +52,7 @@ def make_queue(
 
 
 class SharedQueue(LocalQueue):
-    """Plays the rounds of a run in several processes; every process has one.
+    """Plays the rounds of a run in several processes; every process has its own ``SharedQueue``.
 
     Args:
         player: Plays episodes.

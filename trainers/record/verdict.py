@@ -1,7 +1,7 @@
 """The verdict of a training run: whether it learned something, the reason if not, and suggested commands.
 
 Covered: the share of groups with a signal, steps without an update, held-out figures with intervals, from the files of
-the run's folder. Not covered: causes that need more than these files.
+the run's folder. Not covered: causes that cannot be found in these files.
 """
 
 from __future__ import annotations

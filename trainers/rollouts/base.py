@@ -264,7 +264,7 @@ def check_manner(rollout: Rollout, player: object) -> None:
 
 
 def check_waits(rollout: Rollout, rewards: Sequence[Component], *, early_stop: bool, tail: str) -> None:
-    """Check that the options of a run do not end groups early if its parts play further episodes of a group.
+    """Check that no option ends groups early if the run's parts play further episodes of a group.
 
     Args:
         rollout: The rollout part.

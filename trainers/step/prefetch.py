@@ -133,7 +133,7 @@ class Prefetch(Generic[B, S]):
 
         Args:
             step: Number of optimizer steps so far.
-            between: Whether all steps of the last taken batch are done.
+            between: Whether all optimizer steps on the last taken batch are done.
 
         Raises:
             Exception: Collecting a batch that had to end first failed.
