@@ -27,7 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "rstar2 launch --serve 0-3 --train 4-7 -- grpo_roc --model runs/demo/cold-start --problems arithmetic",
     ),
     "plan": (
-        "Estimate what a run needs: memory, placement, seconds per step.",
+        "Estimate the memory, placement and seconds per step of a run.",
         "rstar2 plan --model qwen3-14b --gpus 64 --gpu MI300X --set max_episode_tokens=12288",
     ),
     "sft": (
@@ -114,7 +114,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def build(arguments: Sequence[str]) -> Any:
-    """Build the Typer app: the called subcommand is loaded, all others are only help lines."""
+    """Build the Typer app: load the called subcommand, and show each other subcommand as a help line only."""
     import typer
 
     from rstar2_env.cli._calls import FORM_EXAMPLES, read_call

@@ -78,7 +78,7 @@ class TypedCall:
 
 
 def read_call(arguments: Sequence[str]) -> TypedCall:
-    """Find the subcommand and its form, and replace names of the last version."""
+    """Find the subcommand and its form on a command line, and replace names of the last version."""
     at = next((place for place, word in enumerate(arguments) if not word.startswith("-")), None)
     if at is None:
         return TypedCall("", "", tuple(arguments))

@@ -32,7 +32,7 @@ _USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__n
 
 
 class _PlainSwitches:
-    """Shows switches without a type in the help."""
+    """Base of commands whose help shows a flag without a value type (``--json``, not ``--json BOOLEAN``)."""
 
     def get_params(self, ctx: Any) -> Any:
         """Return the parameters."""
@@ -115,7 +115,7 @@ def example(line: str) -> str:
 
 
 def _bounds(ctx: typer.Context) -> AbstractContextManager[None]:
-    """Return the context in which only what was typed may name code, unless ``--trust`` was typed."""
+    """Return a context in which only typed arguments may name code to import; ``--trust`` allows all texts."""
     values = (value for name, value in ctx.params.items() if is_typed(ctx, name))
     typed = [text for value in values for text in _texts(value)]
     command = ctx.command_path.partition(" ")[2]

@@ -223,7 +223,7 @@ def source_of(spec: str, split: str | None, default: str) -> ProblemSource:
     source = load_problems(spec, split=split or default)
     if split and not source.split:
         raise ConfigurationError(
-            f"{spec} does not have splits, so it has no {split!r}: omit --split, or divide it ({spec}:holdout=0.1)."
+            f"{spec} does not have splits, so it has no {split!r}: omit --split, or split it ({spec}:holdout=0.1)."
         )
     return source
 

@@ -1,4 +1,4 @@
-"""``say``: prints a line of a command. Commands print with it, and with the tables of ``_tables`` and ``_screen``."""
+"""``say``: prints a line. Every command prints with ``say`` or with the functions of ``_tables`` and ``_screen``."""
 
 from __future__ import annotations
 

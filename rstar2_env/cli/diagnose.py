@@ -44,7 +44,7 @@ def diagnose_command(
 
     if len(runs) != 1 + compare or (compare and step is not None):
         raise ConfigurationError(
-            f"Expected two runs and no --step with --compare, and else one run; got {len(runs)} runs.",
+            f"--compare takes two runs and no --step; without --compare, name one run. Got {len(runs)} runs.",
         )
     if compare:
         from rstar2_env.diagnosis.compare import compare_runs

@@ -31,7 +31,7 @@ def import_episodes_command(
     """Convert trajectories of ATIF, or rollouts of NeMo Gym, to traces for a cold start, and to episodes.
 
     OUT.episodes.jsonl holds every episode, for `rstar2 view`, `diagnose` and `verify --run`. OUT holds the traces for
-    `rstar2 sft`: trajectories without an infrastructure failure that do not state that they failed. Context that was
+    `rstar2 sft`: trajectories without an infrastructure failure and without a mark of failure. Context that was
     copied from other trajectories is not trained on.
     """
     from rstar2_env.adapters.atif.files import FORMATS, import_trajectories

@@ -49,7 +49,7 @@ def get(
 def show(
     path: Annotated[str, typer.Argument(metavar="PATH", help="Folder of a model, or a GGUF file.")],
     measure: Annotated[
-        bool, typer.Option("--measure", help="Load the model, and measure how fast this machine reads, writes, trains.")
+        bool, typer.Option("--measure", help="Also measure tokens per second of prefill, generation and training.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -112,7 +112,7 @@ def _rows(facts: ModelFacts) -> dict[str, str]:
 
 
 def _memory(facts: ModelFacts) -> dict[str, int]:
-    """Return the bytes that playing and training need here in float32, and the bytes of this machine."""
+    """Return the memory that rollouts and training need in float32, and the memory of this machine, in bytes."""
     from rstar2_env.core.errors import ConfigurationError
 
     architectures, device = import_trainers("plan.architecture"), import_trainers("plan.device").device_of("cpu")

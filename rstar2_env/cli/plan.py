@@ -52,7 +52,7 @@ def plan_command(
     trust: Trust = False,
     as_json: Json = False,
 ) -> None:
-    """Estimate what a run needs: memory per device, episodes in flight, placement of servers and trainers, seconds.
+    """Estimate memory per device, episodes in flight, placement of servers and trainers, and seconds per step of a run.
 
     Nothing is loaded or started. Exits with 1 if the run does not fit. The seconds depend on assumptions, which are
     listed with their sources; docs/step-costs.md discusses their accuracy.

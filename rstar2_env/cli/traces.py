@@ -99,7 +99,7 @@ def traces_command(
         int | None,
         typer.Option(
             min=1,
-            help="Maximum number of episodes per problem; after enough traces, it is not played again [default: 8].",
+            help="Maximum number of episodes per problem; a problem with enough traces is skipped [default: 8].",
             rich_help_panel=_PLAYING,
         ),
     ] = None,

@@ -6,7 +6,7 @@ import os
 
 
 def usable_cores() -> int:
-    """Return the number of cores for this process: those that it may use, divided among the processes of its machine.
+    """Return the number of cores for this process: its usable cores divided by the number of processes on the machine.
 
     ``torchrun`` sets the number of processes of a machine (``LOCAL_WORLD_SIZE``); each process opens its own sandbox
     and verifiers.

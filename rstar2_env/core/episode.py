@@ -123,7 +123,7 @@ class Episode:
 
     @property
     def off_policy(self) -> bool:
-        """Whether the tokens were not sampled after ``prompt_ids``: an expert wrote them, or the policy had help."""
+        """Whether the policy did not sample the tokens after ``prompt_ids``: an expert wrote or refined them."""
         return self.source in ("expert", "refined")
 
     @property
@@ -255,7 +255,7 @@ class Episode:
         self.messages.append(Message(str(info.get("role", "user")), text))
 
     def void(self, end: Literal["unavailable", "cancelled"] | ReplyEnd, error: str | None = None) -> None:
-        """End the episode as one that does not count, and reset its reward.
+        """End the episode, exclude it from means and losses, and reset its reward.
 
         Args:
             end: The reason.

@@ -57,7 +57,7 @@ def check_model(model: Any) -> None:
 
 
 def gguf_hint(path: Path) -> str:
-    """Return which GGUF file of a folder to name; empty if the folder has none."""
+    """Return a hint to name the first GGUF file of a folder; empty if the folder has none."""
     files = sorted(path.glob("*.gguf"))
     return f" {files[0]} is a GGUF file: name the file itself." if files else ""
 

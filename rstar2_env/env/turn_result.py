@@ -21,7 +21,7 @@ StepReturn: TypeAlias = "tuple[str, float, bool, bool, dict[str, Any]]"
 
 
 def call_counts(statuses: Iterable[ToolStatus]) -> dict[str, int]:
-    """Return the entries of ``info`` at the end of an episode that count the policy's calls.
+    """Return the numbers of failed and of counted calls, as entries of ``info`` at the end of an episode.
 
     Args:
         statuses: Statuses of the calls, without injected faults.

@@ -133,7 +133,7 @@ class ThreadVectorEnv(SyncVectorEnv[Any, Any]):
 
 
 class _Ahead(gym.Wrapper[str, str, str, str]):
-    """Computes a reset or a step ahead, in any thread, and returns the result when ``SyncVectorEnv`` calls it."""
+    """Computes the next reset or step of an environment in a thread, and stores the result for ``SyncVectorEnv``."""
 
     def __init__(self, env: gym.Env[str, str]) -> None:
         super().__init__(env)

@@ -21,7 +21,7 @@ class TurnTimeoutError(Rstar2Error, TimeoutError):
 
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
-    """How to sample one turn.
+    """Sampling parameters of one turn.
 
     Attributes:
         max_tokens: Maximum number of tokens to generate.
@@ -279,7 +279,7 @@ class UpdatesTogether(Protocol):
     """An engine that can sync weights to several engines of its kind together."""
 
     def goes_with(self, engines: Sequence[Engine]) -> bool:
-        """Return whether one weight sync can update all these engines."""
+        """Whether one weight sync can update all of these engines together."""
         ...
 
     def update_together(self, engines: Sequence[Engine], version: int, weights: Any) -> None:

@@ -27,7 +27,7 @@ def invalid_argument(schema: Mapping[str, Any], value: Any, where: str = "argume
     Args:
         schema: A JSON schema, with the keywords named above.
         value: The arguments of a call, or a part of them.
-        where: The name of ``value`` in the message.
+        where: Name of ``value`` in the reason, such as ``arguments[0]``.
     """
     kinds = schema.get("type")
     names = [kinds] if isinstance(kinds, str) else list(kinds or [])

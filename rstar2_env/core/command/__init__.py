@@ -1,1 +1,1 @@
-"""Modules about the command line: the running command, Ctrl-C while it starts, its documents, and pages of errors."""
+"""Helpers of the command line: the subcommand's name, Ctrl-C during imports, documentation pages, links from errors."""

@@ -1,4 +1,4 @@
-"""The documents of this package, which a wheel contains too: pages and their sections, by topic.
+"""Reads the documentation pages and their sections by topic, from a checkout or an installed wheel.
 
 A topic is a page (``training``, ``trainers/recipes``), a section of a page (``troubleshooting#options``), or a section
 of the page about errors alone (``options``). Not covered: the display (``rstar2_env.cli.help``).
@@ -83,7 +83,7 @@ def _anchor(title: str) -> str:
 
 
 def _with_commands(text: str, page: str) -> str:
-    """Replace each link to a page by its text and the command that prints the page; leave comments on figures out."""
+    """Replace each link to a page by its text and the command that prints the page; remove comments on figures."""
 
     def replaced(match: re.Match[str]) -> str:
         picture, label, target = match.groups()

@@ -1,4 +1,4 @@
-"""Errors of a full disk: recognized in any library that writes, and raised with the path and what to do."""
+"""Converts the errors that libraries raise on a full disk to one error with the path and a suggested fix."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Attempt:
 
     Attributes:
         answer: The answer: its parsed JSON, else its text.
-        problem: Why it failed; ``None`` if it was answered.
+        problem: Reason of the failure; ``None`` if the server answered.
         cause: ``lost`` (no connection) or ``passing`` (overload) if a later attempt may succeed, ``late`` if there was
             no answer in time; else empty.
         wait_s: Seconds that the server asks to wait.
@@ -123,7 +123,7 @@ def blocking_client(*, timeout_s: float, headers: Mapping[str, str] = MappingPro
 
 
 def sent(client: httpx.Client, method: str, url: str, body: Any = None, *, max_bytes: int = 64 << 20) -> Attempt:
-    """Send a request once, wait, and return the outcome; the answer must be JSON.
+    """Send a request once, and return the outcome of the attempt; the answer must be JSON.
 
     Args:
         client: The client.

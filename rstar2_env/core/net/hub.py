@@ -85,7 +85,7 @@ def hub_answer(path: str, token: Secret | None = None) -> tuple[int, Any]:
 
 
 class _SilentError(Exception):
-    """There was no answer; the message has the reason."""
+    """The hub did not answer; the message has the reason."""
 
 
 def _get(url: str, token: Secret | None) -> tuple[int, bytes]:

@@ -58,7 +58,7 @@ def import_ray(needed_for: str) -> Any:
 
 
 def join(address: str | None, needed_for: str) -> Any:
-    """Use this process's connection to Ray, or make one, and return the module ``ray``. Pair it with ``leave``.
+    """Connect this process to Ray if it is not connected, and return the module ``ray``; call ``leave`` afterwards.
 
     Args:
         address: Address of a cluster ("10.0.0.1:6379"); "auto" for the one that runs on this machine, "local" to start
@@ -132,7 +132,7 @@ def leave() -> None:
 
 
 def connected() -> Any:
-    """The module ``ray``, if the process is connected; otherwise Ray would start a cluster on first use.
+    """Return the module ``ray``, after a check that the process is connected; Ray would otherwise start a cluster.
 
     Raises:
         SandboxUnavailableError: The process is no longer connected.

@@ -22,7 +22,7 @@ def may_pass(status: int) -> bool:
 
 
 def delay(failures: int) -> float:
-    """Seconds to wait after this many failures: twice as long after each, up to a limit.
+    """Return the seconds to wait before the next attempt: they double with each failure, up to a limit.
 
     A random part keeps many clients from retrying at the same moment.
     """
@@ -51,7 +51,7 @@ def retry_after(value: str | None) -> float | None:
 
 
 def reason(answer: Any) -> str:
-    """The reason of a failure, from a server's answer in JSON or text."""
+    """Return the reason of a failure from a server's answer in JSON or text."""
     if isinstance(answer, Mapping):
         error = answer.get("error", answer.get("detail", answer))
         answer = error.get("message", error) if isinstance(error, Mapping) else error
@@ -59,7 +59,7 @@ def reason(answer: Any) -> str:
 
 
 def failure(request: str, problem: str, attempts: int) -> str:
-    """The message about a failed request.
+    """Return the message about a failed request.
 
     Args:
         request: The request.

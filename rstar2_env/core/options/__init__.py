@@ -1,1 +1,1 @@
-"""Options and their rules, and parts that take options: written as text, found in registries or in the user's code."""
+"""Options: declaration, types and checks; and parts with options, found by name in registries or the user's code."""

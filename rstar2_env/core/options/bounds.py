@@ -38,7 +38,7 @@ def upper_bound(name: str) -> tuple[int, str] | None:
     """Return the upper bound of a count and the reason for it; ``None`` for an option without one.
 
     Args:
-        name: The option. A dotted prefix does not count; of the words, the last one that names a quantity decides.
+        name: The option. A dotted prefix is ignored. The last word that names a quantity defines the bound.
     """
     words = name.rpartition(".")[2].replace("-", "_").split("_")
     if _UNBOUNDED.intersection(words):

@@ -19,7 +19,7 @@ def entry_points(group: str) -> metadata.EntryPoints:
 
 @dataclass(frozen=True, slots=True)
 class LoadedPoint:
-    """An entry point that was loaded, or has failed.
+    """The result of loading an entry point: loaded or failed.
 
     Attributes:
         name: Name of the entry point.

@@ -30,7 +30,7 @@ _BARE = re.compile(r"[^\s,+\"()\[\]{}][^,+\"()\[\]{}]*")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part given by name or as an object, with its options.
+    """A replaceable part, such as a wrapper or an agent, given by name or as an object, with its options.
 
     Attributes:
         name: Name of the part, or of the class or function that was given directly.
@@ -200,7 +200,7 @@ def make_inner(registry: Registry[Any], written: Any) -> Any:
 
 
 def is_factory(made_by: Any) -> bool:
-    """Whether an object creates the part, instead of being the part.
+    """Whether an object is a class or a factory function of a part, rather than the part itself.
 
     A class and a function that can be called without arguments create it; a function that requires arguments is the
     part.

@@ -1,4 +1,4 @@
-"""Attention for one pass over tokens of many sequences, packed one after the other without padding.
+"""Attention for one forward pass over tokens of many sequences, packed one after the other without padding.
 
 A pass holds the newest token of every generating row, and the prompts of new requests. All layers except attention
 process tokens independently. Here each token attends to its own sequence in the cache, which is read in place: query
@@ -40,7 +40,7 @@ for a CPU."""
 
 
 def count_alone(lengths: Sequence[int], device: torch.device) -> int:
-    """Return how many of the longest sequences to compute one by one, instead of padding all others to their length.
+    """Return the number of longest sequences to compute one by one, so that the others are not padded to their length.
 
     Args:
         lengths: Number of tokens of each sequence with one new token, the longest first.
@@ -74,7 +74,7 @@ class TokenRun:
 
 
 class Pack:
-    """Assigns the tokens of a pass to sequences: first the sequences with one new token each, then ``pieces``.
+    """The tokens of a packed forward pass: first one token of each generating sequence, then the runs in ``pieces``.
 
     Args:
         slots: The slot of each sequence with one new token.

@@ -31,7 +31,7 @@ class Request:
         ids: The tokens so far.
         logprobs: Their log-probabilities.
         candidates: Log-probabilities of the most likely tokens at the first positions, if requested.
-        keep: Whether its cache was computed with the weights that the next requests will use.
+        keep: Whether the request's cache was computed with the current weights, so that later requests may reuse it.
         slot: Slot of the request in the cache while it runs.
         done: Number of tokens, the prompt included, whose keys and values are in the cache.
         leader: Another request with the same tokens; it computes them, and this request copies its cache.

@@ -32,7 +32,7 @@ class ScoreRequest:
 
 
 def fitting(waiting: Sequence[ScoreRequest], max_tokens: int) -> int:
-    """Return how many of the first requests fit into one pass; at least one.
+    """Return the number of waiting requests, in order, that fit into one forward pass; at least 1.
 
     Args:
         waiting: The requests in order of arrival.

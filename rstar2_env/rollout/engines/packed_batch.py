@@ -48,14 +48,14 @@ SPARE_COLUMNS = 32
 
 @dataclass(eq=False)
 class _Start:
-    """How a request begins.
+    """A new request, and the cached sequence whose keys and values it reuses.
 
     Attributes:
         request: The request.
         key: Tokens of the request as a key.
         source: The sequence whose cache it reuses; ``None`` if it reuses none.
         known: Number of tokens whose keys and values ``source`` has.
-        whole: Whether it takes over the slot of ``source``, instead of a copy.
+        whole: Whether the request takes over the slot of ``source`` instead of copying its cache.
     """
 
     request: Request
@@ -220,7 +220,7 @@ class PackedBatch(RunningBatch):
         return ended
 
     def _forward(self, newest: Sequence[Request], begun: Sequence[tuple[Request, int]]) -> Tensor:
-        """Compute the last token of each request in ``newest``, and the given number of tokens of each in ``begun``."""
+        """Run the model on the last token of each request in ``newest``, and on the first tokens left in ``begun``."""
         device = self._model.device
         slots, positions = [request.slot for request in newest], [request.done for request in newest]
         ids = [request.ids[-1] if request.ids else request.prompt[-1] for request in newest]

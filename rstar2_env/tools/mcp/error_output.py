@@ -12,13 +12,13 @@ _CHUNK = 1 << 16
 
 
 class ErrorOutput:
-    """A pipe for the standard error of a program, which an event loop empties, so that the program never waits.
+    """A pipe for the standard error of a program; an event loop reads the pipe, so that the program never blocks.
 
     Args:
         loop: The event loop that runs in the calling thread.
 
     Attributes:
-        file: The end for the program.
+        file: The write end of the pipe, for the program.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -31,7 +31,7 @@ class ErrorOutput:
         loop.add_reader(self._reading, self._read)
 
     def end(self) -> str:
-        """Return the last lines that were written; safe to call from any thread."""
+        """Return the last lines of the program's error output; safe to call from any thread."""
         self._read()
         return self._last.decode(errors="replace").strip()
 

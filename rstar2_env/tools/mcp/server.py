@@ -126,7 +126,7 @@ class McpServer:
         return self._session.call(name, arguments, meta)
 
     def _overran(self, name: str) -> ToolResult:
-        """Return the result of a call that took too long; its server's silence is not the policy's error."""
+        """Return the result of a call that timed out: ``unavailable`` if a shared or HTTP server no longer responds."""
         options, session = self._options, self._session
         message = f"The call was stopped: it took longer than {options.timeout_s:g} s."
         own_program = options.lifetime == "episode" and not options.is_http
@@ -159,7 +159,7 @@ class McpServer:
         """Leave the server, and return the session that was left.
 
         Args:
-            lost: The session is of no use to other environments either.
+            lost: Whether the session is broken, so that other environments cannot use it either.
         """
         session, self._session = self._session, None
         if session is None:
@@ -205,7 +205,7 @@ class McpTool:
 
 @dataclass(slots=True)
 class _Share:
-    """A shared session, and how many environments use it."""
+    """A shared session, and the number of environments that use it."""
 
     session: McpSession
     users: int = 0
@@ -234,7 +234,7 @@ class _Shared:
             return share.session
 
     def leave(self, session: McpSession, *, lost: bool) -> None:
-        """Leave a session; the last one closes it, and so does one that found it lost."""
+        """Stop using a session; it is closed if it is lost or if no other environment uses it."""
         with self._lock:
             share = self._shares.get(session.options)
             if share is not None and share.session is session:

@@ -125,7 +125,7 @@ class McpSession:
         return self._wait(call, limit)
 
     def answers(self) -> bool:
-        """Whether the server still answers another request, within a few seconds."""
+        """Whether the server answers another request within a few seconds."""
         try:
             self._wait(self._client.list_tools(cache_mode="bypass"), 0, _GRACE_S)
         except RefusedError:
@@ -151,7 +151,7 @@ class McpSession:
             concurrent.futures.wait([self._keeper], seconds)
 
     async def _keep(self, begun: concurrent.futures.Future[None]) -> None:
-        """Hold the session open, since the SDK wants it closed in the task that opened it."""
+        """Keep the session open in one task, since the SDK requires the same task to open and close a session."""
         closing = self._closing = asyncio.Event()
         try:
             with anyio.fail_after(self.options.start_timeout_s) as limit:

@@ -77,7 +77,7 @@ def _follows(remark: str, gold: Node, remarks: Sequence[str], question: str | No
 
 
 def _same(one: Node, other: Node) -> bool:
-    """Whether two conditions are the same relation, also from the other side."""
+    """Whether two conditions are the same relation, possibly with the sides swapped (``x > 0``, ``0 < x``)."""
     if key(one) == key(other):
         return True
     if not isinstance(one, Relation) or not isinstance(other, Relation) or symbols(one) != symbols(other):

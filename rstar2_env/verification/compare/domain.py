@@ -1,4 +1,4 @@
-"""Decide whether a condition on one variable leaves out values at which an answer is wanted.
+"""Decide whether a condition on one variable excludes values for which the question wants an answer.
 
 The domain of a variable is what the question and the gold answer state about it, without the points at which the gold
 has no real value (roots, logarithms). A condition holds on it if the rest of the domain outside of the condition is
@@ -100,7 +100,7 @@ def holds_on(domain: Domain, condition: Node, values: Sequence[Node]) -> bool:
 
 
 def _counts(piece: Piece, domain: Domain, values: Sequence[Node]) -> bool:
-    """Whether a piece that a condition leaves out has values at which the gold has one."""
+    """Whether an interval that a condition excludes contains points at which the gold answer has a value."""
     low, high = position(piece.low), position(piece.high)
     if low is None or high is None:
         return True

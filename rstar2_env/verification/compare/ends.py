@@ -1,4 +1,4 @@
-"""Ends of intervals: infinity, and the value of an end as a float."""
+"""Endpoints of intervals: a test for infinity, and the value of an endpoint as a float."""
 
 from __future__ import annotations
 

@@ -248,7 +248,7 @@ def _same_function(gold: Node, answer: Node, names: list[str], notation: Notatio
 def _agreement(
     gold: Node, answer: Node, points: Iterable[Mapping[str, Fraction]], notation: Notation, wanted: int
 ) -> int | None:
-    """Return the number of points at which both agree, at most ``wanted``; ``None`` if they differ at a point."""
+    """Return the number of points at which the answers agree, at most ``wanted``; ``None`` if they differ at one."""
     agreed = 0
     for point in points:
         same = _same_at(gold, answer, point, notation, check=agreed < 2)

@@ -63,7 +63,7 @@ def same_quantity(gold: Node, answer: Node, rules: Rules, same: Same) -> bool | 
 
 
 def _parts(node: Node, other: Node) -> tuple[Node, str | None]:
-    """Return a value and its unit; an angle has one if the other value has one."""
+    """Return a value and its unit; an angle counts as having a unit if the other value has a unit."""
     if isinstance(node, Quantity):
         return node.value, node.unit
     if isinstance(node, Apply) and node.op in ("deg", "rad") and isinstance(other, Quantity):

@@ -1,4 +1,4 @@
-"""Answers of an endpoint on disk, so that a repeated request costs neither money nor time."""
+"""Cache of an endpoint's answers on disk, so that a repeated request costs neither money nor time."""
 
 from __future__ import annotations
 

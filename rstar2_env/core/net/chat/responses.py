@@ -73,7 +73,7 @@ def request_of(messages: Sequence[Mapping[str, Any]], fields: Mapping[str, Any],
 
 
 def problem_of(answer: Any) -> tuple[str, str] | None:
-    """Return why the server could not make a response: the problem, and ``passing`` if another attempt may succeed."""
+    """Return the server's reason for a failed response, and ``passing`` if another attempt may succeed."""
     if not isinstance(answer, Mapping) or answer.get("status") != "failed":
         return None
     error = answer.get("error")
@@ -127,7 +127,7 @@ def read_response(answer: Any, url: str) -> ChatReply:
 
 
 def _tool(tool: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a tool in the API's form, which has no object ``function``, and is strict unless it says otherwise."""
+    """Convert a tool to the API's form: without the object ``function``, and with ``strict``, by default false."""
     function = tool.get("function")
     if not isinstance(function, Mapping):
         return dict(tool)
