@@ -18,7 +18,7 @@ from rstar2_env.view.following import FollowedRun, Follower
 from rstar2_env.view.index import RunIndex
 from rstar2_env.view.library import Library, ViewedRun, no_runs
 from rstar2_env.view.queries import comparing, episodes, groups, problems, sampling, tokens
-from rstar2_env.view.queries.events import event_details
+from rstar2_env.view.queries.events import event_details, marks_of
 from rstar2_env.view.queries.figures import cached_figures
 from rstar2_env.view.queries.filters import split_of
 from rstar2_env.view.queries.findings import RunFindings
@@ -98,6 +98,7 @@ class Answers:
             "config": facts.config,
             "recipe_parts": {"name": facts.config.get("trainer", ""), **parts} if isinstance(parts, dict) else None,
             "events": [{**event, "details": event_details(event)} for event in facts.events[-_MOST_EVENTS:]],
+            "marks": marks_of(facts.valid_events),
             "summary": facts.summary,
             "verdict": facts.verdict,
             "health": self._health(run, facts),

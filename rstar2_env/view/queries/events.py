@@ -1,16 +1,19 @@
-"""The details of a run's events as text, for the page, the terminal and exports."""
+"""The events of a run: their details as text, and those that its curves mark."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+from rstar2_env.view.index.facts import as_int
 
 _COMMON = frozenset({"event", "time", "step", "versions"})
 """Keys that the details omit: keys with their own column, and versions of packages, which the model card lists."""
 _EVALUATION = ("pass_rate", "reward", "tool_error_share", "broken_format", "turns", "tokens", "episodes")
 """Figures of an evaluation that its event shows, in order; curves show all of them."""
 _LONGEST = 2000
+_MARKED = ("evaluation", "checkpoint", "note", "resumed")
 
 
 def event_details(event: Mapping[str, Any]) -> str:
@@ -24,6 +27,23 @@ def event_details(event: Mapping[str, Any]) -> str:
         parts.append(f"{name}: {_words(value)}")
     text = "; ".join(parts)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def marks_of(events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the events that curves mark: evaluations, checkpoints, notes (such as actions of hooks) and resumptions.
+
+    Args:
+        events: Events of the run, without revoked ones.
+
+    Returns:
+        For each step with such an event, in ascending order, ``step`` and ``events``, each kind once.
+    """
+    marks: dict[int, list[str]] = {}
+    for event in events:
+        kind, step = event.get("event"), as_int(event.get("step"))
+        if kind in _MARKED and kind not in marks.setdefault(step, []):
+            marks[step].append(str(kind))
+    return [{"step": step, "events": marks[step]} for step in sorted(marks) if marks[step]]
 
 
 def _words(value: Any) -> str:

@@ -56,6 +56,7 @@ CACHED: Mapping[str, Callable[[RunIndex], Any]] = {
     "by_step train": lambda index: figures_by_step(index, "train"),
     "by_step eval": lambda index: figures_by_step(index, "eval"),
     "answered after error": lambda index: answered_after_error(index),
+    "rewarded": lambda index: rewarded_episodes(index),
 }
 """Queries whose results are cached in the index, by the name of the result."""
 
@@ -113,6 +114,30 @@ def answered_after_error(index: RunIndex) -> dict[str, int]:
             f"SELECT {counts} FROM episodes WHERE split = 'train' AND calls > 0", (*ERRORS, *ERRORS)
         ).fetchone()
     return dict(zip(("calls", "answered", "correct"), (number or 0 for number in found), strict=True))
+
+
+def rewarded_episodes(index: RunIndex) -> dict[str, Any]:
+    """Count training episodes that may have earned their reward without solving the problem.
+
+    Returns:
+        The mean ``reward`` of correct episodes (``None`` without any); ``wrong`` episodes, of these ``rewarded`` with
+        at least that mean; ``correct`` episodes, of these ``without_calls``, which is ``None`` if no episode has calls.
+    """
+    counts = "sum(correct), sum(NOT correct), sum(correct AND calls = 0), max(calls)"
+    with index.reading() as db:
+        mean, correct, wrong, without_calls, calls = db.execute(
+            f"SELECT avg(CASE WHEN correct THEN reward END), {counts} FROM episodes WHERE split = 'train' AND available"
+        ).fetchone()
+        rewarded = db.execute(
+            "SELECT count(*) FROM episodes WHERE split = 'train' AND available AND NOT correct AND reward >= ?", (mean,)
+        ).fetchone()[0]
+    return {
+        "reward": mean,
+        "wrong": wrong or 0,
+        "rewarded": rewarded,
+        "correct": correct or 0,
+        "without_calls": without_calls if calls else None,
+    }
 
 
 def figures_of(db: sqlite3.Connection, where: str, values: tuple[Any, ...]) -> dict[str, Any] | None:

@@ -16,9 +16,11 @@ _ACTIVITIES = {
     "seconds/reward": "reward",
     "seconds/select": "selection",
     "seconds/advantage": "advantage",
-    "seconds/wait": "waiting",
+    "seconds/wait": "waiting for the rollout",
 }
 """Parts of a step's time, and their names in sentences."""
+_PLAYED_AHEAD = frozenset({"seconds/rollout", "seconds/reward", "seconds/select", "seconds/advantage"})
+"""Parts that overlap with training if episodes are played ahead: the step then only waits for them."""
 _AFTER_ERROR = {
     "ok": "the next call worked",
     "failed": "the next call failed too",
@@ -37,15 +39,27 @@ def sentences_of(index: RunIndex, metrics: Mapping[int, Mapping[str, float | Non
         metrics: Figures of the run by step, from ``RunFacts.metrics``.
 
     Returns:
-        For each sentence its ``text`` and ``filter``, the filters of its episodes (``None`` without episodes).
+        For each sentence its ``text``; ``filter``, the filters of its episodes (``None`` without episodes); and
+        ``metric``, the figure whose plot shows more (``None`` without a plot).
     """
     by_step = cached_figures(index, "by_step train")
-    made = (_dropped(by_step), _failed(by_step), _after_error(by_step), _answered(index), _time(metrics))
-    return [{"text": text, "filter": chosen} for text, chosen in made if text]
+    of_episodes = (
+        _dropped(by_step),
+        _failed(by_step),
+        _after_error(by_step),
+        _answered(index),
+        _hacking(index, metrics),
+    )
+    of_figures = ((_drift(metrics), _DRIFT), (_time(metrics), "seconds/rollout"))
+    return [
+        *({"text": text, "filter": chosen, "metric": None} for text, chosen in of_episodes if text),
+        *({"text": text, "filter": None, "metric": metric} for text, metric in of_figures if text),
+    ]
 
 
 _Sentence = tuple[str, dict[str, str] | None]
 _NOTHING: _Sentence = ("", None)
+_DRIFT = "mismatch/logp_difference"
 
 
 def _dropped(by_step: Mapping[str, Any]) -> _Sentence:
@@ -86,19 +100,60 @@ def _answered(index: RunIndex) -> _Sentence:
     return text, {"last": "error", "end": "answered"}
 
 
-def _time(metrics: Mapping[int, Mapping[str, float | None]]) -> _Sentence:
+def _hacking(index: RunIndex, metrics: Mapping[int, Mapping[str, float | None]]) -> _Sentence:
+    found = cached_figures(index, "rewarded")
+    if not found["correct"] or not found["wrong"]:
+        return _NOTHING
+    rewarded = found["rewarded"]
+    signs = [
+        f"{rewarded:,} of {found['wrong']:,} wrong episodes have at least the mean reward of correct ones, "
+        f"{found['reward']:.3g}"
+    ]
+    if found["without_calls"] is not None:
+        signs.append(f"{found['without_calls']:,} of {found['correct']:,} correct episodes made no call")
+    rewards, held_out = _points(metrics, "rollout/reward"), _points(metrics, "eval/pass_rate")
+    if len(rewards) > 1 and len(held_out) > 1:
+        (_, first), (_, last) = rewards[0], rewards[-1]
+        (start, before), (end, after) = held_out[0], held_out[-1]
+        signs.append(
+            f"the reward in training changed by {last - first:+.3g} (step {rewards[0][0]} to {rewards[-1][0]}), and "
+            f"the held-out success by {100 * (after - before):+.1f} points (step {start} to {end})"
+        )
+    chosen = {"correct": "0", "min_reward": repr(found["reward"])} if rewarded else None
+    return f"Signs of reward hacking: {'; '.join(signs)}.", chosen
+
+
+def _drift(metrics: Mapping[int, Mapping[str, float | None]]) -> str:
+    points = _points(metrics, _DRIFT)
+    if not points:
+        return ""
+    (step, last), (first_step, first) = points[-1], points[0]
+    largest_step, largest = max(points, key=lambda point: (point[1], -point[0]))
+    return (
+        f"Engine against trainer: at step {step}, the log-probability of a token differs by {last:.3g} on average; "
+        f"{first:.3g} at step {first_step}, at most {largest:.3g} (step {largest_step})."
+    )
+
+
+def _points(metrics: Mapping[int, Mapping[str, float | None]], name: str) -> list[tuple[int, float]]:
+    return [(step, value) for step, figures in metrics.items() if (value := figures.get(name)) is not None]
+
+
+def _time(metrics: Mapping[int, Mapping[str, float | None]]) -> str:
     sums = dict.fromkeys(_ACTIVITIES, 0.0)
     steps = 0
     for figures in metrics.values():
         steps += "seconds/rollout" in figures or "seconds/train" in figures
+        ahead = figures.get("seconds/wait") is not None
         for name in sums:
-            sums[name] += figures.get(name) or 0.0
+            if not (ahead and name in _PLAYED_AHEAD):
+                sums[name] += figures.get(name) or 0.0
     total = sum(sums.values())
     if not total:
-        return _NOTHING
+        return ""
     ranked = sorted(((value, _ACTIVITIES[name]) for name, value in sums.items()), reverse=True)
     parts = [f"{100 * value / total:.0f}% {words}" for value, words in ranked if value >= 0.005 * total]
-    return f"Time of a step: {total / steps:.3g} s on average: {', '.join(parts)}.", None
+    return f"Time of a step: {total / steps:.3g} s on average: {', '.join(parts)}."
 
 
 def _summed(series: Mapping[str, list[int]]) -> dict[str, int]:

@@ -19,6 +19,11 @@ export function number(value: number | null | undefined, digits = 3): string {
   return String(Number(value.toPrecision(digits)));
 }
 
+/** A step, or a position between steps: `3`, `2.5`. */
+export function stepNumber(value: number): string {
+  return String(Math.round(value * 100) / 100);
+}
+
 /** A share as a percentage: `12.3%`. */
 export function percent(value: number | null | undefined): string {
   if (!isNumber(value)) return NONE;

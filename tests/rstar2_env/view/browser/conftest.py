@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -39,13 +40,16 @@ def chromium():
 def runs(tmp_path_factory) -> Path:
     """A folder with runs: GRPO-RoC with two seeds, GRPO, a curriculum, and two evaluations of the same problems.
 
-    The first, ``roc-0``, has the tokens of its rows, and the tokenizer that spells them.
+    The first, ``roc-0``, has the tokens of its rows, the tokenizer that spells them, and the drift of its engine.
     """
     folder = tmp_path_factory.mktemp("view") / "runs"
     made = MadeRun(steps=8, problems=24)
     for seed in (0, 1):
         write_training(folder / f"roc-{seed}", made, seed=seed)
     write_spelled(folder / "roc-0")
+    drift = ({"step": step, "mismatch/logp_difference": 0.002 + 1e-5 * step} for step in range(1, made.steps + 1))
+    with (folder / "roc-0" / "metrics.jsonl").open("a") as file:
+        file.writelines(json.dumps(line) + "\n" for line in drift)
     write_training(folder / "grpo-0", made, trainer="grpo_clip_higher", slips=(0.3, 0.28))
     sampler = {"parts": {"sampler": {"name": "curriculum", "window": 8}}}
     write_training(folder / "curriculum", made, options=sampler, end="")

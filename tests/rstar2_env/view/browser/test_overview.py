@@ -19,7 +19,6 @@ from rstar2_env.core.run_folder import read_run
 
 CARDS = {
     "Success": {"held out": "eval/pass_rate", "played": "rollout/pass_rate", "kept": "kept/pass_rate"},
-    "Reward": {"held out": "eval/reward", "played": "rollout/reward", "kept": "kept/reward"},
     "Tool errors": {
         "all episodes": "rollout/tool_error_share",
         "correct episodes": "rollout/tool_error_share_correct",
@@ -62,7 +61,9 @@ def data(page, title):
     rows.last.wait_for()
     head, *body = [[cell.strip() for cell in row.split("\t")] for row in rows.all_inner_texts()]
     return {
-        label: {int(row[0]): number(row[at]) for row in body if row[at] != "–"} for at, label in enumerate(head) if at
+        label: {int(row[0].replace(",", "")): number(row[at]) for row in body if row[at] != "–"}
+        for at, label in enumerate(head)
+        if at and label != "Events"
     }
 
 
@@ -181,29 +182,93 @@ def test_dragging_over_a_plot_zooms_all_and_so_do_the_fields_until_it_is_reset(l
         wait_for(lambda title=title, before=before: picture(page, title) == before)
 
 
+def test_the_horizontal_axis_has_the_tokens_that_were_computed_until_a_step(look, runs):
+    page = look("runs/roc-0?from=2&to=6")
+    page.evaluate(_HEAR)
+    page.get_by_label("Horizontal axis").select_option(label="Computed tokens")
+    expect(page.get_by_label("From token")).to_have_value("")
+    assert asked(page) == {"x": "tokens"}
+    used, total = {}, 0.0
+    for step, tokens in figures(runs, "roc-0", "tokens/computed").items():
+        total += tokens
+        used[step] = round(total)
+    reward = figures(runs, "roc-0", "rollout/pass_rate")
+    assert data(page, "Success")["played"] == near({used[step]: value for step, value in reward.items()})
+    assert "tokens" in signs(page, "Success")
+    region = page.get_by_role("region", name="Data of Success")
+    region.get_by_role("link", name=f"{used[3]:,}", exact=True).click()
+    expect(page.get_by_role("grid", name="Episodes")).to_be_visible()
+    assert asked(page) == {"split": "train", "step": "3"}
+
+
+def test_seeds_are_lines_of_their_own_over_time(look, runs):
+    page = look(f"{SIDE_BY_SIDE}&x=time")
+    card(page, "Success").scroll_into_view_if_needed()
+    expect(card(page, "Success").locator(".legend-name")).to_have_text(["roc-0", "roc-1", "grpo-0"])
+    expect(page.get_by_label("Seeds", exact=True)).to_have_count(0)
+    page.evaluate(_HEAR)
+    before = picture(page, "Length")
+    page.get_by_label("Log seconds").check()
+    redrawn(page, "Length", before)
+    assert [text for text in signs(page, "Length") if text.endswith((" s", " min"))]
+
+
+def test_events_are_marked_on_the_curves_and_named_in_their_data(look, runs):
+    page = look("runs/roc-0")
+    page.evaluate(_HEAR)
+    page.get_by_text("Data of “Success”").click()
+    rows = page.get_by_role("region", name="Data of Success", exact=True).locator("tr")
+    rows.last.wait_for()
+    told = {row.split("\t")[0].strip(): row.split("\t")[-1].strip() for row in rows.all_inner_texts()}
+    both = {"evaluation, checkpoint", "checkpoint, evaluation"}
+    assert told.pop("step") == "Events"
+    assert (told["0"], told["3"]) == ("evaluation", "–")
+    assert {told["4"], told["8"]} <= both
+    before = picture(page, "Length")
+    page.get_by_label("Events").uncheck()
+    assert asked(page) == {"events": "0"}
+    redrawn(page, "Length", before)
+    assert not {"▲", "■"} & set(signs(page, "Length"))
+    before = picture(page, "Length")
+    page.get_by_label("Events").check()
+    redrawn(page, "Length", before)
+    assert {"▲", "■"} <= set(signs(page, "Length"))
+
+
+def test_a_curve_is_not_drawn_twice(look, runs):
+    page = look("runs/roc-0")
+    assert figures(runs, "roc-0", "rollout/reward") == figures(runs, "roc-0", "rollout/pass_rate")
+    expect(card(page, "Success")).to_be_visible()
+    for title in ("Reward", "Reward components"):
+        expect(card(page, title)).to_have_count(0)
+    page = look("runs/roc-0?metric=rollout/reward")
+    expect(card(page, "Reward")).to_be_visible()
+    expect(card(page, "Reward")).to_be_in_viewport()
+
+
 def test_seeds_are_a_mean_with_a_band_or_each_a_line(look, runs):
     page = look(SIDE_BY_SIDE)
-    seeds = [figures(runs, f"roc-{seed}", "eval/reward") for seed in (0, 1)]
+    seeds = [figures(runs, f"roc-{seed}", "eval/pass_rate") for seed in (0, 1)]
     both = {step: [one[step] for one in seeds] for step in seeds[0]}
-    shown = data(page, "Reward")
+    shown = data(page, "Success")
     assert list(shown) == ["roc (2 seeds)", "roc (2 seeds), low", "roc (2 seeds), high", "grpo-0"]
     for edge, of in {"": mean, ", low": min, ", high": max}.items():
         assert shown[f"roc (2 seeds){edge}"] == near({step: of(values) for step, values in both.items()}), edge
-    band = picture(page, "Reward")
+    band = picture(page, "Success")
     page.get_by_label("Seeds", exact=True).select_option(label="Mean ± deviation")
-    band = redrawn(page, "Reward", band)
-    shown = data(page, "Reward")
+    band = redrawn(page, "Success", band)
+    shown = data(page, "Success")
     high = {step: mean(values) + stdev(values) for step, values in both.items()}
     assert shown["roc (2 seeds), high"] == near(high)
     page.get_by_label("Seeds", exact=True).select_option(label="Each run")
-    redrawn(page, "Reward", band)
-    shown = data(page, "Reward")
+    redrawn(page, "Success", band)
+    shown = data(page, "Success")
     assert list(shown) == ["roc-0", "roc-1", "grpo-0"]
     assert [shown[f"roc-{seed}"] for seed in (0, 1)] == [near(one) for one in seeds]
-    card(page, "Reward").get_by_label("Metric", exact=True).select_option(label="played")
-    wanted = near(figures(runs, "grpo-0", "rollout/reward"))
-    expect(page.get_by_role("region", name="Data of Reward").locator("tbody tr")).to_have_count(len(wanted))
-    assert data(page, "Reward")["grpo-0"] == wanted
+    card(page, "Success").get_by_label("Metric", exact=True).select_option(label="played")
+    wanted = near(figures(runs, "grpo-0", "rollout/pass_rate"))
+    expect(page.get_by_role("region", name="Data of Success").locator("tbody tr")).to_have_count(len(wanted))
+    assert data(page, "Success")["grpo-0"] == wanted
 
 
 def test_a_click_on_a_plot_opens_the_episodes_of_that_step(look, runs):

@@ -64,6 +64,22 @@ def how_two_seeds_compare(reader):
     reader.reads(r"held out\s*[\d.]+%", within=".plot-card")
 
 
+def whether_there_are_signs_of_reward_hacking(reader):
+    reader.reads(
+        r"Signs of reward hacking: [\d,]+ of [\d,]+ wrong episodes have at least the mean reward of correct ones, \S+; "
+        r"[\d,]+ of [\d,]+ correct episodes made no call; the reward in training changed by [+-][\d.]+ .* "
+        r"and the held-out success by [+-][\d.]+ points"
+    )
+
+
+def whether_the_engine_drifts_from_the_trainer(reader):
+    sentence = r"Engine against trainer: at step 8, the log-probability of a token differs by [\d.]+ on average"
+    reader.reads(sentence)
+    reader.click("link", "Plot", within=reader.page.get_by_text("Engine against trainer: at step"))
+    plot = reader.page.get_by_role("region", name="Engine against trainer: log-probabilities")
+    expect(plot).to_be_in_viewport()
+
+
 def whether_it_answers_right_after_a_failed_call(reader):
     reader.reads(r"Answered right after a failed call: [\d,]+ episodes? of [\d,]+ with calls, [\d,]+ of them correct")
 
@@ -76,6 +92,8 @@ QUESTIONS = (
     where_the_time_goes,
     which_errors_dominate,
     how_two_seeds_compare,
+    whether_there_are_signs_of_reward_hacking,
+    whether_the_engine_drifts_from_the_trainer,
     whether_it_answers_right_after_a_failed_call,
 )
 

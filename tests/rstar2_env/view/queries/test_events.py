@@ -1,10 +1,12 @@
-"""The details of an event are in words, with few digits."""
+"""The details of an event are in words, with few digits; curves mark the events that count."""
 
 from __future__ import annotations
 
 import pytest
 
-from rstar2_env.view.queries.events import event_details
+from rstar2_env.core.run_folder import RunWriter
+from rstar2_env.view.queries.events import event_details, marks_of
+from rstar2_env.view.queries.run_facts import RunFacts
 
 TOLD = {
     "evaluation": (
@@ -32,3 +34,15 @@ def test_long_details_are_cut():
 @pytest.mark.parametrize("value", [10**400, -1e300, 1e15])
 def test_a_number_of_any_size_is_told(value):
     assert event_details({"event": "note", "value": value}).startswith("value: ")
+
+
+def test_curves_mark_evaluations_checkpoints_notes_and_where_a_run_was_resumed(tmp_path):
+    writer = RunWriter(tmp_path / "run")
+    writer.begin({})
+    for event, step in (("evaluation", 0), ("checkpoint", 2), ("note", 2), ("note", 2), ("checkpoint", 4)):
+        writer.event(event, step)
+    RunWriter(tmp_path / "run").begin({}, resumed=2)
+    assert marks_of(RunFacts(tmp_path / "run").valid_events) == [
+        {"step": 0, "events": ["evaluation"]},
+        {"step": 2, "events": ["checkpoint", "note", "resumed"]},
+    ]

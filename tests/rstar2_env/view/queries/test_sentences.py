@@ -22,7 +22,14 @@ PLAYED = [
     ([], "answered", False),
     ([ToolStatus.UNAVAILABLE], "answered", False),
 ]
-TIMES = {1: {"seconds/rollout": 6.0, "seconds/train": 1.0}, 2: {"seconds/rollout": 3.0}, 3: {"eval/reward": 1.0}}
+TIMES = {
+    1: {"seconds/rollout": 6.0, "seconds/train": 1.0, "rollout/reward": 0.25, "eval/pass_rate": 0.5},
+    2: {"seconds/rollout": 3.0, "mismatch/logp_difference": 0.01},
+    3: {"eval/reward": 1.0, "rollout/reward": 0.75, "eval/pass_rate": 0.375, "mismatch/logp_difference": 0.03},
+    4: {"mismatch/logp_difference": 0.02},
+}
+
+REWARDS = (1.0, 0.5, 0.8, 0.2, 1.0, 0.5, 0.7, 0.0)
 
 
 @pytest.fixture(scope="module")
@@ -31,8 +38,16 @@ def index(tmp_path_factory):
     writer = RunWriter(base / "run")
     writer.begin({})
     group = [
-        Episode(group=0, problem_id="p", messages=[Message("user", "?")], statuses=statuses, end=end, correct=correct)
-        for statuses, end, correct in PLAYED
+        Episode(
+            group=0,
+            problem_id="p",
+            messages=[Message("user", "?")],
+            statuses=statuses,
+            end=end,
+            correct=correct,
+            reward=reward,
+        )
+        for (statuses, end, correct), reward in zip(PLAYED, REWARDS, strict=True)
     ]
     reasons = ["", "quota", "quota", "draw", "", "", "", ""]
     writer.train(1, [group], [[Decision(not reason, reason) for reason in reasons]])
@@ -50,6 +65,17 @@ TOLD = [
         5,
     ),
     ("Answered right after a failed call: 2 episodes of 6 with calls, 1 of them correct.", 2),
+    (
+        "Signs of reward hacking: 1 of 4 wrong episodes have at least the mean reward of correct ones, 0.75; 0 of 4 "
+        "correct episodes made no call; the reward in training changed by +0.5 (step 1 to 3), and the held-out success "
+        "by -12.5 points (step 1 to 3).",
+        1,
+    ),
+    (
+        "Engine against trainer: at step 4, the log-probability of a token differs by 0.02 on average; 0.01 at step 2, "
+        "at most 0.03 (step 3).",
+        None,
+    ),
     ("Time of a step: 5 s on average: 90% rollout, 10% training.", None),
 ]
 
@@ -61,6 +87,13 @@ def test_a_sentence_and_its_episodes(index, number):
     assert sentence["text"] == text
     chosen = sentence["filter"]
     assert (None if chosen is None else list_episodes(index, {**chosen, "split": "train"})["total"]) == many
+
+
+def test_a_step_waits_for_episodes_that_are_played_ahead(index):
+    ahead = {1: {"seconds/rollout": 9.0, "seconds/wait": 1.0, "seconds/train": 3.0}}
+    sentence = sentences_of(index, ahead)[-1]
+    assert sentence["text"] == "Time of a step: 4 s on average: 75% training, 25% waiting for the rollout."
+    assert sentence["metric"] == "seconds/rollout"
 
 
 def test_a_run_without_data_has_no_sentences(tmp_path):

@@ -54,6 +54,12 @@ export interface RunEvent {
   [key: string]: unknown;
 }
 
+/** Events of a step that the curves mark, in order, such as `evaluation`. */
+export interface Mark {
+  step: number;
+  events: string[];
+}
+
 export interface Stage {
   name: string;
   kind: string;
@@ -139,11 +145,12 @@ export interface RunDetail extends RunRow {
   config: Record<string, unknown>;
   recipe_parts: Record<string, unknown> | null;
   events: RunEvent[];
+  marks: Mark[];
   summary: Record<string, unknown> | null;
   verdict: string[];
   health: HealthSign[];
-  /** Answers in a sentence, with the filters of the training episodes behind it. */
-  sentences: { text: string; filter: Record<string, string> | null }[];
+  /** Answers in a sentence, with the filters of the training episodes behind it, or the figure whose plot shows more. */
+  sentences: { text: string; filter: Record<string, string> | null; metric: string | null }[];
   stages: Stage[];
   model_card: string | null;
   metric_names: string[];

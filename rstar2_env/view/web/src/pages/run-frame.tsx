@@ -48,6 +48,7 @@ function before(row: RunRow): RunDetail {
     config: {},
     recipe_parts: null,
     events: [],
+    marks: [],
     summary: null,
     verdict: [],
     health: [],

@@ -8,6 +8,7 @@ import { dash, hatched, type Look, look } from "./palette";
 import type { Numbers } from "../data/types";
 import { percent } from "../format";
 import { bounds } from "./bounds";
+import { drawMarks, type PlacedMark } from "./marks";
 
 export interface Axes {
   logX: boolean;
@@ -15,6 +16,8 @@ export interface Axes {
   /** Visible range of the x axis; null shows everything. */
   from: number | null;
   to: number | null;
+  /** Events that are marked at the lower edge. */
+  marks?: PlacedMark[];
 }
 
 export interface CanvasProps {
@@ -26,6 +29,7 @@ export interface CanvasProps {
   label: string;
   /** Unit of the x axis, its name below the plot. */
   unit: string;
+  formX: (x: number) => string;
   /** Position on the x axis under the pointer; null when the pointer leaves. */
   onPoint: (x: number | null) => void;
   onZoom: (from: number | null, to: number | null) => void;
@@ -35,6 +39,8 @@ export interface CanvasProps {
 
 /** Synchronizes the cursors of all plots on the page. */
 const SYNC = uPlot.sync("steps");
+/** Distances between ticks of an axis of seconds, in seconds. */
+const TIME_TICKS = [0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 86400, 172800, 604800];
 /** Time in which a second click makes a double click, in milliseconds. */
 const DOUBLE_MS = 300;
 
@@ -60,7 +66,7 @@ export function Canvas(props: CanvasProps) {
       observer.disconnect();
       plot.destroy();
     };
-  }, [lines, stack, axes.logX, axes.logY, axes.from, axes.to, height, shown]);
+  }, [lines, stack, axes.logX, axes.logY, axes.from, axes.to, axes.marks, height, shown]);
   return <div class="canvas" ref={place} role="img" aria-label={props.label} style={{ minHeight: `${height}px` }} />;
 }
 
@@ -82,7 +88,7 @@ function dataOf(lines: Line[], stack: boolean, axes: Axes): uPlot.AlignedData {
 }
 
 function options(width: number, now: { current: CanvasProps }, colors: Look): uPlot.Options {
-  const { lines, stack, axes, form, height, unit } = now.current;
+  const { lines, stack, axes, form, height, unit, formX } = now.current;
   const { series, bands } = stack ? areas(lines, colors) : curves(lines, colors);
   const picking: { timer?: ReturnType<typeof setTimeout> } = {};
   const axis: uPlot.Axis = {
@@ -105,7 +111,7 @@ function options(width: number, now: { current: CanvasProps }, colors: Look): uP
       y: { distr: axes.logY ? 3 : 1, ...(axes.logY ? {} : { range: stack ? (_u, _min, max) => [0, max || 1] : (_u, min, max) => bounds(min, max, form === percent) }) },
     },
     axes: [
-      { ...axis, size: 34, space: 44, label: unit, labelSize: 14, labelGap: 0, labelFont: "11px system-ui, sans-serif" },
+      { ...axis, size: 34, ...(unit === "time" ? { incrs: TIME_TICKS } : {}), space: unit === "step" ? 44 : 76, values: (_: uPlot, splits: number[]) => splits.map((v) => (v === null ? "" : formX(v))), label: unit, labelSize: 14, labelGap: 0, labelFont: "11px system-ui, sans-serif" },
       { ...axis, size: 52, space: 30, values },
     ],
     cursor: {
@@ -127,6 +133,7 @@ function options(width: number, now: { current: CanvasProps }, colors: Look): uP
           });
         },
       ],
+      draw: [(u) => drawMarks(u, axes.marks ?? [], colors.text)],
       destroy: [() => clearTimeout(picking.timer)],
       setCursor: [(u) => now.current.onPoint(u.cursor.idx === null || u.cursor.idx === undefined ? null : (u.data[0][u.cursor.idx] ?? null))],
       setSelect: [

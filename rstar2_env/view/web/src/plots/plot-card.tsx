@@ -1,11 +1,13 @@
 /* A plot in a card: title, values under the pointer, a legend that toggles lines, and the data as a table. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { stepNumber } from "../format";
 import { go } from "../shell/router";
 import { useTheme } from "../shell/theme";
 import { Copy } from "../ui/copy";
 import { type Axes, Canvas } from "./canvas";
 import { aligned, type Line, thinned, describe, withBand } from "./lines";
+import { eventsAt, type PlacedMark } from "./marks";
 import { dash, hatching, look } from "./palette";
 
 const MOST_ROWS = 400;
@@ -20,14 +22,16 @@ export interface PlotCardProps {
   onZoom: (from: number | null, to: number | null) => void;
   /** Address behind a point of the x axis: a click on the plot, or a link in the table of data. */
   linkOf?: ((x: number) => string) | undefined;
-  /** Unit of the x axis. */
+  /** Unit of the x axis, and the format of its values. */
   unit?: string;
+  formX?: (x: number) => string;
   height?: number;
   tools?: ComponentChildren;
 }
 
 export function PlotCard(props: PlotCardProps) {
-  const { title, lines, axes, form, stack = false, unit = "step", height = 200 } = props;
+  const { title, lines, axes, form, stack = false, unit = "step", formX = stepNumber, height = 200 } = props;
+  const marks = axes.marks ?? [];
   const [off, setOff] = useState<Set<string>>(new Set());
   const [point, setPoint] = useState<number | null>(null);
   const [open, setOpen] = useState(false);
@@ -55,6 +59,7 @@ export function PlotCard(props: PlotCardProps) {
           height={height}
           label={summary}
           unit={unit}
+          formX={formX}
           onPoint={setPoint}
           onZoom={props.onZoom}
           onPick={props.linkOf && ((x) => go(props.linkOf?.(x) ?? ""))}
@@ -62,10 +67,10 @@ export function PlotCard(props: PlotCardProps) {
       ) : (
         <div style={{ minHeight: `${height}px` }} />
       )}
-      <Legend lines={lines} off={off} toggle={toggle} point={point} form={form} stack={stack} unit={unit} />
+      <Legend lines={lines} off={off} toggle={toggle} point={point} form={form} stack={stack} at={point === null ? "last" : [`${unit} ${formX(point)}`, eventsAt(marks, point)].filter(Boolean).join(": ")} />
       <details class="plot-data" onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary>Data of “{title}”</summary>
-        {open && <DataTable lines={drawn} form={form} unit={unit} title={title} linkOf={props.linkOf} />}
+        {open && <DataTable lines={drawn} form={form} unit={unit} formX={formX} marks={marks} title={title} linkOf={props.linkOf} />}
       </details>
     </section>
   );
@@ -78,7 +83,7 @@ function Legend({
   point,
   form,
   stack,
-  unit,
+  at,
 }: {
   lines: Line[];
   off: Set<string>;
@@ -86,13 +91,14 @@ function Legend({
   point: number | null;
   form: (value: number) => string;
   stack: boolean;
-  unit: string;
+  /** The position whose values are shown. */
+  at: string;
 }) {
   return (
     <div class="legend">
       <ul>
         <li class="legend-x" aria-hidden="true">
-          {point === null ? "last" : `${unit} ${Math.round(point * 100) / 100}`}
+          {at}
         </li>
         {lines.map((line) => (
           <li key={line.id}>
@@ -146,12 +152,16 @@ function DataTable({
   lines,
   form,
   unit,
+  formX,
+  marks,
   title,
   linkOf,
 }: {
   lines: Line[];
   form: (value: number) => string;
   unit: string;
+  formX: (x: number) => string;
+  marks: PlacedMark[];
   title: string;
   linkOf?: ((x: number) => string) | undefined;
 }) {
@@ -165,7 +175,7 @@ function DataTable({
   return (
     <>
       <p class="plot-data-head">
-        {rows.length < x.length && `${rows.length} of ${x.length} ${unit}s, evenly chosen. `}
+        {rows.length < x.length && `${rows.length} of ${x.length} points, evenly chosen. `}
         <Copy text={csv} what={`the data of ${title}`} label="Copy CSV" />
       </p>
       <div class="plot-data-rows" tabIndex={0} role="region" aria-label={`Data of ${title}`}>
@@ -178,15 +188,17 @@ function DataTable({
                   {line.label}
                 </th>
               ))}
+              {marks.length > 0 && <th scope="col">Events</th>}
             </tr>
           </thead>
           <tbody>
             {rows.map((at) => (
               <tr key={at}>
-                <th scope="row">{linkOf ? <a href={linkOf(x[at] ?? 0)}>{x[at]}</a> : x[at]}</th>
+                <th scope="row">{linkOf ? <a href={linkOf(x[at] ?? 0)}>{formX(x[at] ?? 0)}</a> : formX(x[at] ?? 0)}</th>
                 {columns.map((column, index) => (
                   <td key={index}>{column[at] === null || column[at] === undefined ? "–" : form(column[at])}</td>
                 ))}
+                {marks.length > 0 && <td>{eventsAt(marks, x[at] ?? 0) || "–"}</td>}
               </tr>
             ))}
           </tbody>

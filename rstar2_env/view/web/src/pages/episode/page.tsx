@@ -10,7 +10,6 @@ import { Code } from "../../ui/code";
 import { Copy } from "../../ui/copy";
 import { Notes, Shown } from "../../ui/states";
 import { Tabs } from "../../ui/tabs";
-import { place } from "../episodes/columns";
 import { filtersOf } from "../episodes/filters";
 import type { PageProps } from "../types";
 import { Conversation } from "./conversation";
@@ -38,7 +37,7 @@ function Episode({ run, line, query }: { run: string; line: EpisodeLine; query: 
       <div class="page-head">
         <div>
           <h1>
-            {row.split === "eval" ? "Held-out episode" : "Episode"} {place(row)}
+            Episode {row.key}
           </h1>
           <div class="page-facts">
             <span class="chips">

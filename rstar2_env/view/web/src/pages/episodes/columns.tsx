@@ -10,11 +10,11 @@ const columns = (skip: number): TableColumn<EpisodeRow>[] => [
   {
     name: "key",
     label: "Episode",
-    title: "Split and step, then group and member",
-    width: 108,
+    title: "Split, step and number of the line in its file",
+    width: 122,
     sortable: true,
     rank: 0,
-    cell: (row) => <span class="number">{place(row)}</span>,
+    cell: (row) => <span class="number">{row.key}</span>,
   },
   { name: "correct", label: "Answer", width: 84, sortable: true, rank: 0, cell: (row) => <CorrectChip correct={row.correct} /> },
   {
@@ -53,11 +53,6 @@ const columns = (skip: number): TableColumn<EpisodeRow>[] => [
   { name: "task", label: "Task", width: 150, rank: 9, cell: (row) => visible(row.task) },
   { name: "seconds", label: "Time", width: 80, align: "right", sortable: true, rank: 10, cell: (row) => seconds(row.seconds) },
 ];
-
-/** Position of an episode: `3 · 4.1` is member 1 of group 4 of step 3. */
-export function place(row: Pick<EpisodeRow, "split" | "step" | "group" | "member">): string {
-  return row.split === "eval" ? `eval ${row.step} · ${row.group}` : `${row.step} · ${row.group}.${row.member}`;
-}
 
 /** Columns that are not empty in this run. */
 export function columnsOf(names: Set<string>, skip: number): TableColumn<EpisodeRow>[] {

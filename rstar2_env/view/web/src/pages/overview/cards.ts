@@ -1,4 +1,5 @@
 /* The plots of the overview: metrics of each card, their order and number formats. */
+import type { Metrics, Numbers } from "../../data/types";
 import { number, percent, seconds } from "../../format";
 
 export interface Card {
@@ -10,6 +11,8 @@ export interface Card {
   form: (value: number) => string;
   /** Stacked areas, for parts of a whole. */
   stack?: boolean;
+  /** Title of a card that has the same curves if one correct answer is the whole reward. */
+  repeats?: string;
 }
 
 const SUCCESS = "Performance";
@@ -18,6 +21,8 @@ const SHAPE = "Shape of the episodes";
 const TRAINS = "Training data";
 const OPTIMIZER = "Optimizer";
 const TIME = "Time";
+/** The card whose metrics are the parts of a step's time. */
+export const STEP_TIME = "Time per step, by activity";
 
 export const CARDS: Card[] = [
   {
@@ -34,6 +39,7 @@ export const CARDS: Card[] = [
   {
     title: "Reward",
     section: SUCCESS,
+    repeats: "Success",
     help: "Mean reward: held-out problems, all played episodes, and episodes kept for training.",
     metrics: [
       ["eval/reward", "held out"],
@@ -42,7 +48,7 @@ export const CARDS: Card[] = [
     ],
     form: number,
   },
-  { title: "Reward components", section: SUCCESS, metrics: [["rollout/reward/", ""]], form: number },
+  { title: "Reward components", section: SUCCESS, repeats: "Reward", metrics: [["rollout/reward/", ""]], form: number },
   {
     title: "Tool errors",
     section: TOOLS,
@@ -179,7 +185,7 @@ export const CARDS: Card[] = [
     form: number,
   },
   {
-    title: "Time per step, by activity",
+    title: STEP_TIME,
     section: TIME,
     metrics: [
       ["seconds/rollout", "rollout"],
@@ -228,6 +234,18 @@ export function present(card: Card, names: Set<string>): Metric[] {
     const below = [...names].filter((one) => one.startsWith(name)).sort();
     return below.map((one, at) => ({ name: one, label: one.slice(name.length), color: at }));
   });
+}
+
+/** Whether another card has each curve of a card, in each run. */
+export function repeated(card: Card, names: Set<string>, runs: Metrics[]): boolean {
+  const other = CARDS.find(({ title }) => title === card.repeats);
+  if (!other) return false;
+  const others = present(other, names);
+  return present(card, names).every(({ name }) => others.some((one) => runs.every(({ series }) => same(series[name], series[one.name]))));
+}
+
+function same(a: Numbers | undefined, b: Numbers | undefined): boolean {
+  return a === b || (a?.length === b?.length && (a ?? []).every((value, at) => value === b?.[at]));
 }
 
 /** One card for each metric that no other card contains. */

@@ -1,6 +1,7 @@
 /* The lines of a card: smoothed metrics of runs; runs of one group become a mean with a band. */
 import type { Metrics, RunRow } from "../../data/types";
 import type { Metric } from "./cards";
+import type { Placement } from "./x-axis";
 import { href } from "../../shell/router";
 import { type Line, type Points, smooth, type Spread, spread } from "../../plots/lines";
 
@@ -84,14 +85,19 @@ export function points(metrics: Metrics | null | undefined, name: string): Point
   return [{ x, y }];
 }
 
-/** Address of the episodes of a step, for a card of one run: of training, unless only evaluations have values there. */
-export function episodesAt(sets: Set[], metrics: Metric[], values: Map<string, Metrics>): ((step: number) => string) | undefined {
+/** Address of the episodes at a position on the x axis, for a card of one run: of training, unless only evaluations have values there. */
+export function episodesAt(
+  sets: Set[],
+  metrics: Metric[],
+  values: Map<string, Metrics>,
+  placed: Map<string, Placement>,
+): ((x: number) => string) | undefined {
   const [run, ...more] = sets.flatMap((set) => set.runs);
   if (run === undefined || more.length) return undefined;
   const found = metrics.flatMap(({ name }) => points(values.get(run), name).map(({ x }) => ({ name, x })));
-  return (step) => {
-    const here = found.filter(({ x }) => x.includes(step));
+  return (at) => {
+    const here = found.filter(({ x }) => x.includes(at));
     const held = here.length > 0 && here.every(({ name }) => name.startsWith("eval/"));
-    return href(["runs", run, "episodes"], { split: held ? "eval" : "train", step });
+    return href(["runs", run, "episodes"], { split: held ? "eval" : "train", step: placed.get(run)?.step(at) ?? at });
   };
 }

@@ -2,17 +2,21 @@
 import { useMemo, useState } from "preact/hooks";
 import { path } from "../../data/address";
 import { useLoadAll } from "../../data/hooks";
-import type { Metrics, RunRow, Statuses } from "../../data/types";
+import type { Mark, Metrics, RunRow, Statuses } from "../../data/types";
 import { many } from "../../format";
 import type { Axes } from "../../plots/canvas";
 import type { Spread } from "../../plots/lines";
+import { SIGNS } from "../../plots/marks";
 import { PlotCard } from "../../plots/plot-card";
 import { setQuery } from "../../shell/router";
 import { Choose, Switch, TextField } from "../../ui/fields";
 import { Empty, Loading, Notes } from "../../ui/states";
-import { type Card, CARDS, others, present } from "./cards";
+import { type Card, CARDS, others, present, repeated } from "./cards";
 import { type Drawing, episodesAt, lines, type Set as RunSet, sets } from "./curves";
 import { StatusCards } from "./status-cards";
+import { Placement, positions, type XAxis, type XKind, X_AXES } from "./x-axis";
+
+const AXES = Object.keys(X_AXES) as XAxis[];
 
 const HOW: { value: Spread; label: string }[] = [
   { value: "range", label: "Mean and range" },
@@ -23,15 +27,33 @@ const HOW: { value: Spread; label: string }[] = [
 /** If a card has more metrics than this and several runs are drawn, the user chooses one metric. */
 const MOST_TOGETHER = 2;
 
-export function Plots({ rows, query }: { rows: RunRow[]; query: Record<string, string> }) {
+/** No events: those of several runs would hide each other. */
+const NO_MARKS: Mark[] = [];
+
+export function Plots({ rows, query, marks = NO_MARKS }: { rows: RunRow[]; query: Record<string, string>; marks?: Mark[] }) {
   const runs = rows.map((row) => row.run);
   const metrics = useLoadAll<Metrics>(runs, (run) => path("runs", run, "metrics"));
   const train = useLoadAll<Statuses>(runs, (run) => path("runs", run, "statuses"), { split: "train" });
-  const how = (query["seeds"] as Spread | undefined) ?? "range";
+  const axis: XAxis = Object.hasOwn(X_AXES, query["x"] ?? "") ? (query["x"] as XAxis) : "step";
+  // Seeds reach a step at different times, so only steps have a mean over seeds.
+  const how = axis === "step" ? ((query["seeds"] as Spread | undefined) ?? "range") : "each";
   const weight = Math.min(0.99, Math.max(0, Number(query["smooth"] ?? 0) || 0));
+  const placed = useMemo(() => placements(metrics.values, axis), [metrics.values, axis]);
+  const values = useMemo(
+    () => new Map([...(metrics.values ?? [])].flatMap(([run, one]) => (placed.has(run) ? [[run, placed.get(run)?.metrics(one) ?? one]] : []))),
+    [metrics.values, placed],
+  );
+  const single = runs.length === 1 ? (runs[0] ?? "") : "";
+  const marked = query["events"] === "0" ? NO_MARKS : marks;
   const axes: Axes = useMemo(
-    () => ({ logX: query["logx"] === "1", logY: query["logy"] === "1", from: end(query["from"]), to: end(query["to"]) }),
-    [query["logx"], query["logy"], query["from"], query["to"]],
+    () => ({
+      logX: query["logx"] === "1",
+      logY: query["logy"] === "1",
+      from: end(query["from"]),
+      to: end(query["to"]),
+      marks: placed.get(single)?.marks(marked) ?? [],
+    }),
+    [query["logx"], query["logy"], query["from"], query["to"], placed, JSON.stringify(marked)],
   );
   const drawn = useMemo(() => sets(rows, how), [runs.join("\n"), how]);
   const names = useMemo(
@@ -40,16 +62,23 @@ export function Plots({ rows, query }: { rows: RunRow[]; query: Record<string, s
   );
   if (!metrics.values) return <Loading what="Reading the metrics" />;
   const seeds = sets(rows, "range").length < rows.length;
+  const recorded = AXES.filter((one) => one === axis || [...(metrics.values?.values() ?? [])].some((run) => positions(run, one)));
   const only = query["metric"];
+  const shared = { axes, placed, x: X_AXES[axis] };
   const cards = only
     ? [...CARDS, ...others(names)].filter((card) => present(card, names).some(({ name }) => name === only))
-    : CARDS.filter((card) => present(card, names).length > 0);
+    : CARDS.filter((card) => present(card, names).length > 0 && !repeated(card, names, [...(metrics.values?.values() ?? [])]));
   return (
     <>
-      <Tools query={query} weight={weight} how={how} seeds={seeds} />
-      <Notes notes={[...metrics.errors].map(([run, reason]) => `${run}: ${reason}`)} />
+      <Tools query={query} weight={weight} how={how} seeds={seeds && axis === "step"} axis={axis} axes={recorded} marks={marks} />
+      <Notes
+        notes={[
+          ...[...metrics.errors].map(([run, reason]) => `${run}: ${reason}`),
+          ...[...metrics.values.keys()].filter((run) => !placed.has(run)).map((run) => `${run} is left out: it does not record its ${X_AXES[axis].unit}.`),
+        ]}
+      />
       {only && (
-        <p class="only">
+        <p class="only" key={only} ref={intoView}>
           Only plots with <code>{only}</code>.{" "}
           <button type="button" class="button small" onClick={() => setQuery({ metric: null })}>
             Show all
@@ -71,25 +100,44 @@ export function Plots({ rows, query }: { rows: RunRow[]; query: Record<string, s
                 card={card}
                 names={names}
                 drawn={drawn}
-                values={metrics.values ?? new Map()}
+                values={values}
                 drawing={{ how, weight }}
                 axes={axes}
+                placed={placed}
+                x={X_AXES[axis]}
               />
             ))}
-            {section === "Tools" && !only && <StatusCards rows={rows} values={train.values} kind="statuses" axes={axes} />}
-            {section === "Tools" && !only && <StatusCards rows={rows} values={train.values} kind="after_errors" axes={axes} />}
+            {section === "Tools" && !only && <StatusCards rows={rows} values={train.values} kind="statuses" {...shared} />}
+            {section === "Tools" && !only && <StatusCards rows={rows} values={train.values} kind="after_errors" {...shared} />}
             {section === "Shape of the episodes" && !only && (
-              <StatusCards rows={rows} values={train.values} kind="ends" axes={axes} />
+              <StatusCards rows={rows} values={train.values} kind="ends" {...shared} />
             )}
           </div>
         </details>
       ))}
-      {!only && <Further names={names} drawn={drawn} values={metrics.values} drawing={{ how, weight }} axes={axes} />}
+      {!only && <Further names={names} drawn={drawn} values={values} drawing={{ how, weight }} {...shared} />}
     </>
   );
 }
 
-function Tools({ query, weight, how, seeds }: { query: Record<string, string>; weight: number; how: Spread; seeds: boolean }) {
+/** Scroll to the plots of a link, which are below much else. */
+function intoView(node: HTMLElement | null): void {
+  node?.scrollIntoView({ block: "start" });
+}
+
+interface ToolsProps {
+  query: Record<string, string>;
+  weight: number;
+  how: Spread;
+  seeds: boolean;
+  axis: XAxis;
+  /** The x axes that can be chosen. */
+  axes: XAxis[];
+  marks: Mark[];
+}
+
+function Tools({ query, weight, how, seeds, axis, axes, marks }: ToolsProps) {
+  const { counts } = X_AXES[axis];
   const zoomed = query["from"] || query["to"];
   return (
     <div class="toolbar" role="group" aria-label="Plot settings">
@@ -108,10 +156,19 @@ function Tools({ query, weight, how, seeds }: { query: Record<string, string>; w
       {seeds && (
         <Choose label="Seeds" value={how} options={HOW} onChange={(value) => setQuery({ seeds: value === "range" ? null : value })} />
       )}
-      <TextField label="From step" type="number" value={query["from"] ?? ""} onChange={(from) => setQuery({ from })} />
-      <TextField label="To step" type="number" value={query["to"] ?? ""} onChange={(to) => setQuery({ to })} />
-      <Switch label="Log steps" on={query["logx"] === "1"} onChange={(on) => setQuery({ logx: on ? 1 : null })} />
+      {axes.length > 1 && (
+        <Choose
+          label="Horizontal axis"
+          value={axis}
+          options={axes.map((value) => ({ value, label: X_AXES[value].label }))}
+          onChange={(x) => setQuery({ x: x === "step" ? null : x, from: null, to: null })}
+        />
+      )}
+      <TextField label={`From ${counts}`} type="number" value={query["from"] ?? ""} onChange={(from) => setQuery({ from })} />
+      <TextField label={`To ${counts}`} type="number" value={query["to"] ?? ""} onChange={(to) => setQuery({ to })} />
+      <Switch label={`Log ${counts}s`} on={query["logx"] === "1"} onChange={(on) => setQuery({ logx: on ? 1 : null })} />
       <Switch label="Log values" on={query["logy"] === "1"} onChange={(on) => setQuery({ logy: on ? 1 : null })} />
+      {marks.length > 0 && <Switch label="Events" on={query["events"] !== "0"} onChange={(on) => setQuery({ events: on ? null : 0 })} />}
       {zoomed ? (
         <button type="button" class="button" onClick={() => setQuery({ from: null, to: null })}>
           Reset zoom
@@ -119,8 +176,31 @@ function Tools({ query, weight, how, seeds }: { query: Record<string, string>; w
       ) : (
         <p class="quiet toolbar-hint">Drag over a plot to zoom all of them.</p>
       )}
+      {marks.length > 0 && query["events"] !== "0" && <MarkSigns marks={marks} />}
     </div>
   );
+}
+
+/** The signs of the events that the plots mark. */
+function MarkSigns({ marks }: { marks: Mark[] }) {
+  const kinds = new Set(marks.flatMap(({ events }) => events));
+  return (
+    <p class="quiet toolbar-hint">
+      {Object.entries(SIGNS)
+        .filter(([kind]) => kinds.has(kind))
+        .map(([kind, sign]) => `${sign} ${kind}`)
+        .join("   ")}
+    </p>
+  );
+}
+
+function placements(values: Map<string, Metrics> | null, axis: XAxis): Map<string, Placement> {
+  const found = new Map<string, Placement>();
+  for (const [run, metrics] of values ?? []) {
+    const place = Placement.of(metrics, axis);
+    if (place) found.set(run, place);
+  }
+  return found;
 }
 
 interface MetricCardProps {
@@ -130,9 +210,11 @@ interface MetricCardProps {
   values: Map<string, Metrics>;
   drawing: Drawing;
   axes: Axes;
+  placed: Map<string, Placement>;
+  x: XKind;
 }
 
-function MetricCard({ card, names, drawn, values, drawing, axes }: MetricCardProps) {
+function MetricCard({ card, names, drawn, values, drawing, axes, placed, x }: MetricCardProps) {
   const [chosen, setChosen] = useState("");
   const metrics = present(card, names);
   const choose = drawn.length > 1 && metrics.length > MOST_TOGETHER;
@@ -152,7 +234,9 @@ function MetricCard({ card, names, drawn, values, drawing, axes }: MetricCardPro
       axes={stack ? { ...axes, logY: false } : axes}
       form={card.form}
       onZoom={(from, to) => setQuery({ from, to })}
-      linkOf={episodesAt(drawn, shown, values)}
+      unit={x.unit}
+      formX={x.form}
+      linkOf={episodesAt(drawn, shown, values, placed)}
       tools={
         choose ? (
           <Choose

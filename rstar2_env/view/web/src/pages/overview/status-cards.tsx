@@ -7,6 +7,7 @@ import { type Line, shares } from "../../plots/lines";
 import { AFTER_ERROR } from "../episodes/words";
 import { PlotCard } from "../../plots/plot-card";
 import { href, setQuery } from "../../shell/router";
+import type { Placement, XKind } from "./x-axis";
 
 /** Fixed order, so that a name has the same colour and pattern in every run. */
 const ORDER = {
@@ -30,18 +31,23 @@ export function StatusCards({
   values,
   kind,
   axes,
+  placed,
+  x,
 }: {
   rows: RunRow[];
   values: Map<string, Statuses> | null;
   kind: Kind;
   axes: Axes;
+  placed: Map<string, Placement>;
+  x: XKind;
 }) {
   if (!values) return null;
   return (
     <>
       {rows.slice(0, MOST_RUNS).map((row) => {
-        const value = values.get(row.run);
-        return value ? <StatusCard key={row.run} row={row} value={value} kind={kind} axes={axes} several={rows.length > 1} /> : null;
+        const [value, place] = [values.get(row.run), placed.get(row.run)];
+        if (!value || !place) return null;
+        return <StatusCard key={row.run} row={row} value={value} kind={kind} axes={axes} several={rows.length > 1} place={place} x={x} />;
       })}
     </>
   );
@@ -53,14 +59,21 @@ function StatusCard({
   kind,
   axes,
   several,
+  place,
+  x,
 }: {
   row: RunRow;
   value: Statuses;
   kind: Kind;
   axes: Axes;
   several: boolean;
+  place: Placement;
+  x: XKind;
 }) {
-  const lines = useMemo(() => parts(value.steps, value[kind], ORDER[kind], kind === "after_errors" ? AFTER_ERROR : {}), [value, kind]);
+  const lines = useMemo(
+    () => parts(value.steps.map((step) => place.x(step)), value[kind], ORDER[kind], kind === "after_errors" ? AFTER_ERROR : {}),
+    [value, kind, place],
+  );
   if (!lines.length || !value.steps.length) return null;
   const { title, help } = WORDS[kind];
   return (
@@ -72,25 +85,27 @@ function StatusCard({
       axes={{ ...axes, logY: false }}
       form={percent}
       onZoom={(from, to) => setQuery({ from, to })}
-      linkOf={(step) => href(["runs", row.run, "episodes"], { split: "train", step })}
+      unit={x.unit}
+      formX={x.form}
+      linkOf={(at) => href(["runs", row.run, "episodes"], { split: "train", step: place.step(at) })}
     />
   );
 }
 
-function parts(steps: number[], counts: Record<string, number[]>, order: string[], words: Record<string, string>): Line[] {
-  const names = Object.keys(counts).sort((a, b) => place(order, a) - place(order, b) || a.localeCompare(b));
+function parts(x: number[], counts: Record<string, number[]>, order: string[], words: Record<string, string>): Line[] {
+  const names = Object.keys(counts).sort((a, b) => rank(order, a) - rank(order, b) || a.localeCompare(b));
   const columns = shares(names.map((name) => counts[name] ?? []));
   return names.map((name, at) => ({
     id: name,
     label: words[name] ?? name,
-    color: place(order, name),
+    color: rank(order, name),
     dash: 0,
-    x: steps,
+    x,
     y: columns[at] ?? [],
   }));
 }
 
-function place(order: string[], name: string): number {
+function rank(order: string[], name: string): number {
   const at = order.indexOf(name);
   return at < 0 ? order.length : at;
 }

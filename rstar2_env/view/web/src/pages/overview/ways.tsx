@@ -14,9 +14,10 @@ export function Ways({ detail }: { detail: RunDetail }) {
   if (detail.kind !== "training" || !detail.sentences.length) return null;
   return (
     <section class="card ways" aria-label="Answers">
-      {detail.sentences.map(({ text, filter }) => (
+      {detail.sentences.map(({ text, filter, metric }) => (
         <p key={text}>
           {visible(text)} {filter && <a href={href(["runs", run, "episodes"], { split: "train", ...filter })}>Episodes</a>}
+          {metric && <a href={href(["runs", run], { metric })}>Plot</a>}
         </p>
       ))}
       <p class="ways-links">

@@ -90,9 +90,7 @@ function Episodes({ run, problem }: { run: string; problem: ProblemDetail }) {
             <tr key={one.key} class={one.kept === false ? "dropped" : ""}>
               <td class="right">{count(one.step)}</td>
               <th scope="row">
-                <a href={href(["runs", run, "episodes", one.key])}>
-                  {one.split === "train" ? `group ${one.group}, ${one.member}` : `held out ${one.group}`}
-                </a>
+                <a href={href(["runs", run, "episodes", one.key])}>{one.key}</a>
               </th>
               <td>
                 <CorrectChip correct={one.correct} /> {one.answer !== null && <span class="mono">{one.answer}</span>}

@@ -1,0 +1,58 @@
+/* Signs of events at the lower edge of a plot. */
+import type uPlot from "uplot";
+
+export interface PlacedMark {
+  /** Position on the x axis. */
+  x: number;
+  events: string[];
+}
+
+/** The sign of each kind of event; other kinds are not drawn. */
+export const SIGNS: Record<string, string> = { evaluation: "▲", checkpoint: "■", note: "◆", resumed: "▶" };
+
+/** Size of a sign, and the least distance between two of a kind, in pixels. */
+const SIZE = 9;
+const APART = 7;
+
+/** Draw the signs, those of one position above each other, and a vertical line where something changed the run. */
+export function drawMarks(plot: uPlot, marks: PlacedMark[], color: string): void {
+  const { ctx: pen, bbox } = plot;
+  const ratio = devicePixelRatio || 1;
+  const last = new Map<string, number>();
+  pen.save();
+  pen.fillStyle = pen.strokeStyle = color;
+  pen.font = `${SIZE * ratio}px system-ui, sans-serif`;
+  pen.textAlign = "center";
+  pen.textBaseline = "alphabetic";
+  for (const { x, events } of marks) {
+    const left = plot.valToPos(x, "x", true);
+    if (!(left >= bbox.left - 1 && left <= bbox.left + bbox.width + 1)) continue;
+    let row = 0;
+    for (const event of events) {
+      const sign = SIGNS[event];
+      if (sign === undefined || left - (last.get(event) ?? -Infinity) < APART * ratio) continue;
+      last.set(event, left);
+      if (event === "note" || event === "resumed") line(pen, left, bbox, ratio);
+      pen.fillText(sign, left, bbox.top + bbox.height - (2 + row * SIZE) * ratio);
+      row++;
+    }
+  }
+  pen.restore();
+}
+
+function line(pen: CanvasRenderingContext2D, left: number, { top, height }: uPlot.BBox, ratio: number): void {
+  pen.save();
+  pen.globalAlpha = 0.5;
+  pen.lineWidth = ratio;
+  pen.setLineDash([3 * ratio, 3 * ratio]);
+  pen.beginPath();
+  pen.moveTo(left, top);
+  pen.lineTo(left, top + height);
+  pen.stroke();
+  pen.restore();
+}
+
+/** Words for the events at a position; empty without any. */
+export function eventsAt(marks: PlacedMark[], x: number): string {
+  return [...new Set(marks.filter((mark) => mark.x === x).flatMap(({ events }) => events))].join(", ");
+}
