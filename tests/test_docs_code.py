@@ -25,6 +25,7 @@ ELSEWHERE = {
     ("docs/add-a-trainer.md", ""): "tests/trainers/test_add_a_trainer.py",
     ("docs/part-interfaces.md", ""): "tests/trainers/test_add_a_trainer.py",
     ("docs/add-an-environment.md", ""): "tests/envs_registry/test_docs.py",
+    ("docs/write-a-puzzle.md", ""): "tests/envs_registry/test_docs.py",
     ("docs/environment-contract.md", ""): "tests/envs_registry/test_docs.py",
     ("docs/agents.md", ""): "tests/agents/test_docs.py",
     ("docs/problems.md", ""): "tests/rstar2_env/problems/test_docs.py",

@@ -7,6 +7,7 @@ import sys
 from contextlib import redirect_stdout
 
 import gymnasium as gym
+import numpy as np
 import pytest
 from places import DOCS
 
@@ -70,3 +71,12 @@ def test_it_can_be_made_by_naming_its_module(module_folder):
     train, test = (gym.make("divisors:mine/Divisors-v0", split=split) for split in ("train", "test"))
     questions = [{env.reset(seed=seed)[0] for seed in range(50)} for env in (train, test)]
     assert not questions[0] & questions[1]
+
+
+def test_the_puzzle_of_the_page_pays_the_reference_player_alone():
+    names = {}
+    run(blocks("write-a-puzzle.md"), names)
+    puzzle = names["Reversal"]()
+    draft = puzzle.draw(np.random.default_rng(0), "train")
+    assert puzzle.solves(draft.meta, draft.answer)
+    assert not puzzle.solves(draft.meta, puzzle.guess(draft.meta, None))
