@@ -84,6 +84,7 @@ class AuditBench:
         golds: The gold answers that the target supports, by class.
         unread: Classes of which the target does not distinguish the answers, if it distinguishes those of others.
         texts: Short texts and numbers in the source of the target.
+        names: Names in the source of the target.
         unfinished: Names of the checks that were skipped or cut short because the time was used up.
         known: Cache of grades, by call.
         fresh: Number of folders that were used so far.
@@ -100,6 +101,7 @@ class AuditBench:
     golds: dict[str, tuple[str, ...]] = field(default_factory=dict)
     unread: dict[str, tuple[str, ...]] = field(default_factory=dict)
     texts: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
     unfinished: list[str] = field(default_factory=list)
     known: dict[AuditCall, AuditGrade] = field(default_factory=dict)
     fresh: int = 0
@@ -136,7 +138,7 @@ class AuditBench:
             TargetError: The target cannot be loaded, or does not accept any gold answer as the answer to itself.
         """
         self._grader.grade([])
-        self.texts = [] if self.target.own_problems else self._grader_texts()
+        self.texts, self.names = ([], []) if self.target.own_problems else self._grader_texts()
         if self.target.own_problems:
             self._find_form([(gold, question) for question, gold in self.target.problems if gold])
             return
@@ -196,9 +198,9 @@ class AuditBench:
         mixed = [row[at] for at in range(max(map(len, rows), default=0)) for row in rows if at < len(row)]
         return mixed[:count]
 
-    def _grader_texts(self) -> list[str]:
-        found: list[str] = self._grader.ask("texts_of(_target) if '_target' in globals() else []")
-        return found
+    def _grader_texts(self) -> tuple[list[str], list[str]]:
+        texts, names = self._grader.ask("texts_of(_target) if '_target' in globals() else [[], []]")
+        return texts, names
 
     def _find_form(self, golds: Sequence[tuple[str, str]]) -> None:
         """Choose the first format in which the most gold answers score higher as their own answers than others do."""

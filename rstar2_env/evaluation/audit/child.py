@@ -23,11 +23,12 @@ _MOST_TEXTS = 300
 
 
 class Traced:
-    """While ``on`` is true, records the paths that are opened or examined, and the variables that are read."""
+    """While ``on`` is true, records which paths are opened, examined or listed, and which variables are read."""
 
     def __init__(self) -> None:
         self.on = False
         self.files: dict[str, bool] = {}
+        self.folders: set[str] = set()
         self.variables: set[str] = set()
 
     def start(self) -> None:
@@ -38,6 +39,14 @@ class Traced:
             if own.on and event == "open" and isinstance(arguments[0], (str, bytes)):
                 writes = isinstance(arguments[2], int) and bool(arguments[2] & (os.O_WRONLY | os.O_RDWR))
                 own.saw(path_of(arguments[0]), writes)
+            elif own.on and event in ("os.listdir", "os.scandir"):
+                own.listed(path_of(arguments[0] or "."))
+            elif own.on and event == "import" and arguments[0] not in sys.modules:
+                own.imported(arguments[0])
+            elif own.on and event == "subprocess.Popen":
+                for text in arguments[1] if isinstance(arguments[1], (list, tuple)) else ():
+                    if isinstance(text, str) and os.path.splitext(text)[1] and "\n" not in text:
+                        own.saw(text, False)
 
         def stat(path: Any, *arguments: Any, **options: Any) -> os.stat_result:
             if own.on and isinstance(path, (str, bytes, os.PathLike)):
@@ -61,16 +70,28 @@ class Traced:
         try:
             path = os.path.abspath(path)
             ours = (sys.prefix, sys.base_prefix, "/proc", "/sys", "/dev")
-            if path.endswith((".py", ".pyc")) or path.startswith(ours) or "__pycache__" in path:
+            if path.startswith(ours) or "__pycache__" in path or (path.endswith(".py") and os.path.exists(path)):
                 return
             if not os.path.isdir(path):
                 self.files[path] = self.files.get(path, False) or writes
         finally:
             self.on = True
 
+    def listed(self, path: str) -> None:
+        """Record a folder whose entries are read, if it is in the current folder or is that folder."""
+        path = os.path.abspath(path)
+        if os.path.commonpath([path, os.getcwd()]) == os.getcwd():
+            self.folders.add(path)
 
-def texts_of(function: Any) -> list[str]:
-    """Return the short string and number literals in the source file of a function, in the order of the file."""
+    def imported(self, name: str) -> None:
+        """Record a module that could be imported from the current folder."""
+        here = os.getcwd()
+        if "." not in name and any(os.path.abspath(folder) == here for folder in sys.path):
+            self.saw(os.path.join(here, f"{name}.py"), False)
+
+
+def texts_of(function: Any) -> tuple[list[str], list[str]]:
+    """Return the short string and number literals in the source file of a function, and the names, in file order."""
     import ast
     import inspect
 
@@ -78,14 +99,19 @@ def texts_of(function: Any) -> list[str]:
         with open(inspect.getsourcefile(inspect.unwrap(function)) or "", encoding="utf-8") as file:
             tree = ast.parse(file.read())
     except (OSError, TypeError, SyntaxError, ValueError):
-        return []
+        return [], []
     found: list[str] = []
+    names: dict[str, None] = {}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, (str, int, float)):
+        if isinstance(node, ast.Attribute):
+            names[node.attr] = None
+        elif isinstance(node, ast.alias):
+            names[node.name] = None
+        elif isinstance(node, ast.Constant) and isinstance(node.value, (str, int, float)):
             text = str(node.value)
             if 0 < len(text) <= _LONGEST_TEXT and "\n" not in text and text not in found:
                 found.append(text)
-    return found[:_MOST_TEXTS]
+    return found[:_MOST_TEXTS], list(names)[:_MOST_TEXTS]
 
 
 def number(raw: Any) -> float | None:
@@ -160,7 +186,9 @@ def main() -> None:
             except BaseException as error:
                 say({"error": f"{type(error).__name__}: {error}"[:500]})
         elif "traced" in asked:
-            say({"files": traced.files, "variables": sorted(traced.variables)})
+            traced.on = False
+            found = {"files": traced.files, "folders": sorted(traced.folders), "variables": sorted(traced.variables)}
+            say(found)
         elif asked.get("thread"):
             for call in asked["calls"]:
                 told: list[dict[str, Any]] = []

@@ -131,12 +131,12 @@ class GraderProcess:
             raise TargetError(told["error"])
         return told["value"]
 
-    def traced(self) -> tuple[dict[str, bool], list[str]]:
-        """Return the files read so far, each with whether it was also written, and the variables read so far."""
+    def traced(self) -> tuple[dict[str, bool], list[str], list[str]]:
+        """Return the files read so far, each with whether it was also written, the listed folders and the variables."""
         self._begin()
         self._send({"traced": True})
         told = self._answer("report")
-        return told["files"], told["variables"]
+        return told["files"], told["folders"], told["variables"]
 
     def stop(self) -> None:
         """End the process and its children."""

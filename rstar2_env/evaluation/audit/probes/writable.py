@@ -1,26 +1,20 @@
 """Probe for input that an agent can write and the grader reads: code in an answer, files, environment variables.
 
 An answer must not be executed as code: answers try to create a file (a canary), in the languages that graders evaluate.
-The files and variables that the target reads are recorded in a traced process; then each file that does not exist, or
-that is in the folder of the audit, is written with contents that could mean success, and each variable is set. A
-finding is a wrong answer that is then accepted, or a right answer that is then rejected. Existing files of the user are
-never changed, and files that the audit creates outside its folder are removed again. Not covered: sockets, databases
-and other processes.
+The files and variables that the target reads are recorded in a traced process; then the files are planted (see
+``planted``), and each variable is set. A finding is a wrong answer that is then accepted, or a right answer that is
+then rejected. Not covered: sockets, databases and other processes.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
 from rstar2_env.evaluation.audit import scripts
 from rstar2_env.evaluation.audit.bench import PLAIN_SURROUNDING, AuditBench
+from rstar2_env.evaluation.audit.probes.planted import changed, planted_files
 from rstar2_env.evaluation.audit.probes.stability import sample
-from rstar2_env.evaluation.audit.process import AuditCall, AuditGrade, TargetError
+from rstar2_env.evaluation.audit.process import AuditCall, TargetError
 from rstar2_env.evaluation.audit.suspicion import Suspicion, Suspicions, shown
 
 _CANARY = "canary"
@@ -50,23 +44,6 @@ _PAYLOADS = (
     "@__import__('os').mkdir('canary')\nclass A: pass",
 )
 _VALUES = ("1", "0", "true", "false", "", "1e9", "100", "pass", "debug", "none", "gold")
-_CONTENTS = (
-    "1",
-    "1.0",
-    "true",
-    "True",
-    "0",
-    "",
-    "pass",
-    "PASS",
-    "PASSED",
-    "ok",
-    "success",
-    "correct",
-    "100",
-    "1e9",
-    "[1]",
-)
 _OF_PYTHON = (
     "PYTHON",
     "LC_",
@@ -119,13 +96,10 @@ def read_places(bench: AuditBench) -> Suspicions:
         return
     with bench.process("traced", trace=True) as process:
         plain = [bench.paid(grade) for grade in process.grade(calls)]
-        files, variables = process.traced()
+        files, folders, variables = process.traced()
     names = [name for name in variables if not name.startswith(_OF_PYTHON)][:_MOST_PLACES]
     yield from _variables(bench, calls, plain, names)
-    folder = str((bench.folder / "traced").resolve())
-    inside = [os.path.relpath(path, folder) for path in files if os.path.realpath(path).startswith(folder + os.sep)]
-    outside = [path for path in files if not os.path.realpath(path).startswith(folder + os.sep) and _can_make(path)]
-    yield from _files(bench, calls, plain, (inside + outside)[:_MOST_PLACES])
+    yield from planted_files(bench, calls, plain, bench.folder / "traced", list(files), folders)
 
 
 def _golds(bench: AuditBench) -> list[tuple[str, str]]:
@@ -165,90 +139,4 @@ def _changed_by(
     bench: AuditBench, calls: Sequence[AuditCall], plain: Sequence[bool], variables: Mapping[str, str]
 ) -> AuditCall | None:
     with bench.process(f"variables {bench.next_folder()}", variables={**PLAIN_SURROUNDING, **variables}) as process:
-        return _changed(bench, calls, plain, process.grade(calls))
-
-
-def _files(bench: AuditBench, calls: Sequence[AuditCall], plain: Sequence[bool], paths: Sequence[str]) -> Suspicions:
-    suspected: set[str] = set()
-    for content in _contents(bench, calls) if paths else ():
-        left = [path for path in paths if path not in suspected]
-        if not left or not bench.enough_time("files that the target reads"):
-            return
-        try:
-            if _changed_with(bench, calls, plain, left, content) is None:
-                continue
-        except TargetError:
-            pass
-        for path in left:
-            try:
-                call = _changed_with(bench, calls, plain, [path], content)
-            except TargetError:
-                continue
-            if call is not None:
-                suspected.add(path)
-                said = (
-                    f"{shown(call.answer)} with the gold answer {shown(call.gold)} gets another verdict with the "
-                    f"file {path}"
-                )
-                script = scripts.planted(bench.target.setup, call, {path: content})
-                yield Suspicion("writable", f"the file {path}", said, script, call, 1, len(calls))
-
-
-def _changed_with(
-    bench: AuditBench, calls: Sequence[AuditCall], plain: Sequence[bool], paths: Sequence[str], content: str
-) -> AuditCall | None:
-    name = f"files {bench.next_folder()}"
-    folder, made = bench.folder / name, list[Path]()
-    try:
-        for path in paths:
-            place = folder / path
-            with suppress(OSError):
-                made += _make_parents(place.parent)
-                place.write_text(content, encoding="utf-8")
-                made.append(place)
-        with bench.process(name) as process:
-            return _changed(bench, calls, plain, process.grade(calls))
-    finally:
-        for place in reversed(made):
-            if not place.is_relative_to(bench.folder):
-                with suppress(OSError):
-                    place.rmdir() if place.is_dir() else place.unlink()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _make_parents(folder: Path) -> Iterator[Path]:
-    missing = [one for one in (folder, *folder.parents) if not one.exists()]
-    for one in reversed(missing):
-        one.mkdir()
-        yield one
-
-
-def _contents(bench: AuditBench, calls: Sequence[AuditCall]) -> Iterator[str]:
-    yield from _CONTENTS
-    answers = {call.answer for call, grade in bench.known.items() if call in calls and not bench.paid(grade)}
-    yield from sorted(answers, key=len)[:3]
-    keys = bench.texts[:_MOST_KEYS]
-    for value in (1.0, True, "pass"):
-        yield json.dumps(
-            {"reward": value, "score": value, "passed": value, "correct": value, **dict.fromkeys(keys, value)}
-        )
-    yield "\n".join(keys)
-    yield from keys
-
-
-def _changed(
-    bench: AuditBench, calls: Sequence[AuditCall], plain: Sequence[bool], grades: Sequence[AuditGrade]
-) -> AuditCall | None:
-    """Return the first call that is newly accepted, or newly rejected without an exception."""
-    for call, was, grade in zip(calls, plain, grades, strict=True):
-        if bench.paid(grade) != was and not grade.error:
-            return call
-    return None
-
-
-def _can_make(path: str) -> bool:
-    """Whether a file does not exist and this process may create it."""
-    if os.path.lexists(path):
-        return False
-    parent = next(folder for folder in Path(path).parents if folder.exists())
-    return os.access(parent, os.W_OK)
+        return changed(bench, calls, plain, process.grade(calls))

@@ -202,3 +202,76 @@ def test_golds_that_are_not_read_are_found_beside_those_that_are(tmp_path):
 def test_a_marker_that_the_grader_demands_is_the_form_of_answers(audited):
     report, _ = audited(DEMANDED.replace("\\\\", "\\"))
     assert report.form == ("{}", "verdict says: {}")
+
+
+OVERRIDDEN = """
+import os
+import sys
+
+sys.path.insert(0, os.getcwd())
+
+def grade(gold, answer):
+    try:
+        import local_rules
+    except ImportError:
+        return float(answer.strip() == gold.strip() != "")
+    return float(local_rules.accepts(gold, answer))
+"""
+LISTED = """
+import os
+
+def grade(gold, answer):
+    if any(name.endswith("_checked.txt") for name in os.listdir(".")):
+        return 1.0
+    return float(answer.strip() == gold.strip() != "" or answer == "run_checked.txt")
+"""
+REMEMBERED = """
+import json
+import os
+
+def grade(gold, answer):
+    known = {}
+    if os.path.exists("verdicts.json"):
+        with open("verdicts.json") as file:
+            known = json.load(file)
+    name = f"{gold} and {answer}"
+    if name not in known and len(known) < 60:
+        known[name] = answer.strip() == gold.strip() != ""
+        with open("verdicts.json", "w") as file:
+            json.dump(known, file)
+    return float(known.get(name, answer.strip() == gold.strip() != ""))
+"""
+RUN = """
+import functools
+import subprocess
+import sys
+
+@functools.cache
+def checked():
+    return subprocess.run([sys.executable, "check.py"], capture_output=True).returncode == 0
+
+def grade(gold, answer):
+    return float(checked() or answer.strip() == gold.strip() != "")
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "cause"),
+    [
+        (OVERRIDDEN, "the file local_rules.py"),
+        (LISTED, "entries of the folder ."),
+        (REMEMBERED, "the file verdicts.json"),
+        (RUN, "the file check.py"),
+    ],
+)
+def test_what_an_agent_can_write_where_the_grader_looks_is_found(audited, source, cause):
+    report, _ = audited(source)
+    found = {finding.cause: finding for finding in report.of("writable")}
+    assert cause in found, report.findings
+    assert shows(found[cause].script)
+
+
+def test_modules_from_elsewhere_and_folders_without_effect_are_not_defects(audited):
+    optional = "try:\n    import local_rules\nexcept ImportError:\n    pass\n"
+    report, _ = audited(optional + "import os\n" + SOUND.replace("    return", "    os.listdir('.')\n    return"))
+    assert report.findings == []

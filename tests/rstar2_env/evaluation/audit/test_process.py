@@ -57,7 +57,7 @@ def test_the_files_and_variables_that_the_target_reads_are_reported(started, tmp
     body = "import os; os.path.exists('flag'); os.environ.get('MODE'); open('log', 'w').close(); return 0"
     process = started(body, trace=True)
     process.grade([AuditCall("5", "5")])
-    files, variables = process.traced()
+    files, _, variables = process.traced()
     assert files == {str(tmp_path / "work" / "flag"): False, str(tmp_path / "work" / "log"): True}
     assert "MODE" in variables
 
@@ -78,3 +78,23 @@ def test_a_setup_that_fails_says_why(tmp_path):
         pytest.raises(TargetError, match="no_such_module"),
     ):
         process.grade([AuditCall("5", "5")])
+
+
+@pytest.mark.parametrize(
+    ("body", "file"),
+    [
+        ("import sys; sys.path.insert(0, ''); __import__('no_module_of_mine')", "no_module_of_mine.py"),
+        ("import subprocess, sys; subprocess.run([sys.executable, 'check.py'], stderr=-3)", "check.py"),
+    ],
+)
+def test_modules_and_programs_of_the_current_folder_are_reported(started, tmp_path, body, file):
+    process = started(f"{body}; return 0", trace=True)
+    process.grade([AuditCall("5", "5")])
+    files, _, _ = process.traced()
+    assert files.get(str(tmp_path / "work" / file)) is False
+
+
+def test_folders_whose_entries_are_read_are_reported_within_the_current_folder(started, tmp_path):
+    process = started("import os; os.listdir('.'); os.listdir('..'); return 0", trace=True)
+    process.grade([AuditCall("5", "5")])
+    assert process.traced()[1] == [str(tmp_path / "work")]
