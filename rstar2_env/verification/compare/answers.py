@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
-from rstar2_env.verification.compare.conditions import remarks_agree
+from rstar2_env.verification.compare.conditions.agreement import remarks_agree
 from rstar2_env.verification.compare.ends import is_infinite
 from rstar2_env.verification.compare.equality import Rules, all_of, place, same_expression
 from rstar2_env.verification.compare.labels import (

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from rstar2_env.verification.compare.domain import domain_of, holds_on, is_number_set
+from rstar2_env.verification.compare.conditions.domain import domain_of, holds_on, is_number_set
+from rstar2_env.verification.compare.conditions.stated import relations_of, stated
 from rstar2_env.verification.compare.equality import Rules
 from rstar2_env.verification.compare.relations import same_equation
-from rstar2_env.verification.compare.stated import relations_of, stated
 from rstar2_env.verification.compare.structure import items_of, without_condition
 from rstar2_env.verification.read.names import DENIALS
 from rstar2_env.verification.read.nodes import Given, Node, Relation, Sym, key, symbols, walk
