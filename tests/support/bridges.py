@@ -110,7 +110,7 @@ GROUPS = (
     ),
     Group(
         "verifiers",
-        bridges=("verifiers", "nemo_gym"),
+        bridges=("verifiers", "nemo_gym", "audit_verifiers"),
         extras=("verifiers",),
         also=("pip>=24,<27", "setuptools>=77,<83"),
     ),

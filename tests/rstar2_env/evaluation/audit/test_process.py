@@ -98,3 +98,9 @@ def test_folders_whose_entries_are_read_are_reported_within_the_current_folder(s
     process = started("import os; os.listdir('.'); os.listdir('..'); return 0", trace=True)
     process.grade([AuditCall("5", "5")])
     assert process.traced()[1] == [str(tmp_path / "work")]
+
+
+def test_modules_are_not_reported_if_the_current_folder_is_not_searched(started):
+    process = started("__import__('no_module_of_mine')", trace=True)
+    process.grade([AuditCall("5", "5")])
+    assert [file for file in process.traced()[0] if file.endswith("no_module_of_mine.py")] == []
