@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,11 +12,15 @@ from atlas_update import REFERENCE, Expected, Setting, Updates, alone
 from atlas_world import (
     WORLDS,
     TabularPolicy,
+    World,
+    clean_success,
     expected_return,
     gradient,
     log_success,
     pass_at,
     regularised,
+    token_divergence,
+    token_entropy,
 )
 from torch import Tensor
 
@@ -31,6 +35,7 @@ CASES: Mapping[str, tuple[str, Setting]] = {
     "rare success": ("rare", Setting()),
     "failing tool": ("failing", Setting()),
     "reliable tool": ("reliable", Setting()),
+    "four turns": ("four turns", Setting()),
     "dense reward": ("dense", Setting()),
     "groups of 2": ("base", Setting(group_size=2)),
     "older weights": ("base", Setting(stale=0.6)),
@@ -39,15 +44,37 @@ CASES: Mapping[str, tuple[str, Setting]] = {
 }
 """The world and the setting of each case."""
 OF_FAMILY: Mapping[str, tuple[str, ...]] = {
-    "advantage": ("base", "equal lengths", "rare success", "dense reward", "groups of 2"),
+    "advantage": ("base", "equal lengths", "rare success", "four turns", "dense reward", "groups of 2"),
     "aggregation": ("base", "equal lengths", "reliable tool", "failing tool", "groups of 2"),
     "loss": ("base", "older weights", "hotter engine", "demonstration"),
     "correction": ("base", "hotter engine"),
     "selector": ("base", "reliable tool", "failing tool"),
-    "recipe": ("base", "equal lengths", "rare success", "older weights"),
+    "regularizer": ("base", "failing tool"),
+    "recipe": ("base", "equal lengths", "rare success", "four turns", "older weights"),
 }
 """The cases of each family."""
+AIMS: Mapping[str, Mapping[str, Callable[[TabularPolicy, World, TabularPolicy], Tensor]]] = {
+    "selector": {"clean success": lambda policy, world, _: clean_success(policy, world)},
+    "regularizer": {
+        "- KL of tokens": lambda policy, world, other: -token_divergence(policy, world, other),
+        "- reverse KL of tokens": lambda policy, world, other: -token_divergence(policy, world, other, reverse=True),
+        "- KL of episodes": lambda policy, world, other: (
+            regularised(policy, world, other, 1.0) - expected_return(policy, world)
+        ),
+        "entropy of tokens": lambda policy, world, _: token_entropy(policy, world),
+    },
+}
+"""Further objectives of a family, as functions of the policy, the world and the reference model."""
+REGULARIZERS = (
+    *(f"kl:estimator={one}" for one in ("k1", "k2", "k3", "k3+", "unbiased")),
+    "kdrl",
+    "opd",
+    "entropy",
+)
+"""Terms of the loss that do not depend on rewards, and whose own objective is known."""
 SLOTS = ("selector", "advantage", "loss", "aggregation", "correction")
+VARIANTS: Mapping[str, tuple[str, ...]] = {"selector": ("roc:mode=rank", "roc:mode=weighted")}
+"""Further forms of parts, by slot, each with the options that make it."""
 REPAIRS: tuple[Mapping[str, Any], ...] = (
     {"aggregation": "const_len:length=1"},
     {"advantage": "rloo"},
@@ -91,11 +118,13 @@ class Case:
             expected = updates.expected()
         except Rstar2Error as error:
             return {**found, "reason": str(error)}
-        return {**found, "listed": updates.lists, **compare(updates, expected)}
+        return {**found, "listed": updates.lists, **compare(updates, expected, self.family)}
 
 
-def compare(updates: Updates, expected: Expected) -> dict[str, Any]:
+def compare(updates: Updates, expected: Expected, family: str = "") -> dict[str, Any]:
     """Return the cosines of an expected update to the gradients of objectives, its scale and its variance.
+
+    The objectives are the same for all families, and those of the family in ``AIMS``.
 
     ``scales`` are the lengths of the update along the gradients, divided by the gradients' lengths.
     ``noise`` is the variance of the update of one group, times the episodes of a group, divided by the squared length
@@ -108,6 +137,7 @@ def compare(updates: Updates, expected: Expected) -> dict[str, Any]:
         "pass at 4": pass_at(4, policy, world),
         "log success": log_success(policy, world),
         "return - KL": regularised(policy, world, reference, _kl_coef(updates)),
+        **{name: make(policy, world, reference) for name, make in AIMS.get(family, {}).items()},
     }
     gradients = {name: gradient(value, policy) for name, value in objectives.items()}
     own, true = expected.update, gradients["return"]
@@ -144,10 +174,13 @@ def signature(recipe: Recipe) -> str:
 def part_cases() -> Iterator[Case]:
     """Yield the cases of all parts, each alone in a recipe of unbiased parts."""
     for slot in SLOTS:
-        for name in FIELDS[slot].names():
+        for name in (*FIELDS[slot].names(), *VARIANTS.get(slot, ())):
             more = {"defaults": {"rollout": {"oversample": 2}}} if slot == "selector" else {}
             for case in OF_FAMILY[slot]:
                 yield Case(slot, name, alone(slot, name, **more), case)
+    for name in REGULARIZERS:
+        for case in OF_FAMILY["regularizer"]:
+            yield Case("regularizer", name, alone("loss", name), case)
 
 
 def recipe_cases() -> Iterator[Case]:

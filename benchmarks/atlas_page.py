@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
-from atlas_cases import CASES, OF_FAMILY, REPAIRS, degrees, is_parallel, is_shown_parallel, signature, words
+from atlas_cases import (
+    AIMS,
+    CASES,
+    OF_FAMILY,
+    PARALLEL,
+    REGULARIZERS,
+    REPAIRS,
+    VARIANTS,
+    degrees,
+    is_parallel,
+    is_shown_parallel,
+    signature,
+    words,
+)
+from learning_compare import apart_text, compared
+from learning_runs import SELECTION
 
 from rstar2_env.trainers import TRAINERS
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 Record = Mapping[str, Mapping[str, Any]]
+LEARNED = Path(__file__).resolve().parent / "learning_selection.jsonl"
 PAGE = "atlas.md"
 """Name of the page in ``docs/``."""
 OBJECTIVES = ("return", "log success", "pass at 4", "return - KL")
@@ -26,6 +44,8 @@ FAMILIES = {
     "correction": "Corrections",
     "selector": "Selectors",
 }
+_PLAIN = {name.partition(":")[0] for name in REGULARIZERS}
+_WITHOUT_REWARD = "an objective without rewards: [below](#terms-without-a-reward)"
 ALIKE = 1e-6
 """Largest relative difference of scales that are equal."""
 _INTRO = """\
@@ -52,7 +72,7 @@ batch vary less, so their bias is smaller. The reward is the world's return, and
 left out: a reward that needs a judge or a model changes the objective, not the estimate of its gradient.
 
 ## Worlds
-The policy answers directly, or calls a tool. If the call fails, it gives up or calls again. Each of the three or five
+The policy answers directly, or calls a tool. If the call fails, it gives up or calls again. Each
 decisions has its own logits. A wrong direct answer has three further tokens, except in *equal lengths*.
 """
 
@@ -74,6 +94,8 @@ def lines(record: Record) -> Iterator[str]:
         yield f"\n## {title}"
         yield _rest_of(slot)
         yield from _family(record, slot)
+    yield from _regularizers(record)
+    yield from _resampling(record)
     yield "\n## Recipes"
     yield (
         "*Repaired* names the first replacement of parts, of those that were tried, after which the update has the "
@@ -176,7 +198,96 @@ def _family(record: Record, slot: str) -> Iterator[str]:
         base = found.get("base", {})
         cells = [_angle(found.get(case)) for case in cases]
         cells += [_number(base.get("scales", {}).get("return")), _number(base.get("noise"))]
-        yield f"| `{name}` | " + " | ".join([*cells, verdict(found) if base else ""]) + " |"
+        own = _WITHOUT_REWARD if slot == "loss" and name in _PLAIN else verdict(found) if base else ""
+        yield f"| `{name}` | " + " | ".join([*cells, own]) + " |"
+
+
+def _regularizers(record: Record) -> Iterator[str]:
+    """Yield the section of terms that do not depend on rewards: which divergence or entropy each one follows."""
+    found = {name: cases_of(record, "regularizer", name) for name in REGULARIZERS}
+    if not all(found.values()):
+        return
+    aims, cases = list(AIMS["regularizer"]), OF_FAMILY["regularizer"]
+    yield "\n## Terms without a reward"
+    yield (
+        "These terms do not estimate the gradient of the return; each has an objective of its own. The reference model "
+        "is the policy with shifted logits. *KL of tokens* is the sum of KL(policy, reference) over the decisions of "
+        "an episode, weighted by how often they are reached; in *reverse KL* both are exchanged. *KL of episodes* also "
+        "counts that the policy changes which decisions are reached. The table has the "
+        f"larger angle of the worlds {' and '.join(f'*{case}*' for case in cases)}.\n"
+    )
+    yield "| `loss` | " + " | ".join(f"angle to {aim}" for aim in aims) + " | estimates |"
+    yield "|---" * (len(aims) + 2) + "|"
+    for name, rows in found.items():
+        if all(one["length"] < 1e-12 for one in rows.values()):
+            yield f"| `{name}` | " + "| " * len(aims) + "| nothing: its expected gradient is 0 |"
+            continue
+        angles = {aim: max(degrees(one["cosines"][aim]) for one in rows.values()) for aim in aims}
+        own = [aim for aim in aims if all(1 - one["cosines"][aim] < PARALLEL for one in rows.values())]
+        scale = f" (scale {rows[cases[0]]['scales'][own[0]]:.3g})" if own else ""
+        text = f"gradient of {own[0]}{scale}" if own else "none of these"
+        yield f"| `{name}` | " + " | ".join([*(f"{angle:.1f}" for angle in angles.values()), text]) + " |"
+
+
+def _resampling(record: Record) -> Iterator[str]:
+    """Yield the section that compares the forms of Resample-on-Correct with two objectives."""
+    cases, objectives = OF_FAMILY["selector"], ("return", "clean success")
+    names = ["all", "roc", *VARIANTS["selector"]]
+    found = {name: cases_of(record, "selector", name) for name in names}
+    if not all(case in found[name] for name in names for case in cases):
+        return
+    yield "\n## Resample-on-Correct"
+    yield (
+        "`roc` prefers successes with few failing calls, so its update is biased as an estimate of the gradient of the "
+        "return. *Clean success* is another objective: a right episode earns 1 - p/2, where p is the penalty of `roc` "
+        "(`reward=clean_success:no_call=0.5`). The table compares the updates with both gradients. `roc:mode=weighted` "
+        "divides each advantage by the probability that its episode is kept. This removes the bias and the preference: "
+        "in expectation, every weighted selection is training on all episodes. To keep the preference with an "
+        "unbiased gradient, train with this reward and without selection."
+    )
+    nearer = sum(
+        found["roc"][case]["cosines"]["clean success"] > found["roc"][case]["cosines"]["return"] for case in cases
+    )
+    yield (
+        f"\nIn {nearer} of {len(cases)} worlds, the update of `roc` is nearer to the gradient of clean success than to "
+        "that of the return.\n"
+    )
+    heads = [f"angle to {objective}, {case}" for objective in objectives for case in cases]
+    yield "| `selector` | " + " | ".join([*heads, *(f"noise, {case}" for case in cases)]) + " |"
+    yield "|---" * (len(heads) + len(cases) + 1) + "|"
+    for name in names:
+        cells = [f"{degrees(found[name][case]['cosines'][aim]):.1f}" for aim in objectives for case in cases]
+        cells += [_number(found[name][case]["noise"]) for case in cases]
+        yield f"| `{name}` | " + " | ".join(cells) + " |"
+    yield from _learned()
+
+
+def _learned() -> Iterator[str]:
+    """Yield the table of what the forms of Resample-on-Correct learn, from the record of their runs."""
+    if not LEARNED.exists():
+        return
+    settings, *runs = map(json.loads, LEARNED.read_text("utf-8").splitlines())
+    rows = {row["arm"]: row for row in compared(runs, 0.0)}
+    seeds = sorted({run["seed"] for run in runs})
+    yield (
+        f"\nTrained with {len(seeds)} seeds in the world *indifferent* of [learning.md](learning.md), in which failing "
+        f"calls do not change the reward ({settings['settings']['problems']:,} held-out problems; all runs from one "
+        "commit; differences from `grpo_clip_higher` by seed, with 95 % intervals):\n"
+    )
+    yield "| arm | success | difference | failing calls in correct episodes | difference |"
+    yield "|---|---|---|---|---|"
+    for arm in SELECTION:
+        if arm in rows:
+            lines = rows[arm]["seeds"].values()
+            cells = []
+            for figure in ("success", "failing"):
+                cells.append(f"{mean(line[figure] for line in lines):.3f}")
+                cells.append(apart_text(rows[arm]["apart"].get(figure), 3))
+            yield f"| `{arm}` | " + " | ".join(cells) + " |"
+    yield (
+        "\nThe command of these runs is `python benchmarks/learning.py compare --results "
+        "benchmarks/learning_selection.jsonl --recipes ARMS --faults 0`."
+    )
 
 
 def _recipes(record: Record) -> Iterator[str]:

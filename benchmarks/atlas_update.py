@@ -56,7 +56,7 @@ class Setting:
     stale: float = 0.0
     temperature: float = 1.0
     expert: bool = False
-    samples: int = 100
+    samples: int = 2000
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from rstar2_env.core.episode import Episode, Message
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.turn import Turn
+from rstar2_env.rewards.clean_success import penalty
 
 PROMPT = [1]
 """Token ids of the prompt."""
@@ -209,6 +210,12 @@ def success(policy: TabularPolicy, world: World) -> Tensor:
     return torch.stack([policy.chance(path) * float(path.correct) for path in world.paths()]).sum()
 
 
+def clean_success(policy: TabularPolicy, world: World) -> Tensor:
+    """Return the expected value of 1 - p / 2 for right and 0 for wrong episodes, p being the penalty of ``roc``."""
+    paid = {path: float(path.correct) * (1 - penalty(path.episode([])) / 2) for path in world.paths()}
+    return torch.stack([policy.chance(path) * value for path, value in paid.items()]).sum()
+
+
 def pass_at(k: int, policy: TabularPolicy, world: World) -> Tensor:
     """Return the probability that at least one of ``k`` episodes is right, a scalar with a gradient."""
     return 1 - (1 - success(policy, world)) ** k
@@ -224,6 +231,41 @@ def regularised(policy: TabularPolicy, world: World, reference: TabularPolicy, c
     logs = [(path, policy.logprobs(path).sum(), reference.logprobs(path).sum().detach()) for path in world.paths()]
     divergence = torch.stack([policy.chance(path) * (own - other) for path, own, other in logs]).sum()
     return expected_return(policy, world) - coef * divergence
+
+
+def token_divergence(policy: TabularPolicy, world: World, other: TabularPolicy, *, reverse: bool = False) -> Tensor:
+    """Return the sum of KL(policy, other) over the decisions of an episode, a scalar with a gradient.
+
+    The probabilities to reach the decisions count as constants, as in a loss on sampled tokens.
+
+    Args:
+        policy: The policy.
+        world: The world.
+        other: The other model, which has no gradient.
+        reverse: Use KL(other, policy).
+    """
+    own, given = policy.table.log_softmax(-1), other.table.detach().log_softmax(-1)
+    first, second = (given, own) if reverse else (own, given)
+    return (_visits(policy, world) * (first.exp() * (first - second)).sum(-1)).sum()
+
+
+def token_entropy(policy: TabularPolicy, world: World) -> Tensor:
+    """Return the sum of the entropy over the decisions of an episode, a scalar with a gradient; see above."""
+    logs = policy.table.log_softmax(-1)
+    return -(_visits(policy, world) * (logs.exp() * logs).sum(-1)).sum()
+
+
+def _visits(policy: TabularPolicy, world: World) -> Tensor:
+    """Return the probability that an episode reaches each decision, without a gradient, (decisions,)."""
+    found = torch.zeros(len(policy.at), dtype=torch.float64)
+    with torch.no_grad():
+        for path in world.paths():
+            ids, mask = path.tokens()
+            chance = policy.chance(path)
+            for position, own in enumerate(mask):
+                if own and (row := policy.at.get((*PROMPT, *ids[:position]))) is not None:
+                    found[row] += chance
+    return found
 
 
 def gradient(value: Tensor, policy: TabularPolicy) -> Tensor:

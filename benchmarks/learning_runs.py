@@ -32,6 +32,13 @@ ARMS: dict[str, Arm] = {
     ),
 }
 """The arms of the comparison; every other name is a recipe, with its options in ``EARLIER``."""
+SELECTION: dict[str, Arm] = {
+    "grpo_clip_higher": Arm("grpo_clip_higher"),
+    "grpo_roc": Arm("grpo_roc"),
+    "grpo_roc, weighted": Arm("grpo_roc", {"selector": "roc:mode=weighted"}),
+    "grpo_clip_higher, clean_success": Arm("grpo_clip_higher", {"reward": ["clean_success:no_call=0.5"]}),
+}
+"""The arms of ``learning_selection.jsonl``, which docs/atlas.md shows: Resample-on-Correct and its corrected forms."""
 CURVES = (
     "grpo_clip_higher",
     "grpo_roc",
@@ -95,7 +102,7 @@ EARLIER: dict[str, Mapping[str, Any]] = {
 
 def arm_of(name: str) -> Arm:
     """Return an arm by its name, or the arm of a recipe."""
-    return ARMS.get(name) or Arm(name, EARLIER.get(name, {}))
+    return ARMS.get(name) or SELECTION.get(name) or Arm(name, EARLIER.get(name, {}))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from places import ROOT
 from rstar2_env.core.files.config_file import read_mapping
 from rstar2_env.trainers.options.layers import merged
 
-_ALGORITHMS = ("expert_iteration", "ra3", "relift")
+_ALGORITHMS = ("expert_iteration", "ra3", "relift", "totrl")
 """Pipelines that are an algorithm; tests/trainers/pipeline runs each."""
 PRESETS = {
     path.stem: path

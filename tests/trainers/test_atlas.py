@@ -90,6 +90,23 @@ def alone(slot, written):
     return program("atlas_update").alone(slot, written)
 
 
+@pytest.mark.parametrize(
+    ("estimator", "aim"),
+    [("k2", "- KL of tokens"), ("k3", "- reverse KL of tokens"), ("unbiased", "- KL of tokens"), ("k1", None)],
+)
+def test_each_estimator_of_the_divergence_follows_its_own_gradient(estimator, aim):
+    """arXiv 2512.21852: k2 has the gradient of KL(policy, reference), k3 that of the reverse, and k1 has none."""
+    cases = program("atlas_cases")
+    name = f"kl:estimator={estimator}"
+    found = cases.Case("regularizer", name, alone("loss", name), "failing tool").figures()
+    if aim is None:
+        assert found["length"] < 1e-15
+        return
+    assert found["cosines"][aim] == pytest.approx(1, abs=1e-9)
+    assert found["scales"][aim] == pytest.approx(1e-3, rel=1e-6), "the coefficient of the term"
+    assert min(found["cosines"][other] for other in cases.AIMS["regularizer"]) < 1 - 1e-5
+
+
 def test_leave_one_out_is_the_gradient_of_the_expected_return():
     for case in ("base", "dense reward", "rare success"):
         found = figures(alone("advantage", "rloo"), case)
@@ -150,6 +167,24 @@ def test_sampled_groups_agree_with_listed_groups_within_their_error():
     error = sqrt(sampled.variance / 200)
     assert float((listed.update - sampled.update).norm()) < 4 * error
     assert 0 < cases.compare(updates, sampled)["within"] < 0.2
+
+
+def test_weighted_resampling_has_the_expected_update_of_training_on_all_episodes():
+    """One group of eight, of which four are kept in each of many draws; the advantages are those of the eight."""
+    made, world = program("atlas_update"), program("atlas_world").WORLDS["failing"]
+    members = [*[at for at, path in enumerate(world.paths()) if path.correct][:3], 0, 2, 2, 0, 2]
+    assert len({world.paths()[at].correct for at in members}) == 2
+
+    def mean(selector, group_size, draws, oversample):
+        recipe = made.alone("selector", selector, defaults={"rollout": {"oversample": oversample}})
+        updates = made.Updates(recipe, world, made.Setting(group_size))
+        return torch.stack([updates.update(members) for _ in range(draws)]).mean(0)
+
+    whole = mean("all", 8, 1, 1)
+    weighted = mean("roc:mode=weighted", 4, 800, 2)
+    assert float((weighted - whole).norm() / whole.norm()) < 0.05
+    unweighted = mean("roc", 4, 200, 2)
+    assert float((unweighted - whole).norm() / whole.norm()) > 0.2
 
 
 def test_a_stopped_run_continues_where_it_was(tmp_path):

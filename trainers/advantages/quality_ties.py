@@ -16,10 +16,10 @@ import numpy as np
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.options.declare import option
+from rstar2_env.rewards.clean_success import penalty
 
 from ..ranks import Ranks
 from ..selectors.quality_ties import tied
-from ..selectors.resample_on_correct import penalty
 from .base import ADVANTAGES, Advantages, FloatArray, centred, deviation
 from .wrapped import Wrapped
 

@@ -100,6 +100,24 @@ class Weighs(Protocol):
         ...
 
 
+@runtime_checkable
+class ImportanceWeights(Protocol):
+    """Protocol of a selector that corrects the bias of its choice by importance weights."""
+
+    def weights(self, group: Group, keep: int, chosen: Sequence[int]) -> Sequence[float] | None:
+        """Return the factor of the advantage of each chosen episode, or ``None`` to change no advantage.
+
+        If there are factors, the advantages are computed from all available episodes of the group, and then those of
+        the chosen episodes are multiplied. The method is called directly after the choice, in the same state.
+
+        Args:
+            group: The episodes of the group.
+            keep: Maximum number of episodes to choose.
+            chosen: The positions that the selector returned.
+        """
+        ...
+
+
 SELECTORS: Registry[Callable[..., Selector]] = Registry(
     "selector",
     "rstar2_env.trainers.selectors",

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rstar2_env.core.episode import Episode, Group
+from rstar2_env.rewards.clean_success import penalties, penalty
 
 from .base import SELECTORS, all_equal, plain_reasons
-from .resample_on_correct import penalties, penalty
 from .wrapped import WrappedSelector
 
 
@@ -55,6 +55,12 @@ class QualityTieSelector(WrappedSelector):
         if tied([episode for episode in group if episode.available]):
             return plain_reasons(group, chosen, "penalty")
         return super().reasons(group, keep, chosen)
+
+    def weights(self, group: Group, keep: int, chosen: Sequence[int]) -> Sequence[float] | None:
+        """Return no importance weights for an all-correct group; see ``ImportanceWeights``."""
+        if tied([episode for episode in group if episode.available]):
+            return None
+        return super().weights(group, keep, chosen)
 
     def weighed(self, group: Group, keep: int) -> Mapping[int, Mapping[str, float]]:
         """Return, for an all-correct group, the penalty with its parts; see ``Weighs``."""

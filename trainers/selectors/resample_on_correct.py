@@ -1,7 +1,10 @@
-"""``roc``: Resample-on-Correct (rStar2-Agent, arXiv 2508.20722, section 2.2), as in the paper or the released code."""
+"""``roc``: Resample-on-Correct (rStar2-Agent, arXiv 2508.20722, section 2.2), as in the paper or the released code.
 
-# This module is longer than most parts because it contains the penalties, the quotas and both published ways to
-# choose, each testable.
+``mode=weighted`` is our own: it has the same preference, but its importance weights remove the bias of the selection
+(the estimator of Horvitz and Thompson).
+"""
+
+# This module is longer than most parts because it contains the quotas and all ways to choose, each testable.
 
 from __future__ import annotations
 
@@ -16,38 +19,12 @@ from numpy.typing import NDArray
 from rstar2_env.core.episode import Episode, Group
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions, option
+from rstar2_env.rewards.clean_success import penalties, penalty
 
 from .base import SELECTORS, all_equal, plain_reasons
 
 DELTA = 0.01
 """Added to a penalty before inverting it, so that an episode without penalty has a finite weight; not in the paper."""
-
-
-def tool_error_penalty(episode: Episode) -> float:
-    """Return ``p_err`` (Eq. 4): the share of failed calls by their status, in [0, 1]; 0.5 without a call."""
-    share = episode.error_share
-    return 0.5 if share is None else share
-
-
-def format_penalty(episode: Episode) -> float:
-    """Return ``p_format`` (Eq. 5): 1 without an answer tag, else min(1, (tags - 1) / turns)."""
-    if episode.answer_tags == 0:
-        return 1.0
-    return min(1.0, (episode.answer_tags - 1) / max(episode.turns, 1))
-
-
-def penalty(episode: Episode) -> float:
-    """Return ``p_total = p_err + p_format``, in [0, 2]."""
-    return tool_error_penalty(episode) + format_penalty(episode)
-
-
-def penalties(episode: Episode) -> dict[str, float]:
-    """Return the penalty and its parts by name, as a selector's ``weighed`` reports them."""
-    return {
-        "penalty": penalty(episode),
-        "tool_errors": tool_error_penalty(episode),
-        "format": format_penalty(episode),
-    }
 
 
 def quotas(positives: int, negatives: int, keep: int, *, minimum: int = 2) -> tuple[int, int]:
@@ -88,6 +65,48 @@ def quotas(positives: int, negatives: int, keep: int, *, minimum: int = 2) -> tu
     return pos, neg
 
 
+def inclusions(chances: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+    """Return the probability of each element to be among ``count`` drawn ones, in proportion to ``chances``.
+
+    Probabilities above 1 are lowered to 1, and the others are raised so that the sum is ``count`` (sampling with
+    probabilities in proportion to size; Tillé, Sampling Algorithms, 2006, section 2.10).
+
+    Args:
+        chances: Positive numbers, (elements,).
+        count: Number of drawn elements, at most the number of elements.
+
+    Returns:
+        Probabilities in (0, 1], (elements,).
+    """
+    sure = np.zeros(len(chances), dtype=bool)
+    found: NDArray[np.float64] = chances * (count / chances.sum())
+    while (above := ~sure & (found > 1)).any():
+        sure |= above
+        rest = chances[~sure].sum()
+        found = np.where(sure, 1.0, chances * ((count - sure.sum()) / rest if rest > 0 else 0.0))
+    return found
+
+
+def systematic(inclusion: NDArray[np.float64], rng: np.random.Generator) -> list[int]:
+    """Draw elements with given probabilities to be included; their number is the sum of the probabilities.
+
+    The elements are put in a random order on a line, each with the length of its probability, and those at a random
+    point below 1 and at each integer above this point are drawn (systematic sampling).
+
+    Args:
+        inclusion: Probabilities in (0, 1], (elements,); their sum is an integer.
+        rng: Source of the order and of the point.
+    """
+    sure = [int(at) for at in np.flatnonzero(inclusion >= 1)]
+    rest = rng.permutation(np.flatnonzero(inclusion < 1))
+    count = round(float(inclusion.sum())) - len(sure)
+    if count == 0:
+        return sure
+    ends = np.cumsum(inclusion[rest])
+    points = (np.arange(count) + rng.random()) * (ends[-1] / count)
+    return sure + [int(rest[at]) for at in np.searchsorted(ends, points, side="right").clip(max=len(rest) - 1)]
+
+
 @dataclass(frozen=True)
 class ResampleOnCorrect(CheckedOptions):
     """GRPO-RoC's selector: draws failures uniformly, and prefers successes with low penalties.
@@ -100,19 +119,25 @@ class ResampleOnCorrect(CheckedOptions):
 
     Args:
         mode: ``"sample"`` draws successes without replacement with weights 1 / (penalty + delta), as in the paper;
-            ``"rank"`` takes those with the lowest penalties, earlier ones first, as in the released code.
+            ``"rank"`` takes those with the lowest penalties, earlier ones first, as in the released code;
+            ``"weighted"`` draws like ``"sample"``, compares each episode with all available episodes of its group, and
+            divides its advantage by its probability to be kept. The expected update is then that of training on all
+            episodes: the preference for low penalties decides what is trained on, but not what is learned.
         minimum: Minimum number of successes and of failures to keep, if the group has that many.
         delta: Added to a penalty before it is inverted, so that an episode without penalty has a finite weight; not in
             the paper.
         spare: With ``early_stop``: a group stops when ``keep / 2`` failures and ``spare * keep / 2`` successes have
             ended. With 1, the successes that end first are all kept. With 2, if ``keep`` is half of the group, the
             group stops early only when half of its episodes have succeeded.
+        uniform: With ``"weighted"``, the part of a success's probability that does not depend on its penalty, as a
+            share of that of a uniform draw. A lower value makes larger weights, and so a noisier update.
     """
 
-    mode: Literal["sample", "rank"] = "sample"
+    mode: Literal["sample", "rank", "weighted"] = "sample"
     minimum: int = option(2, least=0)
     delta: float = option(DELTA, above=0)
     spare: float = option(2.0, least=1)
+    uniform: float = option(0.5, above=0, most=1)
 
     def __call__(self, group: Group, keep: int, rng: np.random.Generator) -> list[int]:
         """Return the positions of the chosen episodes; see ``Selector``."""
@@ -141,13 +166,13 @@ class ResampleOnCorrect(CheckedOptions):
         plain = plain_reasons(group, chosen, "unselected")
         left_out = [position for position, word in plain.items() if word == "unselected"]
         positives = [position for position in (*chosen, *left_out) if group[position].correct]
-        if self.mode == "sample":
+        if self.mode != "rank":
             chances = dict(zip(positives, self._chances(group, positives), strict=True))
             passed = {at for at, chance in chances.items() if chance < (1 - 1e-9) / len(positives)}
         else:
             worst = max((penalty(group[at]) for at in chosen if group[at].correct), default=0.0)
             passed = {at for at in positives if penalty(group[at]) > worst}
-        by_chance = "draw" if self.mode == "sample" else "order"
+        by_chance = "order" if self.mode == "rank" else "draw"
 
         def of(position: int) -> str:
             correct = group[position].correct
@@ -172,9 +197,25 @@ class ResampleOnCorrect(CheckedOptions):
             numbers["quota"] = float(sides[0 if correct else 1])
             if not correct:
                 numbers["chance"] = 1 / negatives
-            elif self.mode == "sample":
+            elif self.mode != "rank":
                 numbers["chance"] = float(chances[position])
         return told
+
+    def weights(self, group: Group, keep: int, chosen: Sequence[int]) -> list[float] | None:
+        """Return the importance weights of the chosen episodes with ``mode="weighted"``; see ``ImportanceWeights``.
+
+        A weight is the share of the available episodes that is kept, divided by the probability to be kept. The mean of
+        the weighted updates of the kept episodes then has the expectation of the mean over all available episodes.
+        """
+        if self.mode != "weighted" or not chosen:
+            return None
+        usable = [position for position, episode in enumerate(group) if episode.available]
+        positives = [position for position in usable if group[position].correct]
+        negatives = len(usable) - len(positives)
+        n_positives, n_negatives = quotas(len(positives), negatives, keep, minimum=self.minimum)
+        kept = dict(zip(positives, inclusions(self._chances(group, positives), n_positives), strict=True))
+        share = len(chosen) / len(usable)
+        return [share / kept[at] if at in kept else share * negatives / n_negatives for at in chosen]
 
     def settled(self, group: Sequence[Episode | None], keep: int) -> bool:
         """Return whether enough episodes have ended: keep / 2 failures and spare * keep / 2 successes.
@@ -192,11 +233,15 @@ class ResampleOnCorrect(CheckedOptions):
             penalties = np.array([penalty(group[position]) for position in positives])
             return [positives[i] for i in np.argsort(penalties, kind="stable")[:count]]
         chances = self._chances(group, positives)
+        if self.mode == "weighted":
+            return [positives[i] for i in systematic(inclusions(chances, count), rng)]
         return [int(i) for i in rng.choice(positives, size=count, replace=False, p=chances)]
 
     def _chances(self, group: Group, positives: list[int]) -> NDArray[np.float64]:
         weights = 1.0 / (np.array([penalty(group[position]) for position in positives]) + self.delta)
         chances: NDArray[np.float64] = weights / weights.sum()
+        if self.mode == "weighted" and positives:
+            return (1 - self.uniform) * chances + self.uniform / len(positives)
         return chances
 
 

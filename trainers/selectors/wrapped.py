@@ -11,7 +11,7 @@ from rstar2_env.core.options.declare import CheckedOptions
 from rstar2_env.core.options.parts import make_inner
 
 from ..samplers.base import GroupResult
-from .base import SELECTORS, AdaptsToResults, Reasons, Selector, Weighs, plain_reasons
+from .base import SELECTORS, AdaptsToResults, ImportanceWeights, Reasons, Selector, Weighs, plain_reasons
 
 
 @dataclass
@@ -44,6 +44,10 @@ class WrappedSelector(CheckedOptions):
     def weighed(self, group: Group, keep: int) -> Mapping[int, Mapping[str, float]]:
         """Return the numbers on which the wrapped selector bases its choice; see ``Weighs``."""
         return self._inner.weighed(group, keep) if isinstance(self._inner, Weighs) else {}
+
+    def weights(self, group: Group, keep: int, chosen: Sequence[int]) -> Sequence[float] | None:
+        """Return the importance weights of the other selector's choice; see ``ImportanceWeights``."""
+        return self._inner.weights(group, keep, chosen) if isinstance(self._inner, ImportanceWeights) else None
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
         """Adapt to the results of a step's groups; see ``AdaptsToResults``."""

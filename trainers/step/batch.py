@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import stdev
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.row import Row
+from rstar2_env.core.row import FloatArray, Row
 from rstar2_env.core.run_folder import Decision
 
 from ..samplers.base import GroupResult, Start
@@ -28,6 +28,7 @@ class PlayedGroup:
         copies: Number of copies of this group that replace missing groups.
         apart: Positions of further episodes to train on, with the advantage 0.
         weighed: Numbers on which the selector based its choice, by the episode's position; empty if not reported.
+        weights: By position in ``kept``, the factor of the advantage; empty if the selector does not weight episodes.
     """
 
     number: int
@@ -40,11 +41,27 @@ class PlayedGroup:
     copies: int = 0
     apart: list[int] = field(default_factory=list)
     weighed: Mapping[int, Mapping[str, float]] = field(default_factory=dict)
+    weights: Mapping[int, float] = field(default_factory=dict)
+
+    @property
+    def compared(self) -> list[int]:
+        """Positions of the episodes between which advantages are computed: ``kept``, or all if these have weights."""
+        if not self.weights:
+            return self.kept
+        usable = (at for at, episode in enumerate(self.episodes) if episode.available and episode.policy_tokens)
+        return [at for at in usable if at not in self.apart]
 
     @property
     def chosen(self) -> list[Episode]:
         """The episodes that are trained on: those at the positions in ``kept``."""
         return [self.episodes[position] for position in self.kept]
+
+    def weighted(self, advantages: Sequence[float | FloatArray]) -> list[float | FloatArray]:
+        """Return the advantages of ``kept``, times their weights, from those of ``compared``."""
+        if not self.weights:
+            return list(advantages)
+        by_position = dict(zip(self.compared, advantages, strict=True))
+        return [by_position[at] * self.weights[at] for at in self.kept]
 
     @property
     def accuracy(self) -> float:

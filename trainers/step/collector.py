@@ -44,7 +44,7 @@ from .collector_parts import StepOptions, StepServices, check_parts
 from .group_play import GroupPlace, GroupPlay
 from .mask_figures import mask_figures
 from .scoring import paid_by_turn, scorer_of
-from .selection import select, weigh
+from .selection import importance_weights, select, weigh
 from .step_figures import names_in, step_figures
 from .step_group import MOST_STEPS, StepGroup
 
@@ -320,8 +320,17 @@ class Collector:
         least = getattr(self.parts.advantage, "least", 1)
         apart = self._rollout.apart(group)
         kept, reasons = select(group, selector, keep, np.random.default_rng(entropy), least, apart)
-        weighed = weigh(group, selector, keep, apart)
-        return PlayedGroup(begun.place.number, number, begun.start, group, kept, reasons, apart=apart, weighed=weighed)
+        return PlayedGroup(
+            begun.place.number,
+            number,
+            begun.start,
+            group,
+            kept,
+            reasons,
+            apart=apart,
+            weighed=weigh(group, selector, keep, apart),
+            weights=importance_weights(group, selector, keep, kept, apart),
+        )
 
     def _advantages(
         self, groups: Sequence[PlayedGroup], missing: int, ranks: Together
@@ -335,13 +344,14 @@ class Collector:
         if not getattr(part, "of_batch", False):
             rejected = []
         others = [_usable(group.episodes)[: self._options.group_size] for group in rejected]
-        compared = [*(group.chosen for group in training), *others]
+        compared = [*([group.episodes[at] for at in group.compared] for group in training), *others]
         needs: Collection[str] = getattr(part, "needs", ())
         if self._services.measure is not None and needs:
             self._services.measure(part, compared)
         values = part(compared, ranks)
         check_advantages(part, compared, values)
-        found = dict(zip((group.number for group in training), paid_by_turn(compared, values), strict=False))
+        paid = paid_by_turn(compared, values)
+        found = {group.number: group.weighted(own) for group, own in zip(training, paid, strict=False)}
         for group in training:
             group.advantages = [
                 as_number(value, episode) for value, episode in zip(found[group.number], group.chosen, strict=True)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from math import inf
 
 import numpy as np
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 
-from ..selectors.base import Reasons, Selector, Weighs, plain_reasons
+from ..selectors.base import ImportanceWeights, Reasons, Selector, Weighs, plain_reasons
 
 NO_TOKENS, ALONE = "no_tokens", "alone"
 
@@ -74,6 +75,37 @@ def weigh(
         return {}
     shown, own = _without(group, apart)
     return {shown[place]: numbers for place, numbers in selector.weighed(own, keep).items() if numbers}
+
+
+def importance_weights(
+    group: Sequence[Episode], selector: Selector, keep: int, kept: Sequence[int], apart: Sequence[int] = ()
+) -> dict[int, float]:
+    """Return the factors of the advantages of the kept episodes, by position; empty if the selector has none.
+
+    Args:
+        group: The episodes of the group, scored.
+        selector: Chose the episodes.
+        keep: Maximum number of episodes to choose.
+        kept: Positions of the episodes to train on.
+        apart: Positions of episodes that the selector does not see.
+
+    Raises:
+        ConfigurationError: The selector did not return one positive finite factor for each episode.
+    """
+    if not isinstance(selector, ImportanceWeights) or not kept:
+        return {}
+    shown, own = _without(group, apart)
+    places = [shown.index(position) for position in kept]
+    found = selector.weights(own, keep, places)
+    if found is None:
+        return {}
+    factors = [float(factor) for factor in found]
+    if len(factors) != len(kept) or not all(0 < factor < inf for factor in factors):
+        raise ConfigurationError(
+            f"The selector {type(selector).__name__} must return one positive finite weight for each of {len(kept)} "
+            f"chosen episodes, not {factors}."
+        )
+    return dict(zip(kept, factors, strict=True))
 
 
 def _without(group: Sequence[Episode], apart: Sequence[int]) -> tuple[list[int], list[Episode]]:

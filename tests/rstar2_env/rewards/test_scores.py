@@ -22,7 +22,7 @@ CTX = RewardContext()
 def test_every_score_of_the_package_has_a_name():
     files = {path.stem for path in Path(package.__file__).parent.glob("*.py")}
     assert set(REWARDS.names()) - {"return"} <= files
-    assert len(REWARDS.names()) == 23
+    assert len(REWARDS.names()) == 24
 
 
 def test_the_return_is_what_the_environment_paid():

@@ -117,7 +117,7 @@ def test_every_recipe_is_there_with_a_test_that_names_it_and_a_date_of_its_compa
 
 def test_every_pipeline_has_its_source_its_file_and_a_test_that_runs_it():
     listed = {row[0].strip("`"): row[1:] for row in rows(PIPELINES)}
-    assert list(listed) == ["expert_iteration", "ra3", "relift"]
+    assert list(listed) == ["expert_iteration", "ra3", "relift", "totrl"]
     for name, (source, file, test) in listed.items():
         assert target(file) == f"pipelines/{name}.yaml"
         assert read_pipeline(ROOT / target(file)).paper == source

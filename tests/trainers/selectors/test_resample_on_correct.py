@@ -13,15 +13,10 @@ from hypothesis import strategies as st
 from rstar2_env.core.episode import Episode, Message
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.status import ToolStatus
+from rstar2_env.rewards.clean_success import CleanSuccess, format_penalty, penalty, tool_error_penalty
 from rstar2_env.trainers.selectors.base import SELECTORS, Selector, all_equal
 from rstar2_env.trainers.selectors.keep_all import KeepAll
-from rstar2_env.trainers.selectors.resample_on_correct import (
-    ResampleOnCorrect,
-    format_penalty,
-    penalty,
-    quotas,
-    tool_error_penalty,
-)
+from rstar2_env.trainers.selectors.resample_on_correct import ResampleOnCorrect, inclusions, quotas, systematic
 
 OK, BAD, OURS = ToolStatus.OK, ToolStatus.EXCEPTION, ToolStatus.UNAVAILABLE
 
@@ -432,3 +427,69 @@ def test_rewards_a_billionth_apart_are_equal(sign: int) -> None:
         assert all_equal(group) == equal
     assert all_equal([Episode(reward=0.0)] * 2)
     assert not all_equal([Episode(reward=-1e-12), Episode(reward=1e-12)])
+
+
+# Importance weights ---------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.floats(0.01, 100), min_size=1, max_size=12), st.data())
+def test_probabilities_to_be_kept_add_up_to_the_number_and_are_in_proportion_below_1(sizes, data):
+    count = data.draw(st.integers(1, len(sizes)))
+    found = inclusions(np.array(sizes), count)
+    assert found.sum() == pytest.approx(count)
+    assert ((found > 0) & (found <= 1)).all()
+    below = found < 1 - 1e-9
+    assert np.ptp(found[below] / np.array(sizes)[below]) < 1e-9 if below.any() else True
+    assert found[below].max(initial=0) <= 1
+
+
+def test_a_systematic_draw_includes_each_element_with_its_probability():
+    inclusion = inclusions(np.array([8.0, 1.0, 2.0, 3.0, 1.0]), 3)
+    rng = np.random.default_rng(5)
+    drawn = [systematic(inclusion, rng) for _ in range(20_000)]
+    assert all(len(one) == len(set(one)) == 3 for one in drawn)
+    shares = np.bincount([at for one in drawn for at in one], minlength=5) / len(drawn)
+    assert shares == pytest.approx(inclusion, abs=0.015)
+    assert inclusion[0] == 1
+    assert 0 < inclusion[1] < 0.4
+
+
+def test_weighted_means_of_kept_episodes_have_the_expectation_of_the_mean_over_all():
+    group = [success(errors) for errors in (0, 0, 1, 2, 4)] + [failure() for _ in range(6)] + [lost()]
+    values = np.arange(1.0, 13.0) ** 2
+    means = {}
+    for mode in ("sample", "weighted"):
+        selector, rng = ResampleOnCorrect(mode=mode), np.random.default_rng(2)
+        found = []
+        for _ in range(20_000):
+            chosen = selector(group, 4, rng)
+            weights = selector.weights(group, 4, chosen) or [1.0] * len(chosen)
+            found.append(float(np.mean(np.array(weights) * values[chosen])))
+        means[mode] = np.mean(found)
+    assert means["weighted"] == pytest.approx(values[:11].mean(), rel=0.02)
+    assert abs(means["sample"] / values[:11].mean() - 1) > 0.1, "without weights the mean is biased"
+
+
+def test_weighted_prefers_clean_successes_and_bounds_the_weights():
+    group = [success(errors) for errors in (0, 0, 0, 4, 4, 4)] + [failure() for _ in range(6)]
+    selector, rng = ResampleOnCorrect(mode="weighted", uniform=0.5), np.random.default_rng(3)
+    drawn = [selector(group, 6, rng) for _ in range(2_000)]
+    kept = Counter(at for chosen in drawn for at in chosen if at < 6)
+    assert min(kept[at] for at in range(3)) > 2 * max(kept[at] for at in range(3, 6))
+    weights = {weight for chosen in drawn for weight in selector.weights(group, 6, chosen)}
+    assert max(weights) <= 1 / selector.uniform + 1e-9
+    assert min(weights) < 1 < max(weights), "kept clean successes count less, since they are kept more often"
+
+
+def test_published_ways_to_choose_have_no_weights():
+    group = [success(), success(2), failure(), failure()]
+    for mode in ("sample", "rank"):
+        assert ResampleOnCorrect(mode=mode).weights(group, 2, [0, 2]) is None
+
+
+@pytest.mark.parametrize(("errors", "calls", "tags", "score"), [(0, 4, 1, 1.0), (1, 4, 1, 0.875), (0, 0, 0, 0.25)])
+def test_clean_success_takes_half_of_the_penalty_off_a_success(errors, calls, tags, score):
+    assert CleanSuccess(no_call=0.5)(success(errors, calls, tags), None) == pytest.approx(score)
+    assert CleanSuccess()(success(0, 0), None) == 1, "an episode without a call loses nothing by default"
+    assert CleanSuccess(cost=0)(success(errors, calls, tags), None) == 1
+    assert CleanSuccess()(failure(errors, 4), None) == 0

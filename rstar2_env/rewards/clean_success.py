@@ -1,0 +1,68 @@
+"""``clean_success``: success, lowered by the penalty that Resample-on-Correct uses (arXiv 2508.20722, Eqs. 4 and 5).
+
+The selector ``roc`` trains more often on successes with a low penalty, so its expected update is not the gradient of
+the success rate. This reward states the same preference as an objective, of which an unbiased estimator such as
+``advantage=rloo`` follows the gradient. The functions of the penalty are here; ``roc`` uses them too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rstar2_env.core.episode import Episode
+from rstar2_env.core.options.declare import CheckedOptions, option
+from rstar2_env.rewards.base import REWARDS, RewardContext
+
+
+def tool_error_penalty(episode: Episode) -> float:
+    """Return ``p_err`` (Eq. 4): the share of failed calls by their status, in [0, 1]; 0.5 without a call."""
+    share = episode.error_share
+    return 0.5 if share is None else share
+
+
+def format_penalty(episode: Episode) -> float:
+    """Return ``p_format`` (Eq. 5): 1 without an answer tag, else min(1, (tags - 1) / turns)."""
+    if episode.answer_tags == 0:
+        return 1.0
+    return min(1.0, (episode.answer_tags - 1) / max(episode.turns, 1))
+
+
+def penalty(episode: Episode) -> float:
+    """Return ``p_total = p_err + p_format``, in [0, 2]."""
+    return tool_error_penalty(episode) + format_penalty(episode)
+
+
+def penalties(episode: Episode) -> dict[str, float]:
+    """Return the penalty and its parts by name, as a selector's ``weighed`` reports them."""
+    return {
+        "penalty": penalty(episode),
+        "tool_errors": tool_error_penalty(episode),
+        "format": format_penalty(episode),
+    }
+
+
+@dataclass(frozen=True)
+class CleanSuccess(CheckedOptions):
+    """1 for a correct episode, less ``cost * penalty / 2``; 0 for a wrong one.
+
+    The penalty is p_err + p_format. p_err is the share of calls that failed, or ``no_call`` without a call. p_format is
+    1 without an answer tag, else min(1, (tags - 1) / turns).
+
+    Attributes:
+        cost: Largest amount that the penalty takes off, in [0, 1]. A correct episode never earns less than a wrong one.
+        no_call: p_err of an episode without a call, in [0, 1]; ``roc`` uses 0.5.
+    """
+
+    cost: float = option(1.0, least=0, most=1)
+    no_call: float = option(0.0, least=0, most=1)
+
+    def __call__(self, episode: Episode, ctx: RewardContext) -> float:
+        """Return the score, in [0, 1]."""
+        if not episode.correct:
+            return 0.0
+        share = episode.error_share
+        failed = self.no_call if share is None else share
+        return 1.0 - self.cost * (failed + format_penalty(episode)) / 2
+
+
+REWARDS.register("clean_success", CleanSuccess)
