@@ -82,7 +82,7 @@ class AuditBench:
         form: The format of gold answers and answers.
         paid_at: Smallest score that counts as accepted.
         golds: The gold answers that the target supports, by class.
-        unread: Classes of which the target does not distinguish the answers, if it distinguishes those of others.
+        unread: Classes for which the target accepts right and wrong answers alike, if it distinguishes other classes.
         texts: Short texts and numbers in the source of the target.
         names: Names in the source of the target.
         unfinished: Names of the checks that were skipped or cut short because the time was used up.

@@ -152,7 +152,7 @@ def _vllm_server_takes() -> Callable[..., Any]:
     from rstar2_env.rollout.engines.vllm_server_engine import VllmServerEngine
 
     class Served:
-        """The options of the servers' engine, and the policy that distributes episodes over several servers.
+        """The options of the engine ``vllm-server``, and the policy that distributes episodes over several servers.
 
         Args:
             scheduler: Name of the policy; ``None`` balances by requests in flight.

@@ -81,7 +81,7 @@ class SlotCache:
         self._places: dict[int, Tensor] = {}
 
     def write_to(self, slots: Sequence[int], positions: Sequence[int], device: torch.device) -> None:
-        """Set where in the cache the next pass writes its tokens.
+        """Set the positions in the cache at which the next forward pass writes its tokens.
 
         Args:
             slots: The slot of each token.
@@ -92,7 +92,7 @@ class SlotCache:
         self._places = {}
 
     def places(self, heads: int) -> Tensor:
-        """Where a layer's buffer stores each head of each token of the pass: indices, (tokens * heads,)."""
+        """Return the row of a layer's buffer for each head of each token of the pass: indices, (tokens * heads,)."""
         if heads not in self._places:
             slots, positions = self._tokens[:, :, None]
             own = torch.arange(heads, device=slots.device)
@@ -146,7 +146,7 @@ class SlotCache:
 
 
 def _copy_slots(source: Tensor, order: Sequence[int], target: Tensor, places: Sequence[int], tokens: int) -> None:
-    """Copy the first tokens of slots, or of one slot to all places, within a buffer or to another one."""
+    """Copy the first tokens of each source slot to a target slot; a single source slot is copied to all targets."""
     if not order:
         return
     if source.device.type == "cpu":

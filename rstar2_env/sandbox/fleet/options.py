@@ -15,7 +15,7 @@ class FleetOptions(ProviderOptions):
     Attributes:
         batch: Largest number of calls in one request.
         linger_ms: Milliseconds that a call waits to share a request with others, while every server is busy.
-        retries: How many times a call is retried after its server lost it or the sandbox of the server failed.
+        retries: Maximum number of retries of a call whose server lost the call, or whose server's sandbox failed.
         reconnect_timeout_s: Seconds that a call waits for a server that is down.
     """
 

@@ -1,8 +1,8 @@
 """Wrong answers after a marker of the grader's own ("Final answer: "), which its source names.
 
-A grader that searches an answer for its marker and the gold pays also what only begins with the gold. A text of the
-source is a marker if the grader pays most golds after it, and not a word without meaning. Not covered: markers that
-the source computes.
+A grader that searches an answer for its marker followed by the gold answer also accepts a wrong answer that begins with
+the gold answer (``Final answer: 12`` for 1). A text of the source counts as a marker if the grader accepts most gold
+answers after the text, but rejects nonsense after the text. Not covered: markers that the source computes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NONSENSE = "qzxv"
 
 
 def marked(bench: AuditBench) -> Suspicions:
-    """Grade wrong answers after each marker, and suspect those that are paid there and refused without it."""
+    """Grade wrong answers with and without each marker; yield a suspicion if one is accepted only with a marker."""
     tried = 0
     for marker in bench.markers:
         for name, golds in bench.golds.items():
@@ -40,7 +40,7 @@ def _call(bench: AuditBench, marker: str, gold: str, answer: str) -> AuditCall:
 
 
 def _is_read(bench: AuditBench, marker: str, golds: tuple[str, ...]) -> bool:
-    """Whether most golds are paid after a marker, and nonsense is not."""
+    """Whether the grader accepts most gold answers after a marker, and rejects nonsense after the marker."""
     right = [_call(bench, marker, gold, gold) for gold in golds]
     if sum(map(bench.paid, bench.grade(right))) < _READ * len(golds):
         return False

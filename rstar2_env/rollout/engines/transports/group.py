@@ -151,7 +151,7 @@ class GroupTransport(Transport):
         order("/resume")
 
     def _whole(self, asked: Future[list[Server]], members: list[Server]) -> None:
-        """Wait until all members have completed a call."""
+        """Wait until all members of the group have completed a call."""
         done = asked.result()
         missing = [server.base for server in members if server not in done]
         if missing:
