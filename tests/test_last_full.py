@@ -110,7 +110,7 @@ def test_the_inputs_of_a_bridge_are_there(name):
     assert [one for one in inputs if not (ROOT / one).exists()] == []
     assert {"rstar2_env/core/", "rstar2_env/env/", "rstar2_env/dialects/", "pyproject.toml"} <= set(inputs)
     assert "tests/support/bridges.py" in inputs
-    tested = ("rstar2_env/adapters/", "rstar2_env/tools/", "envs_registry/", "trainers/")
+    tested = ("rstar2_env/adapters/", "rstar2_env/tools/", "rstar2_env/evaluation/", "envs_registry/", "trainers/")
     assert any(one.startswith(tested) and not one.endswith("__init__.py") for one in inputs)
 
 

@@ -38,7 +38,7 @@ class Row:
             episode is correct; and ``off_policy``, 1 if ``Episode.off_policy``.
         start: Position in ``episode.completion_ids`` of the row's first completion token; more than 0 in a row that
             holds only the later turns.
-        copy: Number of the copy of a group that replaces a missing group; 0 for the group itself.
+        copy: If the row belongs to a copy of a group, made to replace a missing group: number of the copy, from 1.
     """
 
     episode: Episode

@@ -46,8 +46,8 @@ class Change:
 class LiveDiagnosis:
     """Examines a run in progress after each step.
 
-    Episodes that ``wrote`` was told of are not read from the run's folder; the first process tells of its own. Other
-    episodes are read from the files of each new step once.
+    Episodes that ``wrote`` received are not read from the run's folder; the first process passes its own. Other
+    episodes are read once, from the files of each new step.
 
     Args:
         folder: The run's folder. Findings of steps that are already in the folder are not reported as new; of these
@@ -108,7 +108,7 @@ class LiveDiagnosis:
         return changes
 
     def _episodes(self, split: Split, step: int) -> list[EpisodeDigest]:
-        """Return the episodes of a step: those that were told of, and those of other processes from the folder."""
+        """Return the episodes of a step that ``wrote`` received, and from the folder those of other processes."""
         if not self._told:
             return digests_of(self._run, split, step)
         own = self._written.pop((split, step), [])

@@ -69,7 +69,7 @@ def rolling(points: Sequence[FigurePoint], window: int) -> list[FigurePoint]:
 
 
 def start_level(points: Sequence[FigurePoint], first: int = 5) -> float | None:
-    """Return the median of the first values, the level at which a figure started; ``None`` with fewer values."""
+    """Return the median of the first values, the level at which a figure started; ``None`` if there are fewer."""
     return median(value for _, value in points[:first]) if len(points) >= first else None
 
 

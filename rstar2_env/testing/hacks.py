@@ -30,12 +30,12 @@ _FORMULA = re.compile(r"\$\$(.+?)\$\$|\\\[(.+?)\\\]|\\\((.+?)\\\)|(?<!\\)\$(.+?)
 
 @dataclass(slots=True)
 class HackTally:
-    """Counts of the hacks of one cause: tried, and rewarded.
+    """Counts of the reward hacks that exploit one weakness of a grader: tried, and paid.
 
     Attributes:
         tried: Number of hacks tried.
         paid: Number of hacks graded as correct.
-        examples: The first hacks that were rewarded.
+        examples: The first hacks that were paid.
     """
 
     tried: int = 0

@@ -65,11 +65,14 @@ class StubSandbox(Sandbox):
         self.sessions: set[str] = set()
 
     def run(self, job: Job) -> Outcome:
-        """Answer one job; with ``wait_s``, block this thread for that time."""
+        """Answer one job, after blocking this thread for ``wait_s`` seconds if it is set."""
         return self.run_many([job])[0]
 
     async def arun(self, job: Job) -> Outcome:
-        """Answer one job; with ``wait_s``, without blocking the event loop. ``cancelled`` counts cancelled jobs."""
+        """Answer one job, after waiting ``wait_s`` seconds if it is set, without blocking the event loop.
+
+        ``cancelled`` counts cancelled jobs.
+        """
         outcome = self._answer(job)
         try:
             await asyncio.sleep(self.wait_s)

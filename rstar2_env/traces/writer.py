@@ -294,7 +294,7 @@ class _Writer:
         return self._turns.pop() if self._turns else ""
 
     def fault(self, episode: Episode) -> str | None:
-        """Describe how the replay differs from the intention, or return ``None``."""
+        """Describe how the replayed episode differs from what the trace was meant to show, or return ``None``."""
         if not episode.available:
             return "the environment was not available"
         statuses = list(episode.statuses)

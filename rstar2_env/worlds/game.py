@@ -126,7 +126,7 @@ class IntermediateCounts:
 
     @property
     def f1(self) -> float:
-        """``2 TP / (2 TP + FP + FN)``; if all three are 0: 1 for a correct answer "none", else 0."""
+        """``2 TP / (2 TP + FP + FN)``. If all three are 0, 1 if "none" was answered and is correct, else 0."""
         wrong = self.fp + self.fn
         if not self.tp and not wrong:
             return float(self.tn > 0)

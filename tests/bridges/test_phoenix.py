@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from waiting import wait_for
 
-from rstar2_env import evaluate
 from rstar2_env.dialects import make_dialect
+from rstar2_env.evaluation.run import evaluate
 
 DIALECT = make_dialect("rstar2")
 TOOL = "execute_python_code_with_standard_io"

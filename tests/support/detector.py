@@ -1,4 +1,4 @@
-"""Measures the diagnosis as a detector: faults planted in runs, and clean runs; writes docs/data/diagnosis.json.
+"""Measures the diagnosis as a detector: faults planted in runs, and clean runs; writes benchmarks/diagnosis.json.
 
 ``python tests/support/detector.py HALF run`` makes every real run of a half in a temporary folder, and ``HALF folder``
 every recorded folder; it diagnoses each as it was after each step, and counts. A fault is named in time if its check
@@ -28,7 +28,7 @@ from typing import Any
 
 import planted_folders
 import planted_runs
-from places import DOCS, ROOT
+from places import BENCHMARKS, ROOT
 from planted_folders import FOLDERS, PlantedFolder, write_folder
 from planted_runs import RUNS, PlantedRun, train
 
@@ -39,7 +39,7 @@ from rstar2_env.diagnosis.folder import read_folder
 from rstar2_env.diagnosis.record import RunRecord
 from rstar2_env.trainers.demonstration.tiny import make_tiny_model
 
-FILE = DOCS / "data" / "diagnosis.json"
+FILE = BENCHMARKS / "diagnosis.json"
 WITHIN = 3
 VARIANTS = 3
 CLEAN = 15

@@ -1,7 +1,7 @@
 """Write the tables of docs/diagnosis.md: of the checks of ``rstar2 diagnose``, and of their measurement.
 
 ``python tools/docs_site/checks_table.py docs/diagnosis.md`` rewrites both tables in the page, between their markers,
-from the checks themselves and from docs/data/diagnosis.json.
+from the checks themselves and from benchmarks/diagnosis.json.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ BEGIN = "<!-- checks: made by `python tools/docs_site/checks_table.py docs/diagn
 END = "<!-- end of checks -->"
 MEASURED = "<!-- measurement: made by `python tools/docs_site/checks_table.py docs/diagnosis.md` -->"
 END_MEASURED = "<!-- end of measurement -->"
-FILE = Path(__file__).resolve().parents[2] / "docs" / "data" / "diagnosis.json"
+FILE = Path(__file__).resolve().parents[2] / "benchmarks" / "diagnosis.json"
 ABOUT = """\
 `python tests/support/detector.py HALF run|folder` plants each fault below in three runs of other recipes, seeds and
 strengths: in real runs of a tiny model, by options, environments or a change of the code

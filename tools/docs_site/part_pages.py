@@ -84,7 +84,7 @@ FAMILIES = (
         "advantages.md",
         "advantage",
         "Advantages",
-        "An advantage estimates how much better than expected an episode, or each of its tokens, is. In the "
+        "An advantage estimates by how much an episode, or each of its tokens, is better than expected. In the "
         "formulas, r is the reward of an episode.",
     ),
     Family(

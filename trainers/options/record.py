@@ -1,4 +1,4 @@
-"""Convert options to JSON-compatible values, from which the same run can be configured, and between records."""
+"""Convert options between records, and to JSON-compatible values from which the same run can be configured."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class EntropyBranching(CheckedOptions, Rollout):
     Args:
         initial: Number of episodes of a group that are played from the start (M); ``None`` means half of the group.
         beam: Number of paths that continue from a branching point: the episode and its branches.
-        probability: P for a turn with the same entropy as the first turn.
+        probability: Branching probability P of a turn whose entropy equals that of the first turn.
         weight: Increase of P for one unit of entropy; the released code's own default is 0.5.
         decide: ``"threshold"`` branches if P is above ``threshold``, as in the paper; ``"draw"`` branches with
             probability P, as in the released code.

@@ -26,7 +26,7 @@ class StepGroup:
 
     Attributes:
         start: The start of its episodes.
-        place: The number of the group in the step, and its episodes from earlier steps.
+        place: Position of the group in the step (``number``), with the episodes carried over from earlier steps.
         steps: Number of steps that have carried the group over.
     """
 

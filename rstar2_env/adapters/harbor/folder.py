@@ -281,7 +281,7 @@ class _Table:
 
 @dataclass(slots=True)
 class _Image:
-    """What a Dockerfile adds to its plain image."""
+    """The changes that a Dockerfile makes to its base image."""
 
     context: Path
     workdir: str = "/"

@@ -79,7 +79,7 @@ print({token!r} + json.dumps(found) + {token!r})
 
 @dataclass(frozen=True, slots=True)
 class TaskRewards:
-    """What the tests of a task wrote.
+    """The rewards that the tests of a task wrote.
 
     Attributes:
         rewards: Rewards by name; ``reward`` is the reward of the episode. Empty if there is none.

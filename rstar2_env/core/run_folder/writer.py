@@ -177,8 +177,8 @@ class RunWriter:
         Args:
             step: Number of optimizer steps done.
             episodes: The episodes; ``group`` is the number of each episode.
-            extra: Further keys of each line, in addition to the episode's own.
-            **more: Further keys of every line.
+            extra: Further keys of each line, in addition to the episode's own, by episode.
+            **more: Further keys with the same value in all lines.
         """
         if self._keeps_episodes:
             records, entries = [], []

@@ -29,7 +29,7 @@ _BATCH = 64
 
 
 class AuditCall(NamedTuple):
-    """The arguments of one grade."""
+    """The arguments of one call of the grader."""
 
     gold: str
     answer: str

@@ -254,7 +254,7 @@ def pickled_state(bench: Bench) -> CheckFinding:
     remedy="The message names each clause that is broken; docs/environment-contract.md has the contract.",
 )
 def contract(bench: Bench) -> CheckFinding:
-    """Whether the environment satisfies the whole contract, with ``check_text_env``. Not in RFC 008."""
+    """Whether the environment passes ``check_text_env``, which checks the whole contract. RFC 008 has no such check."""
     if not bench.contract:
         raise NotApplicableError("skipped, as requested")
 

@@ -151,7 +151,7 @@ class Admission:
         heapq.heappush(self._queue, (stay.number, stay))
 
     def leave_out(self, engine: int) -> None:
-        """Exclude an engine from new places; its running episodes may stay."""
+        """Place no further episodes on an engine; those that run on it may finish."""
         self._left_out.add(engine)
 
     def take_back(self, engine: int) -> None:

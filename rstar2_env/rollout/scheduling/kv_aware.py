@@ -30,7 +30,7 @@ class _Row:
 
 
 class KvAware:
-    """Choose the engine with the most free capacity after its forecast need; wait if none has enough.
+    """Choose the engine with the most capacity left once its forecast need is subtracted; wait if none has enough.
 
     The need of an engine's episodes is forecast from the observed lengths. For each future time, each episode's tokens
     at that time are multiplied by the probability that the episode still runs, and summed over the episodes; ``margin``

@@ -1,10 +1,10 @@
 r"""Find echoes: answers that only repeat a formula of the question, possibly in disguise.
 
-An answer that equals the gold is compared by value with every formula of the question. If it equals a formula, the gold
-shows the required work. If the gold is simpler than the formula, the cost of the answer must be nearer to the cost of
-the gold than to that of the formula. If the gold is in another form (expanded, factored, rationalised), the shape of
-the answer must be nearer to the shape of the gold, after disguises are removed (see ``tidy``). Not covered: formulas
-that the question describes in words.
+An answer that equals the gold is compared by value with every formula of the question. If the answer equals a formula,
+the form of the gold shows how much work was required. If the gold is simpler than the formula, the cost of the answer
+must be nearer to the cost of the gold than to that of the formula. If the gold is in another form (expanded, factored,
+rationalised), the shape of the answer must be nearer to the shape of the gold, after disguises are removed (see
+``tidy``). Not covered: formulas that the question describes in words.
 """
 
 from __future__ import annotations

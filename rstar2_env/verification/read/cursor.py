@@ -1,4 +1,4 @@
-"""A position in a sequence of tokens: look ahead, consume a token, test what the next tokens begin."""
+"""A position in a sequence of tokens: look ahead, consume a token, test which construct begins here."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def test_a_trainer_is_printed_as_a_file_that_says_the_same(name, tmp_path):
 def test_the_options_of_every_part_are_in_the_print_of_its_trainer():
     parts = tomllib.loads(printed("list", "trainers", "grpo_roc"))["parts"]
     assert set(parts) == {*NAMES, "aggregation", "correction"}
-    assert set(parts["selector"]) == {"name", "mode", "minimum", "delta", "spare"}
+    assert set(parts["selector"]) == {"name", "mode", "minimum", "delta", "spare", "uniform"}
 
 
 def test_a_name_that_is_no_trainer_suggests_the_nearest():

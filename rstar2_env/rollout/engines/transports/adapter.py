@@ -140,7 +140,7 @@ def _refused(error: ServiceError) -> Exception:
 
 
 def adapter_state(policy: Any) -> dict[str, Tensor]:
-    """Return the tensors of a policy's adapter, possibly sharded, with the names of a saved adapter."""
+    """Return the tensors of a policy's adapter, possibly sharded, by the names that a saved adapter has."""
     from peft import get_peft_model_state_dict
 
     own = policy.state_dict(keep_vars=True)

@@ -168,7 +168,7 @@ class ReferenceModel:
             self.model.to(device)
 
     def divide(self, policy: Any, device: torch.device, compute: torch.dtype) -> None:
-        """Shard the reference model over the processes with FSDP2, like the policy, if it is a copy."""
+        """If the reference model is a separate copy of the weights, shard it with FSDP2, as the policy is."""
         if self.model is None:
             self._adapters.follow(_plain(policy))
         else:
