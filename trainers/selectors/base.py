@@ -90,8 +90,9 @@ class Weighs(Protocol):
 
         The run's folder records them. The method is called directly after the choice, in the same state. Names in use:
         ``penalty`` with its parts ``tool_errors`` and ``format``; ``chance``, the probability of the episode in the
-        first draw; ``quota``, the number of successes or failures to keep; ``pass_rate``, ``deviation`` and
-        ``counted``, the numbers of a group filter, together with its bounds.
+        first draw or, if the selector has importance weights, to be kept; ``quota``, the number of successes or
+        failures to keep; ``pass_rate``, ``deviation`` and ``counted``, the numbers of a group filter, together with its
+        bounds.
 
         Args:
             group: The episodes of the group.
@@ -113,7 +114,7 @@ class ImportanceWeights(Protocol):
         Args:
             group: The episodes of the group.
             keep: Maximum number of episodes to choose.
-            chosen: The positions that the selector returned.
+            chosen: The chosen positions, without those of episodes that have no tokens to train on.
         """
         ...
 

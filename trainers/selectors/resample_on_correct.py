@@ -78,6 +78,8 @@ def inclusions(chances: NDArray[np.float64], count: int) -> NDArray[np.float64]:
     Returns:
         Probabilities in (0, 1], (elements,).
     """
+    if not len(chances):
+        return chances
     sure = np.zeros(len(chances), dtype=bool)
     found: NDArray[np.float64] = chances * (count / chances.sum())
     while (above := ~sure & (found > 1)).any():
@@ -139,8 +141,30 @@ class ResampleOnCorrect(CheckedOptions):
     spare: float = option(2.0, least=1)
     uniform: float = option(0.5, above=0, most=1)
 
+    def __post_init__(self) -> None:
+        """Check the options.
+
+        Raises:
+            ConfigurationError: An option is not valid, or ``minimum`` is 0 with ``"weighted"``.
+        """
+        super().__post_init__()
+        if self.mode == "weighted" and self.minimum == 0:
+            raise ConfigurationError(
+                "minimum=0 could drop all successes or all failures, and no weight corrects that: set minimum to 1 or "
+                "more with mode=weighted.",
+                option="minimum",
+            )
+
     def __call__(self, group: Group, keep: int, rng: np.random.Generator) -> list[int]:
-        """Return the positions of the chosen episodes; see ``Selector``."""
+        """Return the positions of the chosen episodes; see ``Selector``.
+
+        Raises:
+            ConfigurationError: ``keep`` is 1 with ``mode="weighted"``.
+        """
+        if self.mode == "weighted" and keep < 2:
+            raise ConfigurationError(
+                "mode=weighted must keep at least one success and one failure: set group_size to 2 or more."
+            )
         usable = [position for position, episode in enumerate(group) if episode.available]
         if all_equal([group[position] for position in usable]):
             return []
@@ -183,7 +207,7 @@ class ResampleOnCorrect(CheckedOptions):
         return {at: of(at) if word == "unselected" else word for at, word in plain.items()}
 
     def weighed(self, group: Group, keep: int) -> dict[int, dict[str, float]]:
-        """Return each episode's penalty and its parts, quota, and probability in the first draw; see ``Weighs``."""
+        """Return each episode's penalty and its parts, quota, and probability; see ``Weighs``."""
         usable = [position for position, episode in enumerate(group) if episode.available]
         told = {position: penalties(group[position]) for position in usable}
         if all_equal([group[position] for position in usable]):
@@ -191,12 +215,14 @@ class ResampleOnCorrect(CheckedOptions):
         positives = [position for position in usable if group[position].correct]
         negatives = len(usable) - len(positives)
         sides = quotas(len(positives), negatives, keep, minimum=self.minimum)
-        chances = dict(zip(positives, self._chances(group, positives), strict=True))
+        weighted = self.mode == "weighted"
+        found = self._chances(group, positives)
+        chances = dict(zip(positives, inclusions(found, sides[0]) if weighted else found, strict=True))
         for position, numbers in told.items():
             correct = group[position].correct
             numbers["quota"] = float(sides[0 if correct else 1])
             if not correct:
-                numbers["chance"] = 1 / negatives
+                numbers["chance"] = (sides[1] if weighted else 1) / negatives
             elif self.mode != "rank":
                 numbers["chance"] = float(chances[position])
         return told

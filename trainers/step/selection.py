@@ -99,7 +99,10 @@ def importance_weights(
     found = selector.weights(own, keep, places)
     if found is None:
         return {}
-    factors = [float(factor) for factor in found]
+    # Episodes without tokens count in the group's numbers, but are not compared.
+    available = [episode for episode in own if episode.available]
+    scale = len(available) / sum(episode.policy_tokens > 0 for episode in available)
+    factors = [float(factor) * scale for factor in found]
     if len(factors) != len(kept) or not all(0 < factor < inf for factor in factors):
         raise ConfigurationError(
             f"The selector {type(selector).__name__} must return one positive finite weight for each of {len(kept)} "

@@ -17,6 +17,7 @@ from waiting import wait_for
 from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
 from rstar2_env.sandbox import base
 from rstar2_env.sandbox.inside.kernel import linux
+from rstar2_env.sandbox.inside.stdio import layers
 from rstar2_env.sandbox.stdio import StdioLimits, check_layers, limited
 
 pytestmark = pytest.mark.skipif(not linux.IS_LINUX, reason="the layers are mechanisms of Linux")
@@ -91,6 +92,13 @@ print(json.dumps([call(425, 1, ctypes.create_string_buffer(256)), ctypes.get_err
     assert run(code) == [-1, 38]
 
 
+@pytest.mark.parametrize("kind", ["SOCK_DGRAM", "SOCK_RAW"])
+def test_a_pair_of_sockets_that_could_send_to_a_path_is_refused(kind):
+    code = f"print(json.dumps(tried(lambda: socket.socketpair(socket.AF_UNIX, socket.{kind})[0].close())))"
+    assert run(code) == "PermissionError"
+    assert run(code, network=True) == "done"
+
+
 def test_connected_pairs_of_sockets_stay_for_event_loops():
     code = "import asyncio\nprint(json.dumps(asyncio.run(asyncio.sleep(0, 'slept'))))"
     assert run(code) == "slept"
@@ -112,6 +120,30 @@ def test_it_writes_only_into_its_own_folder_and_those_that_the_user_names(tmp_pa
     assert run(WRITE, named, other, write=(str(named),)) == ["done", "done", "PermissionError"]
     assert (named / "mark").read_text() == "x"
     assert not (other / "mark").exists()
+
+
+def test_it_neither_empties_nor_writes_other_files_and_overwrites_those_that_the_user_names(tmp_path):
+    named, other = tmp_path / "named", tmp_path / "other"
+    for file in (named, other):
+        file.write_text("before")
+        file.chmod(0o666)
+    code = """
+def write(path):
+    with open(path, "w") as file:
+        file.write("after")
+named, other = sys.argv[1:]
+print(json.dumps([tried(lambda: write(named)), tried(lambda: write(other)), tried(lambda: os.truncate(other, 0))]))
+"""
+    assert run(code, named, other, write=(str(named),)) == ["done", "PermissionError", "PermissionError"]
+    assert (named.read_text(), other.read_text()) == ("after", "before")
+
+
+def test_a_landlock_that_cannot_forbid_truncation_is_not_enough(monkeypatch):
+    monkeypatch.setattr(layers.landlock, "version", lambda: 2)
+    found = layers.find([])
+    assert "version 2 does not forbid emptying files" in found.missing["landlock"]
+    held = {one["name"]: one["active"] for one in found.record()["guarantees"]}
+    assert not held["no writing outside of its folders"]
 
 
 def test_it_reads_the_users_files(tmp_path):

@@ -17,6 +17,7 @@ from rstar2_env.rewards.clean_success import CleanSuccess, format_penalty, penal
 from rstar2_env.trainers.selectors.base import SELECTORS, Selector, all_equal
 from rstar2_env.trainers.selectors.keep_all import KeepAll
 from rstar2_env.trainers.selectors.resample_on_correct import ResampleOnCorrect, inclusions, quotas, systematic
+from rstar2_env.trainers.step.selection import importance_weights
 
 OK, BAD, OURS = ToolStatus.OK, ToolStatus.EXCEPTION, ToolStatus.UNAVAILABLE
 
@@ -479,6 +480,29 @@ def test_weighted_prefers_clean_successes_and_bounds_the_weights():
     weights = {weight for chosen in drawn for weight in selector.weights(group, 6, chosen)}
     assert max(weights) <= 1 / selector.uniform + 1e-9
     assert min(weights) < 1 < max(weights), "kept clean successes count less, since they are kept more often"
+
+
+def test_weighted_refuses_what_could_drop_one_side():
+    with pytest.raises(ConfigurationError, match="minimum=0 could drop all successes or all failures"):
+        ResampleOnCorrect(mode="weighted", minimum=0)
+    with pytest.raises(ConfigurationError, match="set group_size to 2 or more"):
+        choose(ResampleOnCorrect(mode="weighted"), [success(), failure()], 1)
+
+
+def test_weighted_reports_the_probability_to_be_kept():
+    group = [success(errors) for errors in (0, 2, 4)] + [failure() for _ in range(5)]
+    told = ResampleOnCorrect(mode="weighted").weighed(group, 4)
+    assert sum(one["chance"] for one in told.values()) == pytest.approx(4)
+    assert ResampleOnCorrect(mode="weighted").weights([failure(), failure()], 2, [0, 1]) == [1.0, 1.0]
+
+
+def test_episodes_without_tokens_do_not_lower_the_weights_of_the_others():
+    group = [success(), success(2), failure(), failure()]
+    for episode in group[:3]:
+        episode.completion_ids, episode.mask = [1], [1]
+    assert [episode.policy_tokens for episode in group] == [1, 1, 1, 0]
+    found = importance_weights(group, ResampleOnCorrect(mode="weighted"), 4, [0, 1, 2])
+    assert found == pytest.approx({0: 1.0, 1: 1.0, 2: 1.0})
 
 
 def test_published_ways_to_choose_have_no_weights():

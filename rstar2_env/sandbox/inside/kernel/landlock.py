@@ -18,7 +18,9 @@ _CREATE_VERSION = 1
 _RULE_PATH = 1
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
 _READING = _EXECUTE | _READ_FILE | _READ_DIR
-_IOCTL_DEV = 1 << 15
+_TRUNCATE, _IOCTL_DEV = 1 << 14, 1 << 15
+TRUNCATE_VERSION = 3
+"""First version of the interface that can forbid truncating files (Linux 6.2)."""
 _FILE_RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1}
 """Rights on files by version of the interface; version 5 adds ioctl on devices."""
 _DEVICES = ("/dev/null", "/dev/full", "/dev/urandom")  # not /dev/zero: mapping it makes shared anonymous memory
@@ -71,5 +73,5 @@ class LandlockRules:
 
     def _rule(self, path: str, rights: int) -> Any:
         if not os.path.isdir(path):
-            rights &= _EXECUTE | _READ_FILE | _WRITE_FILE
+            rights &= _EXECUTE | _READ_FILE | _WRITE_FILE | _TRUNCATE
         return ctypes.byref(_Rule(rights & self._files, os.open(path, os.O_PATH | os.O_CLOEXEC)))

@@ -106,17 +106,31 @@ def actions(machine: str) -> dict[int, int]:
 
 
 def build_without_sockets(machine: str) -> list[Instruction]:
-    """Build the instructions that refuse sockets other than connected pairs, and allow every other call.
+    """Build the instructions that refuse sockets other than connected pairs of streams, and allow every other call.
 
     ``io_uring`` does not exist, since it makes sockets without a system call, and neither do the calls of x32.
     """
+    pairs = syscalls.SPECIAL["socketpair"][0 if machine == "x86_64" else 1]
+    connected = _connected_pairs()
     return [
         *_checked_architecture(machine),
         (_JUMP_AT_LEAST, 0, 1, _X32),
         (_RETURN, 0, 0, _NO_SUCH_CALL),
         *(step for number in syscalls.numbers(syscalls.RINGS, machine) for step in _ended(number, _NO_SUCH_CALL)),
         *(step for number in syscalls.numbers(syscalls.SOCKETS, machine) for step in _ended(number, _REFUSE)),
+        (_JUMP_EQUAL, 0, len(connected), pairs),
+        *connected,
         (_RETURN, 0, 0, _ALLOW),
+    ]
+
+
+def _connected_pairs() -> list[Instruction]:
+    """Allow ``socketpair`` for connected Unix sockets alone: other types could send to any socket with a path."""
+    return [
+        (_LOAD, 0, 0, _AT_FIRST),
+        (_JUMP_EQUAL, 1, 0, commands.AF_UNIX),
+        (_RETURN, 0, 0, _REFUSE),
+        *_allow_values(_AT_SECOND, commands.SOCKET_PAIRS, _REFUSE, but=commands.SOCKET_FLAGS),
     ]
 
 
@@ -143,12 +157,7 @@ def build(machine: str, needs: Needs | None = None) -> list[Instruction]:
     decided: dict[int, list[Instruction]] = {
         special["clone3"]: [(_RETURN, 0, 0, _NO_SUCH_CALL)],
         special["clone"]: _allow_values(_AT_FIRST, commands.CLONE, _REFUSE, but=commands.CLONE_FREE),
-        special["socketpair"]: [
-            (_LOAD, 0, 0, _AT_FIRST),
-            (_JUMP_EQUAL, 1, 0, commands.AF_UNIX),
-            (_RETURN, 0, 0, _REFUSE),
-            *_allow_values(_AT_SECOND, commands.SOCKET_PAIRS, _REFUSE, but=commands.SOCKET_FLAGS),
-        ],
+        special["socketpair"]: _connected_pairs(),
         special["setsockopt"]: [
             (_LOAD, 0, 0, _AT_SECOND),
             (_JUMP_EQUAL, 1, 0, _SOL_SOCKET),

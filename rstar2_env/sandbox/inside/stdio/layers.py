@@ -42,7 +42,7 @@ class StdioLayers:
         plan = self.plan
         kept = {
             "no network": {"network namespace": "net" in plan.namespaces, "system-call filter": plan.seccomp},
-            "no writing outside of its folders": {"landlock": plan.landlock > 0},
+            "no writing outside of its folders": {"landlock": plan.landlock >= landlock.TRUNCATE_VERSION},
             "bounded processes": {
                 "rlimit of a separate user": plan.counted,
                 "rlimit of all processes of the user": plan.shared_processes > 0,
@@ -87,6 +87,8 @@ def find(without: list[str]) -> StdioLayers:
             missing[name] = error
     plan.seccomp = "seccomp" not in missing
     plan.landlock = landlock.version() if "landlock" not in missing else 0
+    if 0 < plan.landlock < landlock.TRUNCATE_VERSION:
+        missing["landlock"] = f"version {plan.landlock} does not forbid emptying files; version 3 (Linux 6.2) does"
     return found
 
 
