@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import socket
-import threading
 
 import pytest
-import uvicorn
 from openai.types.responses import Response
+from served_app import served
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
-from waiting import wait_for
 
 from rstar2_env.evaluation.audit import audit
 from rstar2_env.evaluation.audit.process import AuditCall, GraderProcess
@@ -78,8 +74,7 @@ def test_their_stock_function_gets_the_gold_as_its_answer(tmp_path):
         assert [grade.score for grade in process.grade(calls)] == [1.0, 0.0, 0.0]
 
 
-@contextlib.contextmanager
-def served(rule):
+def verifying(rule):
     """A server with ``/verify`` of NeMo Gym's schema."""
 
     async def verify(request):
@@ -87,18 +82,7 @@ def served(rule):
         said = Response.model_validate(row["response"]).output_text.strip()
         return JSONResponse({**row, "reward": float(rule(row["expected_answer"], said))})
 
-    app = Starlette(routes=[Route("/verify", verify, methods=["POST"])])
-    server = uvicorn.Server(uvicorn.Config(app, log_level="critical"))
-    listening = socket.create_server(("127.0.0.1", 0))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
-    thread.start()
-    try:
-        wait_for(lambda: server.started)
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join(timeout=60)
-        listening.close()
+    return served(Starlette(routes=[Route("/verify", verify, methods=["POST"])]))
 
 
 @pytest.mark.parametrize(
@@ -107,7 +91,7 @@ def served(rule):
 def test_a_server_of_nemo_gym_is_audited_over_its_rows(rule, accused, tmp_path):
     rows = [{"responses_create_params": {"input": f"{n} + {n}?"}, "expected_answer": str(2 * n)} for n in range(2, 8)]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with served(rule) as url:
+    with verifying(rule) as url:
         report = audit(f"nemo-gym:{tmp_path}/rows.jsonl@{url}", timeout_s=4)
     assert report.kind == "a server of NeMo Gym"
     assert bool(report.of("paid")) is accused, report.findings

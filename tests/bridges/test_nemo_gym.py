@@ -6,11 +6,8 @@ of NVIDIA-NeMo/Gym have at 07d6b0d: paths, fields, cookies, and the Responses AP
 
 from __future__ import annotations
 
-import contextlib
 import http.cookiejar
 import json
-import socket
-import threading
 import urllib.error
 import urllib.request
 
@@ -20,32 +17,16 @@ from bridged import SCRIPTS, SUMS, answer, direct
 from openai.types.responses import Response
 from page_blocks import fenced
 from places import DOCS
+from served_app import served
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
-from waiting import wait_for
 
 from rstar2_env.adapters.nemo_gym import NemoGymEnv, make_app, response, rows
 from rstar2_env.core.errors import ConfigurationError, ServiceError
 from rstar2_env.testing import check_text_env
 
 ROW = {"responses_create_params": {"input": []}, "seed": 4, "problem_id": "p3"}
-
-
-@contextlib.contextmanager
-def served(app):
-    """An application on loopback, in a thread."""
-    server = uvicorn.Server(uvicorn.Config(app, log_level="critical"))
-    listening = socket.create_server(("127.0.0.1", 0))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
-    thread.start()
-    try:
-        wait_for(lambda: server.started)
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join(timeout=60)
-        listening.close()
 
 
 @pytest.fixture(scope="module")

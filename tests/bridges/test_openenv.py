@@ -1,6 +1,5 @@
 """An environment as an OpenEnv server: a real server on loopback, and the real package's clients."""
 
-import contextlib
 import json
 import re
 import signal
@@ -13,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import gymnasium as gym
 import pytest
-import uvicorn
 from bridged import DIALECT, SCRIPTS, SUMS, direct
 from openenv.core.env_server.http_server import create_fastapi_app
 from openenv.core.env_server.interfaces import Environment
@@ -21,6 +19,7 @@ from openenv.core.env_server.types import Action, Observation, State
 from openenv.core.generic_client import GenericEnvClient
 from openenv.core.harness.training import TrainingTrace
 from otlp_receiver import otlp_receiver
+from served_app import served
 from waiting import wait_for
 from websockets.sync.client import connect
 
@@ -259,22 +258,6 @@ class Secret(Environment):
     @property
     def state(self):
         return self._state
-
-
-@contextlib.contextmanager
-def served(app):
-    """An application on loopback, in a thread."""
-    server = uvicorn.Server(uvicorn.Config(app, log_level="critical"))
-    listening = socket.create_server(("127.0.0.1", 0))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
-    thread.start()
-    try:
-        wait_for(lambda: server.started)
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join(timeout=60)
-        listening.close()
 
 
 @pytest.fixture(scope="module")
