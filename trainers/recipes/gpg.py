@@ -1,6 +1,6 @@
 """``gpg``: the plain policy gradient, scaled up to compensate for groups with equal rewards (GPG, arXiv 2504.02546).
 
-There is no ratio, no clip and no KL term. The loss is a mean over all tokens of the batch.
+The loss has no ratio, no clip and no KL term, and is a mean over all tokens of the batch.
 """
 
 from ..base import TRAINERS, Recipe
