@@ -15,7 +15,8 @@ from rstar2_env.diagnosis.record import EpisodeDigest, StepData
 from rstar2_env.diagnosis.result import Finding
 
 _QUIET = 5
-"""Steps without a finding after which it has ended: a figure near its threshold crosses it again and again."""
+"""Consecutive examinations without a finding after which it has ended: a figure near its threshold crosses it again and
+again."""
 _EXAMINED = 300
 """An examination takes time in proportion to the number of steps (about 50 µs each). A run of n steps is therefore
 examined at every step up to this number, at every second one up to twice this number, and so on."""
@@ -23,7 +24,7 @@ _FIRST = 5
 """Number of first steps whose episodes are read when a run resumes: the level at which a figure started."""
 _REMEMBERED = 20
 """Number of latest steps whose episodes are kept, to show some of them. Of older steps, the checks keep what they read
-(``StepData.once``), so that they judge the whole run."""
+(``StepData.once``), so that they judge the whole run. Episodes of steps since the last examination are kept too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +66,9 @@ class LiveDiagnosis:
         self._checks = every_check()
         self._open = {one.check: one for one in examine(self.record, checks=self._checks) if one.until is None}
         self._seen = dict.fromkeys(self._open, self.record.last)
-        for step in self.record.steps[:-_REMEMBERED]:
-            step.forget()
+        self._quiet: dict[str, int] = {}
+        self._forgotten = 0
+        self._forget()
 
     def wrote(self, split: Split, step: int, line: int, entries: Sequence[EpisodeEntry]) -> None:
         """Digest episodes that the first process wrote.
@@ -85,8 +87,10 @@ class LiveDiagnosis:
     def evaluated(self, step: int, figures: Mapping[str, float]) -> None:
         """Add the figures of an evaluation, named ``eval/...``, and its episodes."""
         own = {name.removeprefix("eval/"): value for name, value in figures.items()}
-        later = [one for one in self.record.evaluations if one.number != step]
-        self.record.evaluations = [*later, StepData(step, own, self._episodes("eval", step))]
+        earlier = [one for one in self.record.evaluations if one.number != step]
+        for one in earlier:
+            one.forget()
+        self.record.evaluations = [*earlier, StepData(step, own, self._episodes("eval", step))]
 
     def add(self, step: int, figures: Mapping[str, float]) -> Sequence[Change]:
         """Add a step's figures and the episodes since the last step; return the findings that appeared or ended."""
@@ -95,17 +99,24 @@ class LiveDiagnosis:
         played = [one for number in range(self.record.last + 1, step + 1) for one in self._episodes("train", number)]
         own = {name: float(value) for name, value in figures.items() if isinstance(value, (int, float))}
         self.record.add(StepData(step, own, played))
-        if len(self.record.steps) > _REMEMBERED:
-            self.record.steps[-_REMEMBERED - 1].forget()
         if step % (1 + len(self.record.steps) // _EXAMINED):
             return ()
         found = {one.check: one for one in examine(self.record, checks=self._checks) if one.until is None}
+        self._forget()
         self._seen |= dict.fromkeys(found, step)
         changes = [Change(one, ended=False) for name, one in found.items() if name not in self._open]
         self._open |= {name: one for name, one in found.items() if name not in self._open}
-        for name in [name for name in self._open if step - self._seen[name] >= _QUIET]:
+        self._quiet = {name: 0 if name in found else self._quiet.get(name, 0) + 1 for name in self._open}
+        for name in [name for name, quiet in self._quiet.items() if quiet >= _QUIET]:
             changes.append(Change(replace(self._open.pop(name), until=self._seen[name]), ended=True))
         return changes
+
+    def _forget(self) -> None:
+        """Drop the episodes of steps that were examined, except the latest."""
+        last = max(self._forgotten, len(self.record.steps) - _REMEMBERED)
+        for step in self.record.steps[self._forgotten : last]:
+            step.forget()
+        self._forgotten = last
 
     def _episodes(self, split: Split, step: int) -> list[EpisodeDigest]:
         """Return the episodes of a step that ``wrote`` received, and from the folder those of other processes."""

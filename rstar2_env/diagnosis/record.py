@@ -107,7 +107,8 @@ class StepData:
         return found
 
     def forget(self) -> None:
-        """Drop the episodes of the step; the results that ``once`` stored are kept."""
+        """Drop the episodes of the step; the questions and the results that ``once`` stored are kept."""
+        _ = self.questions
         self.episodes, self._grouped = (), None
 
     @property

@@ -42,7 +42,7 @@ def _several_questions(run: RunRecord) -> bool:
 
 
 def _contaminated(run: RunRecord) -> Evidence | None:
-    held_out = {one.question for done in run.evaluations for one in done.episodes if one.question}
+    held_out = {question for done in run.evaluations for question, _ in done.questions if question}
     met: set[str] = set()
     for step in run.steps:
         met |= {question for question, _ in step.questions if question in held_out}

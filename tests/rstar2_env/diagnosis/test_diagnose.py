@@ -170,6 +170,50 @@ def test_a_long_run_is_examined_at_fewer_steps(made: Path, monkeypatch: pytest.M
     assert said == [(28, "gradient_zero")], "without the bound it is said at step 27"
 
 
+def test_the_episodes_between_two_examinations_are_examined(broken: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rstar2_env.diagnosis.live._EXAMINED", 15)
+    monkeypatch.setattr("rstar2_env.diagnosis.live._REMEMBERED", 1)
+    run = read_run(broken)
+    figures = {int(line["step"]): line for line in run.metrics()}
+    folder = broken.parent / "begun"
+    begun = RunWriter(folder)
+    begun.begin(run.config, processes=1)
+    live = LiveDiagnosis(folder)
+    begun.told = live.wrote
+    for step in range(1, 25):
+        begun.train(step, [[entry.episode for entry in group] for group in run.groups(step)])
+        live.add(step, figures[step])
+    assert [one.questions for one in live.record.steps] == [one.questions for one in read_folder(broken).steps]
+    assert sum(bool(one.episodes) for one in live.record.steps) == 1
+
+
+def test_a_finding_of_a_long_run_ends_after_five_examinations_without_it(
+    made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rstar2_env.diagnosis.live._EXAMINED", 15)
+    live = LiveDiagnosis(made)
+    said = []
+    for step in range(25, 100):
+        figures = {"loss": 0.1, "grad_norm": 0.0 if step <= 40 else 0.4, "tokens/trained": 9.0}
+        said += [(step, one.ended) for one in live.add(step, figures) if one.finding.check == "gradient_zero"]
+    examined = [step for step in range(41, 100) if step % (1 + step // 15) == 0]
+    assert said[-1] == (examined[4], True)
+
+
+def test_of_earlier_evaluations_only_the_questions_are_kept(made: Path, tmp_path: Path) -> None:
+    run = read_run(made)
+    begun = RunWriter(tmp_path)
+    begun.begin(run.config, processes=1)
+    live = LiveDiagnosis(tmp_path)
+    begun.told = live.wrote
+    for step in (1, 2):
+        begun.held_out(step, [entry.episode for entry in run.held_out(12)])
+        live.evaluated(step, {"eval/pass_rate": 0.5})
+    first, last = live.record.evaluations
+    assert (bool(first.episodes), bool(last.episodes)) == (False, True)
+    assert first.questions == last.questions != frozenset()
+
+
 def test_an_evaluation_is_diagnosed_from_its_folder(tmp_path: Path) -> None:
     out = tmp_path / "eval"
     done = run("eval", "rstar2/MathTool-v0", "--agent", "oracle", "--problems", "arithmetic", "-n", "8", "-o", out)
