@@ -1,4 +1,4 @@
-"""Rollouts: engines, token-exact conversations, and the player of episodes.
+"""Plays episodes with a language model: inference engines, conversations as token ids, and the player of episodes.
 
 Importing this package needs the extra ``train`` (torch and transformers); creating a ``VllmEngine`` needs ``vllm``.
 """

@@ -1,4 +1,4 @@
-"""Token in, token out: renders a conversation as ids without ever re-tokenizing the policy's turns.
+"""Converts conversations to token ids and keeps the ids that the policy generated, without tokenizing its text again.
 
 The prompt is tokenized once. After each turn of the policy only the environment's new text is tokenized, as the suffix
 that the chat template puts between two turns of the policy. Special tokens in that suffix come from the template alone:
@@ -28,7 +28,7 @@ CHATML = (
 
 
 class ChatCodec:
-    """Renders conversations with a tokenizer's chat template, as ids.
+    """Converts conversations to token ids with a tokenizer's chat template.
 
     Args:
         tokenizer: A Hugging Face tokenizer; it is not modified.
@@ -101,18 +101,18 @@ class ChatCodec:
         return ids[1:] if ended and closes else ids
 
     def text(self, ids: Sequence[int]) -> str:
-        """Return a policy turn as text, without its end-of-turn token."""
+        """Decode the ids of a policy turn to text, without its end-of-turn token."""
         own = list(ids)
         if own and own[-1] in self.stop_ids:
             own.pop()
         return str(self.tokenizer.decode(own, skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
     def plain(self, text: str) -> list[int]:
-        """Return the ids of a text; special tokens of the template in it are encoded as plain text."""
+        """Tokenize a text, and encode the template's special tokens in it as plain text."""
         return self._encode((Slot("text", lstrip=False, rstrip=False),), {"text": text})
 
     def turn(self, text: str) -> list[int]:
-        """Return the ids of a complete policy turn with its end-of-turn token; for traces, not for generated turns."""
+        """Return the token ids of a policy turn given as text, with its end-of-turn token; not for generated turns."""
         return self._encode((self._head, Slot("policy", lstrip=False, rstrip=False), self._final), {"policy": text})
 
     def conversation(

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 
 def replace_norms(model: nn.Module) -> int:
-    """Make the norms of a model use ``RmsNorm`` if the input and the weight are float32.
+    """Replace a model's RMS norms by ``RmsNorm`` if their input and weight are float32.
 
     A module is replaced if its class is named ``...RMSNorm`` and its output on a random input equals the formula of
     ``RmsNorm``; norms with another formula, such as Gemma's 1 + weight, are not changed.
@@ -34,7 +34,7 @@ def replace_norms(model: nn.Module) -> int:
 
 
 class RmsNorm(torch.autograd.Function):
-    """weight * x / sqrt(mean(x²) + epsilon) over the last dimension (B. Zhang, R. Sennrich, arXiv 1910.07467, eq. 4).
+    """RMS norm: weight * x / sqrt(mean(x²) + epsilon) over the last dimension (arXiv 1910.07467, eq. 4).
 
     With r = 1 / sqrt(mean(x²) + epsilon), d the size of the last dimension and g the gradient of the output, the
     gradient of x is r g weight - x r³ sum(g weight x) / d, and the gradient of the weight is the sum of g x r over the
@@ -43,14 +43,14 @@ class RmsNorm(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, epsilon: float) -> Tensor:
-        """Compute the norm of (..., d) with a weight of shape (d,)."""
+        """Return the norm of ``x``, shape (..., d), multiplied by a weight of shape (d,)."""
         scale = _scale(x, epsilon)
         ctx.save_for_backward(x, weight, scale)
         return (x * scale).mul_(weight)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
-        """Return the gradients of x and of the weight."""
+        """Return the gradients of ``x`` and of the weight, given the gradient of the output; ``epsilon`` has none."""
         x, weight, scale = ctx.saved_tensors
         size = x.shape[-1]
         product = (x * grad).reshape(-1, size)

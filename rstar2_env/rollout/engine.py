@@ -1,4 +1,4 @@
-"""The interface of engines: token ids in, token ids and log-probabilities out, many requests in flight."""
+"""The interface of inference engines, which continue token ids; sampling parameters and generated turns."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class SamplingParams:
         stop_ids: Token ids that end the turn; the generated stop id is part of the turn.
         stop: Strings that end the turn; the token that completes a stop string is part of the turn. The player adds
             the stop strings of the dialect (``Dialect.stop``, ``rstar2_env/dialects/``).
-        seed: Makes the draws of this request reproducible, independently of other requests in flight.
+        seed: Random seed of this request; with it, the sampled tokens do not depend on other requests in flight.
         candidates: Number of the most likely tokens whose log-probabilities are reported; 0 reports none. Only engines
             that are ``ReportsCandidates`` support it, up to ``most_candidates``.
         measured_tokens: Number of tokens at the start of the turn for which candidates are reported.
@@ -79,7 +79,7 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class EngineStats:
-    """The current load of an engine, and its counters since it was started.
+    """The current load of an engine, and its counters since the engine was started.
 
     Attributes:
         running: Number of requests being computed.
@@ -103,7 +103,7 @@ class EngineStats:
 
 
 class Seat(Protocol):
-    """Generates the turns of one episode."""
+    """An episode's access to an engine: generates the turns of that episode."""
 
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
         """Generate the turn that follows ``ids``."""
@@ -112,7 +112,7 @@ class Seat(Protocol):
 
 @runtime_checkable
 class Engine(Protocol):
-    """Generates turns. Requests run together; cancelling the awaiting task cancels the request.
+    """Generates turns from token ids. Concurrent requests run together; cancelling a request's task cancels it.
 
     An engine may also have ``stats() -> EngineStats`` and ``max_model_len`` (see ``longest_conversation``), and be a
     ``KeepsCaches``, a ``Scores`` and a ``ReportsCandidates``.
@@ -141,7 +141,7 @@ class Engine(Protocol):
 
 @runtime_checkable
 class Scores(Protocol):
-    """An engine that computes log-probabilities of given tokens."""
+    """An engine that can also compute the log-probabilities of given tokens."""
 
     async def score(self, prompt_ids: Sequence[int], ids: Sequence[int]) -> list[float]:
         """Return the log-probability of each id in ``ids``, given ``prompt_ids`` and earlier ids, at temperature 1."""
@@ -150,25 +150,25 @@ class Scores(Protocol):
 
 @runtime_checkable
 class ReportsCandidates(Protocol):
-    """An engine that reports log-probabilities of the most likely tokens; see ``SamplingParams.candidates``."""
+    """An engine that reports log-probabilities of the most likely tokens at each position; see ``SamplingParams``."""
 
     @property
     def most_candidates(self) -> int:
-        """Maximum number of candidates that a request may ask for."""
+        """Maximum value of ``SamplingParams.candidates`` that the engine accepts."""
         ...
 
 
 @runtime_checkable
 class KeepsCaches(Protocol):
-    """An engine in this process that keeps caches while it is idle."""
+    """An engine in this process that keeps key-value caches in memory while it has no requests."""
 
     def forget(self) -> None:
-        """Free the caches; they are recomputed on demand."""
+        """Free the key-value caches; the engine recomputes them when a later request needs them."""
         ...
 
 
 def settle(future: Future[T], outcome: T | BaseException) -> None:
-    """Deliver a result or an exception, unless the future was cancelled."""
+    """Set the result or the exception of a future, unless the future was cancelled."""
     with suppress(InvalidStateError):
         if isinstance(outcome, BaseException):
             future.set_exception(outcome)
@@ -195,15 +195,15 @@ class EpisodeEngine(Protocol):
 
 
 def most_candidates(engine: Engine) -> int:
-    """Return the maximum number of candidates that an engine reports; 0 if it reports none."""
+    """Return the maximum value of ``SamplingParams.candidates`` that an engine accepts; 0 if it reports none."""
     return engine.most_candidates if isinstance(engine, ReportsCandidates) else 0
 
 
 def check_candidates(engine: Engine, wanted: int) -> None:
-    """Check that an engine reports enough candidates.
+    """Check that an engine can report ``wanted`` candidates for each token; see ``SamplingParams.candidates``.
 
     Raises:
-        ConfigurationError: The engine reports fewer than ``wanted``.
+        ConfigurationError: The engine can report fewer candidates than ``wanted``.
     """
     if wanted and (most := most_candidates(engine)) < wanted:
         able = f"reports at most {most}" if most else "reports none"
@@ -214,7 +214,7 @@ def check_candidates(engine: Engine, wanted: int) -> None:
 
 
 def check_prompt(ids: Sequence[int], longest: int | None = None) -> None:
-    """Check that an engine can continue a prompt.
+    """Check that a prompt is not empty and leaves room for at least one generated token.
 
     Args:
         ids: The prompt.
@@ -234,21 +234,21 @@ def check_prompt(ids: Sequence[int], longest: int | None = None) -> None:
 
 
 def longest_conversation(engine: Engine) -> int | None:
-    """Return the maximum number of tokens of a conversation that an engine accepts; ``None`` for no known limit."""
+    """Return an engine's maximum length of prompt and turn together, in tokens; ``None`` if no limit is known."""
     longest = getattr(engine, "max_model_len", None)
     return None if longest is None else int(longest)
 
 
 def most_after(prompt: int, engine: Engine, budget: int) -> int:
-    """Return the maximum number of tokens after a prompt: the smaller of the budget and the engine's limit.
+    """Return how many tokens may follow a prompt: the budget, or the room in the engine if that is less.
 
     Args:
-        prompt: Tokens of the prompt.
+        prompt: Number of tokens of the prompt.
         engine: The engine.
-        budget: Tokens after the prompt that an episode may have.
+        budget: Maximum number of tokens of an episode after the prompt.
 
     Raises:
-        ConfigurationError: The prompt leaves no room.
+        ConfigurationError: The prompt alone reaches the engine's limit.
     """
     longest = longest_conversation(engine)
     if longest is None:
@@ -276,18 +276,18 @@ def open_episode(engine: Engine, prompt_tokens: int, max_tokens: int) -> Abstrac
 
 @runtime_checkable
 class UpdatesTogether(Protocol):
-    """An engine that can sync weights to several engines of its kind together."""
+    """An engine that can load new weights together with other engines of its kind, in one weight sync."""
 
     def goes_with(self, engines: Sequence[Engine]) -> bool:
-        """Whether one weight sync can update all of these engines together."""
+        """Whether one weight sync can update this engine and all the given engines together."""
         ...
 
     def update_together(self, engines: Sequence[Engine], version: int, weights: Any) -> None:
-        """Load weights into these engines, as ``update_weights`` does for one engine.
+        """Load new weights into several engines at once, as ``Engine.update_weights`` does for one engine.
 
         Args:
             engines: The engines, including this one.
-            version: Reported by every later generation.
+            version: Number of the weights, reported by every later generation.
             weights: As for ``update_weights``; an iterator is read once.
         """
         ...

@@ -1,4 +1,4 @@
-"""A pool of environments: each is used by one episode at a time, and its calls run in threads.
+"""A pool of environments: each one serves one episode at a time, and its calls run in threads.
 
 Covered: environments are reused after an episode ends normally. If a call fails, or is abandoned while it runs, its
 environment is closed when the call ends, and never reused. An abandoned call keeps its thread until then, without
@@ -23,13 +23,13 @@ T = TypeVar("T")
 EnvFactory = Callable[[], "gym.Env[str, str]"]
 
 _MOST_THREADS = 1 << 16
-"""Never reached in practice: the pool starts a thread only when all others are inside a call."""
+"""Nominal limit of threads, never reached: the pool starts a thread only when all others are inside a call."""
 
 _log = logging.getLogger(__name__)
 
 
 class EnvPool:
-    """Lends environments, and creates new ones when none is idle.
+    """Lends environments to episodes, and creates a new environment when none is idle.
 
     Args:
         make_env: Creates one environment.
@@ -45,7 +45,7 @@ class EnvPool:
         return LentEnv(self)
 
     def use(self, make_env: EnvFactory) -> None:
-        """Wait for running calls, close all environments, and lend new ones of another kind from now on."""
+        """Wait for running calls, close all environments, and create environments with ``make_env`` from now on."""
         self.close()
         self._make_env = make_env
 
@@ -72,7 +72,7 @@ class EnvPool:
 
 
 class LentEnv:
-    """One environment lent to one episode; ``reset`` and ``step`` are coroutines with Gymnasium's results."""
+    """An environment lent to one episode; ``reset`` and ``step`` are coroutines that return Gymnasium's results."""
 
     def __init__(self, pool: EnvPool) -> None:
         self._pool = pool
@@ -84,7 +84,7 @@ class LentEnv:
         self._inside = self._abandoned = False
 
     async def reset(self, *, seed: int | None, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-        """See ``gymnasium.Env.reset``; the first call takes the environment from the pool."""
+        """Reset the environment, as ``gymnasium.Env.reset`` does; the first call takes an environment from the pool."""
 
         def take_and_reset() -> tuple[str, dict[str, Any]]:
             if self._env is None:
@@ -94,7 +94,7 @@ class LentEnv:
         return await self._in_thread(take_and_reset)
 
     async def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """See ``gymnasium.Env.step``."""
+        """Perform one step of the environment, as ``gymnasium.Env.step`` does."""
         env = self._env
         if env is None:
             raise RuntimeError("An environment must be reset before its first step.")

@@ -1,4 +1,4 @@
-"""``Player``: plays episodes with an engine and Gymnasium environments; each episode is a coroutine of its own.
+"""``Player``: plays episodes with an engine and Gymnasium environments; each episode runs as a coroutine.
 
 Covered: any environment with text observations and text actions, through ``reset`` and ``step`` alone; overlap of
 generation and tool calls between episodes; an exception ends only its own episode, as ``unavailable``; budgets of
@@ -33,7 +33,7 @@ from rstar2_env.rollout.seats import GivenTurns, TwoPolicies, check_engines
 from rstar2_env.rollout.turns import SingleReply, Timing, Turns, drop_unanswered
 
 _POLICY = "policy"
-"""Name of the agent in telemetry."""
+"""Name of the policy as an agent in telemetry."""
 
 
 class Player(Closing):
@@ -42,7 +42,7 @@ class Player(Closing):
     Args:
         make_env: Creates one environment; called at most once for each episode in flight.
         engine: Generates the turns.
-        chat: Renders the conversation as ids.
+        chat: Converts the conversation to token ids.
         sampling: How to sample; ``max_tokens`` and ``seed`` are set for each turn, and the chat's ``stop_ids`` added.
         budget: Limits of one episode.
         max_in_flight: Maximum number of episodes played at the same time.
@@ -54,9 +54,9 @@ class Player(Closing):
     Attributes:
         engine: The engine.
         stale_engine: The engine with older weights.
-        chat: Renders the conversation as ids.
-        encode: Converts a text to ids, with special tokens in it as plain text.
-        decode: Converts the ids of a turn to text, without its end-of-turn token.
+        chat: Converts the conversation to token ids.
+        encode: Converts a text to token ids; special tokens in the text are encoded as plain text.
+        decode: Converts the token ids of a turn to text, without the end-of-turn token.
         sampling: How to sample.
         budget: Limits of one episode.
         max_in_flight: Maximum number of episodes played at the same time.
@@ -90,7 +90,7 @@ class Player(Closing):
         self._timing = Timing()
 
     def play(self, requests: Sequence[EpisodeRequest], *, sampling: SamplingParams | None = None) -> list[Episode]:
-        """Play all requests and wait until they end; coroutines use ``aplay``.
+        """Play all requested episodes and wait until they end; coroutines call ``aplay`` instead.
 
         Args:
             requests: The episodes to play.
@@ -108,7 +108,7 @@ class Player(Closing):
     async def aplay(
         self, requests: Sequence[EpisodeRequest], *, sampling: SamplingParams | None = None
     ) -> list[Episode]:
-        """Play all requests; see ``play``. Cancelling this coroutine cancels all requests to the engine."""
+        """Play all requested episodes, as ``play`` does; cancelling this coroutine cancels all engine requests."""
         room, done = asyncio.Semaphore(self.max_in_flight), itertools.count(1)
 
         async def play_one(request: EpisodeRequest) -> Episode:
@@ -171,7 +171,7 @@ class Player(Closing):
         seed: int | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> Episode:
-        """Play an episode with an expert's turns; if they do not end the episode, it ends ``unavailable``.
+        """Play an episode with turns given as text, such as an expert's; it ends ``unavailable`` if they do not end it.
 
         Args:
             turns: The expert's turns as text.
@@ -194,12 +194,12 @@ class Player(Closing):
         shown: str | None = None,
         manner: Manner = PLAIN,
     ) -> Episode:
-        """Play one episode that starts with tokens of another one.
+        """Play one episode that starts with the same tokens as another episode, and then continues differently.
 
         Args:
             parent: The other episode.
-            token: Number of tokens of ``parent.completion_ids`` that both share; within a policy turn, or the end of
-                an ``OPEN`` episode.
+            token: Number of tokens of ``parent.completion_ids`` that both episodes share; within a policy turn, or the
+                end of an ``OPEN`` episode.
             options: Options of ``reset`` with which the parent was played.
             sampling_seed: Seeds the policy's draws.
             shown: The ``shown`` text with which the parent was played.
@@ -228,14 +228,14 @@ class Player(Closing):
         shown: str | None = None,
         manner: Manner = PLAIN,
     ) -> Episode:
-        """Play one episode into a record; if the call is cancelled, the record has the turns played so far.
+        """Play one episode, and store its turns in ``episode`` as they end, so that a cancelled call can be continued.
 
-        The turns of ``begun`` are replayed without the engine: the environment receives the same turns, which keep
-        their log-probabilities and weight versions. If the environment does not show the same text again, the episode
-        is played from its start.
+        The turns of ``begun`` are replayed without the engine: the environment receives the same turns, and the turns
+        keep their log-probabilities and weight versions. If the environment does not show the same text again, the
+        episode is played from its start.
 
         Args:
-            episode: The record, with its group and its seed.
+            episode: An empty episode with its group and its seed; receives the turns.
             options: Options of ``reset``.
             sampling_seed: Seeds the policy's draws.
             begun: The record of an earlier, cancelled call; ``None`` if there was none.
@@ -254,7 +254,7 @@ class Player(Closing):
         return episode
 
     def check_manner(self, manner: Manner) -> None:
-        """Check that episodes can be played in a manner.
+        """Check that the engines can play episodes in a manner.
 
         Raises:
             ConfigurationError: The engine reports too few candidates, or no engine holds older weights.
@@ -265,7 +265,7 @@ class Player(Closing):
         """Return the policy's log-probability of each id in ``ids``, given ``prompt_ids`` and the earlier ids.
 
         Raises:
-            ConfigurationError: The engine cannot compute them.
+            ConfigurationError: The engine cannot compute log-probabilities.
         """
         if not isinstance(self.engine, Scores):
             raise ConfigurationError(
@@ -275,12 +275,12 @@ class Player(Closing):
         return await self.engine.score(prompt_ids, ids)
 
     def take_timing(self) -> Timing:
-        """Return the times of the episodes since the last call, and reset them."""
+        """Return the times of the episodes since the last call, and set them to 0."""
         taken, self._timing = self._timing, Timing()
         return taken
 
     def check(self, episodes: Sequence[Episode]) -> None:
-        """Check the share of failed episodes.
+        """Raise an error if too many episodes failed.
 
         Raises:
             RolloutError: More than ``max_failed`` ended ``unavailable``; the message contains one cause.

@@ -1,4 +1,4 @@
-"""Loads a model for generation: its weights, if the engine needs them in this process, its tokenizer and chat template.
+"""Loads a pretrained model for generation: its tokenizer and chat template, and its weights if the engine needs them.
 
 Covered: folders and names on the Hugging Face hub; a LoRA adapter is merged into its model, because the engines use
 plain weights. Not covered: models to train (``rstar2_env.trainers``).
@@ -30,7 +30,7 @@ DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 @dataclass(frozen=True)
 class Pretrained(CheckedOptions):
-    """A model, and the engine that generates with it.
+    """Options of a pretrained model and of the engine that generates with it.
 
     Attributes:
         path: Folder, GGUF file or hub name of a causal language model, or a LoRA adapter.

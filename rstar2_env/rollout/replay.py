@@ -1,4 +1,4 @@
-"""``Replay``: start an episode with the tokens of another one, and continue from any policy token, or from its end.
+"""``Replay``: starts an episode with the tokens of another episode, and continues from any policy token or its end.
 
 The turns before that token are sent to the environment again instead of being generated. An environment that is
 deterministic for its seed and actions, as its contract requires, reaches the same state. This is checked before
@@ -18,7 +18,7 @@ from rstar2_env.rollout.engine import Generation, SamplingParams, Seat
 
 
 class Replay:
-    """Returns the turns of another episode first, then turns that the engine generates.
+    """A seat that first returns turns of another episode, then turns that the engine generates.
 
     Args:
         parent: The other episode, played with the same chat template.
@@ -57,7 +57,7 @@ class Replay:
         return self._turn >= self._shared + (self._prefix >= 0)
 
     def next_turn(self) -> Turn:
-        """Return the parent's turn that is replayed next, whole or in part."""
+        """Return the turn of the other episode that is replayed next, completely or in part."""
         return self._parent.steps[self._turn]
 
     def next_given(self) -> tuple[int, bool]:

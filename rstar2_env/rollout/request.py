@@ -16,10 +16,10 @@ QUESTION = "{question}"
 
 
 class RolloutError(Rstar2Error, RuntimeError):
-    """More episodes ended ``unavailable`` than ``max_failed`` allows.
+    """More episodes of a batch ended ``unavailable`` than ``max_failed`` allows.
 
     Attributes:
-        episodes: All episodes, the failed ones with their tracebacks.
+        episodes: All episodes of the batch; a failed episode has its traceback in ``error``.
     """
 
     def __init__(self, episodes: Sequence[Episode]) -> None:
@@ -32,10 +32,10 @@ class RolloutError(Rstar2Error, RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class EpisodeRequest:
-    """One episode to play.
+    """A request to play one episode.
 
     Attributes:
-        group: Index of its group.
+        group: Number of the episode's group.
         seed: Seed of the environment's ``reset``; the same for a whole group.
         options: Options of ``reset``.
         sampling_seed: Seeds the policy's draws; different for each episode of a group. ``None`` leaves the seed to the

@@ -17,22 +17,24 @@ from transformers import PreTrainedTokenizerBase
 from rstar2_env.core.errors import ConfigurationError
 
 _OPEN, _CLOSE = "\ue000", '"<\\\ue001'
-"""Private-use characters, which have no meaning in templates, and some characters that quoting would change."""
+"""Marks of a placeholder: private-use characters, which have no meaning in templates, and some characters that quoting
+would change."""
 
 _MARGIN = "\t\v\t"
-"""White space that templates do not write themselves: if it is missing, the template stripped it."""
+"""White space around a placeholder that templates do not write themselves: if it is missing in the result, the template
+stripped the text."""
 
 _MARK = re.compile(f"({_MARGIN})?{_OPEN}(\\w+){re.escape(_CLOSE)}({_MARGIN})?")
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Position of the text of one message in a scaffold.
+    """The place of one message's text in a ``Scaffold``.
 
     Attributes:
         name: Name of the text.
-        lstrip: Whether the template strips it on the left.
-        rstrip: Whether the template strips it on the right.
+        lstrip: Whether the template strips white space at the text's start.
+        rstrip: Whether the template strips white space at the text's end.
     """
 
     name: str
@@ -40,37 +42,37 @@ class Slot:
     rstrip: bool
 
     def fill(self, text: str) -> str:
-        """Return the text as the template writes it."""
+        """Return the text as the template writes it, stripped if the template strips it."""
         text = text.lstrip() if self.lstrip else text
         return text.rstrip() if self.rstrip else text
 
 
 Scaffold = tuple[str | Slot, ...]
-"""The text that a template writes, with slots for the messages."""
+"""The parts of a rendered conversation in order: fixed text of the template, and slots for the messages."""
 
 
 def fill(scaffold: Scaffold, texts: Mapping[str, str]) -> str:
-    """Return the whole text, each slot filled with the text of its name."""
+    """Return the whole conversation: the template's text, with each slot replaced by the text of its name."""
     return "".join(part if isinstance(part, str) else part.fill(texts[part.name]) for part in scaffold)
 
 
 def after(scaffold: Scaffold, name: str) -> Scaffold:
-    """Return the part after the slot of that name."""
+    """Return the part of a scaffold after the slot of that name."""
     place = next(i for i, part in enumerate(scaffold) if isinstance(part, Slot) and part.name == name)
     return scaffold[place + 1 :]
 
 
 def leading_text(scaffold: Scaffold) -> str:
-    """Return the text before the first slot."""
+    """Return the template's text before the first slot."""
     return scaffold[0] if scaffold and isinstance(scaffold[0], str) else ""
 
 
 class TemplateReader:
-    """Reads the scaffolds of one chat template.
+    """Finds the text that a chat template writes around the messages of conversations.
 
     Args:
-        tokenizer: The tokenizer that has the template.
-        template: Replaces the tokenizer's own template.
+        tokenizer: The tokenizer.
+        template: A template to use in place of the tokenizer's own.
         options: Passed to the template.
     """
 

@@ -1,4 +1,4 @@
-"""Seats between an episode and its engine: turns of an expert, and turns from two versions of the weights."""
+"""Seats with given turns, or with turns from two versions of the weights."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rstar2_env.rollout.chat import ChatCodec
 from rstar2_env.rollout.engine import Engine, Generation, SamplingParams, Seat, check_candidates, open_episode
 
 _SPAWN_KEY = 7
-"""Separates the draws of ``TwoPolicies`` from those of the policy, which use the same seed."""
+"""Makes the random draws of ``TwoPolicies`` independent of the policy's draws, although both use the same seed."""
 
 _NO_STALE = (
     "A part of this run draws turns from older weights, but no second engine holds such weights: give the player a "
@@ -22,7 +22,7 @@ _NO_STALE = (
 
 
 class GivenTurns:
-    """Returns turns that were given as text instead of generating them; their log-probabilities are 0.
+    """A seat that returns turns given as text instead of generating them; their log-probabilities are 0.
 
     Args:
         turns: The turns as text.
@@ -33,7 +33,7 @@ class GivenTurns:
         self._turns, self._chat, self._next = list(turns), chat, 0
 
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
-        """See ``Seat``.
+        """Return the next given turn as token ids.
 
         Raises:
             ConfigurationError: No turn is left, or the next turn exceeds the token budget.
@@ -54,17 +54,17 @@ class GivenTurns:
 
 
 class TwoPolicies:
-    """Draws each turn from the newest weights or from older ones. Opens the second engine's seat on first use.
+    """A seat that draws, for each turn, whether the newest or older weights generate it.
 
     Args:
         newest: The seat on the engine with the newest weights.
         stale: The engine with older weights.
-        share: Probability that a turn is drawn from the older weights.
+        share: Probability that the older weights generate a turn.
         seed: Seed of these draws; ``None`` for unseeded draws.
-        room: Arguments of ``open_episode``: tokens of the prompt, and the maximum number of tokens that may follow.
+        room: Number of tokens of the prompt, and maximum number of tokens that may follow, for ``open_episode``.
 
     Attributes:
-        was_stale: Whether the last turn was drawn from the older weights.
+        was_stale: Whether the older weights generated the last turn.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class TwoPolicies:
         self.was_stale = False
 
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
-        """See ``Seat``."""
+        """Generate the next turn with the newest or the older weights, chosen at random."""
         self.was_stale = bool(self._rng.random() < self._share)
         if not self.was_stale:
             return await self._newest.generate(ids, params)
@@ -89,7 +89,7 @@ class TwoPolicies:
         return await self._stale.generate(ids, params)
 
     async def leave(self) -> None:
-        """Release the seat on the second engine."""
+        """Release the seat on the engine with older weights, if it was used."""
         await self._stack.aclose()
 
 

@@ -29,7 +29,7 @@ from rstar2_env.rollout.seats import TwoPolicies
 
 @dataclass(slots=True)
 class Timing:
-    """Wall-clock seconds, summed over episodes. Divided by ``episodes`` they are the means of one episode.
+    """Wall-clock seconds spent in environments and engines, summed over episodes; divide by ``episodes`` for the mean.
 
     Attributes:
         episodes: Number of episodes that were started.
@@ -43,7 +43,7 @@ class Timing:
 
     @contextmanager
     def measure(self, where: Literal["environment", "engine"]) -> Iterator[None]:
-        """Add the duration of the block to one of the sums."""
+        """Add the duration of the block to ``environment`` or ``engine``."""
         begun = time.perf_counter()
         try:
             yield
@@ -52,7 +52,7 @@ class Timing:
 
 
 class SingleReply:
-    """Replaces the environment if the policy generates a single turn without one. The reward is 0.
+    """A stand-in for the environment when the policy generates a single turn without one. The reward is 0.
 
     Args:
         text: The user's message.
@@ -69,7 +69,7 @@ class SingleReply:
         return self._text, {"system": self._system}
 
     async def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """End the episode."""
+        """End the episode after the policy's turn."""
         return "", 0.0, True, False, {"end": "answered"}
 
     def release(self) -> None:
@@ -87,8 +87,9 @@ class Turns:
         budget: Limits of the episode.
         timing: Sums the time of the episodes.
         manner: How the episode is played.
-        replay: The turns that the episode shares with another one; they come before turns of ``seat``.
-        two: The seat, if it draws from two versions of the weights.
+        replay: Returns the turns that the episode shares with another one, before ``seat`` generates turns; or
+            ``None``.
+        two: ``seat``, if it is a ``TwoPolicies``, which uses two versions of the weights; otherwise ``None``.
         served: Names of the model and of the engine, for telemetry.
     """
 
@@ -103,10 +104,10 @@ class Turns:
     served: tuple[str, str] = ("", "")
 
     async def play(self, episode: Episode, sampling: SamplingParams, seed: int | None) -> None:
-        """Play until the environment, a budget or the manner ends the episode.
+        """Play the episode until the environment, a budget or the manner ends it.
 
         Args:
-            episode: The record; its prompt is set.
+            episode: The episode, with its prompt set; receives the turns.
             sampling: How to sample; ``max_tokens`` and ``seed`` are set for each turn.
             seed: Seeds the policy's draws.
         """

@@ -1,1 +1,1 @@
-"""Engines: transformers or vLLM in the trainer's process, vLLM servers; and their registry."""
+"""Inference engines: transformers or vLLM in the trainer's process, or vLLM servers; and the registry of engines."""

@@ -24,23 +24,24 @@ from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface, PreTrainedModel
 
 NAME = "rstar2_packed"
-"""Name of this attention; transformers makes no mask for an attention whose mask type it does not know."""
+"""Name under which ``packed_attention`` is registered in transformers, which makes no mask for names it does not know.
+"""
 
 MOST_SCORES = 1 << 23
-"""Maximum size of the mask of one part of a prompt; a longer prompt is computed in parts. Also the maximum total size
-of the masks kept in a pass."""
+"""Maximum number of elements of an attention mask: a longer prompt is computed in parts. Also the maximum total number
+of elements of the masks that are kept during a forward pass."""
 
 
 MOST_ALONE = 16
-"""Maximum number of long sequences that are computed one by one in a pass."""
+"""Maximum number of long sequences whose attention is computed separately in a forward pass."""
 
 ALONE, ALONE_CPU = 1 << 14, 400
-"""Overhead of computing one sequence separately, in cache tokens that could be read in that time; the second value is
-for a CPU."""
+"""Cost of computing the attention of one sequence separately, as the number of cache tokens that could be read in the
+same time; the second value is for a CPU."""
 
 
 def count_alone(lengths: Sequence[int], device: torch.device) -> int:
-    """Return the number of longest sequences to compute one by one, so that the others are not padded to their length.
+    """Return how many of the longest sequences to compute separately, so that shorter ones need less padding.
 
     Args:
         lengths: Number of tokens of each sequence with one new token, the longest first.
@@ -140,7 +141,7 @@ _pass = threading.local()
 
 @contextmanager
 def packed(model: PreTrainedModel, pack: Pack) -> Iterator[None]:
-    """Switch a model's attention to this one within the block, in this thread, for the tokens of ``pack``."""
+    """Within the block, compute a model's attention by ``packed_attention`` in this thread, for one packed pass."""
     config, _pass.pack = model.config, pack
     former, config._attn_implementation = config._attn_implementation, NAME
     try:
@@ -160,7 +161,7 @@ def packed_attention(
     scaling: float | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
-    """Attention of each token to its own sequence, up to itself.
+    """Compute the attention of each token of a packed pass to itself and the earlier tokens of its own sequence.
 
     Args:
         module: The attention layer.

@@ -28,15 +28,15 @@ class Request:
         draws: One random number in [0, 1) for each token that may be generated.
         future: Receives the result; a caller that no longer needs it cancels it.
         version: Version of the weights from which the first token is sampled.
-        ids: The tokens so far.
-        logprobs: Their log-probabilities.
+        ids: The tokens generated so far.
+        logprobs: Log-probability of each of these tokens.
         candidates: Log-probabilities of the most likely tokens at the first positions, if requested.
         keep: Whether the request's cache was computed with the current weights, so that later requests may reuse it.
         slot: Slot of the request in the cache while it runs.
-        done: Number of tokens, the prompt included, whose keys and values are in the cache.
+        done: Number of tokens of the prompt and the turn whose keys and values are in the cache.
         leader: Another request with the same tokens; it computes them, and this request copies its cache.
         key: Key of the tokens that it began with (``key_of``), if other requests may reuse their cache.
-        number: Position in the order of arrival.
+        number: Position of the request in the order of arrival.
     """
 
     prompt: list[int]
@@ -59,14 +59,14 @@ class Request:
         return len(self.prompt) + len(self.ids)
 
     def tokens(self, start: int, stop: int) -> list[int]:
-        """The tokens at positions ``start`` to ``stop - 1``, counted from the beginning of the prompt."""
+        """Return the tokens at positions ``start`` to ``stop - 1``, counted from the beginning of the prompt."""
         own = len(self.prompt)
         if start >= own:
             return self.ids[start - own : stop - own]
         return self.prompt[start:stop] + self.ids[: max(0, stop - own)]
 
     def draw(self, token: int, logprob: float, candidates: list[float] | None = None) -> None:
-        """Append a token.
+        """Append a sampled token to the turn.
 
         Args:
             token: Id of the token.
@@ -84,12 +84,12 @@ class Request:
             self.candidates.append(candidates)
 
     def result(self, reason: FinishReason) -> Generation:
-        """The generation so far."""
+        """Return the tokens generated so far as a finished turn."""
         return Generation(self.ids, self.logprobs, reason, self.version, self.candidates)
 
 
 Finish = Callable[[Request], FinishReason | None]
-"""Returns the reason why a request ends with its newest token; ``None`` if it continues."""
+"""Function that returns the reason why a request ends with its newest token; ``None`` if the request continues."""
 
 
 class RunningBatch:
@@ -103,7 +103,7 @@ class RunningBatch:
 
     Attributes:
         joins: Whether requests may join running ones.
-        max_tokens: See above; it may be changed between two steps.
+        max_tokens: The argument ``max_tokens``; it may be changed between two steps.
         live: The running requests.
         pool: The kept sequences of ended requests.
         prompt_tokens: Number of prompt tokens so far.

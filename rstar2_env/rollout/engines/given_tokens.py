@@ -1,4 +1,4 @@
-"""Log-probabilities of given tokens: one forward pass over several rows, without a gradient."""
+"""Computes the log-probabilities of given tokens in one forward pass over several padded rows, without a gradient."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class ScoreRequest:
     """A request to score tokens after a prompt.
 
     Attributes:
-        prompt: At least one id.
-        ids: At least one id.
+        prompt: Token ids before the scored ones; at least one.
+        ids: Token ids to score; at least one.
         future: Receives the log-probability of each of ``ids``; a caller that no longer needs it cancels it.
     """
 
@@ -32,7 +32,7 @@ class ScoreRequest:
 
 
 def fitting(waiting: Sequence[ScoreRequest], max_tokens: int) -> int:
-    """Return the number of waiting requests, in order, that fit into one forward pass; at least 1.
+    """Return how many of the waiting requests, in order, fit into one forward pass; at least 1.
 
     Args:
         waiting: The requests in order of arrival.
@@ -48,7 +48,7 @@ def fitting(waiting: Sequence[ScoreRequest], max_tokens: int) -> int:
 
 @torch.no_grad()
 def log_probs(model: PreTrainedModel, rows: Sequence[ScoreRequest]) -> list[list[float]]:
-    """Log-probabilities of each row's ids at temperature 1.
+    """Return the log-probability of each of a row's ids, given the ids before it, at temperature 1.
 
     Args:
         model: The model, in evaluation mode.

@@ -1,4 +1,4 @@
-"""The running requests of ``TransformersEngine``: continuous batching, with one forward pass per step.
+"""Runs the requests of ``TransformersEngine`` by continuous batching, with one forward pass per step.
 
 A pass contains the newest token of every generating request and the prompts of new requests, packed one after the other
 (``attention.py``). Each sequence has a slot of the cache and keeps it when its request ends, so the next turn of an
@@ -27,23 +27,25 @@ from rstar2_env.rollout.engines.prefix import CachedSequence, Key, PrefixIndex, 
 from rstar2_env.rollout.engines.slots import SlotCache, reusable
 
 MAX_DEAD = 0.25
-"""If attention reads more than this share of the slots unnecessarily, compacting the others costs less."""
+"""Share of slots that attention may read although no running request uses them. Above this share, slots are swapped so
+that the used ones come first, since that costs less."""
 
 MIN_REUSE = 8
 """Minimum length, in tokens, of a cached prefix that is copied; a shorter one is cheaper to compute again."""
 
 FEW_DEAD = 8
-"""Number of unnecessarily read slots that never triggers compaction."""
+"""Number of slots that attention may always read although no running request uses them; up to this number, slots are
+not swapped."""
 
 OLD = 1
-"""An unused sequence is dropped before the cache grows if, since its last use, this many requests per slot have begun:
-its episode has most likely ended."""
+"""Number of requests per slot, begun since the last use of a kept sequence, after which that sequence is dropped before
+the cache grows: its episode has most likely ended."""
 
 COLUMNS = 16
-"""The number of columns is a multiple of this number."""
+"""The number of columns (token positions per slot) is rounded up to a multiple of this number."""
 
 SPARE_COLUMNS = 32
-"""Columns of a new slot after its prompt, so that the buffers do not grow at the first tokens."""
+"""Additional columns of a new slot after its prompt, so that the buffers do not grow at the first generated tokens."""
 
 
 @dataclass(eq=False)
@@ -66,7 +68,7 @@ class _Start:
 
 
 class PackedBatch(RunningBatch):
-    """A batch of requests that new requests can join at any step; see ``RunningBatch`` for the attributes.
+    """A batch of requests that new requests can join at any step; it implements ``RunningBatch``.
 
     Args:
         model: A causal language model for which ``can_pack`` and ``supports`` hold.
@@ -92,18 +94,18 @@ class PackedBatch(RunningBatch):
 
     @property
     def bytes(self) -> int:
-        """Bytes of the cache."""
+        """Size of the key-value cache in bytes."""
         return self._cache.bytes
 
     def clear(self) -> None:
-        """Drop every request and every cache."""
+        """Remove all requests, and free all caches."""
         self.live = []
         self._running.clear()
         self.pool.clear()
         self._reset()
 
     def forget(self) -> None:
-        """Drop all kept sequences, and do not keep the sequences of running requests after their end."""
+        """Drop the caches of all ended requests; the caches of running requests are dropped when the requests end."""
         for slot in self.pool.clear():
             self._free_slot(slot)
         self._running.clear()
@@ -113,7 +115,7 @@ class PackedBatch(RunningBatch):
             self._reset()
 
     def has_room(self, fresh: Sequence[Request]) -> bool:
-        """Whether these requests fit in addition to the running ones; a single request always does."""
+        """Whether new requests fit into the cache next to the running ones; a single request always fits."""
         rows = len(self.live) + len(fresh)
         columns = max([self._needed, *(_rounded(len(request) + SPARE_COLUMNS) for request in fresh)])
         return rows == 1 or rows * columns <= self.max_tokens
@@ -155,7 +157,7 @@ class PackedBatch(RunningBatch):
             self.live.append(request)
 
     def leave(self, gone: Sequence[Request], *, keep: bool = False) -> None:
-        """Remove requests; keep their caches if ``keep`` is set."""
+        """Remove requests that ended or were cancelled; keep their caches if ``keep`` is set."""
         if not gone:
             return
         left = set(map(id, gone))
@@ -179,7 +181,7 @@ class PackedBatch(RunningBatch):
             self._reset()
 
     def step(self) -> list[tuple[Request, FinishReason]]:
-        """Compute one pass, and draw a token for every request whose tokens are all computed.
+        """Compute one forward pass, and sample a token for every request whose prompt is completely computed.
 
         Returns:
             The requests that end with that token.

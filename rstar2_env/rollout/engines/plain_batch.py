@@ -1,8 +1,7 @@
-"""The running requests of ``TransformersEngine`` for models whose caches cannot be merged: static batching.
+"""Runs the requests of ``TransformersEngine`` by static batching, for models whose caches cannot be merged.
 
-These are models with sliding windows or recurrent layers, and models whose attention the engine cannot replace. A batch
-starts when the previous batch has ended, and every prompt is computed as a whole. Not covered: keeping caches between
-turns.
+Such models have sliding windows, recurrent layers, or an attention that the engine cannot replace. A batch starts when
+the previous batch has ended, and every prompt is computed as a whole. Not covered: keeping caches between turns.
 """
 
 from __future__ import annotations
@@ -18,11 +17,12 @@ from rstar2_env.rollout.engines.batch import Finish, Request, RunningBatch
 from rstar2_env.rollout.engines.prefix import key_of
 
 MAX_DEAD = 0.25
-"""If more than this share of the rows has ended, computing them costs more than copying the others."""
+"""Maximum share of rows of ended requests in a batch. Above it, the rows of running requests are copied to a smaller
+batch, since that costs less than computing the ended rows."""
 
 
 class PlainBatch(RunningBatch):
-    """A batch of requests that begin together; see ``RunningBatch`` for the attributes.
+    """A batch of requests that begin together; it implements ``RunningBatch``.
 
     Args:
         model: A causal language model.
@@ -38,7 +38,7 @@ class PlainBatch(RunningBatch):
         self.clear()
 
     def clear(self) -> None:
-        """Drop every request."""
+        """Remove all requests, and free their cache."""
         self.live = []
         self._rows: list[Request | None] = []
         self._starts = self._last = torch.zeros(0, dtype=torch.long)
@@ -50,14 +50,14 @@ class PlainBatch(RunningBatch):
         """Do nothing: no caches are kept."""
 
     def has_room(self, fresh: Sequence[Request]) -> bool:
-        """Whether these requests, which begin together, fit; a single request always does."""
+        """Whether requests that begin together fit into the cache; a single request always fits."""
         longest = max(len(request) for request in fresh)
         most = max(len(request.prompt) + request.params.max_tokens for request in fresh)
         count = len(fresh)
         return count == 1 or (count * longest <= self._max_prefill_tokens and count * most <= self.max_tokens)
 
     def shed(self) -> list[Request]:
-        """Return no requests: a batch has room for all of its tokens when it begins."""
+        """Return an empty list: a batch reserves room for all of its tokens when it begins, so it preempts nothing."""
         return []
 
     def admit(self, fresh: Sequence[Request]) -> None:
@@ -93,7 +93,7 @@ class PlainBatch(RunningBatch):
             self.clear()
 
     def step(self) -> list[tuple[Request, FinishReason]]:
-        """Draw each request's next token; return the requests that end with it."""
+        """Sample each request's next token; return the requests that end with it and the reasons."""
         if self._logits is None:
             dead = len(self._rows) - len(self)
             if dead > MAX_DEAD * len(self._rows):

@@ -1,4 +1,4 @@
-"""The sequences whose caches ``TransformersEngine`` keeps between turns, found by the longest common prefix of ids.
+"""The sequences whose caches ``TransformersEngine`` keeps between turns, searched by the longest common prefix.
 
 A conversation's next prompt begins with everything that was computed for it so far, so the ids identify a conversation.
 The common prefix of an entry and a prompt is reused: for following turns, for other episodes of the same group, and for
@@ -20,7 +20,7 @@ from typing import Generic, TypeVar
 V = TypeVar("V")
 
 Key = bytes
-"""Token ids as bytes, so that one call compares two sequences."""
+"""Token ids packed as bytes, so that two sequences can be compared in one operation."""
 
 _ID = array("i").itemsize
 
@@ -31,7 +31,7 @@ def key_of(ids: Sequence[int]) -> Key:
 
 
 class PrefixIndex(Generic[V]):
-    """A mapping that finds the key with the longest common prefix, in logarithmic time."""
+    """A mapping that can find the key with the longest common prefix, in logarithmic time."""
 
     def __init__(self) -> None:
         # In sorted order, the key with the longest common prefix is adjacent to the position of the search key.
@@ -55,7 +55,7 @@ class PrefixIndex(Generic[V]):
         return self._values.pop(key)
 
     def get(self, key: Key) -> V | None:
-        """The value of a key; ``None`` if it is absent."""
+        """Return the value of a key; ``None`` if the key is absent."""
         return self._values.get(key)
 
     def best(self, key: Key) -> tuple[V | None, int]:
@@ -68,7 +68,7 @@ class PrefixIndex(Generic[V]):
         return found, longest
 
     def neighbours(self, key: Key) -> list[Key]:
-        """Return the last key not after ``key`` and the first key after it, if they exist."""
+        """Return the largest key that is not after ``key``, and the smallest key after it, if they exist."""
         place = bisect_right(self._keys, key)
         return self._keys[max(0, place - 1) : place + 1]
 
@@ -83,9 +83,9 @@ class CachedSequence:
     """A token sequence whose keys and values are kept.
 
     Attributes:
-        key: The ids.
-        slot: The slot that has its keys and values.
-        number: Time of its last use, in the units of the caller.
+        key: The token ids of the sequence.
+        slot: The cache slot that has the keys and values.
+        number: Time of the last use, on the caller's clock.
     """
 
     key: Key
@@ -94,7 +94,7 @@ class CachedSequence:
 
     @property
     def tokens(self) -> int:
-        """Number of tokens."""
+        """Number of tokens of the sequence."""
         return len(self.key) // _ID
 
 
@@ -122,7 +122,7 @@ class PrefixPool:
 
     @property
     def oldest(self) -> CachedSequence:
-        """The least recently used entry; there must be one."""
+        """The least recently used entry; the pool must not be empty."""
         return next(iter(self))
 
     def best(self, key: Key, number: int = 0) -> tuple[CachedSequence | None, int]:
@@ -163,14 +163,14 @@ class PrefixPool:
         return free
 
     def drop(self, entry: CachedSequence) -> int:
-        """Remove an entry; return its slot."""
+        """Remove an entry, and return its cache slot."""
         self._index.pop(entry.key)
         del self._by_use[entry.key]
         self.tokens -= entry.tokens
         return entry.slot
 
     def drop_oldest(self) -> int:
-        """Remove the least recently used entry; return its slot."""
+        """Remove the least recently used entry, and return its cache slot."""
         return self.drop(self.oldest)
 
     def _use(self, entry: CachedSequence, number: int) -> None:
@@ -178,7 +178,7 @@ class PrefixPool:
         self._by_use.move_to_end(entry.key)
 
     def clear(self) -> list[int]:
-        """Remove all entries; return their slots."""
+        """Remove all entries, and return their cache slots."""
         slots = [entry.slot for entry in self]
         self._index.clear()
         self._by_use.clear()

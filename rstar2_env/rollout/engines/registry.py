@@ -1,4 +1,4 @@
-"""Engines by name.
+"""The registry of inference engines: creates an engine by name, and checks its options.
 
 An installed package adds one through the entry-point group ``rstar2_env.engines``: a module that calls
 ``engines.register``.
@@ -25,12 +25,12 @@ MakeEngine: TypeAlias = Callable[..., Engine]
 the engine's options as one mapping."""
 
 _PATIENCE_S = 10.0
-"""Seconds that an engine waits for its server if a scheduler can use another engine."""
+"""Seconds that an engine waits for its server when a scheduler could use another engine instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineKind:
-    """A kind of engine.
+    """A registered kind of inference engine: how to create it, and its properties.
 
     Attributes:
         summary: Description of the kind in lists, one line.
@@ -63,7 +63,7 @@ def make_engine(
     seed: int = 0,
     **options: Any,
 ) -> Engine:
-    """Return a new engine.
+    """Create an engine by name.
 
     Args:
         name: One of ``ENGINES.names()``.

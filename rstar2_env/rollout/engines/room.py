@@ -1,4 +1,4 @@
-"""Measures the memory that a cache may use: currently free memory, and bytes per token."""
+"""Measures the memory available to a key-value cache: free bytes of a device, and cache bytes per token."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import torch
 from transformers import PreTrainedConfig
 
 MOST_TOKENS = 1 << 20
-"""Maximum number of tokens in a cache, independent of the memory."""
+"""Maximum number of tokens in a key-value cache, even if more memory is free."""
 
 _CGROUP = Path("/sys/fs/cgroup")
 
 
 def free_bytes(device: torch.device) -> int:
-    """Bytes that this process may still allocate on a device; for a CPU, of the machine's memory or its cgroup's."""
+    """Return the bytes that this process may still allocate on a device; for a CPU, of the machine or the cgroup."""
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         # Memory that torch has reserved but does not use is available for the cache too.
@@ -31,14 +31,14 @@ def free_bytes(device: torch.device) -> int:
 
 
 def total_bytes(device: torch.device) -> int:
-    """Total bytes of a device's memory; for a CPU, of the machine's memory."""
+    """Return the total bytes of a device's memory; for a CPU, of the machine's memory."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[1])
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def token_bytes(config: PreTrainedConfig, dtype: torch.dtype) -> int:
-    """Bytes of the keys and values of one token, all layers together."""
+    """Return the bytes of the keys and values of one token, over all layers."""
     text = config.get_text_config()
     heads: int = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
     size: int = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads

@@ -35,7 +35,7 @@ class SlotLayer(DynamicLayer):
         self._cache = cache
 
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-        """Write the tokens of a pass to their positions; return all keys and values.
+        """Write the new keys and values of a forward pass into the cache; return all cached keys and values.
 
         Args:
             key_states: New keys, (1, heads, tokens, head size).
@@ -57,12 +57,12 @@ class SlotLayer(DynamicLayer):
         return self.keys, self.values
 
     def get_seq_length(self) -> int:
-        """Number of tokens before a pass; 0, since its tokens belong to different sequences."""
+        """Return 0, the number of earlier tokens for transformers: a pass holds tokens of several sequences."""
         return 0
 
 
 class SlotCache:
-    """The cache of all sequences, all layers together.
+    """The key-value cache of all sequences, over all layers.
 
     Args:
         config: The model's configuration.
@@ -81,7 +81,7 @@ class SlotCache:
         self._places: dict[int, Tensor] = {}
 
     def write_to(self, slots: Sequence[int], positions: Sequence[int], device: torch.device) -> None:
-        """Set the positions in the cache at which the next forward pass writes its tokens.
+        """Set where in the cache the next forward pass writes the keys and values of its tokens.
 
         Args:
             slots: The slot of each token.
@@ -92,7 +92,7 @@ class SlotCache:
         self._places = {}
 
     def places(self, heads: int) -> Tensor:
-        """Return the row of a layer's buffer for each head of each token of the pass: indices, (tokens * heads,)."""
+        """Return the row of a layer's flattened buffer for each head of each token: shape (tokens * heads,)."""
         if heads not in self._places:
             slots, positions = self._tokens[:, :, None]
             own = torch.arange(heads, device=slots.device)
@@ -101,11 +101,11 @@ class SlotCache:
 
     @property
     def bytes(self) -> int:
-        """Bytes of all buffers."""
+        """Size of all buffers in bytes."""
         return sum(buffer.nbytes for buffer in self._buffers)
 
     def resize(self, order: Sequence[int], tokens: int, slots: int, columns: int) -> None:
-        """Change the number of slots and columns.
+        """Change the number of slots and columns (token positions per slot), keeping some of the slots.
 
         Args:
             order: The slots to keep; they become the first slots, in this order.
@@ -123,7 +123,7 @@ class SlotCache:
         self.slots, self.columns = slots, columns
 
     def copy(self, source: int, targets: Sequence[int], tokens: int) -> None:
-        """Copy the first tokens of one slot to others."""
+        """Copy the first tokens of one slot to several other slots."""
         for buffer in self._buffers:
             _copy_slots(buffer, [source], buffer, targets, tokens)
 
@@ -133,7 +133,7 @@ class SlotCache:
             _copy_slots(buffer, sources, buffer, targets, tokens)
 
     def exchange(self, ones: Sequence[int], others: Sequence[int], tokens: int) -> None:
-        """Swap pairs of slots, with their first tokens."""
+        """Swap the contents of pairs of slots: their first ``tokens`` tokens."""
         self.move([*ones, *others], [*others, *ones], tokens)
 
     @property
@@ -169,13 +169,13 @@ def _zeros(like: Tensor, *shape: int) -> Tensor:
 
 
 def supports(config: PreTrainedConfig) -> bool:
-    """Whether every layer of the model has a plain cache, so that sequences can be added, cut and removed."""
+    """Whether every layer of a model has a plain key-value cache, so that sequences can be added, cut and removed."""
     layers = DynamicCache(config=config).layers
     return bool(layers) and all(type(layer) is DynamicLayer for layer in layers)
 
 
 def reusable(config: PreTrainedConfig) -> bool:
-    """Whether a token's keys stay valid when later tokens are added; with some rotary embeddings they change."""
+    """Whether a token's keys stay valid when more tokens follow; with some rotary embeddings they change."""
     text = config.get_text_config()
     rope = getattr(text, "rope_parameters", None) or getattr(text, "rope_scaling", None) or {}
     return not any(kind in ("dynamic", "longrope") for kind in _rope_types(rope))

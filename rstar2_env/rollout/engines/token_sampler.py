@@ -10,16 +10,16 @@ from torch import Tensor
 from rstar2_env.rollout.engine import SamplingParams
 
 BLOCK = 256
-"""Number of tokens whose weights are added up at once to find a draw."""
+"""Number of token probabilities that are summed as one block when a token is sampled."""
 
 
 def draw_tokens(logits: Tensor, params: Sequence[SamplingParams], uniform: Sequence[float]) -> tuple[Tensor, Tensor]:
-    """Draw one token for each row.
+    """Sample one token for each row.
 
     Args:
         logits: (rows, vocabulary).
         params: Sampling parameters of each row.
-        uniform: A number in [0, 1) for each row.
+        uniform: One random number in [0, 1) for each row, which determines the token.
 
     Returns:
         The tokens, (rows,), and the log-probabilities of all tokens under the logits divided by the temperature, (rows,

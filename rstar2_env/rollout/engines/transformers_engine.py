@@ -41,7 +41,7 @@ from rstar2_env.rollout.engines.room import MOST_TOKENS, free_bytes, token_bytes
 from rstar2_env.rollout.engines.slots import supports
 
 _NARROW = 256
-"""Largest hidden size of a model that one CPU thread computes faster than several."""
+"""Largest hidden size of a model that one CPU thread computes faster than several threads."""
 
 
 class TransformersEngine:
@@ -58,11 +58,11 @@ class TransformersEngine:
         max_prefill_tokens: Maximum number of prompt tokens, padding included, in one forward pass (a longer prompt has
             its own pass). It bounds the memory of a pass and separates prompts of different lengths. ``None`` means
             4,096 on a CPU and 32,768 elsewhere.
-        max_tokens_in_cache: The value of ``capacity``: the maximum number of tokens, padding included, of running
-            requests and the kept caches of ended turns together. If they need more, kept caches are dropped first; then
-            the newest requests are preempted and computed again later. One request always runs. ``None`` means as many
-            tokens as fit into ``cache_share`` of the free memory, at most 2**20. 0 keeps no caches of ended turns, and
-            limits running requests like ``None``.
+        max_tokens_in_cache: Maximum number of tokens in the cache (``capacity``): running requests and the kept caches
+            of ended turns together, padding included. If they need more, kept caches are dropped first; then the newest
+            requests are preempted and computed again later. One request always runs. ``None`` means as many tokens as
+            fit into ``cache_share`` of the free memory, at most 2**20. 0 keeps no caches of ended turns, and limits
+            running requests like ``None``.
         cache_share: Share of the device's free memory for the cache; the free memory is measured whenever the engine
             begins to compute with an empty cache. ``None`` means 0.25 on a CPU and 0.5 elsewhere.
         idle_s: Seconds without a request after which the kept caches are freed.
@@ -118,7 +118,7 @@ class TransformersEngine:
         self._threads, self._usual_threads = threads, torch.get_num_threads()
 
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
-        """Continue ``ids``; requests in flight are computed together.
+        """Generate the turn that follows ``ids``; concurrent requests are computed together.
 
         Raises:
             ConfigurationError: The prompt is empty, or stop strings were given without a tokenizer.
@@ -158,7 +158,7 @@ class TransformersEngine:
             given.future.cancel()
 
     def update_weights(self, version: int, weights: Any = None) -> None:
-        """Record the version; with ``weights`` (a state dict), load them into the model between two forward passes.
+        """Record the version of the weights; if ``weights`` (a state dict) is given, load it between forward passes.
 
         Returns after loading. Requests in flight continue with the new weights and the cache of the old weights; later
         requests do not reuse caches of the old weights.
@@ -173,15 +173,15 @@ class TransformersEngine:
 
     @property
     def most_candidates(self) -> int:
-        """Maximum number of candidates, the size of the vocabulary; see ``ReportsCandidates``."""
+        """Maximum value of ``SamplingParams.candidates``: the size of the vocabulary."""
         return int(self.model.config.get_text_config().vocab_size)
 
     def capacity(self) -> int:
-        """Number of tokens that fit into the cache: the option, or the value measured when it was last empty."""
+        """Number of tokens that fit into the cache: ``max_tokens_in_cache``, or as measured with an empty cache."""
         return self._batch.max_tokens
 
     def forget(self) -> None:
-        """Free the caches that are kept between turns; a trainer calls it before it needs the memory."""
+        """Free the caches that are kept between turns; a trainer calls this before it needs the memory."""
         with self._lock:
             if self._running:
                 self._forgetting = True
@@ -189,7 +189,7 @@ class TransformersEngine:
                 self._batch.forget()
 
     def stats(self) -> EngineStats:
-        """The engine's load and counters."""
+        """Return the engine's load and counters."""
         batch = self._batch
         return EngineStats(
             running=len(batch),

@@ -52,7 +52,7 @@ class _Request:
 
 
 class VllmEngine:
-    """Generates with vLLM in this process.
+    """An inference engine that runs vLLM in this process.
 
     The engine computes in a thread of its own while there are requests, which may come from any thread and any event
     loop. A process can have one such engine at a time.
@@ -134,12 +134,12 @@ class VllmEngine:
 
     @property
     def most_candidates(self) -> int:
-        """Maximum number of candidates, vLLM's ``max_logprobs``; see ``ReportsCandidates``."""
+        """Maximum value of ``SamplingParams.candidates``: vLLM's ``max_logprobs``."""
         most = int(self._config.model_config.max_logprobs)
         return int(self._config.model_config.get_vocab_size()) if most < 0 else most
 
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
-        """Continue ``ids``; requests in flight are computed together.
+        """Generate the turn that follows ``ids``; concurrent requests are computed together.
 
         A turn that reaches ``max_model_len`` ends there, with ``"length"``.
 
@@ -163,7 +163,7 @@ class VllmEngine:
             request.future.cancel()
 
     def update_weights(self, version: int, weights: Any = None) -> None:
-        """Record the version; with ``weights``, load them between two steps.
+        """Record the version of the weights; if ``weights`` is given, load it between two steps.
 
         Returns after loading. Requests in flight continue with the new weights and the cache of the old weights; later
         requests do not reuse a prefix cache of the old weights. A sleeping engine wakes up.
@@ -186,7 +186,7 @@ class VllmEngine:
         done.result()
 
     def sleep(self) -> None:
-        """Free the device's memory until the next ``update_weights``; without ``sleep=True`` nothing happens.
+        """Free the device's memory until the next ``update_weights``; without ``sleep=True``, do nothing.
 
         Waits for requests in flight.
 
@@ -214,7 +214,7 @@ class VllmEngine:
         return int(getattr(cache, "kv_cache_size_tokens", None) or cache.num_gpu_blocks * cache.block_size)
 
     def stats(self) -> EngineStats:
-        """The load of vLLM, and its counters since the start."""
+        """Return the load of vLLM, and its counters since the start."""
         return self._tally.stats
 
     def close(self) -> None:

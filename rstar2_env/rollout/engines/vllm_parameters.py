@@ -1,4 +1,4 @@
-"""The parameters of a request to vLLM, in this process or over HTTP, and the candidates in its answer."""
+"""Converts sampling parameters to vLLM's request parameters, and reads the most likely tokens from its answers."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout.engine import SamplingParams
 
 _SEED_BITS = 63
-"""vLLM seeds are signed 64-bit integers."""
+"""Number of bits of a seed: vLLM's seeds are signed 64-bit integers."""
 
 MAX_TEMPERATURE, MIN_TEMPERATURE = 2.0, 0.01
-"""vLLM refuses higher temperatures, and silently raises lower ones, except 0 (greedy)."""
+"""Range of temperatures that vLLM uses unchanged, except 0 (greedy): it rejects higher ones, and silently raises lower
+ones."""
 
 MOST_CANDIDATES = 20
-"""Default of a server's ``--max-logprobs``."""
+"""Maximum number of most likely tokens that a server reports by default (its option ``--max-logprobs``)."""
 
 
 def check_temperature(temperature: float) -> None:
@@ -34,7 +35,7 @@ def check_temperature(temperature: float) -> None:
 
 
 def best_of(reported: Sequence[Mapping[Any, Any]], params: SamplingParams, *, begun: int = 0) -> list[list[float]]:
-    """Log-probabilities of the most likely tokens at each new token, without the sampled token that vLLM adds.
+    """Return the log-probabilities of the most likely tokens at each new position, without vLLM's sampled token.
 
     Args:
         reported: For each new token, the log-probabilities that vLLM or a server reports, by token.
@@ -50,7 +51,7 @@ def best_of(reported: Sequence[Mapping[Any, Any]], params: SamplingParams, *, be
 
 
 def seed_of(params: SamplingParams, seeds: np.random.SeedSequence) -> int:
-    """Return the seed of a request in vLLM's range; drawn from ``seeds`` if the request has no seed."""
+    """Return a request's seed, reduced to vLLM's range; if the request has none, draw one from ``seeds``."""
     seed = params.seed
     if seed is None:
         seed = int(seeds.spawn(1)[0].generate_state(1, np.uint64)[0])
@@ -58,7 +59,7 @@ def seed_of(params: SamplingParams, seeds: np.random.SeedSequence) -> int:
 
 
 def request_fields(params: SamplingParams, seed: int, room: int) -> dict[str, Any]:
-    """Return vLLM's parameters of a request.
+    """Return the parameters of a vLLM request that correspond to sampling parameters.
 
     Args:
         params: How to sample.

@@ -1,4 +1,4 @@
-"""``VllmServerEngine``: one or more servers (``vllm serve``), token ids in and out over HTTP.
+"""``VllmServerEngine``: generates with one or more vLLM servers (``vllm serve``), with token ids in and out over HTTP.
 
 Covered: several servers, balanced by requests in flight, with the turns of an episode going to the server that caches
 its prefix; lost connections, overload, and servers that restart, which get the newest weights before any request
@@ -49,11 +49,11 @@ from rstar2_env.rollout.engines.vllm_server_facts import (
 from rstar2_env.rollout.engines.vllm_server_fleet import Fleet, Server, chain_of
 
 _REQUEST_S = 600.0
-"""Maximum seconds of a request other than a turn, such as a weight sync of one bucket."""
+"""Maximum seconds of a request other than a turn, such as sending one bucket of weights."""
 
 
 class VllmServerEngine:
-    """Generates with ``vllm serve``, on this machine or others.
+    """An inference engine that uses ``vllm serve``, on this machine or others.
 
     Args:
         base_urls: Address of each server, without ``/v1``; a single one may be a string. All must serve the same model.
@@ -154,12 +154,12 @@ class VllmServerEngine:
 
     @property
     def takes(self) -> Takes:
-        """The argument of ``update_weights`` for a policy with an adapter: all weights, or only the adapter."""
+        """The weights that ``update_weights`` needs from a policy with a LoRA adapter: all weights, or the adapter."""
         return self._transport.takes
 
     @property
     def most_candidates(self) -> int:
-        """Maximum number of candidates that servers report by default."""
+        """Maximum value of ``SamplingParams.candidates`` that servers accept by default."""
         return MOST_CANDIDATES
 
     @property
@@ -168,9 +168,10 @@ class VllmServerEngine:
         return min(server.facts.max_model_len for server in self._fleet.servers)
 
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
-        """Continue ``ids`` on the server that caches the longest prefix, unless it has many more requests than another.
+        """Generate the turn that follows ``ids``, preferably on the server that caches the longest prefix of them.
 
-        ``policy_version`` is the version of the weights when the request was sent.
+        If that server has many more requests than another, the other one is used. ``policy_version`` in the result is
+        the version of the weights when the request was sent.
 
         Raises:
             ConfigurationError: The prompt is empty or too long, or the servers cannot report the log-probabilities that
@@ -182,7 +183,7 @@ class VllmServerEngine:
         return await self._http.run(self._generate(list(ids), params, seed_of(params, self._seeds)))
 
     async def generate_on_each(self, ids: Sequence[int], params: SamplingParams) -> list[Generation]:
-        """Continue ``ids`` on every server that is up, to check the weights of each.
+        """Generate a turn after ``ids`` on every server that is up, to check that all have the same weights.
 
         A server that is lost meanwhile is skipped. Raises the errors of ``generate``.
         """
@@ -190,7 +191,7 @@ class VllmServerEngine:
         return await self._http.run(self._on_each(list(ids), params, seed_of(params, self._seeds)))
 
     def update_weights(self, version: int, weights: Any = None) -> None:
-        """Record the version; with ``weights``, send them to every server.
+        """Record the version of the weights; if ``weights`` is given, send it to every server.
 
         Returns when all reachable servers have loaded them; new requests wait meanwhile. A lost server loads them when
         it comes back, before any request. Requests in flight continue with the new weights and the cache of the old
@@ -214,7 +215,7 @@ class VllmServerEngine:
             self.update_together([self], version, weights)
 
     def goes_with(self, engines: Sequence[Engine]) -> bool:
-        """Whether one weight sync can update all these engines (``fleet``)."""
+        """Whether one weight sync can update all these engines, because their servers belong to the same fleet."""
         return all(isinstance(engine, VllmServerEngine) and engine._fleet_id == self._fleet_id for engine in engines)
 
     def update_together(self, engines: Sequence[Engine], version: int, weights: Any) -> None:
@@ -234,7 +235,7 @@ class VllmServerEngine:
         return sum(tokens for tokens in found if tokens is not None)
 
     def stats(self) -> EngineStats:
-        """Request the load and counters of all servers, and sum them.
+        """Request the load and counters of all servers, and return their sums.
 
         Raises:
             ServiceError: A server does not answer, or was lost since the last call, so that its counters restarted at
@@ -251,7 +252,7 @@ class VllmServerEngine:
         return stats_of([line for lines in self._http.run_now(every()) for line in lines])
 
     async def loads(self) -> list[EngineStats]:
-        """Request the load of each server that answers; see ``loads_of``."""
+        """Request the load of each server, and return those of the servers that answer."""
         return await self._http.run(self._fleet.loads())
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Determines the properties of a ``vllm serve`` by requests (model, capacity, log-probabilities); parses answers."""
+"""Queries a ``vllm serve`` for its properties (model, capacity, kind of log-probabilities), and parses its answers."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _SAME = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class ServerFacts:
-    """The properties of one server.
+    """The properties of one vLLM server.
 
     Attributes:
         model: Name of the served model.
         max_model_len: Maximum number of tokens of a prompt and its turn together.
         capacity: Number of tokens that fit into its KV cache; ``None`` if it does not report it.
-        scaled: Whether it computes log-probabilities from the logits divided by the temperature.
+        scaled: Whether the server computes log-probabilities from the logits divided by the temperature.
         full: Whether log-probabilities are normalized over all tokens, even with top-p and top-k.
     """
 
@@ -85,13 +85,13 @@ async def keep_full_logprobs(http: HttpClient, base: str) -> bool:
 
 
 async def read_metrics(http: HttpClient, base: str) -> list[tuple[str, dict[str, str], float]]:
-    """Name, labels and value of every vLLM metric of ``/metrics``."""
+    """Request ``/metrics`` of a server; return name, labels and value of every vLLM metric."""
     text = str(await http.ask("GET", base, "/metrics"))
     return [(name, dict(_LABEL.findall(labels)), float(value)) for name, labels, value in _METRIC.findall(text)]
 
 
 def stats_of(metrics: list[tuple[str, dict[str, str], float]]) -> EngineStats:
-    """Convert metrics to ``EngineStats``; a server does not report the number of recomputed tokens."""
+    """Convert a server's metrics to ``EngineStats``; the number of recomputed tokens is not reported."""
 
     def total(name: str) -> int:
         return int(sum(value for found, _, value in metrics if found == f"vllm:{name}"))
@@ -124,7 +124,7 @@ def _capacity(metrics: list[tuple[str, dict[str, str], float]]) -> int | None:
 
 
 def check_sampling(facts: Sequence[ServerFacts], params: SamplingParams) -> None:
-    """Refuse parameters for which servers do not report the log-probabilities that the protocol requires.
+    """Check that servers report the log-probabilities that ``Generation`` requires for these sampling parameters.
 
     Raises:
         ConfigurationError: vLLM does not support the temperature, or the log-probabilities would belong to another
@@ -146,7 +146,7 @@ def check_sampling(facts: Sequence[ServerFacts], params: SamplingParams) -> None
 
 
 def generation_of(answer: Any, base: str, version: int, params: SamplingParams) -> Generation:
-    """Parse the answer of a server to one request for a completion.
+    """Parse a server's answer to a completion request as a generated turn.
 
     Args:
         answer: The JSON of ``/v1/completions``.
@@ -190,4 +190,5 @@ NEUTRAL: Mapping[str, Any] = {
     "top_p": 1.0,
     "top_k": 0,
 }
-"""Sent with every request, since a server takes missing parameters from the model's ``generation_config.json``."""
+"""Sampling parameters that change nothing. They are sent with every request, since a server takes missing parameters
+from the model's ``generation_config.json``."""

@@ -1,4 +1,4 @@
-"""``Fleet``: the servers of an engine: routes requests, detects lost servers and readmits them.
+"""``Fleet``: the servers of an engine: chooses a server for each request, and detects lost servers and readmits them.
 
 Covered: balancing by requests in flight; routing the turns of an episode to the server that caches their prefix;
 servers that die, drop connections or restart. A lost server gets no requests until it answers again and has been
@@ -28,32 +28,32 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 _BLOCK = 64
-"""Size, in tokens, of the blocks in which prefixes are recorded."""
+"""Size, in tokens, of the blocks of a prompt by which a server's cached prefixes are recorded."""
 
 _MOST_BLOCKS = 1 << 18
 _SLACK = 8
 _REST_S = 10.0
 _WATCH_S = 2.0
-"""Seconds between two health checks: less than any ``vllm serve`` needs to start."""
+"""Seconds between two health checks of a server: less than any ``vllm serve`` needs to start."""
 _FIRST_ASK_S, _SLOWEST_ASK_S = 0.1, 2.0
 _ANSWER_S = 10.0
 _HUNG_S = 600.0
-"""Seconds after which a server whose health checks are all late is lost."""
+"""Seconds after which a server counts as lost if all its health checks were late."""
 
 
 @dataclass(slots=True, eq=False)
 class Server:
-    """One server.
+    """One server of the fleet, and its current state.
 
     Attributes:
         base: Address of the server.
         facts: Properties of the server.
         in_flight: Number of requests that the server is running.
-        resting_until: Time before which it gets no requests if another server can take them.
-        up: Whether it may get requests.
-        why: The reason why it is not up.
-        losses: Number of times that it was lost.
-        late_since: Time of the first of its late health checks; ``None`` if the last one was in time.
+        resting_until: Time before which the server gets no requests if another server can take them.
+        up: Whether the server may get requests.
+        why: The reason why the server is not up.
+        losses: Number of times that the server was lost.
+        late_since: Time since which all health checks were late; ``None`` if the last one was in time.
     """
 
     base: str
@@ -67,7 +67,7 @@ class Server:
     _asked: set[asyncio.Future[Any]] = field(default_factory=set)
 
     async def until_lost(self, request: Awaitable[T]) -> T:
-        """Await a request to this server, and give it up when the server is lost.
+        """Await a request to this server, but stop waiting when the server is lost.
 
         Raises:
             ServiceError: The server was lost.
@@ -85,13 +85,13 @@ class Server:
             self._asked.discard(asked)
 
     def give_up(self) -> None:
-        """Give up all requests to this server."""
+        """Cancel all requests to this server."""
         for asked in list(self._asked):
             asked.cancel()
 
 
 class Fleet:
-    """Several servers of one model.
+    """The servers of one engine, which all serve the same model.
 
     Args:
         http: The HTTP client.
@@ -134,7 +134,7 @@ class Fleet:
             self._spawn(self._watch())
 
     def choose(self, chain: Sequence[int], failed: Sequence[str] = ()) -> Server:
-        """Choose the server for a request among those that are up; there must be one.
+        """Choose a server for a request; at least one server must be up.
 
         Args:
             chain: Hashes of the prompt's blocks (``chain_of``).
@@ -156,7 +156,7 @@ class Fleet:
         return min(up, key=cost)
 
     def remember(self, chain: Sequence[int], server: Server) -> None:
-        """Record that a server caches these blocks."""
+        """Record that a server caches the blocks of a prompt."""
         for block in chain:
             self._holders[block] = server
             self._holders.move_to_end(block)
@@ -169,7 +169,7 @@ class Fleet:
         self._holders = OrderedDict(kept)
 
     async def any_up(self) -> None:
-        """Wait until a server is up.
+        """Wait until at least one server is up.
 
         Raises:
             ServiceError: No server was up for ``reconnect_timeout_s``; the message names the reason for each server.
@@ -247,7 +247,7 @@ class Fleet:
         self._change.set()
 
     async def look_at(self, server: Server) -> None:
-        """Check the health of a server, which is lost if the check fails, or if it was late for ten minutes."""
+        """Check the health of a server; it is lost if the check fails, or if its checks were late for ten minutes."""
         try:
             await self._ping(server)
         except ServiceError as error:
@@ -261,7 +261,7 @@ class Fleet:
             server.late_since = None
 
     async def answers(self, server: Server) -> bool:
-        """Return whether a server passes a health check in time, to detect a server that hangs after a late request."""
+        """Return whether a server passes a health check in time; called after a late request, since it may hang."""
         try:
             await self._ping(server)
         except ServiceError:
@@ -283,7 +283,7 @@ class Fleet:
 
 
 def chain_of(ids: Sequence[int]) -> list[int]:
-    """Return one hash for each whole block of ids, over all ids up to its end."""
+    """Return a hash for each complete block of ids; each hash covers all ids from the start to the end of its block."""
     chain: list[int] = []
     before = 0
     for end in range(_BLOCK, len(ids) + 1, _BLOCK):

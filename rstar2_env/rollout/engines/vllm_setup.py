@@ -1,4 +1,4 @@
-"""Starts vLLM inside this process, and undoes its changes to the process.
+"""Starts vLLM inside this process, and undoes vLLM's changes to the process.
 
 vLLM assumes that it owns its process: it seeds every random generator, sets environment variables, replaces
 ``torch.set_num_threads`` on a CPU, and logs a lot. The trainer runs in the same process, so all of that is restored
@@ -48,7 +48,7 @@ _UTILIZATION, _LEAST_UTILIZATION = 0.4, 1e-3
 
 
 class VllmCounters:
-    """A stat logger for vLLM that sums the statistics of all steps."""
+    """A stat logger for vLLM that sums the statistics over all steps."""
 
     def __init__(self) -> None:
         self.stats = EngineStats()
@@ -58,7 +58,7 @@ class VllmCounters:
         return self
 
     def record(self, scheduler_stats: Any, iteration_stats: Any, *_: Any, **__: Any) -> None:
-        """Add the counts of one step."""
+        """Add the statistics of one step to the sums."""
         old, step = self.stats, iteration_stats
         if scheduler_stats is not None:
             self.stats = replace(
@@ -100,7 +100,7 @@ def start(
     utilization: float | None,
     options: Mapping[str, Any],
 ) -> Any:
-    """Return vLLM's engine; must be called in the thread that will step it.
+    """Start vLLM and return its engine; must be called in the thread that will run its steps.
 
     Args:
         model: Folder or Hub name of a model; or a module, with or without LoRA adapters, whose configuration is used.
@@ -188,7 +188,7 @@ def start(
 
 
 def stable_folder(written: Path) -> Path:
-    """Copy files to a folder in the user's cache that is named by their contents, and return it.
+    """Copy files to a folder in the user's cache whose name is a digest of their contents, and return that folder.
 
     The path of a model is part of the key of vLLM's compile cache: with a new folder at each start, vLLM compiles the
     model at each start. Returns ``written`` if the cache cannot be written.
@@ -248,21 +248,21 @@ def _quiet_guest() -> Iterator[None]:
 
 
 def is_whole(model: nn.Module) -> bool:
-    """Whether this process has all weights of a module; otherwise the module is sharded."""
+    """Whether this process has all weights of a module, so that the module is not sharded."""
     return not any(isinstance(one, DTensor) or not one.numel() for one in model.parameters())
 
 
 def in_run() -> bool:
-    """Whether this process already has a process group, of a run or of vLLM."""
+    """Whether this process already belongs to a torch process group, of a training run or of vLLM."""
     return torch.distributed.is_available() and torch.distributed.is_initialized()
 
 
 @contextmanager
 def runs_group_kept(kept: bool) -> Iterator[None]:
-    """Keep vLLM from destroying the process group of the run within the block, while vLLM shuts down.
+    """Within the block, keep vLLM from destroying the training run's process group while vLLM shuts down.
 
     Args:
-        kept: Whether the run has a process group.
+        kept: Whether the run has a process group; if not, the function does nothing.
     """
     destroy = torch.distributed.destroy_process_group
 
@@ -280,7 +280,7 @@ def runs_group_kept(kept: bool) -> Iterator[None]:
 
 @contextmanager
 def same_draws() -> Iterator[None]:
-    """Restore torch's generators after the block: a trainer's draws must not depend on an engine's steps."""
+    """Restore torch's random generators after the block, so that an engine's steps do not change a trainer's draws."""
     devices = [torch.cuda.current_device()] if torch.cuda.is_available() and torch.cuda.is_initialized() else []
     with torch.random.fork_rng(devices=devices):
         yield

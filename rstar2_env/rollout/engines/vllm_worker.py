@@ -1,4 +1,4 @@
-"""Code that runs inside vLLM's workers: log-probabilities of the whole distribution, and a machine's copy of weights.
+"""Code that runs inside vLLM's workers: log-probabilities over the whole vocabulary, and local copies of weights.
 
 vLLM computes ``processed_logprobs`` from the logits divided by the temperature, normalized over the tokens that top-p
 and top-k keep. The protocol ``Engine`` requires normalization over all tokens. Covered: vLLM's V1 model runner
@@ -18,7 +18,7 @@ from typing import Any
 
 
 def keep_full_logprobs(worker: Any) -> bool:
-    """Make a worker report log-probabilities of the whole distribution; return whether its sampler allows that.
+    """Make a worker report log-probabilities over the whole vocabulary; return whether its sampler supports that.
 
     Args:
         worker: A worker of vLLM, passed by ``collective_rpc``.
@@ -46,7 +46,7 @@ def keep_full_logprobs(worker: Any) -> bool:
 
 
 def copy_weights(source: str, into: str) -> int:
-    """Copy a folder of weights into a folder of this machine, and remove the copies of earlier versions before.
+    """Copy a folder of weights to a folder of this machine, after removing copies of earlier versions.
 
     Args:
         source: The folder of the weights, ``rstar2-weights-RUN-VERSION``.
@@ -66,17 +66,17 @@ def copy_weights(source: str, into: str) -> int:
 
 
 class FullLogprobs:
-    """Worker extension of a server; the class to pass to ``vllm serve --worker-extension-cls``."""
+    """Worker class for ``vllm serve --worker-extension-cls``, with methods for ``/collective_rpc``."""
 
     local_rank: int
     """Number of the worker on its machine, set by vLLM."""
 
     def keep_full_logprobs(self) -> dict[str, bool]:
-        """See the function of the same name; ``VllmServerEngine`` calls this through ``/collective_rpc``."""
+        """Make this worker report log-probabilities over the whole vocabulary; return whether its sampler can."""
         return {"kept": keep_full_logprobs(self)}
 
     def copy_weights(self, source: str, into: str) -> dict[str, int]:
-        """Copy weights for all servers of this machine; only the server's first worker does."""
+        """Copy weights to a folder of this machine, for all of its servers; only the server's first worker copies."""
         return {"copied": 0 if self.local_rank else copy_weights(source, into)}
 
     def can_copy_weights(self, into: str) -> dict[str, bool]:
@@ -84,6 +84,6 @@ class FullLogprobs:
         return {"can": os.access(into, os.W_OK | os.X_OK)}
 
     def drop_weights(self, source: str, into: str) -> None:
-        """Remove the copy of these weights."""
+        """Remove the copy of these weights from a folder of this machine."""
         if not self.local_rank:
             shutil.rmtree(Path(into, Path(source).name), ignore_errors=True)

@@ -1,4 +1,4 @@
-"""A module's weights in the layout of a checkpoint, for an engine with its own copy of the weights.
+"""Converts a module's weights to the layout of a checkpoint, for engines that have their own copy of the weights.
 
 The weights are produced layer by layer, so merging and converting them needs the memory of one layer, not of a second
 model. Covered: plain modules, modules whose checkpoints have another layout (transformers' own conversions, as for
@@ -20,10 +20,10 @@ from transformers.core_model_loading import revert_weight_conversion
 from rstar2_env.core.errors import ConfigurationError
 
 Cast: TypeAlias = Callable[[str, Tensor], Tensor]
-"""Given a tensor and its name in the module, returns it in the desired precision."""
+"""Function that takes a tensor and its name in the module, and returns the tensor in the desired precision."""
 
 Gather: TypeAlias = Callable[[Mapping[str, Tensor], Cast], AbstractContextManager[dict[str, Tensor]]]
-"""Gathers and casts the tensors of one layer; they are valid until the context ends."""
+"""Context manager that gathers and casts the tensors of one layer; they are valid until the context ends."""
 
 
 @torch.no_grad()
@@ -66,7 +66,7 @@ def checkpoint_weights(
 
 
 def without_adapters(module: nn.Module) -> Any:
-    """The model below the adapters of peft, or the module itself if it has none."""
+    """Return the base model below peft's adapters; a module without adapters is returned unchanged."""
     # A model without peft's wrapper may have an adapter configuration, but not this method.
     below: Any = getattr(module, "get_base_model", None)
     return module if below is None else below()
@@ -148,7 +148,7 @@ def _holding(part: nn.Module, at: str, tensors: Mapping[str, Tensor]) -> Iterato
 
 
 def named_weights(weights: Any) -> Iterator[tuple[str, Tensor]]:
-    """Yield the names and tensors of ``update_weights``'s argument: a module, a mapping or an iterable of pairs."""
+    """Yield names and tensors from the argument ``weights`` of ``update_weights``: a module, a mapping or pairs."""
     if isinstance(weights, nn.Module):
         yield from checkpoint_weights(weights)
     else:
@@ -156,10 +156,10 @@ def named_weights(weights: Any) -> Iterator[tuple[str, Tensor]]:
 
 
 def check_names(names: Set[str], expected: Set[str] | None) -> None:
-    """Check that weights belong to the same model as the previous weights.
+    """Check that new weights have the same names as the previous weights.
 
     Args:
-        names: Their names.
+        names: Names of the new weights.
         expected: The previous names; ``None`` accepts any names.
 
     Raises:

@@ -1,1 +1,1 @@
-"""Several engines behind one interface: the engine on which each episode plays, and when it may begin."""
+"""Distributes episodes over several engines: chooses an engine for each episode, and decides when it may begin."""

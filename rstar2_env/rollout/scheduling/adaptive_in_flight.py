@@ -36,12 +36,12 @@ class GrowthRules(CheckedOptions):
 
 
 class InFlight:
-    """The number of episodes in flight.
+    """Adapts the maximum number of episodes in flight to the load of the engines' caches.
 
     Args:
-        first: Initial number; for example, as many as fit into the caches at maximum length.
-        most: Maximum number.
-        least: Minimum number.
+        first: Initial number of episodes; for example, as many as fit into the caches at maximum length.
+        most: Largest number of episodes.
+        least: Smallest number of episodes.
         rules: When the number grows and shrinks.
     """
 
@@ -54,11 +54,11 @@ class InFlight:
 
     @property
     def number(self) -> int:
-        """The current number."""
+        """The number of episodes that may be in flight now."""
         return int(self._number)
 
     def begin(self) -> None:
-        """Begin a new rollout, whose ended episodes are counted from 0."""
+        """Begin a new rollout: ``ended`` in ``look`` counts from 0 again."""
         self._ended, self._draining = None, False
 
     def look(self, loads: Sequence[EngineStats], *, playing: int, ended: int) -> int:
@@ -66,8 +66,8 @@ class InFlight:
 
         Args:
             loads: Loads of all engines, always in the same order; empty if they are unknown.
-            playing: Episodes in flight.
-            ended: Episodes ended so far.
+            playing: Number of episodes in flight.
+            ended: Number of episodes of this rollout that have ended.
         """
         since, self._ended = ended - (self._ended or 0), ended
         if not loads:

@@ -1,4 +1,4 @@
-"""Assigns episodes to engines and decides when they begin: bookkeeping without clocks, threads or engines.
+"""Assigns episodes to engines and decides when they begin, without using clocks, threads or engines itself.
 
 Covered: a first-come, first-served queue; scheduling policies by name: ``least_requests`` and ``static`` here,
 ``kv_aware`` in ``kv_aware.py``. ``scheduler.py`` uses it with engines, ``benchmarks/scheduler_sim.py`` in simulated
@@ -39,10 +39,10 @@ class Stay:
 
 
 class SchedulingPolicy(Protocol):
-    """Chooses engines for episodes. Created with the capacity of each engine in tokens; notified of every event."""
+    """Chooses engines for episodes. It is created with each engine's cache capacity in tokens, and sees every event."""
 
     def place(self, stay: Stay, usable: Sequence[int]) -> int | None:
-        """Choose the engine for the first episode in the queue, one of ``usable``, or ``None`` to let it wait.
+        """Choose the engine for the first waiting episode, one of ``usable``; return ``None`` to let the episode wait.
 
         A waiting episode is reconsidered after every change. If no episode runs on the usable engines, the policy must
         choose one of them; otherwise all episodes would wait forever.
@@ -50,19 +50,19 @@ class SchedulingPolicy(Protocol):
         ...
 
     def enter(self, stay: Stay) -> None:
-        """Record that the episode begins on ``stay.engine``."""
+        """Record that an episode begins on the engine ``stay.engine``."""
         ...
 
     def turn_begins(self, stay: Stay) -> None:
-        """Record that the engine begins to generate a turn, after ``stay.tokens`` tokens."""
+        """Record that an engine begins to generate a turn of an episode, after ``stay.tokens`` tokens."""
         ...
 
     def turn_ends(self, stay: Stay, tokens: int) -> None:
-        """Record that a turn ended with this many tokens; ``stay.tokens`` already includes them."""
+        """Record that a turn of ``tokens`` tokens ended; ``stay.tokens`` already includes them."""
         ...
 
     def leave(self, stay: Stay, *, ended: bool) -> None:
-        """Record that the episode left its engine: it ended normally (``ended``), or was aborted."""
+        """Record that an episode left its engine: it ended normally (``ended``), or was aborted."""
         ...
 
 
@@ -70,7 +70,7 @@ POLICIES: Registry[type[SchedulingPolicy]] = Registry("scheduling policy")
 
 
 class Admission:
-    """The queue, and the engine of each episode.
+    """The queue of waiting episodes, and the engine of each running episode.
 
     Args:
         capacities: Number of tokens that the cache of each engine holds.
@@ -85,7 +85,7 @@ class Admission:
 
     @property
     def waiting(self) -> int:
-        """Number of episodes that wait for a place."""
+        """Number of episodes that wait for an engine."""
         return len(self._queue)
 
     @property
@@ -94,7 +94,7 @@ class Admission:
         return [engine for engine in range(len(self.capacities)) if engine not in self._left_out]
 
     def ask(self, prompt: int, most: int) -> Stay:
-        """Join the queue.
+        """Add an episode to the queue.
 
         Raises:
             ConfigurationError: No engine could ever hold the prompt.
@@ -110,7 +110,7 @@ class Admission:
         return stay
 
     def admit(self) -> list[Stay]:
-        """Give places to as many episodes as the policy allows, in the order of their requests; return them."""
+        """Assign engines to as many waiting episodes as the policy allows, first come, first served; return them."""
         placed = []
         while self._queue:
             stay = self._queue[0][1]
@@ -125,17 +125,17 @@ class Admission:
         return placed
 
     def turn_begins(self, stay: Stay, tokens: int) -> None:
-        """Record that a running episode, with this many tokens after its prompt, begins a turn."""
+        """Record that a running episode begins a turn; ``tokens`` tokens follow its prompt so far."""
         stay.tokens = tokens
         self.policy.turn_begins(stay)
 
     def turn_ends(self, stay: Stay, tokens: int) -> None:
-        """Record the end of a turn; the episode now has this many tokens after its prompt."""
+        """Record that a turn ended; ``tokens`` tokens now follow the episode's prompt."""
         made, stay.tokens = tokens - stay.tokens, tokens
         self.policy.turn_ends(stay, made)
 
     def leave(self, stay: Stay, *, ended: bool) -> None:
-        """Free the place, or remove the episode from the queue; a second call has no effect."""
+        """Remove an episode from its engine or from the queue; a second call has no effect."""
         if stay.engine is not None:
             self.policy.leave(stay, ended=ended)
             stay.engine = None
@@ -144,14 +144,14 @@ class Admission:
             heapq.heapify(self._queue)
 
     def move(self, stay: Stay) -> None:
-        """Free the place, and request a place on another engine, ahead of all later requests."""
+        """Remove an episode from its engine, and queue it for another engine, ahead of all later requests."""
         if stay.engine is not None:
             stay.avoid.add(stay.engine)
         self.leave(stay, ended=False)
         heapq.heappush(self._queue, (stay.number, stay))
 
     def leave_out(self, engine: int) -> None:
-        """Place no further episodes on an engine; those that run on it may finish."""
+        """Exclude an engine from new episodes; episodes that run on it may finish."""
         self._left_out.add(engine)
 
     def take_back(self, engine: int) -> None:
@@ -166,35 +166,35 @@ class _Counting:
         self.episodes = [0] * len(capacities)
 
     def enter(self, stay: Stay) -> None:
-        """See ``SchedulingPolicy``."""
+        """Count the episode as running on its engine."""
         assert stay.engine is not None
         self.episodes[stay.engine] += 1
 
     def turn_begins(self, stay: Stay) -> None:
-        """See ``SchedulingPolicy``."""
+        """Do nothing: only the number of episodes matters."""
 
     def turn_ends(self, stay: Stay, tokens: int) -> None:
-        """See ``SchedulingPolicy``."""
+        """Do nothing: only the number of episodes matters."""
 
     def leave(self, stay: Stay, *, ended: bool) -> None:
-        """See ``SchedulingPolicy``."""
+        """Stop counting the episode on its engine."""
         assert stay.engine is not None
         self.episodes[stay.engine] -= 1
 
 
 class Static(_Counting):
-    """Assign episodes to the engines round-robin; no episode waits."""
+    """Scheduling policy that assigns episodes to the engines round-robin; no episode waits."""
 
     def place(self, stay: Stay, usable: Sequence[int]) -> int | None:
-        """See ``SchedulingPolicy``."""
+        """Return an engine by the episode's number, modulo the number of usable engines."""
         return usable[stay.number % len(usable)]
 
 
 class LeastRequests(_Counting):
-    """Choose the engine with the fewest episodes; no episode waits."""
+    """Scheduling policy that chooses the engine with the fewest episodes; no episode waits."""
 
     def place(self, stay: Stay, usable: Sequence[int]) -> int | None:
-        """See ``SchedulingPolicy``."""
+        """Return the engine with the fewest episodes."""
         return min(usable, key=self.episodes.__getitem__)
 
 

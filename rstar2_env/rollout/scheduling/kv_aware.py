@@ -1,4 +1,4 @@
-"""``kv_aware``: assigns an episode to the engine whose cache can hold its forecast need; it waits if none can.
+"""``kv_aware``: a scheduling policy that starts an episode only on an engine whose cache is likely to have room for it.
 
 Covered: a forecast from the observed lengths, which admits more episodes than the worst case would allow, but not so
 many that the cache is likely to overflow. Not covered: episodes of a group that share the cache of their prompt (each
@@ -18,7 +18,7 @@ from rstar2_env.rollout.scheduling.admission import POLICIES, Stay
 from rstar2_env.rollout.scheduling.lengths import BUCKETS, Lengths, bucket
 
 BLOCK = 32
-"""Tokens of a block of a paged cache; an episode wastes at most one block."""
+"""Size, in tokens, of a block of a paged cache; an episode wastes at most one block."""
 
 
 @dataclass(eq=False, slots=True)
@@ -30,7 +30,7 @@ class _Row:
 
 
 class KvAware:
-    """Choose the engine with the most capacity left once its forecast need is subtracted; wait if none has enough.
+    """Choose the engine with the most cache capacity beyond its forecast need; let the episode wait if none has enough.
 
     The need of an engine's episodes is forecast from the observed lengths. For each future time, each episode's tokens
     at that time are multiplied by the probability that the episode still runs, and summed over the episodes; ``margin``
@@ -60,7 +60,7 @@ class KvAware:
         self._stale = np.zeros(len(capacities), dtype=bool)
 
     def place(self, stay: Stay, usable: Sequence[int]) -> int | None:
-        """See ``SchedulingPolicy``."""
+        """Return the engine with the most capacity beyond its forecast need; ``None`` if no engine has enough."""
         self._refresh()
         # An episode adds about the same need to every engine, so it fits best on the engine with the most capacity
         # left.
@@ -75,7 +75,7 @@ class KvAware:
         return engine if empty and capacity >= max(self._capacities[list(usable)]) else None
 
     def enter(self, stay: Stay) -> None:
-        """See ``SchedulingPolicy``."""
+        """Include an episode in its engine's forecast."""
         engine, row = self._engine(stay), _Row(bucket(stay.tokens, stay.most))
         self._rows[engine][stay] = row
         self._stale[engine] = True
@@ -85,14 +85,14 @@ class KvAware:
             self._note(self.lengths.grow(0, row.at))
 
     def turn_begins(self, stay: Stay) -> None:
-        """See ``SchedulingPolicy``."""
+        """Update the forecast with the episode's current length."""
         engine = self._engine(stay)
         row = self._rows[engine][stay]
         row.since = self._steps[engine]
         self._count(engine, stay, row, stay.tokens)
 
     def turn_ends(self, stay: Stay, tokens: int) -> None:
-        """See ``SchedulingPolicy``."""
+        """Update the forecast with the episode's new length."""
         engine = self._engine(stay)
         row = self._rows[engine][stay]
         if row.since is not None:
@@ -103,7 +103,7 @@ class KvAware:
         self._count(engine, stay, row, stay.tokens)
 
     def leave(self, stay: Stay, *, ended: bool) -> None:
-        """See ``SchedulingPolicy``."""
+        """Remove an episode from its engine's forecast, and add its length to the observed lengths."""
         engine = self._engine(stay)
         row = self._rows[engine].pop(stay)
         self._stale[engine] = True

@@ -1,4 +1,4 @@
-"""The distribution of episode lengths: a survival estimate from ended and running episodes.
+"""Estimates the distribution of episode lengths from ended and running episodes.
 
 Lengths are fractions of the maximum length of an episode, in ``BUCKETS`` equal steps. Short episodes end first, so the
 mean over ended episodes is too low while many still run; the life-table estimate (E. L. Kaplan and P. Meier,
@@ -15,19 +15,20 @@ from numpy.typing import NDArray
 BUCKETS = 64
 
 _DOUBT = 16
-"""Number of assumed episodes that continue, added to the observed ones: without observations, all reach the maximum."""
+"""Number of imaginary episodes that never end early, added to the observed ones, so that without observations all
+episodes are expected to reach the maximum."""
 
 _REFRESH = 0.02
-"""The tables are recomputed after the observations have changed by this fraction."""
+"""Share by which the observations must change before the tables are computed again."""
 
 
 def bucket(tokens: int, most: int) -> int:
-    """Return the bucket of an episode with this many tokens; ``most`` is the longest possible length."""
+    """Return the bucket of an episode with ``tokens`` tokens, if its longest possible length is ``most``."""
     return min(BUCKETS - 1, tokens * BUCKETS // max(most, 1))
 
 
 class Lengths:
-    """The observed lengths, and the forecast for running episodes.
+    """The observed lengths of episodes, and the tables that forecast the lengths of running episodes.
 
     Args:
         memory: Effective number of episodes in the estimate; the weight of older ones decays.
@@ -61,14 +62,14 @@ class Lengths:
         self._inside[0] += 1
 
     def grow(self, before: int, now: int) -> bool:
-        """Record that an episode moved from one bucket to another; return whether the tables changed."""
+        """Record that an episode grew from bucket ``before`` to bucket ``now``; return whether the tables changed."""
         self._inside[before] -= 1
         self._inside[now] += 1
         self._passed[before:now] += 1
         return self._changed(now - before)
 
     def end(self, at: int, *, seen: bool) -> bool:
-        """Record that an episode ended in a bucket, normally or (if not ``seen``) because it was aborted.
+        """Record that an episode ended in bucket ``at``, normally (``seen``) or because it was aborted.
 
         Returns:
             Whether the tables changed.

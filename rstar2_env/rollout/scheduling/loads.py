@@ -1,4 +1,4 @@
-"""``loads_of``: the cache loads of an engine, one entry for each machine or process with a cache."""
+"""``loads_of``: reads how full the caches of an engine are, with one entry for each machine or process with a cache."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from rstar2_env.rollout.engine import Engine, EngineStats, KeepsCaches
 from rstar2_env.rollout.scheduling.scheduler import Scheduler
 
 Loads = Callable[[], Awaitable[list[EngineStats]]]
-"""Returns the current loads, without those of caches that do not answer."""
+"""Function that returns the current load of each cache of an engine; caches that do not answer are left out."""
 
 
 @runtime_checkable
 class ReportsLoads(Protocol):
-    """An engine that consists of several servers, each with its own cache."""
+    """An engine that consists of several servers, each with its own cache, and reports the load of each."""
 
     async def loads(self) -> list[EngineStats]:
-        """The load of each server that answers."""
+        """Request the load of each server, and return those of the servers that answer."""
         ...
 
 

@@ -39,10 +39,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SchedulerStats:
-    """The current load of a scheduler.
+    """The current state of a scheduler.
 
     Attributes:
-        waiting: Number of episodes that wait for a place.
+        waiting: Number of episodes that wait for an engine.
         episodes: Number of episodes on each engine.
         left_out: Indices of the engines that take no new episodes.
         moved: Number of requests so far that had to move to another engine.
@@ -100,13 +100,13 @@ class Scheduler:
         self._moved = 0
 
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
-        """Continue ``ids`` as an episode of one turn. See ``episode``."""
+        """Generate the turn that follows ``ids``, as an episode of one turn."""
         async with self.episode(len(ids), params.max_tokens) as seat:
             return await seat.generate(ids, params)
 
     @asynccontextmanager
     async def episode(self, prompt_tokens: int, max_tokens: int) -> AsyncIterator[Seat]:
-        """Wait for a place; all turns are generated on one engine unless it fails. See ``EpisodeEngine``.
+        """Wait until an engine has room for an episode; its turns are generated on that engine unless the engine fails.
 
         Raises:
             ConfigurationError: The prompt is too long for the cache of any engine.
@@ -163,12 +163,12 @@ class Scheduler:
 
     @property
     def most_candidates(self) -> int:
-        """Maximum number of candidates that every engine reports; see ``ReportsCandidates``."""
+        """Maximum value of ``SamplingParams.candidates`` that every engine accepts."""
         return min(map(most_candidates, self.engines))
 
     @property
     def takes(self) -> str:
-        """The argument of ``update_weights`` for a policy with an adapter; see ``VllmServerEngine``."""
+        """The weights that ``update_weights`` needs from a policy with a LoRA adapter: all weights, or the adapter."""
         return str(getattr(self.engines[0], "takes", "weights"))
 
     def capacity(self) -> int:
@@ -176,7 +176,7 @@ class Scheduler:
         return sum(engine.capacity() for engine in self.engines)
 
     def stats(self) -> SchedulerStats:
-        """The current load."""
+        """Return the current state: waiting episodes, episodes on each engine, excluded engines."""
         with self._lock:
             in_use = self._admission.in_use
             left_out = tuple(number for number in range(len(self.engines)) if number not in in_use)
@@ -267,7 +267,7 @@ class _Seat:
         self._stack = AsyncExitStack()
 
     async def generate(self, ids: Sequence[int], params: SamplingParams) -> Generation:
-        """Continue ``ids``. If an engine fails the request, every other engine is tried before this raises an error.
+        """Generate the turn that follows ``ids``. If an engine fails the request, every other engine is tried.
 
         Raises:
             ConfigurationError: An engine refuses the request; no other engine is tried.
@@ -302,7 +302,7 @@ class _Seat:
             return generation
 
     async def release(self) -> None:
-        """Free the place on the engine."""
+        """Free the episode's place on its engine."""
         self._inner = None
         stack, self._stack = self._stack, AsyncExitStack()
         await stack.aclose()

@@ -1,4 +1,4 @@
-"""The token checks by name, the severity of their findings, and the verdict over all findings.
+"""The table of token checks with the severity of each, and the summary of their findings.
 
 Names that OpenEnv's token capture also uses (RFC 008, ``capture/validate.py``) have the same meaning here.
 """
@@ -13,22 +13,22 @@ _EXAMPLES = 3
 
 
 class Severity(StrEnum):
-    """Severity of a finding."""
+    """Severity of a token check's finding."""
 
     FATAL = "fatal"
     """Training would use data that differs from the played episodes."""
     WARN = "warn"
     """Training is correct, but something is probably wrong or lost."""
     INFO = "info"
-    """Informational."""
+    """The finding needs no action."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenCheck:
-    """A named check.
+    """Description of a token check.
 
     Attributes:
-        severity: Severity of its finding.
+        severity: Severity of the check's findings.
         what: Description of the finding.
     """
 
@@ -68,7 +68,7 @@ ROW_CHECKS: Mapping[str, TokenCheck] = {
         _I, "a turn's tokens differ from its re-tokenized text; training on the sampled ids avoids this drift"
     ),
 }
-"""Checks of rows."""
+"""The checks of training rows, by name."""
 
 TEMPLATE_CHECKS: Mapping[str, TokenCheck] = {
     "no_chat_template": TokenCheck(_F, "there is no readable chat template"),
@@ -88,17 +88,17 @@ TEMPLATE_CHECKS: Mapping[str, TokenCheck] = {
     "strips_text": TokenCheck(_I, "the template strips white space around texts"),
     "default_system": TokenCheck(_I, "the template adds a default system message"),
 }
-"""Checks of a tokenizer with its template."""
+"""The checks of a tokenizer with its chat template, by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenFinding:
-    """A finding of a token check.
+    """One violation that a token check found.
 
     Attributes:
         check: Name of the check.
-        where: The row, or the conversation.
-        detail: Details of this occurrence.
+        where: The row or the conversation that violates the check.
+        detail: Details of the violation.
     """
 
     check: str
@@ -108,7 +108,7 @@ class TokenFinding:
 
 @dataclass(slots=True)
 class Findings:
-    """All findings, counted by check, with the first few of each.
+    """The findings of several checks: their number by check, and the first few of each check.
 
     Args:
         checks: The checks that were run.
@@ -134,17 +134,17 @@ class Findings:
                 examples.append(finding)
 
     def of(self, severity: Severity) -> list[str]:
-        """Return the checks of this severity that have findings, in the order of the checks."""
+        """Return the names of the checks with findings of this severity, in the order of the checks."""
         return [name for name, check in self.checks.items() if check.severity is severity and name in self.counts]
 
     @property
     def fit(self) -> bool:
-        """Whether nothing fatal was found."""
+        """Whether there is no fatal finding, so that the run or the model is fit for training."""
         return not self.of(Severity.FATAL)
 
     @property
     def verdict(self) -> str:
-        """The verdict over all findings, in a sentence."""
+        """One sentence that summarizes all findings."""
         fatal, warnings = self.of(Severity.FATAL), self.of(Severity.WARN)
         if fatal:
             return f"Not fit for training: {', '.join(fatal)}."

@@ -1,4 +1,4 @@
-"""Checks of the rows that a run trained on, against themselves, their episode and the chat template."""
+"""Checks of the rows that a run trained on: their own consistency, their episode, and the chat template."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rstar2_env.rollout.chat import ChatCodec
 from rstar2_env.rollout.token_checks.findings import TokenFinding
 
 _ROUNDING = 1e-4
-"""Rounding may give a token of probability 1 a log-probability slightly above 0."""
+"""Largest log-probability above 0 that is accepted: rounding can give a token of probability 1 such a value."""
 _DRIFT = 0.1
 _REPEATED = 16
 
@@ -24,13 +24,13 @@ def check_row(
     codec: ChatCodec | None = None,
     vocabulary: int | None = None,
 ) -> Iterator[TokenFinding]:
-    """Yield the findings of one row.
+    """Check one row that a run trained on, and yield the findings.
 
     Args:
         row: The row.
         episode: Episode of the row, if the row contains the whole episode.
-        codec: The chat template that it was played with.
-        vocabulary: Number of token ids.
+        codec: Converter of the chat template with which the episode was played; ``None`` skips the checks against it.
+        vocabulary: Number of valid token ids; ``None`` if unknown.
     """
     where = f"step {row.step}, group {row.group}, member {row.member}"
     fatal = False

@@ -1,4 +1,4 @@
-"""The subjects of token checks: the rows of a run with its tokenizer, or a model's tokenizer."""
+"""Finds what token checks run on: the rows of a run with its tokenizer, or a model's tokenizer and chat template."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rstar2_env.tools.cut import make_tokenizer
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A tokenizer with its chat template, and facts about its model.
+    """A model's tokenizer with its chat template, and facts about the model.
 
     Attributes:
         path: Folder or hub name.
@@ -36,7 +36,7 @@ class Template:
 
     @property
     def tokenizer(self) -> Any:
-        """The tokenizer.
+        """The model's tokenizer.
 
         Raises:
             ConfigurationError: There is no tokenizer of that name.
@@ -45,7 +45,7 @@ class Template:
 
     @property
     def vocabulary(self) -> int | None:
-        """Rows of the model's embedding; ``None`` if its configuration is not available."""
+        """Number of rows of the model's embedding; ``None`` if the model's configuration is not available."""
         config = self._json("config.json")
         size = config.get("vocab_size") or (config.get("text_config") or {}).get("vocab_size")
         return size if isinstance(size, int) else None
@@ -57,7 +57,7 @@ class Template:
         return [found] if isinstance(found, int) else found
 
     def codec(self) -> ChatCodec:
-        """The codec of the template.
+        """Return the converter of conversations to token ids with this template.
 
         Raises:
             ConfigurationError: The template cannot be read.
@@ -66,7 +66,7 @@ class Template:
         return ChatCodec(self.tokenizer, chat_template=self.chat_template, chat_template_options=options)
 
     def findings(self) -> Findings:
-        """Run the checks of the template."""
+        """Run the checks of the tokenizer and its template, and return their findings."""
         found = Findings(TEMPLATE_CHECKS)
         found.add(
             check_template(
@@ -109,7 +109,7 @@ def template_of(run: Run) -> Template | None:
 
 
 def row_findings(run: Run, template: Template | None, *, steps: Sequence[int] | None = None) -> Findings:
-    """Run the checks of rows on a run.
+    """Run the row checks on the rows that a run trained on, and return their findings.
 
     Args:
         run: The run.

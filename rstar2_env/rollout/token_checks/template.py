@@ -1,4 +1,4 @@
-"""Checks of a tokenizer with its chat template, by running it; there is no list of known templates."""
+"""Checks a tokenizer and its chat template by rendering conversations; there is no list of known templates."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def check_template(
     vocabulary: int | None = None,
     model_stops: Sequence[int] | None = None,
 ) -> Iterator[TokenFinding]:
-    """Yield the findings of a tokenizer and its template.
+    """Check a tokenizer and its chat template, and yield the findings.
 
     Args:
         tokenizer: The tokenizer.

@@ -1,1 +1,1 @@
-"""Transports: ways of sending new weights to the servers of an engine, one file each; see ``base``."""
+"""Transports: ways to send new weights to an engine's servers. Each file has one; ``base`` has the interface."""

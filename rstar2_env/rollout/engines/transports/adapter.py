@@ -38,7 +38,7 @@ class Adapter:
 
 
 class AdapterTransport(Transport):
-    """Sends adapters through a folder.
+    """Sends the LoRA adapter of each version through a folder that trainer and servers share.
 
     Args:
         setting: Settings of the engine.
@@ -59,7 +59,7 @@ class AdapterTransport(Transport):
         self._loaded: list[str] = []
 
     async def check(self, base: str) -> None:
-        """See ``Transport``: the server has room for two adapters, if it reports its options (development mode).
+        """Check that a server accepts adapters and, if it reports its options, has room for two.
 
         Raises:
             ConfigurationError: The server has room for only one adapter, or does not accept adapters.
@@ -76,7 +76,7 @@ class AdapterTransport(Transport):
             )
 
     def send(self, version: int, weights: Any, servers: EngineServers) -> None:
-        """See ``Transport``.
+        """Write an adapter to the folder and make every server load it.
 
         Raises:
             ConfigurationError: The policy has no adapter, or the servers do not accept adapters.
@@ -107,7 +107,7 @@ class AdapterTransport(Transport):
             self._loaded.append(name)
 
     async def restore(self, server: Server) -> None:
-        """See ``Transport``."""
+        """Make a server that has come back load the newest adapter."""
         newest = self._kept.newest()
         if newest is None:
             return
@@ -118,7 +118,7 @@ class AdapterTransport(Transport):
             await self._setting.http.ask("POST", server.base, "/v1/load_lora_adapter", order, retries=0)
 
     def served_as(self, model: str, version: int) -> str:
-        """Return the name of the adapter with that version; see ``Transport``."""
+        """Return the model name for requests to a version: the name of that version's adapter."""
         return self._kept.path(version).name
 
     @staticmethod
@@ -140,7 +140,7 @@ def _refused(error: ServiceError) -> Exception:
 
 
 def adapter_state(policy: Any) -> dict[str, Tensor]:
-    """Return the tensors of a policy's adapter, possibly sharded, by the names that a saved adapter has."""
+    """Return the tensors of a policy's LoRA adapter, gathered if sharded, by their names in a saved adapter."""
     from peft import get_peft_model_state_dict
 
     own = policy.state_dict(keep_vars=True)

@@ -18,7 +18,7 @@ Takes = Literal["weights", "adapter"]
 
 
 class Transport(ABC):
-    """A way of sending weights to servers.
+    """A way to send new weights to the servers of an engine.
 
     Args:
         setting: Settings of the engine.
@@ -34,7 +34,7 @@ class Transport(ABC):
         self._kept = None if setting.folder is None else StoredWeights(setting, setting.folder, self.takes)
 
     async def check(self, base: str) -> None:
-        """Check at the start that a server supports this transport; called in the loop of the servers' client.
+        """Check that a server supports this transport; called at the start, in the event loop of the servers' client.
 
         Args:
             base: The server's address.
@@ -60,7 +60,7 @@ class Transport(ABC):
 
     @abstractmethod
     async def restore(self, server: Server) -> None:
-        """Send the newest weights to a server that has come back; called in the loop of the servers' client.
+        """Send the newest weights to a server that has come back; called in the event loop of the servers' client.
 
         Raises:
             ServiceError: The weights are not available.

@@ -15,10 +15,10 @@ class Bucket:
     """Some tensors in one buffer.
 
     Attributes:
-        data: Their bytes, one after the other, (bytes,); the buffer is reused for the next bucket.
-        names: Their names.
-        dtypes: Their precisions.
-        shapes: Their shapes.
+        data: Bytes of the tensors, one after the other, shape (bytes,); the buffer is reused for the next bucket.
+        names: Names of the tensors.
+        dtypes: Precisions of the tensors.
+        shapes: Shapes of the tensors.
     """
 
     data: Tensor
@@ -27,7 +27,7 @@ class Bucket:
     shapes: list[list[int]] = field(default_factory=list)
 
     def add(self, name: str, tensor: Tensor) -> None:
-        """Record the metadata of a tensor in the buffer."""
+        """Record the name, precision and shape of a tensor whose bytes are in the buffer."""
         self.names.append(name)
         self.dtypes.append(tensor.dtype)
         self.shapes.append(list(tensor.shape))
@@ -78,7 +78,7 @@ def buckets(
 def writing(
     weights: Iterable[tuple[str, Tensor]], folder: Path, *, bucket_bytes: int = 256 << 20
 ) -> Iterator[tuple[str, Tensor]]:
-    """Yield weights unchanged, and write them as safetensors files for a program that reads checkpoints.
+    """Yield weights unchanged, and also write them to a folder as safetensors files.
 
     Args:
         weights: Names and tensors; each is valid until the next item.

@@ -24,17 +24,17 @@ from rstar2_env.rollout.engines.weights import named_weights
 
 _EXTENSION = "--worker-extension-cls rstar2_env.rollout.engines.vllm_worker.FullLogprobs"
 _DROP_S = 10.0
-"""Seconds that a server may take to remove its copy at the end."""
+"""Maximum seconds that a server may take to remove its copy of the weights when the engine is closed."""
 
 
 class FolderTransport(Transport):
-    """Sends weights through a folder.
+    """Sends weights through a folder that trainer and servers share.
 
     Args:
         setting: Settings of the engine.
 
     Raises:
-        ConfigurationError: There is a folder of each machine, but no shared folder to copy from.
+        ConfigurationError: ``relay`` is set, but there is no shared folder to copy from.
     """
 
     def __init__(self, setting: TransportSettings) -> None:
@@ -45,7 +45,7 @@ class FolderTransport(Transport):
         self._newest: Path | None = None
 
     async def check(self, base: str) -> None:
-        """See ``Transport``: with ``relay``, the server's machine has that folder, and the server can copy into it.
+        """Check, if ``relay`` is set, that the server can copy weights into that folder on its machine.
 
         Raises:
             ConfigurationError: The server cannot copy into the folder, or was started without the worker extension.
@@ -68,7 +68,7 @@ class FolderTransport(Transport):
             raise ConfigurationError(f"{base} cannot write into relay_dir={relay} on its machine: choose another one.")
 
     def send(self, version: int, weights: Any, servers: EngineServers) -> None:
-        """See ``Transport``; requests continue with the old weights while the new ones are written and copied.
+        """Write weights to the folder and make every server load them; requests use the old weights meanwhile.
 
         Raises:
             ConfigurationError: There is no folder.
@@ -97,7 +97,7 @@ class FolderTransport(Transport):
                 servers.up()
 
     async def restore(self, server: Server) -> None:
-        """See ``Transport``."""
+        """Make a server that has come back read the newest weights."""
         if self._kept is not None:
             await self._kept.reload(server)
 

@@ -1,4 +1,4 @@
-"""A gloo process group of a trainer and the workers of its servers, for servers on CPUs.
+"""A gloo process group of a trainer and its servers' workers, for sending weights to servers on CPUs.
 
 Covered: joining through a store at the trainer's address, broadcasts from the trainer. If a member dies, the others
 raise an error. Not covered: accelerators, which use NCCL or RCCL (``nccl``).
@@ -18,7 +18,7 @@ from torch.distributed import BroadcastOptions, ProcessGroupGloo
 
 
 class GlooGroup:
-    """One member of the group; all members create it at the same time.
+    """One member of the process group; creating it waits until all members have joined.
 
     Args:
         address: Address of the trainer.
@@ -58,7 +58,7 @@ class GlooGroup:
         self._group: Any = gloo(PrefixStore("rstar2-weights", self._store), rank, size, options)
 
     def broadcast(self, tensor: Tensor, receiving: Future[Any] | None = None) -> None:
-        """Broadcast the trainer's tensor; return when this member has finished, and the tensor may be overwritten.
+        """Copy the trainer's tensor to all members: on a server's worker, ``tensor`` receives the values.
 
         Args:
             tensor: The tensor.
@@ -77,24 +77,24 @@ class GlooGroup:
         work.wait()
 
     def close(self) -> None:
-        """Leave the group; the others' broadcasts fail."""
+        """Leave the group; later broadcasts of the other members fail."""
         self._group.abort()
         del self._group
         del self._store
 
 
 def check(receiving: Future[Any]) -> None:
-    """Raise the error of a member that failed before it received the weights.
+    """Raise an error if a server's request to receive weights failed before the weights arrived.
 
     Raises:
-        RuntimeError: A member failed.
+        RuntimeError: The request failed.
     """
     if receiving.done() and (error := receiving.exception()) is not None:
         raise RuntimeError(f"a server did not receive the weights: {error}") from error
 
 
 def own_address(address: str, port: int) -> str:
-    """Return the address that this machine uses to reach another machine; sends nothing."""
+    """Return the address of this machine on the network through which it reaches ``address``; nothing is sent."""
     found = socket.getaddrinfo(address, port, type=socket.SOCK_DGRAM)
     family, kind, _, _, where = min(found, key=lambda one: one[0] != socket.AF_INET)
     with socket.socket(family, kind) as asking:

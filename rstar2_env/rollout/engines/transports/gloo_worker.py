@@ -1,4 +1,4 @@
-"""The server side of a gloo process group, through vLLM's interface for weight transfers.
+"""The server side of ``GlooGroup``: lets vLLM workers on CPUs receive weights through vLLM's weight-transfer interface.
 
 vLLM itself has no such transfer for CPUs. Start a server with ``--worker-extension-cls
 rstar2_env.rollout.engines.transports.gloo_worker.GlooWorker --weight-transfer-config '{"backend": "gloo"}'``.
@@ -25,7 +25,7 @@ from rstar2_env.rollout.engines.vllm_worker import FullLogprobs
 
 @dataclass(kw_only=True)
 class GlooInitInfo(WeightTransferInitInfo):
-    """Arguments for joining the group; the fields of vLLM's own NCCL group."""
+    """Arguments for joining the process group; the same fields as for vLLM's own NCCL group."""
 
     master_address: str
     master_port: int
@@ -36,7 +36,7 @@ class GlooInitInfo(WeightTransferInitInfo):
 
 @dataclass
 class GlooUpdateInfo(WeightTransferUpdateInfo):
-    """Metadata of the tensors in one bucket, in their order."""
+    """Names, precisions and shapes of the tensors in one bucket, in their order."""
 
     names: list[str]
     dtype_names: list[str]
@@ -44,14 +44,14 @@ class GlooUpdateInfo(WeightTransferUpdateInfo):
 
 
 class GlooTransfer(WeightTransferEngine[GlooInitInfo, GlooUpdateInfo]):
-    """Receives buckets of weights; the counterpart of vLLM's ``NCCLWeightTransferEngine`` with ``packed``."""
+    """Receives buckets of weights over gloo, as vLLM's ``NCCLWeightTransferEngine`` with ``packed`` does over NCCL."""
 
     init_info_cls: ClassVar[Any] = GlooInitInfo
     update_info_cls: ClassVar[Any] = GlooUpdateInfo
     _group: GlooGroup | None = None
 
     def init_transfer_engine(self, init_info: GlooInitInfo) -> None:
-        """Join the trainer's group."""
+        """Join the trainer's process group."""
         self.shutdown()
         place = self.parallel_config.data_parallel_index * self.parallel_config.world_size + self.parallel_config.rank
         self._group = GlooGroup(
@@ -63,15 +63,15 @@ class GlooTransfer(WeightTransferEngine[GlooInitInfo, GlooUpdateInfo]):
         )
 
     def start_weight_update(self) -> None:
-        """Start collecting new weights in the layers."""
+        """Prepare the model's layers to receive new weights."""
         initialize_layerwise_reload(self.model)
 
     def finish_weight_update(self) -> None:
-        """Let the layers use the collected weights."""
+        """Make the model's layers use the received weights."""
         finalize_layerwise_reload(self.model, self.model_config)
 
     def receive_weights(self, update_info: GlooUpdateInfo) -> None:
-        """Receive one bucket and load it."""
+        """Receive one bucket of tensors and load them into the model."""
         if self._group is None:
             raise RuntimeError("The worker has not joined a group: call init_weight_transfer_engine first.")
         dtypes = [getattr(torch, name) for name in update_info.dtype_names]
@@ -82,18 +82,18 @@ class GlooTransfer(WeightTransferEngine[GlooInitInfo, GlooUpdateInfo]):
         self.model.load_weights((name, part.view(dtype).view(shape)) for name, shape, dtype, part in parts)
 
     def update_weights(self, update_info: dict[str, Any]) -> None:
-        """Receive one bucket, without synchronizing an accelerator."""
+        """Receive one bucket of tensors and load them; unlike vLLM's method, do not synchronize an accelerator."""
         self.receive_weights(self.parse_update_info(update_info))
 
     def shutdown(self) -> None:
-        """Leave the group."""
+        """Leave the process group."""
         if self._group is not None:
             self._group.close()
             self._group = None
 
 
 class GlooWorker(FullLogprobs):
-    """The class to pass to ``vllm serve --worker-extension-cls``; importing it registers the backend."""
+    """Worker class for ``vllm serve --worker-extension-cls``; importing it registers the transfer backend ``gloo``."""
 
 
 if "gloo" not in WeightTransferEngineFactory._registry:

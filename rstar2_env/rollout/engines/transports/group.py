@@ -1,4 +1,4 @@
-"""``GroupTransport``: broadcasts weights to the servers' workers, through vLLM's own interface for weight transfers.
+"""``GroupTransport``: broadcasts weights to the servers' workers through vLLM's own interface for weight transfers.
 
 One process group contains this process and every worker of every server; all workers receive each bucket at once, over
 NCCL or RCCL on accelerators (``nccl``), over gloo on CPUs (``gloo``). Requests in flight are paused meanwhile, and
@@ -35,11 +35,11 @@ from rstar2_env.rollout.engines.vllm_server_fleet import Server
 from rstar2_env.rollout.engines.weights import named_weights
 
 _JOIN_S = 120.0
-"""Seconds that the members of a new group wait for one another."""
+"""Seconds that the members of a new process group wait for one another."""
 
 
 class GroupTransport(Transport):
-    """Sends weights in a process group.
+    """Broadcasts weights in a process group of the trainer and all workers of the servers.
 
     Args:
         setting: Settings of the engine.
@@ -53,7 +53,7 @@ class GroupTransport(Transport):
         self._cut = False
 
     async def check(self, base: str) -> None:
-        """See ``Transport``: the server's vLLM is new enough, and in development mode.
+        """Check that a server's vLLM is new enough and runs in development mode.
 
         Raises:
             ConfigurationError: vLLM is too old, or not in development mode; the message names its version.
@@ -82,7 +82,7 @@ class GroupTransport(Transport):
             return None
 
     def send(self, version: int, weights: Any, servers: EngineServers) -> None:
-        """See ``Transport``."""
+        """Broadcast weights to all servers; raises as ``Transport.send``."""
         with ExitStack() as done, servers.paused(version):
             pairs = named_weights(weights)
             if self._kept is not None:
@@ -104,7 +104,7 @@ class GroupTransport(Transport):
             self._sent, self._cut = version, False
 
     async def restore(self, server: Server) -> None:
-        """See ``Transport``."""
+        """Make a server that has come back read the newest weights from the folder."""
         version = self._setting.version()
         found = await self._setting.http.ask("GET", server.base, "/weight_info", retries=0)
         label = found.get("weight_version") if isinstance(found, Mapping) else None
@@ -120,7 +120,7 @@ class GroupTransport(Transport):
         raise ServiceError("This server has stale weights; it will be updated at the next weight sync.")
 
     def close(self) -> None:
-        """Leave the group, and remove the weights."""
+        """Leave the process group, and remove the weights in the folder."""
         self._leave()
         super().close()
 

@@ -1,4 +1,4 @@
-"""Transports by name."""
+"""Creates transports by name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TRANSPORTS: dict[str, Callable[[TransportSettings], Transport]] = {
 
 
 def make_transport(name: str, setting: TransportSettings) -> Transport:
-    """Return a new transport.
+    """Create a transport for weights.
 
     Args:
         name: ``folder``, ``group`` or ``adapter``.

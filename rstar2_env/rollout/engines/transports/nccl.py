@@ -1,6 +1,6 @@
-"""The trainer's end of an NCCL or RCCL process group; vLLM creates the group, and vLLM's workers receive the buckets.
+"""The trainer's member of an NCCL or RCCL process group, which sends weights to vLLM's workers on accelerators.
 
-The order of calls is the same as for the gloo group, which the tests run; the NCCL group needs an accelerator.
+vLLM creates the group. Calls come in the same order as for ``GlooGroup``, which the tests run on CPUs.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 from rstar2_env.rollout.engines.transports.gloo import check
 
 LEAST_VLLM = "0.31"
-"""First vLLM that supports the transport: 0.27 expects the settings of packing in another request, and 0.22 has no
-versions of weights."""
+"""Oldest supported vLLM for this transport: 0.27 expects the packing settings in another request, and 0.22 does not
+count versions of weights."""
 
 
 def _trainer_init() -> Any:
@@ -47,7 +47,7 @@ def installed_vllm() -> str | None:
 
 
 class NcclGroup:
-    """The trainer's member of the NCCL group, on its current device; its creation waits until every worker joins.
+    """The trainer's member of the process group, on its current device; creating it waits for every worker.
 
     Args:
         address: Address of this process.
@@ -63,7 +63,7 @@ class NcclGroup:
         self._own = _trainer_init()({"master_address": address, "master_port": port, "world_size": size})
 
     def broadcast(self, tensor: Tensor, receiving: Future[Any]) -> None:
-        """See ``GlooGroup.broadcast``. Detects an error of a member, for which NCCL itself would wait forever."""
+        """Copy a tensor to all members; raise if a request in ``receiving`` fails, which NCCL would not detect."""
         stream = torch.cuda.current_stream()
         self._own.broadcast(tensor, src=0, stream=stream)
         sent = torch.cuda.Event()
@@ -73,5 +73,5 @@ class NcclGroup:
             time.sleep(1e-4)
 
     def close(self) -> None:
-        """Leave the group."""
+        """Leave the process group."""
         self._own.destroy()

@@ -1,4 +1,4 @@
-"""``EngineServers``: access to the servers of one or more engines from the trainer's thread, for transports."""
+"""``EngineServers``: lets a transport reach the servers of one or more engines from the trainer's thread."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class EngineLink:
         http: The HTTP client; ``fleet``, ``ready`` and ``renew`` are used only in its event loop.
         fleet: The servers.
         ready: Set while requests may be sent.
-        renew: Called with the new version after a weight sync, before requests are resumed.
+        renew: Called with the new version of the weights after a weight sync, before requests are resumed.
     """
 
     http: HttpClient
@@ -32,7 +32,7 @@ class EngineLink:
     renew: Callable[[int], None]
 
     async def pause(self) -> None:
-        """Hold back new requests."""
+        """Hold back new requests until ``resume``."""
         self.ready.clear()
         self.fleet.watch()
 
@@ -44,7 +44,7 @@ class EngineLink:
 
 
 class EngineServers:
-    """The servers of one or more engines, whose requests can be paused, for one weight sync.
+    """The servers of one or more engines during a weight sync; their requests can be paused.
 
     Args:
         links: Access to the servers of each engine.
@@ -74,7 +74,7 @@ class EngineServers:
         """Return the servers that may get requests; if there are none, wait for a server of the first engine.
 
         Raises:
-            ServiceError: There was none for ``reconnect_timeout_s``.
+            ServiceError: No server was available for ``reconnect_timeout_s``.
         """
         first = self._links[0]
         if not (found := [server for server in self.every() if server.up]):
@@ -143,7 +143,7 @@ class EngineServers:
         return http.run_now(http.ask("GET", server.base, path))
 
     def exclude(self, servers: Sequence[Server], why: str) -> None:
-        """Exclude servers until they have received weights."""
+        """Exclude servers from requests until they have received weights."""
 
         async def lose(server: Server, link: EngineLink) -> None:
             link.fleet.lost(server, why)
@@ -157,7 +157,7 @@ class EngineServers:
 
 
 def refused(error: ServiceError) -> ServiceError:
-    """Return the error of a server that did not load weights, with a hint at the cause."""
+    """Return an error like ``error``, of a server that did not load weights, with a hint at the likely cause."""
     hint = ""
     if "404" in str(error):
         hint = " Was the server started with VLLM_SERVER_DEV_MODE=1?"

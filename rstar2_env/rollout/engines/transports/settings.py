@@ -16,12 +16,12 @@ class TransportSettings:
     Attributes:
         http: The HTTP client for the servers.
         run: Identifier of the servers, the same in every process of a run.
-        version: Returns the version of the weights that requests use.
+        version: Function that returns the version of the weights that requests use.
         folder: Folder that trainer and servers see under the same path, if there is one.
         relay: Folder of each serving machine into which one of its servers copies the weights of ``folder``; ``None``
             if every server reads ``folder``.
         bucket_bytes: Maximum number of bytes sent or written at once, except for a larger tensor.
-        address: Address at which the servers' machines reach this process; ``None`` determines it.
+        address: Address at which the servers' machines reach this process; ``None`` finds it automatically.
         timeout_s: Seconds that one server may take for one bucket.
     """
 

@@ -1,4 +1,4 @@
-"""``StoredWeights``: the newest weights of a run in a folder, for weight syncs and for servers that restart."""
+"""``StoredWeights``: keeps the newest weights of a run in a folder, for weight syncs and for servers that restart."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rstar2_env.rollout.engines.vllm_server_fleet import Server
 
 
 class StoredWeights:
-    """Weights of one version at a time, found by every process of a run under the same path.
+    """The newest weights of a run in a folder, which every process of the run finds under the same path.
 
     Args:
         setting: Settings of the engine.
@@ -31,7 +31,7 @@ class StoredWeights:
 
     @contextmanager
     def new(self, version: int) -> Iterator[Path]:
-        """Store new weights within the block; if the block raises an error, ``newest`` remains the previous weights.
+        """Within the block, write a new version of the weights; if the block raises, the previous version stays newest.
 
         Yields:
             An empty folder for the new weights; call ``commit`` when it is complete.
@@ -53,7 +53,7 @@ class StoredWeights:
                 shutil.rmtree(old, ignore_errors=True)
 
     def commit(self, version: int) -> Path:
-        """Mark the new weights as complete, and return their folder."""
+        """Mark the new version as complete, and return its folder."""
         return self._part(version).rename(self.path(version))
 
     def writing(self, weights: Iterable[tuple[str, Tensor]], part: Path) -> Iterator[tuple[str, Tensor]]:
@@ -77,7 +77,7 @@ class StoredWeights:
         return None
 
     async def reload(self, server: Server) -> None:
-        """Let a server that has come back read the newest weights; called in the loop of the servers' client.
+        """Make a server that has come back read the newest weights; called in the event loop of the servers' client.
 
         Raises:
             ServiceError: The weights are not available, or the server did not read them.
@@ -96,7 +96,7 @@ class StoredWeights:
             self._written = None
 
     def path(self, version: int | str) -> Path:
-        """Folder of the weights of a version."""
+        """Return the folder for the weights of a version."""
         return self._at / f"rstar2-{self._kind}-{self._setting.run}-{version}"
 
     def _part(self, version: int) -> Path:
@@ -104,5 +104,5 @@ class StoredWeights:
 
 
 def reload_from(folder: Path) -> dict[str, object]:
-    """Return the body of ``/collective_rpc`` that makes a server read weights from a folder."""
+    """Return the body of a request to ``/collective_rpc`` that makes a vLLM server read weights from a folder."""
     return {"method": "reload_weights", "kwargs": {"weights_path": str(folder)}}
