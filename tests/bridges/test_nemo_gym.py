@@ -128,7 +128,7 @@ def test_the_session_that_is_idle_the_longest_gives_way_and_a_closed_one_is_gone
 
 
 def test_the_page_on_bridges_shows_what_works(monkeypatch):
-    (block,) = [block for block in fenced(DOCS / "bridges.md") if "make_app(" in block.text]
+    (block,) = [block for block in fenced(DOCS / "bridge-environments.md") if "make_app(" in block.text]
     given = []
     monkeypatch.setattr(uvicorn, "run", lambda app, port: given.append((app, port)))
     exec(block.text, {})

@@ -60,7 +60,7 @@ def test_an_episode_of_ours_is_the_one_that_is_played_directly(name):
 
 
 def test_the_page_on_bridges_shows_what_works():
-    (block,) = [block for block in fenced(DOCS / "bridges.md") if "skyrl.register" in block.text]
+    (block,) = [block for block in fenced(DOCS / "bridge-environments.md") if "skyrl.register" in block.text]
     scope = {}
     exec(block.text.replace("1000", "5"), scope)
     assert len(scope["rows"]) == 5

@@ -30,7 +30,7 @@ class TestSmolagents(TheirAgents):
         session.hand_in(agent.run(text))
 
     def test_the_page_on_bridges_shows_what_works(self, env, capsys):
-        blocks = re.findall(r"```python\n(.*?)```", (DOCS / "bridges.md").read_text(), re.DOTALL)
+        blocks = re.findall(r"```python\n(.*?)```", (DOCS / "bridge-agents.md").read_text(), re.DOTALL)
         with script(self.final("42")) as server:
             scope = {}
             for block in blocks[:2]:

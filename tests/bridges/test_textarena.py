@@ -145,7 +145,7 @@ def test_textarena_cuts_role_tags_out_of_what_is_shown_and_not_out_of_what_is_pl
 
 
 def test_the_page_on_bridges_shows_what_works():
-    (block,) = [block for block in fenced(DOCS / "bridges.md") if "Rstar2TicTacToe-v0" in block.text]
+    (block,) = [block for block in fenced(DOCS / "bridge-environments.md") if "Rstar2TicTacToe-v0" in block.text]
     exec(block.text, {})
     env = ta.make("Rstar2TicTacToe-v0")
     env.reset(num_players=1, seed=1)

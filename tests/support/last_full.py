@@ -38,6 +38,8 @@ SHARED = (
 _NOTEBOOK_INPUTS = ("docs/tutorials/", "tools/docs_site/", "tests/site/", "rstar2_env/__init__.py", "rstar2_env/cli/")
 _CHECKED = {"checkers": ("envs_registry/", "rstar2_env/verification/")}
 """Further inputs of a bridge: what it plays by name."""
+_BRIDGE_PAGES = ("docs/bridge-agents.md", "docs/bridge-environments.md")
+"""Pages whose examples the bridges' tests run."""
 _FOLDERS = {"agents": "agents", "envs_registry": "envs_registry", "trainers": "trainers"}
 """Subpackages of ``rstar2_env`` that are folders of the repository."""
 
@@ -45,7 +47,7 @@ _FOLDERS = {"agents": "agents", "envs_registry": "envs_registry", "trainers": "t
 def bridge_inputs(name: str) -> list[str]:
     """Files and folders that a bridge depends on: its test, adapters, the audit, and what these import."""
     test = f"tests/bridges/test_{name}.py"
-    shared = {*SHARED, *_CHECKED.get(name, ()), "tests/bridges/conftest.py", "docs/bridges.md"}
+    shared = {*SHARED, *_CHECKED.get(name, ()), "tests/bridges/conftest.py", *_BRIDGE_PAGES}
     return sorted({*shared, test, *_imported(ROOT / test)})
 
 

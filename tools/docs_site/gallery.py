@@ -53,7 +53,7 @@ FAMILIES = (
         "agents.md",
         "Agents",
         "An agent turns what an environment shows into the next action. `rstar2 eval ID --agent NAME --set "
-        "agent.OPTION=VALUE`, or `make_agent(name, **options)`. [Agents and evaluation](../agents.md) says how they "
+        "agent.OPTION=VALUE`, or `make_agent(name, **options)`. [Write an agent](../agents.md) says how they "
         "are used and written.",
         "rstar2_env.agents:AGENTS",
     ),
@@ -75,8 +75,8 @@ FAMILIES = (
     Family(
         "problems.md",
         "Problem families",
-        'A family makes problems without a file: `problems="NAME:OPTION=VALUE"`. [Problems](../problems.md) has the '
-        "other sources.",
+        'A family generates problems: `problems="NAME:OPTION=VALUE"`. [Problems](../problems.md) lists the other '
+        "sources.",
         "rstar2_env.problems.families:FAMILIES",
     ),
     Family(

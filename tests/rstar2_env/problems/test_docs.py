@@ -1,4 +1,4 @@
-"""Claims about docs/problems.md and docs/write-traces.md: their examples run."""
+"""Claims about the pages on problems and on traces: their examples run."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from places import DOCS
 
 from rstar2_env.problems import FAMILIES, load_problems
 
-PAGE = DOCS / "problems.md"
-TEXTS = [page.read_text("utf-8") for page in (PAGE, DOCS / "write-traces.md")]
+FAMILIES_PAGE = DOCS / "problem-families.md"
+TEXTS = [page.read_text("utf-8") for page in (DOCS / "problems.md", FAMILIES_PAGE, DOCS / "write-traces.md")]
 EXAMPLES = [example for text in TEXTS for example in re.findall(r"```python\n(.*?)```", text, re.DOTALL)]
 
 
@@ -22,7 +22,7 @@ def test_the_examples_of_the_page_run(number, tmp_path, monkeypatch):
 
 def test_the_example_of_a_family_is_a_family():
     if "powers" not in FAMILIES:
-        exec(next(example for example in EXAMPLES if "FAMILIES.register" in example), {})
+        exec(next(example for example in EXAMPLES if "register_problems(" in example), {})
     problem = load_problems("powers:largest=9", split="test")[4]
     assert problem.id == "powers:largest=9/test/4"
     assert str(eval(problem.meta["expression"])) == problem.answer
@@ -31,4 +31,4 @@ def test_the_example_of_a_family_is_a_family():
 def test_the_sample_on_the_page_is_the_real_one():
     problem = load_problems("arithmetic:level=3")[0]
     for text in (problem.question, problem.answer, problem.meta["expression"]):
-        assert text in PAGE.read_text("utf-8")
+        assert text in FAMILIES_PAGE.read_text("utf-8")
