@@ -1,1 +1,1 @@
-"""Modules that every other package uses: errors, statuses, the episode, registries, options, plugins, HTTP."""
+"""Basic modules used by all other packages: errors, statuses, episodes, registries, options, plugins, HTTP."""

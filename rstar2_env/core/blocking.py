@@ -1,6 +1,6 @@
-"""``run_blocking``: run a coroutine from synchronous code until it ends, even if an event loop is already running.
+"""``run_blocking``: runs a coroutine from synchronous code until it ends, even if an event loop is already running.
 
-``Stoppable`` lets other threads stop these coroutines.
+``Stoppable`` lets other threads stop coroutines that run in ``run_blocking``.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ T = TypeVar("T")
 
 
 class StoppedError(Rstar2Error, RuntimeError):
-    """Another thread stopped the coroutine that this thread was running."""
+    """Another thread stopped the coroutine that this thread was running with ``run_blocking``."""
 
 
 class Stoppable:
-    """A context in which other threads can stop every coroutine that a thread runs with ``run_blocking``.
+    """Lets other threads stop the coroutines that a thread runs with ``run_blocking``.
 
     Example::
 
@@ -39,7 +39,7 @@ class Stoppable:
 
     @contextlib.contextmanager
     def here(self) -> Iterator[None]:
-        """Within this context, let ``stop`` cancel the coroutines that this thread runs."""
+        """Within the block, make every coroutine that this thread runs with ``run_blocking`` stoppable by ``stop``."""
         token = _STOPPABLE.set(self)
         try:
             yield
@@ -56,7 +56,7 @@ class Stoppable:
                 loop.call_soon_threadsafe(task.cancel)
 
     async def run(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run a coroutine that ``stop`` cancels.
+        """Run a coroutine that ``stop`` can cancel, and return its result.
 
         Raises:
             StoppedError: The coroutine was stopped.

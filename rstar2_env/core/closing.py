@@ -1,4 +1,4 @@
-"""``Closing``: the base of objects that a ``with`` statement closes at its end; ``release_memory``."""
+"""``Closing``: base class of objects with a method ``close``; ``release_memory``: frees unused memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Self
 
 
 class Closing(ABC):
-    """An object with a method ``close``; use it in a ``with`` statement, or call ``close``."""
+    """An object that must be closed, by its method ``close`` or by a ``with`` statement."""
 
     @abstractmethod
     def close(self) -> None:
@@ -26,7 +26,7 @@ class Closing(ABC):
 
 
 def release_memory() -> None:
-    """Give memory that is no longer used back to the system.
+    """Return unused memory to the operating system, and torch's cached memory to the accelerator.
 
     Trainers and their callbacks refer to each other, so a model and its optimizer stay in memory until the garbage
     collector finds them. Then the C library and, on an accelerator, torch still hold the freed memory.

@@ -1,4 +1,4 @@
-"""``usable_cores``: this process's share of the cores of its machine."""
+"""``usable_cores``: the number of CPU cores that this process should use."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 
 def usable_cores() -> int:
-    """Return the number of cores for this process: its usable cores divided by the number of processes on the machine.
+    """Return the number of CPU cores for this process: its usable cores divided by the run's processes on the machine.
 
     ``torchrun`` sets the number of processes of a machine (``LOCAL_WORLD_SIZE``); each process opens its own sandbox
     and verifiers.

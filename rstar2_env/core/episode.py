@@ -1,4 +1,4 @@
-"""``Episode``: begun from the result of ``reset``, extended step by step, written to a record and read back.
+"""``Episode``: the record of one episode, extended step by step, and its conversion to and from JSON.
 
 All code that plays episodes stores them in this class: the agent loop, the rollout player, wrappers and
 adapters. Selectors, advantages, metrics and logs read it. Not covered: the formats of the files that hold records.
@@ -17,10 +17,11 @@ from rstar2_env.core.status import ToolStatus, error_share
 from rstar2_env.core.turn import Turn
 
 EpisodeSource: TypeAlias = Literal["policy", "expert", "refined", "stale"]
-"""Source of an episode: the policy being trained, an expert, the policy with help, or the policy of an earlier step."""
+"""Origin of an episode's turns: the policy being trained, an expert, the policy with help, or an earlier policy."""
 ReplyEnd: TypeAlias = Literal["no_text", "cut", "refused"]
-"""Why an endpoint's reply could not be played as a turn: it has no text, it was cut at the token limit, or the endpoint
-refused. Such an episode is not evidence about the model's answer, and is excluded from means."""
+"""Reason why an endpoint's reply could not be played as a turn: the reply has no text, it was cut at the token limit,
+or the endpoint refused to answer. Such an episode is not evidence about the model's answer, and is excluded from
+means."""
 _REPLY_ENDS = frozenset(get_args(ReplyEnd))
 
 
@@ -32,13 +33,13 @@ class Message:
     content: str
 
     def record(self) -> dict[str, str]:
-        """The message as a dictionary for JSON and chat templates."""
+        """Return the message as a dictionary for JSON and chat templates."""
         return {"role": self.role, "content": self.content}
 
 
 @dataclass(slots=True)
 class Episode:
-    """One episode, from ``reset`` to its end.
+    """The record of one episode, from ``reset`` to its end.
 
     The player calls ``begin`` with the result of ``reset``, and ``step`` with each action and the result of the
     environment's ``step``. A player that may stop an episode between action and result calls the parts of ``step``
@@ -65,9 +66,9 @@ class Episode:
         statuses: Status of each of the policy's calls, without injected faults.
         injected: Status of each fault that a wrapper injected.
         answer: The answer, if the environment reports it.
-        correct: Whether the episode earned the full reward, if the environment reports it; otherwise whether the return
-            is positive.
-        answer_tags: Number of times the policy marked an answer.
+        correct: Whether the episode earned the full reward, if the environment reports this; otherwise whether the
+            return is positive.
+        answer_tags: Number of times that the policy marked a text as its answer.
         policy_version: Version of the weights that generated the first turn.
         error: Traceback of the infrastructure failure, if there was one.
         recorded_tokens: ``policy_tokens`` of an episode that was read from a record, since records have no mask.
@@ -76,7 +77,7 @@ class Episode:
         rewards: The components of the reward, by name, if the environment or the trainer reports them.
         task: Family or kind of the problem: ``info["task"]`` of ``reset``, else ``info["source"]``, else the
             environment's id; empty if unknown.
-        source: Source of the episode.
+        source: Origin of the episode's turns; see ``EpisodeSource``.
         shown: The user's message that the episode was played with, if it differs from the message in ``messages``,
             which is used for training.
         shown_ids: Token ids of the prompt with ``shown``; empty if the episode was played with ``prompt_ids``.
@@ -128,7 +129,7 @@ class Episode:
 
     @property
     def available(self) -> bool:
-        """Whether the episode counts in means and losses: it did not fail, was not cancelled and is not unusable."""
+        """Whether the episode counts in means and losses: it is not ``failed``, ``cancelled`` or ``unusable``."""
         return not (self.failed or self.cancelled or self.unusable)
 
     @property
@@ -148,12 +149,12 @@ class Episode:
 
     @property
     def tool_calls(self) -> int:
-        """Number of the policy's calls that count: all but ``unavailable`` calls."""
+        """Number of the policy's calls, without calls whose status is ``unavailable``."""
         return sum(status.counts for status in self.statuses)
 
     @property
     def error_share(self) -> float | None:
-        """Share of the policy's calls that are errors, in [0, 1]; ``None`` if no call counts."""
+        """Share of the policy's calls that ended with an error, in [0, 1]; ``None`` if ``tool_calls`` is 0."""
         return error_share(self.statuses)
 
     @property
@@ -162,7 +163,7 @@ class Episode:
         return sum(self.mask) if self.mask else self.recorded_tokens
 
     def begin(self, text: str, info: Mapping[str, Any]) -> Self:
-        """Add the result of ``reset``: the problem, the system message if there is one, the user's message.
+        """Add the result of ``reset``: the problem id, the system message if there is one, and the user's message.
 
         Returns:
             The episode itself, so that ``Episode(seed=seed).begin(*env.reset(seed=seed))`` works as one expression.
@@ -175,9 +176,9 @@ class Episode:
         return self
 
     def step(self, action: str, returned: tuple[str, SupportsFloat, bool, bool, Mapping[str, Any]]) -> bool:
-        """Add one step.
+        """Add one step: the policy's turn and the result of the environment's ``step``.
 
-        An empty text adds no message.
+        If the environment returns an empty text, no message is added for it.
 
         Args:
             action: The policy's turn.
@@ -196,7 +197,7 @@ class Episode:
         return self.observe(*returned[1:])
 
     def act(self, action: str, *, tokens: tuple[int, int] = (0, 0), version: int = 0) -> None:
-        """Add the policy's turn before the environment has answered it.
+        """Add the policy's turn, before the environment's result is known.
 
         Args:
             action: Text of the turn.
@@ -251,7 +252,7 @@ class Episode:
         return True
 
     def show(self, text: str, info: Mapping[str, Any]) -> None:
-        """Add the text shown to the policy, in the role that ``info`` names."""
+        """Add the text that the environment shows to the policy, in the chat role that ``info`` specifies."""
         self.messages.append(Message(str(info.get("role", "user")), text))
 
     def void(self, end: Literal["unavailable", "cancelled"] | ReplyEnd, error: str | None = None) -> None:
@@ -379,7 +380,7 @@ _LATER: Mapping[str, Callable[[Any], Any]] = {
     "usage": read.dict_of(read.decimal),
     "shown": read.text,
 }
-"""Readers of keys that the first files did not have: if one is missing, its field has its default."""
+"""Readers of keys that files of earlier versions lack: the field of a missing key gets its default."""
 
 
 Group = Sequence[Episode]

@@ -20,9 +20,10 @@ class Rstar2Error(Exception):
     """Base of every exception that this package raises on purpose.
 
     Attributes:
-        section: The section of docs/troubleshooting.md that explains errors of this class; if the class names none, the
-            section of the part of the package that raised the error (``error_pages``). A note on the exception shows it
-            below the message, in a traceback and on the command line: ``docs: rstar2 help troubleshooting#sharding``.
+        section: The section of docs/troubleshooting.md that explains errors of this class; if the class does not name
+            one, the section about the module that raised the error (``error_pages``). A note on the exception shows the
+            section below the message, in a traceback and on the command line: ``docs: rstar2 help
+            troubleshooting#sharding``.
     """
 
     section: ClassVar[str] = ""
@@ -47,7 +48,7 @@ class UnknownNameError(Rstar2Error, KeyError):
 
     Args:
         kind: Kind of part that the name should refer to ("agent"), for the message.
-        name: The name.
+        name: The unknown name.
         known: The registered names.
         cutoff: Similarity from which a name is suggested, as in ``difflib.get_close_matches``.
     """
@@ -67,7 +68,7 @@ class UnknownNameError(Rstar2Error, KeyError):
 
 
 class UnknownEnvError(UnknownNameError, UnregisteredEnv):
-    """There is no environment with that name.
+    """No environment with the given name is registered.
 
     It is a subclass of Gymnasium's ``UnregisteredEnv``, which ``gym.make`` raises: one ``except`` catches both.
     """
@@ -92,13 +93,13 @@ class RecordFormatError(Rstar2Error, ValueError):
 
 
 class ConfigurationError(Rstar2Error, ValueError):
-    """Incompatible options, or a value out of its range.
+    """Options are incompatible, or the value of an option is invalid.
 
     Args:
         message: The expected value, the given value and the fix, in full sentences.
-        option: Name of the option that fixes the error, if there is one, or names of options of which each does.
-            Python shows it as an argument (``episodes=...``), the command line as its flag (``--episodes``): see
-            ``worded``.
+        option: Name of the option that fixes the error, if there is one, or names of several options of which any one
+            fixes it. Python shows it as an argument (``episodes=...``), the command line as its flag (``--episodes``):
+            see ``worded``.
         value: The value that this option should get, if there is exactly one.
     """
 
@@ -114,7 +115,7 @@ class ConfigurationError(Rstar2Error, ValueError):
         return self.worded(lambda name, value: f"{name}={'...' if value is None else repr(value)}")
 
     def worded(self, write: Callable[[str, str | None], str]) -> str:
-        """Return the message with the option formatted by ``write``, which receives its name and value."""
+        """Return the message, with each option written by ``write``, which receives the option's name and value."""
         message = str(self.args[0]) if self.args else ""
         if not self.option:
             return message
@@ -123,7 +124,7 @@ class ConfigurationError(Rstar2Error, ValueError):
 
 
 class DiskFullError(Rstar2Error):
-    """The disk is full, or a quota is exhausted; what was written before is kept.
+    """The disk is full, or a quota is exhausted; data written before the error is kept.
 
     Args:
         path: The file or folder that could not be written.
@@ -139,7 +140,7 @@ class DiskFullError(Rstar2Error):
 
 
 class UnknownOptionError(ConfigurationError, TypeError):
-    """There is no option with that name.
+    """No option with the given name exists.
 
     It is a subclass of ``TypeError``, which Python raises for unknown arguments: one ``except`` catches both.
     """
@@ -164,17 +165,17 @@ class BranchError(Rstar2Error, RuntimeError):
 
 
 class SandboxUnavailableError(Rstar2Error, RuntimeError):
-    """The sandbox cannot start, or cannot provide the requested isolation."""
+    """The sandbox cannot start, or cannot provide the isolation that was requested."""
 
 
 class ServiceError(Rstar2Error, RuntimeError):
-    """An HTTP server did not answer, or refused a request; the message quotes its answer.
+    """An HTTP server did not answer, or refused a request; the message quotes the server's answer.
 
     Args:
         message: The request, and how it failed.
-        cause: ``refused`` if a model's endpoint refused the conversation for its content, ``too_long`` if it exceeds
-            the model's context, ``lost`` if the connection failed, ``passing`` if another attempt may succeed, ``late``
-            if the request timed out; otherwise empty.
+        cause: ``refused`` if a model's endpoint refused the conversation for its content, ``too_long`` if the
+            conversation exceeds the model's context, ``lost`` if the connection failed, ``passing`` if another attempt
+            may succeed, ``late`` if the request timed out; otherwise empty.
         after_s: Seconds that the server asks the client to wait before another attempt.
     """
 
@@ -193,7 +194,7 @@ class ToolServerError(ServiceError):
 
 
 class EndpointBudgetError(ServiceError):
-    """The token or money budget of a run at an endpoint is spent."""
+    """A run has spent its budget of tokens or money at an endpoint."""
 
     section = "budget"
 

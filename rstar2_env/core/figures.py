@@ -1,4 +1,4 @@
-"""The table of figures of episodes: each figure is one sum of counts divided by another sum of counts.
+"""The table of figures (metrics) of episodes: each figure is one sum of counts divided by another.
 
 Training, evaluation and the viewer compute their figures from this table. They add up the counts over episodes, steps
 and processes, and divide only when they show a figure; they never average means. Not covered: standard errors and
@@ -14,27 +14,28 @@ from typing import Literal, TypeAlias
 from rstar2_env.core.episode import Episode
 
 MetricSums: TypeAlias = Mapping[str, tuple[float, float]]
-"""The sum and the count of each metric; a metric with a count of 0 has no value."""
+"""The sum and the count of each metric, by name; the metric's value is their quotient, and does not exist if the count
+is 0."""
 
 ENDS = ("answered", "no_answer", "turns", "tokens", "time", "terminated", "truncated", "unavailable", "cancelled")
-"""The ends of an episode that training always counts; an environment may define further ones."""
+"""The values of ``Episode.end`` that training always counts; an environment may define further ones."""
 CUT_ENDS = frozenset({"tokens", "turns", "time", "truncated"})
-"""Ends at which a budget was exhausted."""
+"""The values of ``Episode.end`` for which a budget was exhausted."""
 
 _WORDS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure of episodes.
+    """Definition of one figure of episodes: a quotient of two counts, and its display.
 
     Attributes:
         numerator: Name of a count, one of ``COUNTS``.
         denominator: Name of the count to divide by.
         label: Label of the figure in a summary; empty if summaries do not show it.
-        percent: Whether it is shown in percent.
+        percent: Whether the figure is shown in percent.
         better: Direction of an improvement; empty if neither direction is better.
-        each_step: Whether training logs it at every step.
+        each_step: Whether training logs the figure at every step.
     """
 
     numerator: str
@@ -61,7 +62,8 @@ FIGURES: Mapping[str, Figure] = {
     "repetition": Figure("repeated", "episodes", "repeated four-word sequences", True, "lower", each_step=False),
     "tokens": Figure("tokens", "tokened", "tokens an episode"),
 }
-"""Every figure by name, in the order of a summary. They include only episodes that count (``Episode.available``)."""
+"""Every figure by name, in the order of a summary. Figures are computed only over episodes that are
+``Episode.available``."""
 
 COUNTS: Mapping[str, Callable[[Episode], float]] = {
     "episodes": lambda episode: 1.0,
@@ -81,10 +83,10 @@ COUNTS: Mapping[str, Callable[[Episode], float]] = {
     "repeated": lambda episode: repetition(episode),
     "cut": lambda episode: float(episode.end in CUT_ENDS),
 }
-"""The counts by name, as functions of an episode that counts."""
+"""The counts by name: each function returns the count of one ``Episode.available`` episode."""
 
 STEP_FIGURES = tuple(name for name, figure in FIGURES.items() if figure.each_step)
-"""The figures that training logs at every step."""
+"""Names of the figures that training logs at every step."""
 
 
 def figure_sums(episodes: Iterable[Episode], names: Iterable[str] = FIGURES) -> dict[str, tuple[float, float]]:
@@ -104,7 +106,7 @@ def figure_sums(episodes: Iterable[Episode], names: Iterable[str] = FIGURES) -> 
 
 
 def repetition(episode: Episode) -> float:
-    """Share of the four-word sequences in the policy's turns that already occurred in the episode, in [0, 1].
+    """Return the share of four-word sequences of the policy that already occurred in the episode, in [0, 1].
 
     ``1 - unique / all`` (seq-rep-4 of Welleck et al., Neural Text Generation with Unlikelihood Training,
     arXiv 1908.04319, section 6.1), over words separated by white space, within turns.

@@ -1,4 +1,4 @@
-"""Names of a package that are loaded on first use, so that importing the package loads none of them."""
+"""Lets a package load its names on first use, so that importing the package loads none of them."""
 
 from __future__ import annotations
 

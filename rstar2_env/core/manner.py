@@ -1,4 +1,4 @@
-"""``Manner``: how to play one episode, for rollout parts that do not simply play from start to end."""
+"""``Manner``: how to play one episode, for rollout parts that stop early, measure entropy or use older weights."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 OPEN: Final = "open"
-"""``end`` of an episode that stopped after a chunk and can be continued. Rollout parts return no such episode."""
+"""Value of ``Episode.end`` for an episode that stopped after a chunk and can be continued. Rollout parts never return
+such an episode to the trainer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,4 +31,4 @@ class Manner:
 
 
 PLAIN: Final = Manner()
-"""Play from the start to the end, without measuring."""
+"""The manner of an ordinary episode: played from start to end with the newest weights, without measuring entropy."""

@@ -1,4 +1,4 @@
-"""Check that a model's name refers to a model before anything heavy is loaded.
+"""Checks that a name refers to a model, before the model's weights or heavy packages are loaded.
 
 Covered: folders, GGUF files, and names on the Hugging Face hub, which is queried once. Not covered: whether the weights
 can be read, which only loading shows.

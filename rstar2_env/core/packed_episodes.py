@@ -1,4 +1,4 @@
-"""Pack episodes for checkpoints: whole episodes, and the part of an episode that losses read.
+"""Converts episodes to JSON-compatible values for checkpoints: whole episodes, or only the fields that losses read.
 
 Not covered: the token arrays of rows (``backends/trl/loss/pending_rows``), and the run's folder.
 """
@@ -14,17 +14,17 @@ from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.turn import Turn
 
 _TOKENS = ("prompt_ids", "shown_ids", "completion_ids", "mask", "logprobs")
-"""The token fields, which an episode's record does not have."""
+"""Fields of an episode with token data, which ``Episode.record`` omits."""
 _READ_BY_LOSSES = ("group", "task", "correct", "source")
 
 
 def pack_episode(episode: Episode) -> dict[str, Any]:
-    """Return an episode with its tokens as JSON-compatible values, without a trainer's measurements."""
+    """Return an episode, including its token ids, as JSON-compatible values; ``measured`` is omitted."""
     return {**episode.record(), **{name: list(getattr(episode, name)) for name in _TOKENS}}
 
 
 def unpack_episode(record: Mapping[str, Any]) -> Episode:
-    """Return the episode that was packed."""
+    """Return the episode from a record of ``pack_episode``."""
     episode = Episode.from_record(record, extra=_TOKENS)
     for name in _TOKENS:
         setattr(episode, name, list(record.get(name, ())))
@@ -32,7 +32,7 @@ def unpack_episode(record: Mapping[str, Any]) -> Episode:
 
 
 def pack_for_losses(episode: Episode) -> dict[str, Any]:
-    """Return the part of an episode that losses read: its group, and its turns without texts and infos."""
+    """Return only the fields of an episode that losses read: its group, and its turns without texts and infos."""
     turns = [
         {**asdict(turn), "statuses": [str(status) for status in turn.statuses], "observation": "", "info": {}}
         for turn in episode.steps
@@ -41,7 +41,7 @@ def pack_for_losses(episode: Episode) -> dict[str, Any]:
 
 
 def unpack_for_losses(record: Mapping[str, Any]) -> Episode:
-    """Return the episode of a record of ``pack_for_losses``, which may have further keys."""
+    """Return the partial episode from a record of ``pack_for_losses``, which may have further keys."""
     steps = [
         Turn(**{**turn, "statuses": [ToolStatus(status) for status in turn["statuses"]]}) for turn in record["turns"]
     ]

@@ -1,4 +1,4 @@
-"""Readers of the values of a record: each takes a JSON value and returns the parsed value, or raises an error."""
+"""Readers of JSON values: each takes a value and returns the parsed value, or raises an error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def instance_of(kind: type[T] | tuple[type[T], ...], what: str) -> Callable[[Any], T]:
-    """Return a reader of values of a type; a bool does not count as a number."""
+    """Return a reader that accepts values of a type; for numeric types, it rejects bools."""
 
     def read(value: Any) -> T:
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
@@ -23,29 +23,29 @@ def instance_of(kind: type[T] | tuple[type[T], ...], what: str) -> Callable[[Any
 
 
 def or_none(read: Callable[[Any], T]) -> Callable[[Any], T | None]:
-    """Return a reader that accepts ``null``, and the values that ``read`` accepts."""
+    """Return a reader that accepts ``null`` and all values that ``read`` accepts."""
     return lambda value: None if value is None else read(value)
 
 
 def list_of(read: Callable[[Any], T]) -> Callable[[Any], list[T]]:
-    """Return a reader of lists whose items ``read`` accepts."""
+    """Return a reader that accepts lists whose items ``read`` accepts."""
     return lambda value: [read(item) for item in instance_of(list, "a list")(value)]
 
 
 def dict_of(read: Callable[[Any], T]) -> Callable[[Any], dict[str, T]]:
-    """Return a reader of objects whose values ``read`` accepts."""
+    """Return a reader that accepts JSON objects whose values ``read`` accepts."""
     return lambda value: {text(name): read(item) for name, item in mapping(value).items()}
 
 
 def mapping(value: Any) -> dict[str, Any]:
-    """Read an object."""
+    """Read a JSON object."""
     if not isinstance(value, Mapping):
         raise TypeError(f"expected an object, got {str(value)[:100]!r}.")
     return dict(value)
 
 
 def decimal(value: Any) -> float:
-    """Read a number as a float, and ``null``, which represents a number that is not finite, as NaN."""
+    """Read a number as a float; ``null``, which stands for a number that is not finite, becomes NaN."""
     return math.nan if value is None else float(instance_of((int, float), "a number")(value))
 
 

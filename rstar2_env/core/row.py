@@ -1,4 +1,4 @@
-"""``Row``: an episode, or a part of an episode, as input of an optimizer step: plain numbers, without torch.
+"""``Row``: an episode, or a part of it, as input of an optimizer step; plain numbers, without torch.
 
 Covered: token ids, mask, log-probabilities and advantage of the row, and the turn and the depth of tool calls of each
 token. Not covered: padding and micro-batches, which the backend makes.
@@ -32,7 +32,7 @@ class Row:
         completion_ids: Token ids after the prompt, including the environment's.
         mask: 1 on the policy's tokens, 0 on the environment's.
         logprobs: Log-probability of each of the policy's tokens when it was drawn; 0 on the environment's.
-        advantage: One number, or one for each token of the completion.
+        advantage: The advantage: one number, or one for each token of the completion.
         columns: Further numbers that a loss term reads, by name; one number, or one for each token of the completion.
             In a run every row has ``accuracy``, the share of correct episodes in its group; ``correct``, 1 if its
             episode is correct; and ``off_policy``, 1 if ``Episode.off_policy``.
@@ -65,7 +65,7 @@ class Row:
 
     @property
     def policy_tokens(self) -> int:
-        """Number of tokens that the policy wrote."""
+        """Number of tokens that the policy wrote in this row."""
         return sum(self.mask)
 
     @property
@@ -108,10 +108,10 @@ class Row:
         return self._spread(calls[:-1])
 
     def answered_of(self) -> IntArray:
-        """Return, for each environment token, how many calls of the policy it answers; -1 on the policy's tokens.
+        """Return, for each environment token, how many of the policy's calls its text answers; -1 for policy tokens.
 
-        These are the calls in the turn before the token. The number is 0 if that turn has no call, or if its calls met
-        an injected fault. Policy tokens whose mask is 0 in this row also get -1.
+        These calls are in the turn before the token. The number is 0 if that turn has no call, or if its calls met an
+        injected fault. Policy tokens whose mask is 0 in this row also get -1.
 
         Returns:
             Whole numbers, shape (completion tokens,).

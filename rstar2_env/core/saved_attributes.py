@@ -1,4 +1,4 @@
-"""``SavedAttributes``: base of parts whose state in a checkpoint is the value of some of their attributes."""
+"""``SavedAttributes``: base class of parts that save some of their attributes in checkpoints."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import numpy as np
 
 
 class SavedAttributes:
-    """A part with a state in checkpoints; a subclass names the attributes in ``saved``.
+    """A part whose state in a checkpoint is the values of some attributes, which a subclass names in ``saved``.
 
     The value of such an attribute is JSON-compatible, a NumPy array, or an object with a state of its own. The keys of
     the state are the names without their leading underscore.
     """
 
     saved: ClassVar[tuple[str, ...]] = ()
-    """Names of the attributes that are saved."""
+    """Names of the attributes to save."""
 
     def state_dict(self) -> dict[str, Any]:
         """Return the values of the saved attributes, as JSON-compatible copies."""
         return {name.removeprefix("_"): _plain(getattr(self, name)) for name in self.saved}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state that ``state_dict`` returned."""
+        """Restore the attributes from a state that ``state_dict`` returned."""
         for name in self.saved:
             own, value = getattr(self, name), state[name.removeprefix("_")]
             if hasattr(own, "load_state_dict"):

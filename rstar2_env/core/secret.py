@@ -1,4 +1,4 @@
-"""Secrets: tokens and keys, which files, messages and terminals show as ``***``.
+"""``Secret``: a token or key that files, messages and terminals show as ``***``.
 
 Covered: the type ``Secret``; options that hold a secret as text, by their names (``redacted``), before options are
 written; texts that quote a secret of this process (``hidden``), before they are written or printed. Not covered: output
@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from typing import Any
 
 SHOWN = "***"
-"""Text that is shown and written in place of a secret."""
+"""Text that replaces a secret in files and messages."""
 NAMES = frozenset({"api_key", "password", "secret", "token"})
-"""Names of options whose text is a secret."""
+"""Names of options whose values are secrets."""
 
 _SHORTEST = 6
 _known: set[str] = set()
@@ -24,7 +24,7 @@ _IN_TEXT = re.compile(rf"""((?<![\w"'])(?:{_named})=|"(?:{_named})"\s*:\s*")([^,
 
 
 class Secret:
-    """A token or a key.
+    """A token or key whose text is hidden; its ``str`` and ``repr`` do not show it.
 
     Args:
         value: The text of the secret.
@@ -59,14 +59,14 @@ class Secret:
 
 
 def secret_of(value: str | Secret | None) -> Secret | None:
-    """Return the value of an option as a secret; ``None`` if it is missing or is the placeholder ``***``."""
+    """Convert the value of an option to a secret; ``None`` if the value is missing or is the placeholder ``***``."""
     if isinstance(value, Secret) or value is None:
         return value
     return None if value in ("", SHOWN) else Secret(value)
 
 
 def bearer(value: str | Secret | None) -> dict[str, str]:
-    """Return the request header that carries a token or a key; no header if it is ``None``."""
+    """Return the HTTP header ``Authorization`` that carries a token or key; an empty dict if it is ``None``."""
     secret = secret_of(value)
     return {} if secret is None else {"Authorization": f"Bearer {secret.reveal()}"}
 

@@ -1,4 +1,4 @@
-"""Status of a tool call: one closed enumeration, shared by every layer.
+"""``ToolStatus``: how a tool call ended; one closed enumeration, shared by all packages.
 
 The layer that detects a failure (the dialect, the tool or the sandbox) sets the status. It is never inferred from text,
 so a program that prints the word "error" is still a success, and a program that dies silently is not a success.
@@ -40,12 +40,12 @@ class ToolStatus(StrEnum):
 
     @property
     def is_error(self) -> bool:
-        """Whether the policy made an error: every status but ``ok``, ``empty`` and ``unavailable``."""
+        """Whether the policy caused an error: true for every status but ``ok``, ``empty`` and ``unavailable``."""
         return self not in _NOT_THE_POLICYS_ERROR
 
     @property
     def counts(self) -> bool:
-        """Whether the call counts in a share of errors: every status but ``unavailable``."""
+        """Whether the call counts when a share of errors is computed: true for every status but ``unavailable``."""
         return self is not ToolStatus.UNAVAILABLE
 
 
@@ -53,7 +53,7 @@ _NOT_THE_POLICYS_ERROR = frozenset({ToolStatus.OK, ToolStatus.EMPTY, ToolStatus.
 
 
 def error_share(statuses: Iterable[ToolStatus]) -> float | None:
-    """Share of the calls that are the policy's errors, in [0, 1]; ``None`` when no call counts.
+    """Share of calls that ended with an error of the policy, in [0, 1]; ``None`` if no call counts.
 
     ``unavailable`` calls are in neither the numerator nor the denominator.
     """

@@ -1,4 +1,4 @@
-"""A stop request shared by threads, and work on threads with results in order.
+"""``Stop``: a stop request shared by threads; ``in_order``: runs tasks on threads and yields results in order.
 
 Covered: the behaviour on Ctrl-C: nothing new begins, work in flight is counted and finishes. Not covered: the
 signal handler that requests the stop (``rstar2_env.cli._interrupt``).
@@ -43,12 +43,12 @@ class Stop:
 
     @property
     def in_flight(self) -> int:
-        """Number of work items that have begun and not yet ended."""
+        """Number of tasks that have begun and not yet ended."""
         return self._in_flight
 
     @contextmanager
     def flight(self) -> Iterator[None]:
-        """Count the work within this context as in flight."""
+        """Within the block, count a task as in flight."""
         with self._lock:
             self._in_flight += 1
         try:
@@ -61,7 +61,7 @@ class Stop:
 def in_order(
     work: Callable[[T], R], tasks: Iterable[T], *, workers: int, ahead: int, stop: Stop | None = None
 ) -> Generator[tuple[T, R], None, None]:
-    """Run work on threads; yield each task with its result, in the order of the tasks.
+    """Run ``work`` on threads for each task; yield each task with its result, in the order of the tasks.
 
     After a stop request nothing new begins, and the results end with the last task that had begun. An iterator that is
     closed early waits for work in flight, unless ``at_once`` is set.

@@ -1,4 +1,4 @@
-"""Text helpers: make text safe for tokenizers and files, remove parts of a text, format tables as text and HTML."""
+"""Text helpers: make text safe for terminals, tokenizers and files, remove parts of a text, format tables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 _ACTIVE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
-"""C0 and C1 control characters, text direction marks, line separators, invisible marks, lone surrogates."""
+"""Characters that a terminal or an editor interprets: control characters (C0, C1), text direction marks, line
+separators, invisible marks; and lone surrogates."""
 
 
 def harmless(text: object) -> str:
@@ -45,7 +46,7 @@ def without_spans(text: str, spans: Iterable[tuple[int, int]]) -> str:
 
 
 def text_table(title: str, rows: Sequence[Sequence[str]]) -> str:
-    """Return a title and rows of cells in aligned columns; all rows have the same number of cells."""
+    """Return a title line, and rows of cells in aligned columns; all rows must have the same number of cells."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
     return "\n".join([title, *(f"  {line}" for line in lines)])

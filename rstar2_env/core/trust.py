@@ -3,8 +3,8 @@
 The rule: only texts of the user may do so: the command line, the arguments of a Python call, and a file of options that
 the user names on the command line of a command in ``READS_OWN_FILES``. The contents of all other files are data. If
 data names code, it is refused when the code would be imported (``check_code``). If data chooses a sandbox, a variable,
-an address or a model's own code, it is refused when it is read (``found``). ``--trust`` turns both checks off, and so
-does the digest of a run's options that this user recorded in the same folder (``record``). From Python, a program may
+an address or a model's own code, it is refused when it is read (``found``). ``--trust`` turns both checks off. Options
+of a run that this user recorded in the same folder (``record``) are not checked either. From Python, a program may
 trust data with ``with bounds(trust=True)``. Not covered: pickles (``trainers.backends.trl.sharding.plain_metadata``),
 and links in exported folders (``trainers.export.write``).
 
@@ -27,7 +27,7 @@ from typing import Any
 from rstar2_env.core.errors import ConfigurationError
 
 READS_OWN_FILES = frozenset({"train", "run", "eval", "sft", "launch"})
-"""Commands that trust a file of options named on their command line like the command line itself."""
+"""Commands that trust a file of options, named on their command line, as much as the command line itself."""
 
 _FILE = re.compile(r"""[^\s,;=+()\[\]{}"'`]+\.py(?![\w])""")
 _PAIR = re.compile(r"""(?<![\w."'])([A-Za-z_][\w.]*)\s*=|"([A-Za-z_][\w.]*)"\s*:""")
@@ -42,7 +42,7 @@ _SAFE_SANDBOX: Mapping[str, tuple[Any, ...] | None] = {
     "workers": None,
     "max_sessions": None,
 }
-"""Options of a sandbox that data may set, with the allowed values; ``None`` allows every value."""
+"""Options of a sandbox that data may set, each with its allowed values; ``None`` allows every value."""
 
 
 class UntrustedError(ConfigurationError):
@@ -77,15 +77,15 @@ _active: _Bounds | None = None
 def bounds(
     texts: Iterable[str] = (), *, trust: bool = False, own_files: bool = False, flag: bool = True
 ) -> Iterator[None]:
-    """Within this context, only these texts may name code.
+    """Within the block, allow only these texts to name code.
 
-    It has no effect within another such context, since only the outermost caller knows which texts the user typed.
+    Within another such block, this has no effect, since only the outermost caller knows which texts the user typed.
 
     Args:
         texts: Texts that the user typed.
-        trust: Any text may name code.
-        own_files: A file of options that the user named is trusted like the user's own text.
-        flag: The caller has an option ``trust``, so that messages can suggest it.
+        trust: Whether every text may name code.
+        own_files: Whether a file of options that the user named is trusted like the user's own text.
+        flag: Whether the caller has an option ``trust``, which messages can then suggest.
     """
     global _active
     if _active is not None:
@@ -99,7 +99,7 @@ def bounds(
 
 
 def own(values: Any, *folders: Path) -> None:
-    """Allow every text in a value to name code.
+    """Allow all texts within a value to name code.
 
     Args:
         values: A text, or mappings and lists of texts: options that the user wrote.
@@ -126,7 +126,7 @@ def own_file(path: Path, values: Any) -> None:
 
 
 def own_module(file: str | None) -> None:
-    """Allow the texts in a module to name code, because the user named the module and its code runs anyway."""
+    """Allow all texts in a module's source to name code: the user named the module, so its code runs anyway."""
     if _active is None or file is None or not file.endswith(".py"):
         return
     try:
@@ -172,7 +172,7 @@ def trusts() -> bool:
 
 
 def check_code(written: str, file: str | None) -> None:
-    """Check that the user named code that is about to be imported.
+    """Raise an error unless the user named the code that is about to be imported.
 
     Args:
         written: The name of the code, as it was read.
@@ -194,13 +194,13 @@ def check_code(written: str, file: str | None) -> None:
 
 
 def check_server(written: str) -> None:
-    """Check that the user named an MCP server that is about to be started or reached.
+    """Raise an error unless the user named the MCP server that is about to be started or reached.
 
     Args:
-        written: Its name, ``mcp:`` and a file, an address or a command.
+        written: Name of the server: ``mcp:`` and a file, an address or a command.
 
     Raises:
-        UntrustedError: The user did not name it.
+        UntrustedError: The user did not name the server.
     """
     if _active is None or _active.trust:
         return
@@ -211,7 +211,7 @@ def check_server(written: str) -> None:
 
 
 def record(path: Path, options: Mapping[str, Any]) -> None:
-    """Record that this user began a run with these options in this folder; does nothing if that cannot be written."""
+    """Record that this user began a run with these options in this folder; a failure to write the record is ignored."""
     with contextlib.suppress(OSError):
         folder = _state_folder()
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -219,7 +219,7 @@ def record(path: Path, options: Mapping[str, Any]) -> None:
 
 
 def is_recorded(path: Path, options: Any) -> bool:
-    """Whether this user recorded these options of a run, for this path and this current folder.
+    """Whether this user recorded these options of a run for this path, in the same current folder as now.
 
     The current folder counts because the names of code are relative to it.
     """

@@ -1,4 +1,4 @@
-"""``Turn``: one step of an episode: the observation before it, the policy's tokens, and the result."""
+"""``Turn``: one step of an episode: the observation before it, the policy's tokens, and the environment's result."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Turn:
 
     @classmethod
     def from_record(cls, record: Any, shown: str) -> Turn:
-        """Read a turn from its record.
+        """Read a turn from a result of ``record``.
 
         Args:
             record: The result of ``record``, or its JSON parsed again.

@@ -1,4 +1,4 @@
-"""The version of this distribution, which pyproject.toml reads from here, and the comparison of versions."""
+"""The version of this distribution, which pyproject.toml reads from this file, and a comparison of versions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __version__ = "0.1.0"
 
 
 def at_least(version: str, least: str) -> bool:
-    """Whether a version such as ``"7.2.1"`` or ``"0.31.0+rocm721"`` is at least ``least``; false if it is invalid."""
+    """Whether a version such as ``"7.2.1"`` or ``"0.31.0+rocm721"`` is ``least`` or newer; false if it is invalid."""
     found = _numbers(version)
     return bool(found) and found >= _numbers(least)
 

@@ -1,1 +1,1 @@
-"""Helpers of the command line: the subcommand's name, Ctrl-C during imports, documentation pages, links from errors."""
+"""Helpers of the command line: current subcommand, Ctrl-C during imports, documentation pages."""

@@ -16,19 +16,19 @@ from rstar2_env.core.errors import UnknownNameError
 ERRORS_PAGE = "troubleshooting"
 _HEADING = re.compile(r"(#{1,6}) +(.+?) *#*$")
 _COMMENT = re.compile(r"(?<=[\d%])<!-- [\w.]+ -->")
-"""Names the file of results of a figure (``tools/figures.py``)."""
+"""Comment in a page that names the results file of a figure (``tools/figures.py``)."""
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s]*)\)")
 
 
 def pages() -> dict[str, str]:
-    """Return the title of each page by the page's name."""
+    """Return the title of each documentation page, by the page's name."""
     folder = _folder()
     found = {path.relative_to(folder).with_suffix("").as_posix(): path for path in sorted(folder.rglob("*.md"))}
     return {name: next(_headings(path.read_text("utf-8")), (0, 0, name))[2] for name, path in found.items()}
 
 
 def read_topic(topic: str, *, others: Iterable[str] = ()) -> str:
-    """Return the text of a page or a section, in Markdown; a link becomes the command that prints its target.
+    """Return the Markdown text of a page or section; links are replaced by the commands that print their targets.
 
     Args:
         topic: The page or the section.

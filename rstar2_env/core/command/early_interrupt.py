@@ -1,4 +1,4 @@
-"""Ctrl-C while the command ``rstar2`` is still importing this package ends the process without a traceback.
+"""Makes Ctrl-C end the command ``rstar2`` without a traceback while the command is still importing this package.
 
 Not covered: other programs that import the package, whose signals are left alone.
 """
@@ -12,7 +12,7 @@ import threading
 
 
 def end_on_interrupt() -> None:
-    """In the command ``rstar2``, let Ctrl-C end the process, until ``raise_on_interrupt``."""
+    """In the command ``rstar2``, let Ctrl-C end the process silently, until ``raise_on_interrupt`` is called."""
     words = [*getattr(sys, "argv", [])[:1], *getattr(sys, "orig_argv", [])[1:3]]
     ours = any(os.path.basename(word) in ("rstar2", "rstar2.exe", "rstar2_env.cli") for word in words)
     main = threading.current_thread() is threading.main_thread()
@@ -22,6 +22,6 @@ def end_on_interrupt() -> None:
 
 
 def raise_on_interrupt() -> None:
-    """Let Ctrl-C raise ``KeyboardInterrupt`` again."""
+    """From now on, let Ctrl-C raise ``KeyboardInterrupt`` as usual."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,4 +1,4 @@
-"""The section of docs/troubleshooting.md that explains an error.
+"""Finds the section of docs/troubleshooting.md that explains an error.
 
 An exception class for one kind of mistake names its section itself; otherwise the section belongs to the part of the
 package that raised the error. Not covered: the message, which explains what was expected and what to do without the
@@ -75,7 +75,7 @@ _MODULES = {
     "viewer": ("view",),
     "wrappers": ("wrappers",),
 }
-"""The packages and modules whose errors each section explains, relative to ``rstar2_env``."""
+"""Packages and modules, relative to ``rstar2_env``, whose errors each section explains."""
 
 _SECTIONS = {"rstar2_env": "options"} | {
     f"rstar2_env.{name}": section for section, names in _MODULES.items() for name in names
@@ -84,7 +84,7 @@ _SECTIONS = {"rstar2_env": "options"} | {
 
 
 def section_of(module: str) -> str:
-    """Return the section of the page for errors that a module raises; empty for a module outside this package."""
+    """Return the section that explains errors raised by a module; empty for a module outside this package."""
     if module != _OURS and not module.startswith(f"{_OURS}."):
         return ""
     while module not in _SECTIONS:
@@ -93,7 +93,7 @@ def section_of(module: str) -> str:
 
 
 def raised_in(error: BaseException, frame: FrameType | None) -> str:
-    """Return the module that raises an error: the first frame above ``frame`` that is not the error's ``__init__``."""
+    """Return the module of the first frame above ``frame`` outside the error's ``__init__``: it raises the error."""
     while frame is not None and frame.f_code.co_name == "__init__" and frame.f_locals.get("self") is error:
         frame = frame.f_back
     return "" if frame is None else str(frame.f_globals.get("__name__", ""))

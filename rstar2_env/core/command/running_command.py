@@ -1,4 +1,4 @@
-"""The subcommand of ``rstar2`` that this process runs, for hints about the next command."""
+"""The name of the ``rstar2`` subcommand that this process runs, for hints about the next command."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ _running = ""
 
 
 def running_command() -> str:
-    """Return the name of the subcommand; empty if the package is used from Python."""
+    """Return the name of the running subcommand; empty if the package is used from Python."""
     return _running
 
 
 def set_running_command(name: str) -> None:
-    """Note the name of the subcommand; the command line calls it."""
+    """Set the name of the running subcommand; called by the command line."""
     global _running
     _running = name

@@ -1,1 +1,1 @@
-"""Files: lines appended safely, JSON values, TOML text, configuration files, folders."""
+"""Reading and writing files: appended lines, JSON values, TOML text, configuration files, output folders."""

@@ -1,4 +1,4 @@
-"""Append-only files of lines: append lines, and read the complete lines, even during writing or after a crash.
+"""Append-only files of lines: append lines, and read the complete lines, even while a line is written or after a crash.
 
 A line is complete when its newline is written. A compressed file (``.gz``) consists of gzip members. Each member is
 written in one call, and is complete when its checksum is written. Not covered: the content of a line.
@@ -17,7 +17,7 @@ _PIECE = 1 << 14
 
 
 def append_text(path: Path, text: str, *, truncate: bool = False) -> None:
-    """Append complete lines in one write, as one gzip member if the name ends in ``.gz``.
+    """Append complete lines to a file in one write, as one gzip member if the file's name ends in ``.gz``.
 
     Args:
         path: The file; its folder must exist.
@@ -30,7 +30,7 @@ def append_text(path: Path, text: str, *, truncate: bool = False) -> None:
 
 
 def whole_lines(path: Path) -> Iterator[bytes]:
-    """Yield the complete lines of a file, without newlines; a missing file has none, and a broken end is left out.
+    """Yield the complete lines of a file, without newlines; skip an incomplete last line. A missing file has no lines.
 
     An uncompressed file is read line by line.
     """
@@ -47,7 +47,7 @@ def whole_lines(path: Path) -> Iterator[bytes]:
 
 
 def cut_broken_end(path: Path) -> None:
-    """Cut off an incomplete end, so that the next line is not joined to it."""
+    """Remove an incomplete last line from a file, so that the next line is not joined to it."""
     if not path.exists():
         return
     data = path.read_bytes()
@@ -59,7 +59,7 @@ def cut_broken_end(path: Path) -> None:
 
 
 def lines(data: bytes) -> Iterator[tuple[bytes, int]]:
-    """Yield each complete line with its newline, and the position of its end."""
+    """Yield each complete line in ``data`` with its newline, and the position after it."""
     start = 0
     while (end := data.find(b"\n", start) + 1) > 0:
         yield data[start:end], end
@@ -67,7 +67,7 @@ def lines(data: bytes) -> Iterator[tuple[bytes, int]]:
 
 
 def members(data: bytes) -> Iterator[tuple[bytes, int]]:
-    """Yield each complete gzip member, decompressed, and the position of its end."""
+    """Yield each complete gzip member in ``data``, decompressed, and the position after it."""
     start = 0
     while start < len(data):
         reader, parts, position = zlib.decompressobj(wbits=31), [], start

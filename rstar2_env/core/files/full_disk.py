@@ -1,4 +1,4 @@
-"""Converts the errors that libraries raise on a full disk to one error with the path and a suggested fix."""
+"""Converts the different errors that libraries raise on a full disk to one error with the path and a suggested fix."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _TEXTS = (
     "disk is full",  # SQLite
     "pytorchstreamwriter failed writing",
 )
-"""Texts of errors of libraries that do not raise an ``OSError``: safetensors, tokenizers, SQLite, torch."""
+"""Texts of full-disk errors that are not an ``OSError``: safetensors, tokenizers, SQLite, torch."""
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Whether a full disk or an exhausted quota caused an error, directly or through another error."""
+    """Whether an error, or the error that caused it, reports a full disk or an exhausted quota."""
     seen: set[int] = set()
     at: BaseException | None = error
     while at is not None and id(at) not in seen:
@@ -39,7 +39,7 @@ def is_disk_full(error: BaseException) -> bool:
 
 @contextmanager
 def naming_full_disk(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Convert errors of a full disk within the block to a ``DiskFullError`` that names the path."""
+    """Within the block, convert full-disk errors to a ``DiskFullError`` that names the path."""
     try:
         yield
     except DiskFullError:

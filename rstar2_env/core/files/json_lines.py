@@ -21,7 +21,7 @@ from rstar2_env.core.secret import hidden, redacted
 
 
 def read_lines(path: Path, what: str) -> Iterator[tuple[int, str, Any]]:
-    """Yield number (from 1), text and record of each line; a last line without a newline is skipped.
+    """Yield number (from 1), text and parsed JSON of each line of a file; a last line without a newline is skipped.
 
     Args:
         path: The file.
@@ -50,7 +50,7 @@ def read_lines(path: Path, what: str) -> Iterator[tuple[int, str, Any]]:
 
 
 def begin_lines(path: Path, kept: Iterable[str]) -> TextIO:
-    """Open a file for appending lines after the kept lines; its folder is created.
+    """Open a file for appending, after writing the lines to keep; its folder is created if it does not exist.
 
     Args:
         path: The file.
@@ -104,7 +104,7 @@ def unlock_file(lock: IO[bytes]) -> None:
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Write a file of one JSON object atomically.
+    """Write a JSON object to a file atomically.
 
     Args:
         path: The file; its folder is created.
@@ -115,14 +115,14 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 
 
 def add_line(file: TextIO, record: Mapping[str, Any]) -> None:
-    """Append a record, and flush it to the operating system."""
+    """Append a record as a line of JSON, and flush the line to the operating system."""
     with naming_full_disk(file.name):
         file.write(hidden(json.dumps(record, ensure_ascii=False)) + "\n")
         file.flush()
 
 
 def difference(there: Any, here: Mapping[str, Any]) -> str:
-    """Describe how the run in a file differs from this run; "" if it does not."""
+    """Describe how a recorded run differs from this run; "" if both are equal."""
     if not isinstance(there, Mapping):
         return "it does not describe its run"
     names = [name for name in {**there, **here} if there.get(name) != here.get(name)]
@@ -130,9 +130,9 @@ def difference(there: Any, here: Mapping[str, Any]) -> str:
 
 
 def plain(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a run's description as plain JSON values; a value that JSON cannot hold becomes the name of its type.
+    """Return a run's description as JSON values; a value that JSON cannot hold is replaced by the name of its type.
 
-    Secrets become ``***``.
+    Secrets are replaced by ``***``.
     """
     found: dict[str, Any] = redacted(json.loads(json.dumps(run, default=lambda value: type(value).__qualname__)))
     return found

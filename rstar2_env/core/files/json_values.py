@@ -1,4 +1,4 @@
-"""Conversion to JSON-compatible values, for values of environments and options before they are stored or written."""
+"""Converts values of environments and options to JSON-compatible values, before they are stored or written."""
 
 from __future__ import annotations
 

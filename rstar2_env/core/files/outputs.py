@@ -1,4 +1,4 @@
-"""One rule for every file that a command or a function writes: no file of the user is overwritten or removed.
+"""Protects the user's files: no command or function overwrites or removes a file that it did not write.
 
 A folder must be new or empty, or an earlier output of the same kind that is continued or replaced. Each folder has a
 manifest, which lists the files that were written into it; replacing a folder removes these files only, and is refused
@@ -44,7 +44,7 @@ KINDS = {
 Location: TypeAlias = str | os.PathLike[str]
 
 _LINES = ("", ".jsonl", ".ndjson")
-"""Suffixes of files of JSON lines."""
+"""Suffixes of files with JSON lines."""
 
 _SHOWN = 3
 
@@ -58,7 +58,7 @@ def check_folder(
     overwrite: bool | None = False,
     inputs: object = (),
 ) -> None:
-    """Reject a folder that must not be written to; nothing is changed.
+    """Raise an error if an output must not be written into a folder; nothing is changed.
 
     Args:
         folder: The folder. If it does not exist, its nearest existing parent must be writable.
@@ -103,7 +103,7 @@ def check_folder(
 
 
 def begin_folder(folder: Location, kind: str, *files: str, resume: bool = False, option: str = "out") -> None:
-    """Make a folder with its manifest; an earlier output of the same kind is removed, or kept with ``resume``.
+    """Create an output folder with its manifest; an earlier output of the same kind is removed unless ``resume``.
 
     Args:
         folder: The folder.
@@ -113,7 +113,7 @@ def begin_folder(folder: Location, kind: str, *files: str, resume: bool = False,
         option: Name of the option that sets the folder, for messages.
 
     Raises:
-        ConfigurationError: As ``check_folder``.
+        ConfigurationError: See ``check_folder``.
     """
     at = Path(folder)
     check_folder(at, kind, option=option, resume=resume, overwrite=not resume)
@@ -163,7 +163,7 @@ def check_file(
     inputs: object = (),
     lines: bool = False,
 ) -> None:
-    """Reject a file that must not be written to; nothing is changed.
+    """Raise an error if an output must not be written to a file; nothing is changed.
 
     Args:
         path: The file.
@@ -223,7 +223,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def refuse_inputs(output: Location, inputs: object, *, option: str = "out") -> None:
-    """Reject an output that is an input, or a folder with an input, of the same command.
+    """Raise an error if writing an output would replace an input of the same command.
 
     Args:
         output: The file or folder to write.
@@ -242,7 +242,7 @@ def refuse_inputs(output: Location, inputs: object, *, option: str = "out") -> N
 
 
 def named_paths(value: object) -> Iterator[Path]:
-    """Yield every existing path in options: texts that are a path, or that begin with a path before ``:`` or ``@``."""
+    """Yield every existing path that options contain, as a whole text or before the first ``:`` or ``@`` of a text."""
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, (list, tuple)):
@@ -287,7 +287,7 @@ class _Manifest:
         return found
 
     def foreign(self) -> Iterator[str]:
-        """Yield the files that were not written by the run of this folder."""
+        """Yield the files in the folder that are not in the manifest: another program or the user wrote them."""
         nested: dict[str, _Manifest | None] = {}
         for name in files_in(self.folder):
             if not self._lists(name, nested):
@@ -313,7 +313,7 @@ class _Manifest:
         return own is None or own._lists(inner, {})
 
     def remove(self) -> None:
-        """Remove every file that was written, the manifest last, and the folders that are empty then."""
+        """Remove every file in the manifest, the manifest itself last, and then the empty folders."""
         nested: dict[str, _Manifest | None] = {}
         for name in sorted(files_in(self.folder), key=lambda name: name.endswith(MANIFEST)):
             held = name.endswith(".lock") and _is_held(self.folder / name)

@@ -1,4 +1,4 @@
-"""Convert plain values to TOML text.
+"""Converts plain values to TOML text.
 
 Covered: mappings of names to values; inner mappings become tables, and ``None``, which TOML lacks, becomes a comment.
 Not covered: reading, which Python's ``tomllib`` does.
@@ -16,7 +16,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def toml_text(values: Mapping[str, Any]) -> str:
-    """Return a TOML document that parses to ``values``, except for ``None`` values.
+    """Return a TOML document that parses to ``values``; ``None`` values become comments.
 
     Args:
         values: Strings, numbers, booleans, ``None``, and lists and mappings of them.

@@ -1,4 +1,4 @@
-"""The client of OpenAI-compatible endpoints: chat completions and the Responses API, for threads.
+"""A blocking client of OpenAI-compatible endpoints: chat completions and the Responses API.
 
 Covered: several attempts with growing waits, ``Retry-After``, time limits. Not covered: streaming, token ids (the
 engine ``vllm-server`` has them), event loops (call it in a thread).
@@ -25,7 +25,7 @@ _TOO_LONG = re.compile(r"context_length_exceeded|maximum context length|context 
 
 
 class RequestPace(Protocol):
-    """Decides when a request may be sent."""
+    """Decides when a request may be sent, to keep within rate limits."""
 
     def wait(self) -> None:
         """Wait until a request may be sent."""
@@ -87,7 +87,7 @@ class ChatEndpoint:
         self._client = BlockingClient(timeout_s=timeout_s, headers=headers, max_bytes=max_bytes)
 
     def complete(self, messages: Sequence[Mapping[str, Any]], **fields: Any) -> str:
-        """Request the next message of a conversation.
+        """Request the next message of a conversation, and return its text.
 
         Args:
             messages: The conversation, each message with its ``role`` and ``content``.
@@ -104,7 +104,7 @@ class ChatEndpoint:
         return self.read(self.ask(messages, **fields)).text
 
     def read(self, answer: Any) -> ChatReply:
-        """Read an answer of the endpoint.
+        """Convert an answer of the endpoint to a ``ChatReply``.
 
         Raises:
             ServiceError: The answer does not have the format of the endpoint's API.
@@ -112,7 +112,7 @@ class ChatEndpoint:
         return (read_response if self._api == "responses" else read_reply)(answer, self.url)
 
     def ask(self, messages: Sequence[Mapping[str, Any]], **fields: Any) -> Any:
-        """Request the next message of a conversation.
+        """Request the next message of a conversation, and return the endpoint's whole answer.
 
         Args:
             messages: The conversation, in the endpoint's form.
@@ -165,7 +165,7 @@ class ChatEndpoint:
 
 
 def served_model(base_url: str, *, api_key: str | Secret | None = None, timeout_s: float = 30.0) -> str:
-    """Return the name of the model that an endpoint serves, if the endpoint serves exactly one.
+    """Return the name of the only model that an endpoint serves.
 
     Args:
         base_url: The endpoint up to and including its version.

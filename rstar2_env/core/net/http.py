@@ -1,4 +1,4 @@
-"""JSON over HTTP: ``HttpClient`` for coroutines, with retries and several servers, and ``BlockingClient`` for threads.
+"""JSON over HTTP: ``HttpClient`` for coroutines, with retries and a choice of servers; ``BlockingClient`` for threads.
 
 Covered: lost connections, overload (429 with ``Retry-After``, 5xx), timeouts, cancellation (it closes the connection),
 keep-alive connections, proxies set by environment variables. Not covered: streaming.
@@ -34,8 +34,8 @@ T = TypeVar("T")
 
 _WORTH_ANOTHER = ("lost", "passing")
 _IDLE_S = 2.0
-"""Seconds for which an unused connection is kept. uvicorn, and therefore vLLM, closes it after 5 seconds, which is also
-the default of httpx: a request sent at that moment would be lost."""
+"""Seconds for which an unused connection is kept. It is less than the 5 seconds after which uvicorn, and therefore
+vLLM, closes a connection: a request sent at that moment would be lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Attempt:
 
 
 def read_attempt(status: int, headers: Mapping[str, str], text: str, *, json_only: bool) -> Attempt:
-    """Read a response.
+    """Convert an HTTP response to the outcome of an attempt.
 
     Args:
         status: Status of the response.
@@ -82,10 +82,10 @@ def read_attempt(status: int, headers: Mapping[str, str], text: str, *, json_onl
 
 
 def failed_attempt(error: Exception, timeout_s: float) -> Attempt:
-    """Describe an attempt that raised instead of being answered.
+    """Convert the exception of a failed request to the outcome of an attempt.
 
     Args:
-        error: The exception; an exception that is not from httpx is raised again.
+        error: The exception; if it is not from httpx, it is raised again.
         timeout_s: The time limit.
     """
     import httpx
@@ -116,7 +116,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def blocking_client(*, timeout_s: float, headers: Mapping[str, str] = MappingProxyType({})) -> httpx.Client:
-    """Return a client for threads, with keep-alive, proxies from environment variables and system certificates."""
+    """Return an httpx client for threads, with keep-alive, the environment's proxies and the system's certificates."""
     import httpx
 
     return httpx.Client(timeout=timeout_s, headers=dict(headers), verify=ssl.create_default_context())
@@ -148,7 +148,7 @@ def sent(client: httpx.Client, method: str, url: str, body: Any = None, *, max_b
 
 
 class BlockingClient:
-    """Sends requests from any thread, which waits for the answer. A forked process opens its own connections.
+    """Sends requests from threads, each of which waits for its answer. A forked process opens its own connections.
 
     Args:
         timeout_s: Longest wait for a connection, and again for the answer, in seconds.
@@ -163,7 +163,7 @@ class BlockingClient:
         self._pid = 0
 
     def attempt(self, method: str, url: str, body: Any) -> Attempt:
-        """Send a request once; see ``sent``."""
+        """Send a request once, without retries, and return the outcome."""
         return sent(self._connected(), method, url, body, max_bytes=self._max_bytes)
 
     def _connected(self) -> httpx.Client:
@@ -179,11 +179,12 @@ class BlockingClient:
 
 
 Pick = Callable[[Sequence[str]], AbstractContextManager[str]]
-"""Chooses a server, given those that failed so far; the choice is held until the attempt ends."""
+"""Function that chooses a server, given the servers that failed so far. Returns a context manager, which yields the
+server's address and is left when the attempt ends."""
 
 
 class HttpClient:
-    """Sends requests to servers; close it when it is no longer needed.
+    """Sends requests with retries from coroutines, in an event loop of its own; close it after use.
 
     Args:
         timeout_s: Longest wait for a connection, and again for the answer, in seconds.
@@ -210,15 +211,15 @@ class HttpClient:
         self._client: Any = None
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine in the client's loop; cancelling the awaiting task cancels it."""
+        """Run a coroutine in the client's event loop and return its result; cancelling the awaiting task cancels it."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._running_loop()))
 
     def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Start a coroutine in the client's loop, and return the future of its result without waiting."""
+        """Start a coroutine in the client's event loop, and return the future of its result without waiting."""
         return asyncio.run_coroutine_threadsafe(work, self._running_loop())
 
     def run_now(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine in the client's loop, and wait for its result; for threads without an event loop."""
+        """Run a coroutine in the client's event loop, and wait for its result; for threads without an event loop."""
         future = self.start(work)
         try:
             return future.result()

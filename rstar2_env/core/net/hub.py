@@ -1,4 +1,4 @@
-"""Ask the Hugging Face hub whether a model or data set exists, before a library loads it.
+"""Checks with the Hugging Face hub whether a model or data set exists, before a library loads it.
 
 The hub's own libraries retry for half a minute if a name has a typo or there is no network.
 """
@@ -38,7 +38,7 @@ def ask_hub(kind: Literal["models", "datasets"], name: str) -> str | None:
 
 
 def hub_commit(kind: Literal["models", "datasets"], name: str, revision: str | None = None) -> str | None:
-    """Return the commit of a branch or tag on the hub; ``None`` if the hub cannot be reached.
+    """Return the commit hash of a branch or tag on the hub; ``None`` if the hub cannot be reached.
 
     Args:
         kind: Whether ``name`` is a model or a data set.

@@ -1,4 +1,4 @@
-"""A Ray cluster, shared by all users in this process: joining, leaving, and selecting nodes.
+"""The Ray cluster that all users in this process share: joining, leaving, and selecting nodes.
 
 Covered: using an existing connection, or creating one and closing it after its last user; the living nodes that have a
 resource; an actor on a certain node. Not covered: Ray's client protocol (``ray://``), and starting a cluster of several
@@ -58,7 +58,7 @@ def import_ray(needed_for: str) -> Any:
 
 
 def join(address: str | None, needed_for: str) -> Any:
-    """Connect this process to Ray if it is not connected, and return the module ``ray``; call ``leave`` afterwards.
+    """Connect this process to a Ray cluster unless it is connected; return the module ``ray``. Call ``leave`` later.
 
     Args:
         address: Address of a cluster ("10.0.0.1:6379"); "auto" for the one that runs on this machine, "local" to start
@@ -132,7 +132,7 @@ def leave() -> None:
 
 
 def connected() -> Any:
-    """Return the module ``ray``, after a check that the process is connected; Ray would otherwise start a cluster.
+    """Return the module ``ray`` if the process is connected; otherwise raise, because Ray would start a cluster.
 
     Raises:
         SandboxUnavailableError: The process is no longer connected.
@@ -145,7 +145,7 @@ def connected() -> Any:
 
 
 def living_nodes(resource: str | None = None) -> list[RayNode]:
-    """Return the living nodes that offer CPUs and have the resource, in a fixed order.
+    """Return the living nodes that offer CPUs and have ``resource`` (if given), in a fixed order.
 
     Raises:
         SandboxUnavailableError: This process is no longer connected to Ray.
@@ -169,7 +169,7 @@ def no_node(resource: str | None) -> str:
 
 
 def actor_on(node: RayNode, make: Callable[..., Any], *arguments: Any, threads: int, cpus: float = 0.0) -> Any:
-    """Start an actor on one node only; Ray neither restarts it nor repeats its calls.
+    """Start a Ray actor on one given node; Ray neither restarts it nor repeats its calls.
 
     Args:
         node: The node.

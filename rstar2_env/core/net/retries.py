@@ -1,4 +1,4 @@
-"""Retries of HTTP requests: when to retry, how long to wait, and the reason in a server's answer.
+"""Rules for retrying HTTP requests: when to retry, how long to wait, and the reason in a server's answer.
 
 Covered: the rules shared by all clients of the package. Not covered: sending anything.
 """
@@ -17,7 +17,7 @@ _SHOWN_CHARS = 500
 
 
 def may_pass(status: int) -> bool:
-    """Whether a status means a temporary failure (overload, a server error), so that another attempt may succeed."""
+    """Whether an HTTP status is a temporary failure (overload, server error), so that another attempt may succeed."""
     return status in _PASSING or status >= 500
 
 
@@ -30,7 +30,7 @@ def delay(failures: int) -> float:
 
 
 def retry_after(value: str | None) -> float | None:
-    """Return the seconds that a header ``Retry-After`` names, as a number or as a date (RFC 9110, section 10.2.3).
+    """Return the seconds in a header ``Retry-After``, given as a number or a date (RFC 9110, section 10.2.3).
 
     Args:
         value: The header's value; ``None`` when there is none.
@@ -51,7 +51,7 @@ def retry_after(value: str | None) -> float | None:
 
 
 def reason(answer: Any) -> str:
-    """Return the reason of a failure from a server's answer in JSON or text."""
+    """Extract the reason of a failure from a server's answer in JSON or text."""
     if isinstance(answer, Mapping):
         error = answer.get("error", answer.get("detail", answer))
         answer = error.get("message", error) if isinstance(error, Mapping) else error
@@ -59,11 +59,11 @@ def reason(answer: Any) -> str:
 
 
 def failure(request: str, problem: str, attempts: int) -> str:
-    """Return the message about a failed request.
+    """Return the error message about a failed request.
 
     Args:
-        request: The request.
-        problem: The failure.
+        request: Description of the request.
+        problem: Description of the failure.
         attempts: Number of attempts.
     """
     return f"{request} failed{f' ({attempts} attempts)' if attempts > 1 else ''}: {problem}"

@@ -1,1 +1,1 @@
-"""Options: declaration, types and checks; and parts with options, found by name in registries or the user's code."""
+"""Declares, parses and checks options, and finds parts with options by name in registries or in the user's code."""

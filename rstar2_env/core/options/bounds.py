@@ -1,4 +1,4 @@
-"""Upper bounds of options that are counts, such as ``max_tokens``; the last word of the name defines the quantity.
+"""Upper bounds of count options such as ``max_tokens``, chosen by the last word of the option's name.
 
 Counts that determine memory use have an upper bound, so that a typing error is reported for that option and does not
 exhaust the memory. An option whose own rule has an upper bound keeps that bound. Not covered: whether a run within
@@ -51,7 +51,7 @@ def upper_bound(name: str) -> tuple[int, str] | None:
 
 
 def check_count(name: str, value: object, *, written: str | None = None) -> None:
-    """Reject a whole number above the bound of its option.
+    """Raise an error if a whole number exceeds the upper bound of its option.
 
     Args:
         name: The option.

@@ -61,11 +61,11 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 Count: TypeAlias = Annotated[int, Rule(least=1)]
-"""A count of at least one."""
+"""Type of an option that is a count of at least 1."""
 Seed: TypeAlias = Annotated[int, Rule(least=0)]
-"""A random seed: at least 0, as NumPy requires."""
+"""Type of an option that is a random seed: at least 0, as NumPy requires."""
 Seconds: TypeAlias = Annotated[float, Rule(above=0, unit="seconds")]
-"""A time limit."""
+"""Type of an option that is a time limit in seconds."""
 
 _MANY_NAMES = 30
 
@@ -106,7 +106,7 @@ def option(
 
 
 class CheckedOptions:
-    """Base of records of options: checks every field on construction. Records with ``slots`` call ``check_options``."""
+    """Base class of option records: checks every field on construction; with ``slots``, call ``check_options``."""
 
     __slots__ = ()
 
@@ -127,7 +127,8 @@ def check_options(record: Any, prefix: str = "", *, passed_on: bool = False) -> 
     Args:
         record: An instance, frozen or not.
         prefix: Prefix of the names in messages ("Limits.").
-        passed_on: Leave text unparsed if no annotation applies to it: the part that receives the options parses it.
+        passed_on: Whether text without an annotation stays unparsed, because the part that receives the options parses
+            it.
 
     Raises:
         ConfigurationError: A value has the wrong type, is out of its range, or is not one of its choices.
@@ -161,7 +162,7 @@ def check_option(name: str, value: Any, hint: Any, rule: Rule = NO_RULE) -> None
 
 
 def checked(function: Callable[P, T]) -> Callable[P, T]:
-    """Decorate a function or an ``__init__`` to check its arguments by its annotations, and to parse text.
+    """Decorator that checks a function's arguments by their annotations, and parses arguments given as text.
 
     An unknown argument also raises a ``ConfigurationError``, which suggests the nearest name and lists all names.
     """
@@ -192,7 +193,7 @@ def _positions(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def parse_options(written: Iterable[str], *, flag: str = "") -> dict[str, Any]:
-    """Split ``name=value`` pairs. Dotted names become dicts: ``limits.wall_s=2`` is ``{"limits": {"wall_s": "2"}}``.
+    """Split ``name=value`` pairs. Dotted names become dicts: ``limits.wall_s=2`` gives ``{"limits": {"wall_s": "2"}}``.
 
     Values remain text (``Written``), to be parsed for a target (``typed_options``, ``call_with_options``) or without
     one (``read_loosely``).
@@ -246,7 +247,7 @@ def typed_options(
 
 
 def nested_options(name: str, value: Any) -> dict[str, Any]:
-    """Return the value of an option that holds the options of another part: a dict, whose texts are not parsed yet.
+    """Return the value of an option that holds another part's options, as a dict whose texts are not parsed yet.
 
     Raises:
         ConfigurationError: The option is neither a dict nor a JSON object.

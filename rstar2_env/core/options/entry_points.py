@@ -1,4 +1,4 @@
-"""Entry points of installed distributions, read once, since each query opens a file of each distribution."""
+"""Reads the entry points of installed distributions once, since each query opens a file per distribution."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any
 
 
 def entry_points(group: str) -> metadata.EntryPoints:
-    """Return the entry points of a group; they are read again after ``sys.path`` has changed."""
+    """Return the entry points of a group, from a cache that is renewed after ``sys.path`` has changed."""
     found: metadata.EntryPoints = _all(tuple(sys.path)).select(group=group)
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedPoint:
-    """The result of loading an entry point: loaded or failed.
+    """An entry point after an attempt to load it.
 
     Attributes:
         name: Name of the entry point.
@@ -35,7 +35,7 @@ class LoadedPoint:
 
 
 def load_entry_points(group: str, kind: str, use: Callable[[Any], object] = lambda part: None) -> Iterator[LoadedPoint]:
-    """Load every entry point of a group; leave out a failing one with a ``RuntimeWarning``.
+    """Load every entry point of a group; if one fails, issue a ``RuntimeWarning`` and continue with the next.
 
     Args:
         group: The group.

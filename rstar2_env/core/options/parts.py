@@ -1,4 +1,4 @@
-"""One notation for a part with options, in configurations and on command lines.
+"""The notation of a part with options, for configurations and command lines.
 
 ``name``, ``name:key=value,key2=a+b`` (a list joined by ``+``), ``["name", {...}]``, or ``{"name": ..., key: value}``,
 as in a TOML table. Brackets, braces and quotes protect their content, so a value may be JSON (``rate={"lost": 0.1}``),
@@ -48,18 +48,18 @@ class Part:
 
 
 PartSpec: TypeAlias = str | Part | Mapping[str, Any] | Sequence[Any] | Callable[..., Any]
-"""A part in any of its forms: text, a table, ``[name, options]``, or the class or function itself."""
+"""A part in any of its notations: text, a table, ``[name, options]``, or the class or function itself."""
 
 
 def read_part(written: PartSpec, kind: str = "part") -> Part:
-    """Read a part in any of its forms.
+    """Convert a part in any of its notations to a ``Part``.
 
     Args:
         written: See ``PartSpec``.
         kind: Kind of the part, for messages ("wrapper").
 
     Raises:
-        ConfigurationError: ``written`` has none of the forms; the message shows it.
+        ConfigurationError: ``written`` is in none of the notations; the message shows it.
     """
     if isinstance(written, Part):
         return written
@@ -86,16 +86,16 @@ def read_part(written: PartSpec, kind: str = "part") -> Part:
 
 
 def make_part(registry: Registry[Callable[..., T]], written: PartSpec, **given: Any) -> T:
-    """Create a part: find it by name, type and check its options, call it.
+    """Create a part: find it by name, parse and check its options, and call it with the options.
 
     Args:
-        registry: The registry of its name.
+        registry: The registry that has the part's name.
         written: See ``PartSpec``.
-        **given: Additional options, which those in ``written`` override.
+        **given: Additional options; options in ``written`` override them.
 
     Raises:
         UnknownNameError: There is no part with that name.
-        ConfigurationError: ``written`` has none of the forms, or an option is invalid.
+        ConfigurationError: ``written`` is in none of the notations, or an option is invalid.
     """
     part = read_part(written, registry.kind)
     made_by: Callable[..., T] = registry.get(part.name) if part.made_by is None else part.made_by
@@ -105,7 +105,7 @@ def make_part(registry: Registry[Callable[..., T]], written: PartSpec, **given: 
 
 @contextmanager
 def part_named(kind: str, part: Part) -> Iterator[None]:
-    """Within this context, add the part, as written, to the messages of errors about its options.
+    """Within the block, add the part, as the user wrote it, to the messages of errors about its options.
 
     Args:
         kind: Kind of the part ("wrapper").
@@ -125,12 +125,12 @@ def part_named(kind: str, part: Part) -> Iterator[None]:
 
 
 def write_part(name: str, options: Mapping[str, Any]) -> str:
-    """Return a part in the notation; ``read_part`` reads the same name and options from it."""
+    """Return a part in the text notation, from which ``read_part`` reads the same name and options."""
     return name + (":" if options else "") + ",".join(_pairs(options))
 
 
 def split_part(text: str) -> tuple[str, list[str]]:
-    """Split the name from the options after the first ``:key=``: ``"a:b=1,c=2"`` is ``"a", ["b=1", "c=2"]``."""
+    """Split a part's text into its name and its options: ``"a:b=1,c=2"`` becomes ``"a", ["b=1", "c=2"]``."""
     match = _WITH_OPTIONS.fullmatch(text)
     return (text, []) if match is None else (match["name"], split_list(match["options"]))
 
@@ -177,10 +177,10 @@ def _value(value: Any) -> str:
 
 
 def make_inner(registry: Registry[Any], written: Any) -> Any:
-    """Create a part from a name with options, in round brackets or not; return an object that was given directly.
+    """Create a part that is an option of another part; an object that is already a part is returned unchanged.
 
     Args:
-        registry: The registry of its name.
+        registry: The registry that has the part's name.
         written: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``, a table, a class, a function, or the part.
 
     Raises:
@@ -202,8 +202,8 @@ def make_inner(registry: Registry[Any], written: Any) -> Any:
 def is_factory(made_by: Any) -> bool:
     """Whether an object is a class or a factory function of a part, rather than the part itself.
 
-    A class and a function that can be called without arguments create it; a function that requires arguments is the
-    part.
+    A class, or a function that can be called without arguments, creates a part. A function that requires arguments is
+    the part itself.
     """
     if isinstance(made_by, functools.partial):
         return is_factory(made_by.func)

@@ -1,4 +1,4 @@
-"""Environments of other distributions, found through the entry-point group ``rstar2_env.envs``.
+"""Loads environments of other distributions, found through the entry-point group ``rstar2_env.envs``.
 
 Covered: finding and loading them when ``rstar2_env`` is imported, and recording the distribution of each id. An entry
 point names a module, or a function, that registers ids with Gymnasium. A broken entry point is left out with a warning
@@ -17,14 +17,14 @@ from rstar2_env.core.options.entry_points import LoadedPoint, load_entry_points
 GROUP = "rstar2_env.envs"
 
 plugin_ids: dict[str, str] = {}
-"""Every id that another distribution registered, and the name of the distribution."""
+"""Name of the distribution that registered each environment id."""
 
 points_without_ids: list[LoadedPoint] = []
-"""The entry points that did not load, or that registered no id."""
+"""The entry points that did not load, or that registered no environment id."""
 
 
 def load_env_plugins() -> None:
-    """Load every entry point of the group; leave out a failing one with a ``RuntimeWarning``."""
+    """Load every entry point of ``rstar2_env.envs``; if one fails, issue a ``RuntimeWarning`` and continue."""
     known = set(gym.registry)
     for point in load_entry_points(GROUP, "environment", lambda part: inspect.isfunction(part) and part()):
         new = sorted(set(gym.registry) - known)

@@ -1,4 +1,4 @@
-"""Names for the parts that users swap: trainers, agents, dialects, problem families, sandboxes.
+"""``Registry``: names for parts that users can swap: trainers, agents, dialects, problem families, sandboxes.
 
 One class serves all kinds of parts. On first use it imports the modules of one package, which register their parts, and
 loads the parts of other distributions through the entry-point group ``rstar2_env.<kind>``. The core packages therefore
@@ -28,7 +28,7 @@ class Registry(Generic[T]):
         kind: Singular name of the kind of parts, for error messages ("trainer").
         package: Package whose modules register themselves when imported, or ``None``.
         entry_points: Entry-point group of other distributions' parts, or ``None``.
-        shape: How to recognize a part in a user's file if the user gives only the file, without the part's name.
+        shape: Recognizes a part in a user's file, if the user gives only the file without the part's name.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Registry(Generic[T]):
         return add
 
     def get(self, name: str) -> T:
-        """Return the part with that name, or user code as ``module:Name``, ``./file.py:Name`` or ``./file.py``.
+        """Return the part of that name, or from user code (``module:Name``, ``./file.py:Name`` or ``./file.py``).
 
         Raises:
             UnknownNameError: The name is not registered; the message suggests the nearest names.

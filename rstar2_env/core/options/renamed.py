@@ -1,4 +1,4 @@
-"""Options that had another name in the last version, which calls and recorded files may still use.
+"""Old names of options that were renamed in the last version; calls and recorded files may still use them.
 
 Covered: the options of a function, a class or a record, and the comparison of a recorded run with the present options.
 Not covered: old names of commands and flags (``rstar2_env.cli._calls``).
@@ -23,11 +23,11 @@ RENAMED = {
     "episode_budget": "max_total_episodes",
     "token_budget": "max_total_tokens",
 }
-"""The new name of each option that was renamed; the next version removes the old names."""
+"""New name of each renamed option, by its old name; the next version removes the old names."""
 
 
 def with_new_names(options: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
-    """Return options by their present names.
+    """Return options with old names replaced by the new names.
 
     Args:
         options: Options by their present or their old names.
@@ -37,7 +37,7 @@ def with_new_names(options: Mapping[str, Any], known: Collection[str]) -> dict[s
 
 
 def named_as(recorded: Any, present: Any) -> Any:
-    """Return recorded options by the names that the present options have, at any depth.
+    """Return recorded options with old names replaced, at any depth, by the names that ``present`` uses.
 
     Args:
         recorded: Options that a run recorded, as JSON values.

@@ -1,4 +1,4 @@
-"""Valid values of an option, from its annotation and its ``Rule``: test a value, or describe the valid values.
+"""Checks and describes the valid values of an option, from its annotation and its ``Rule``.
 
 Covered: whether a value is valid, and words for the valid values. Not covered: parsing text
 (``rstar2_env.core.options.text``), and where annotations come from (``rstar2_env.core.options.targets``).
@@ -26,7 +26,7 @@ _LONGEST = 100
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Constraints beyond an annotation: ``Annotated[int, Rule(least=1)]``, or ``option(5, least=1)`` in a record.
+    """Constraints on an option beyond its type: ``Annotated[int, Rule(least=1)]``, in a record ``option(5, least=1)``.
 
     Attributes:
         least: Smallest number; for a text or a list, the smallest length.
@@ -56,7 +56,7 @@ class Rule:
         )
 
     def range_in_words(self) -> str:
-        """Return words that follow the kind of number: " of at least 1", " from 0 to 1"; empty without bounds."""
+        """Describe the range, as an ending of a message: " of at least 1", " from 0 to 1"; empty without bounds."""
         if self.least is not None and self.most is not None:
             return f" from {self.least:g} to {self.most:g}" if _short(self) else f" from {self.least} to {self.most}"
         lower = f"of at least {self.least}" if self.least is not None else ""
@@ -90,7 +90,7 @@ class FromRun:
 
 
 def unannotated(hint: Any, rule: Rule = NO_RULE) -> tuple[Any, Rule]:
-    """Split ``Annotated`` into the annotation and its rule; the argument ``rule`` overrides the annotation's rule."""
+    """Split ``Annotated[...]`` into type and rule; the argument ``rule``, if given, overrides the annotation's rule."""
     while get_origin(hint) is Annotated:
         hint, *notes = get_args(hint)
         found = [note for note in notes if isinstance(note, Rule)]
@@ -101,7 +101,7 @@ def unannotated(hint: Any, rule: Rule = NO_RULE) -> tuple[Any, Rule]:
 
 
 def members(hint: Any) -> tuple[Any, ...]:
-    """Return the members of a union; any other annotation alone."""
+    """Return the types in a union; for any other annotation, only the annotation itself."""
     if get_origin(hint) in (Union, types.UnionType):
         return tuple(member for part in get_args(hint) for member in members(part))
     return (hint,)
@@ -191,7 +191,7 @@ def _among(value: Any, choices: Iterable[Any]) -> bool:
 
 
 def in_words(hint: Any, rule: Rule = NO_RULE) -> str:
-    """Describe the valid values, for a message: "an integer of at least 1, or None"."""
+    """Describe the valid values of an option, for a message: "an integer of at least 1, or None"."""
     hint, rule = unannotated(hint, rule)
     alternatives = members(hint)
     if rule.choices:
@@ -267,7 +267,7 @@ def _plural(hint: Any) -> str:
 
 
 def refusal(name: str, hint: Any, rule: Rule, value: Any) -> str:
-    """Return the message about an invalid value: the option, the valid values, the given value.
+    """Return the error message about an invalid value: the option, the valid values, the given value.
 
     Args:
         name: The option, as the user wrote it.
@@ -296,6 +296,6 @@ def _all_choices(hint: Any, rule: Rule) -> list[str]:
 
 
 def did_you_mean(name: Any, known: Iterable[str]) -> str:
-    """Return a question for the end of a message, " Did you mean 'max_turns'?"; empty if no name is near."""
+    """Return a suggestion for the end of a message, " Did you mean 'max_turns'?"; empty if no known name is similar."""
     near = difflib.get_close_matches(str(name), list(known), n=1, cutoff=0.6)
     return f" Did you mean {near[0]!r}?" if near else ""

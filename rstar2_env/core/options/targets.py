@@ -21,16 +21,16 @@ from weakref import WeakKeyDictionary
 from rstar2_env.core.options.rules import NO_RULE, FromRun, Rule, is_valid, unannotated
 
 RULE = "rule"
-"""Key of a field's rule in its metadata."""
+"""Key under which the metadata of a dataclass field holds the field's ``Rule``."""
 MORE_OPTIONS = "more_options"
-"""Name of a class method that returns further functions or classes whose options the class accepts too."""
+"""Name of a class method that returns other functions or classes whose options the class also accepts."""
 
 _FOUND: WeakKeyDictionary[Callable[..., Any], Options] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One option.
+    """One option of a function, class or record.
 
     Attributes:
         name: Name of the option.
@@ -38,7 +38,8 @@ class Parameter:
         rule: Constraints beyond the annotation.
         required: Whether it has no default.
         default: Default of the option, if it has one.
-        from_run: The run's option that fills it in, such as ``rollout.max_episode_tokens``; empty if there is none.
+        from_run: Option of the run that supplies the value if the user does not set it, such as
+            ``rollout.max_episode_tokens``; empty if there is none.
     """
 
     name: str
@@ -49,7 +50,7 @@ class Parameter:
     from_run: str = ""
 
     def admits(self, value: Any) -> bool:
-        """Whether a value is valid for the option; its default always is."""
+        """Whether a value is valid for the option; the option's default always is."""
         return value is self.default or is_valid(value, self.hint, self.rule)
 
 
@@ -58,8 +59,8 @@ class Options:
     """All options of a function, a class or a record.
 
     Attributes:
-        parameters: By name, in order.
-        open: Whether other, unknown options are allowed.
+        parameters: Each option by its name, in order of declaration.
+        open: Whether options with other names are allowed too.
     """
 
     parameters: Mapping[str, Parameter]
@@ -67,7 +68,7 @@ class Options:
 
 
 def options_of(target: Callable[..., Any]) -> Options:
-    """Return the options of a function, a record, or a class (with those of its bases if it accepts ``**options``)."""
+    """Return the options of a function, record or class; for a class with ``**options``, those of its bases too."""
     if not isinstance(target, (type, types.FunctionType)):
         return _find(target)
     found = _FOUND.get(target)

@@ -1,4 +1,4 @@
-"""Parse options given as text, on a command line or in the notation of parts, according to their annotations.
+"""Parses options given as text, on a command line or in the notation of parts, according to their annotations.
 
 Covered: ``Written``, text that is not parsed yet, and its conversion to a value. Not covered: ranges and choices
 (``rstar2_env.core.options.rules``).
@@ -23,7 +23,7 @@ class Written(str):
     """The text of an option as a user wrote it, not parsed yet: its value depends on the annotation of its target.
 
     Args:
-        text: The text of the value.
+        text: Text of the value.
         typed: The option as it was typed on the command line (``--set env.max_turns``), for messages; empty if it was
             not typed there.
     """
@@ -43,7 +43,7 @@ class UnreadableError(ValueError):
 
 
 def read(text: str, hint: Any, record: Callable[[type, Mapping[str, Any]], Any]) -> Any:
-    """Parse a text.
+    """Parse a text as a value of an annotated type.
 
     Args:
         text: The text.
@@ -170,7 +170,7 @@ def _item(value: Any, hint: Any, record: Callable[[type, Mapping[str, Any]], Any
 
 
 def split_list(text: str, separator: str = ",") -> list[str]:
-    """Split at separators outside quotes and brackets; an unclosed bracket protects nothing."""
+    """Split a text at separators outside quotes and brackets; after an unclosed bracket, every separator splits."""
     parts, start, depth, quoted, escaped = [], 0, 0, False, False
     for at, sign in enumerate(text):
         if sign == '"' and not escaped:

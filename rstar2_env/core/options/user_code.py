@@ -1,4 +1,4 @@
-"""Parts in the user's code, in place of a registered name: ``module:Name``, ``./file.py:Name``, or ``./file.py``.
+"""Loads parts from the user's code, named ``module:Name``, ``./file.py:Name`` or ``./file.py``.
 
 Covered: the current folder on the path, also for a console script; a file by its path, loaded once under its own name
 so that other processes can import it; errors that name the file and the line. Not covered: a file that changed after it
@@ -34,7 +34,7 @@ _lock = threading.RLock()
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How to recognize a part of one kind in a user's file, if the user gives only the file, without the part's name.
+    """Recognizes parts of one kind in a user's file, if the user gives only the file without the part's name.
 
     Attributes:
         fits: Whether an object looks like such a part.
@@ -78,7 +78,7 @@ class UserCodeName:
 
 
 def user_code_name(written: str) -> UserCodeName | None:
-    """Parse ``module:Name`` or ``file.py:Name``; ``None`` for any other name."""
+    """Parse ``module:Name`` or ``file.py:Name``; return ``None`` for a name that has neither form."""
     if match := _FILE.fullmatch(written):
         return UserCodeName(written, match["file"], "", match["name"] or "")
     if match := _MODULE.fullmatch(written):
@@ -87,7 +87,7 @@ def user_code_name(written: str) -> UserCodeName | None:
 
 
 def find_user_code(own: UserCodeName, kind: str, shape: Shape | None, registered: Mapping[str, Any]) -> Any:
-    """Load and return the part.
+    """Load the user's code and return the part in it.
 
     Args:
         own: Location of the part.
@@ -125,7 +125,7 @@ def find_user_code(own: UserCodeName, kind: str, shape: Shape | None, registered
 
 
 def candidates(module: ModuleType, shape: Shape | None) -> dict[str, Any]:
-    """Return the public objects that a module defines and that look like a part, by name."""
+    """Return, by name, the public objects defined in a module that ``shape`` recognizes as a part."""
     return {
         name: value
         for name, value in vars(module).items()
@@ -164,8 +164,8 @@ def load_module(name: str) -> ModuleType:
 def load_file(path: str | os.PathLike[str]) -> ModuleType:
     """Import a Python file once, and add its folder to the path for imports of neighbouring files.
 
-    It becomes the module of its own name, which other processes can import too. If another module has that name, the
-    name is derived from the path.
+    The module gets the file's name, under which other processes can import it too. If another module has that name, the
+    module's name is derived from the path.
 
     Raises:
         ConfigurationError: The file does not exist, or its import fails; the message names file and line.

@@ -1,7 +1,8 @@
-"""The activities of this process, one within another, and the thread that shows them while they run.
+"""The activities of this process, which may be nested, and the thread that displays their progress.
 
-An entry point (a command, ``evaluate``, a trainer) begins an activity with ``show``. Library code below it begins
-activities without ``show``: they appear only within one that is shown. Not covered: how they look (``screens.py``).
+An entry point (a command, ``evaluate``, a trainer) begins an activity with ``show``. Library code that it calls begins
+activities without ``show``: these are displayed only within an activity that is displayed. Not covered: how they look
+(``screens.py``).
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from rstar2_env.core.progress.text import ActivityRow
 from rstar2_env.core.text import harmless
 
 TICK_S = 0.5
-"""Seconds between two drawings."""
+"""Seconds between two updates of the display."""
 
 FIRST_WAIT_S = 3.0
-"""Seconds until a wait for another program is shown."""
+"""Seconds after which ``waiting`` displays that the program waits."""
 
 
 class ReportProgress(Protocol):
-    """Callback that receives the progress of an activity."""
+    """Callback that receives the number of finished items of an activity."""
 
     def __call__(self, done: int, total: int | None, note: str = "", /) -> None:
         """Receive the current progress.
@@ -40,7 +41,7 @@ class ReportProgress(Protocol):
 
 
 ReportProblem: TypeAlias = Callable[[str], None]
-"""Receives the latest problem of a wait ("connection refused, attempt 2 of 7")."""
+"""Function that receives the latest problem of a wait ("connection refused, attempt 2 of 7")."""
 
 
 @dataclass(eq=False, slots=True)
@@ -160,8 +161,8 @@ def progress(
         doing: Name of the activity ("playing").
         total: Number of items, if known before the first report.
         done: Number of items that an earlier run finished; by default, all items of the first report except one.
-        show: Whether to show the activity, and those within it; ``None`` takes this from the enclosing activity, and
-            hides an activity without one.
+        show: Whether to show the activity and the activities within it; ``None`` does as the enclosing activity does,
+            and hides the activity if there is none.
     """
     activity = _DISPLAY.begin(doing, total, done, show)
 
@@ -179,7 +180,7 @@ def progress(
 
 @contextmanager
 def waiting(what: str) -> Iterator[ReportProblem]:
-    """Show that the program waits for something, if the block takes some seconds and an activity is shown.
+    """Display that the program waits for something, if the block takes some seconds and an activity is displayed.
 
     Blocks of the same name that run at the same time are shown as one.
 
@@ -194,5 +195,5 @@ def waiting(what: str) -> Iterator[ReportProblem]:
 
 
 def say(text: str) -> None:
-    """Print a line to stderr, above the bars if there are any."""
+    """Print a line to stderr, above the progress bars if there are any."""
     _DISPLAY.say(text)

@@ -1,4 +1,4 @@
-"""Displays of progress: bars on a terminal, lines on any other stderr, one output of a notebook's cell."""
+"""Displays of progress: bars on a terminal, lines on any other stderr, one output in a notebook's cell."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from typing import Any, Protocol
 from rstar2_env.core.progress.text import ActivityRow
 
 FIRST_LINE_S = 5.0
-"""Seconds until the first line about an activity if stderr is not a terminal; shorter work prints nothing."""
+"""Seconds until the first line about an activity if stderr is not a terminal; shorter activities print nothing."""
 
 MOST_S = 30.0
-"""Longest interval between two lines, in seconds; the interval doubles up to this value."""
+"""Longest interval between two lines, in seconds; intervals double up to this value."""
 
 FIRST_BAR_S = 1.0
-"""Seconds until an activity within another one has its own bar."""
+"""Seconds until an activity within another activity gets its own bar."""
 
 _BAR_WIDTH = 24
 _KEPT_LINES = 8
 
 
 class ProgressScreen(Protocol):
-    """Shows the activities of the process."""
+    """Displays the activities of the process."""
 
     def draw(self, rows: Sequence[ActivityRow]) -> None:
-        """Show the activities, the outermost first; called at short intervals."""
+        """Display the activities, the outermost first; called at short intervals."""
 
     def say(self, text: str) -> None:
-        """Show a line that stays."""
+        """Print a line that stays on the screen."""
 
     def close(self, last: ActivityRow) -> None:
-        """Stop showing activities; ``last`` is the final state of the outermost activity."""
+        """Remove the display of activities; ``last`` is the final state of the outermost activity."""
 
 
 def make_screen() -> ProgressScreen:
-    """Return the screen for this process: a notebook's cell, a terminal or plain lines."""
+    """Return the display for this process: a notebook's cell, a terminal or plain lines."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if getattr(shell, "kernel", None) is not None:
         return NotebookCell()
@@ -46,14 +46,14 @@ def make_screen() -> ProgressScreen:
 
 
 class ProgressLines:
-    """Prints lines such as "playing: 120/1319 (9 %), 24.1/s, 50 s left" at growing intervals."""
+    """Display that prints lines such as "playing: 120/1319 (9 %), 24.1/s, 50 s left" at growing intervals."""
 
     def __init__(self) -> None:
         self._printed = -float("inf")
         self._waits: dict[str, float] = {}
 
     def draw(self, rows: Sequence[ActivityRow]) -> None:
-        """Print one line about all activities if it is due for one of them."""
+        """Print one line about all activities if a line is due for any of them."""
         now = time.monotonic()
         if any(now - max(self._printed, row.began) >= self._waits.get(row.doing, FIRST_LINE_S) for row in rows):
             self._printed = now
@@ -69,11 +69,11 @@ class ProgressLines:
         print(text, file=sys.stderr, flush=True)
 
     def close(self, last: ActivityRow) -> None:
-        """Print nothing: the caller prints the result."""
+        """Do nothing: the caller prints the result."""
 
 
 class Bars:
-    """Shows a bar for each activity on a terminal, and removes it at the end."""
+    """Display that shows a bar for each activity on a terminal, and removes the bars at the end."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -104,7 +104,7 @@ class Bars:
 
 
 class NotebookCell:
-    """Shows the activities and the last lines in one output of the running cell, which it replaces while they run."""
+    """Display in a notebook: one output of the running cell shows the activities and the last lines."""
 
     def __init__(self) -> None:
         from IPython import display
@@ -114,15 +114,15 @@ class NotebookCell:
         self._handle = show(self._content([]), raw=True, display_id=True)
 
     def draw(self, rows: Sequence[ActivityRow]) -> None:
-        """Replace the output."""
+        """Replace the output by the current state of the activities."""
         self._update([f"{_text_bar(row)}{row.line}" for row in rows])
 
     def say(self, text: str) -> None:
-        """Add the line, which the next drawing shows."""
+        """Add a line, which the next ``draw`` displays."""
         self._lines.append(text)
 
     def close(self, last: ActivityRow) -> None:
-        """Leave the last lines and the final state of the outermost activity in the output."""
+        """Leave the last lines and the final state of the outermost activity in the cell's output."""
         self._update([last.line])
 
     def _update(self, lines: Sequence[str]) -> None:

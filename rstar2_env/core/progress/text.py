@@ -1,4 +1,4 @@
-"""The text of a line of progress."""
+"""Formats lines of progress."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ActivityRow:
-    """One activity, as a screen shows it.
+    """The state of one activity, for display.
 
     Attributes:
         doing: Name of the activity ("playing").
@@ -29,13 +29,13 @@ class ActivityRow:
 
     @property
     def figures(self) -> str:
-        """The line without the name of the activity."""
+        """Return the progress of the activity as text, without its name."""
         figures = _figures(self.done, self.total, self.in_this_run, self.seconds)
         return ", ".join(part for part in (figures, self.note) if part)
 
     @property
     def line(self) -> str:
-        """The whole line."""
+        """Return the name and the progress of the activity as one line."""
         return f"{self.doing}: {self.figures}"
 
 

@@ -1,4 +1,4 @@
-"""The folder of a run: one format for training, evaluation and pipelines, with one writer and one reader.
+"""The folder of a run: one format for training, evaluation and pipelines, with a writer and a reader.
 
 docs/run-folder.md describes the files for readers that do not use this package.
 """

@@ -1,4 +1,4 @@
-"""The lines of a run's episode files: an episode with the trainer's decision about it, and its tokens."""
+"""The records in a run's episode files: an episode with the trainer's decision about it, and the tokens of a row."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from rstar2_env.core.files.json_values import jsonable
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The trainer's decision about an episode.
+    """The trainer's decision whether to train on an episode, and its reasons.
 
     Attributes:
-        kept: Whether it was selected for training.
-        reason: Why it was not selected: a word of the selector (``"quota"``, ``"draw"``, ``"penalty"``, ``"equal"``,
-            …).
-        round: Round of refill in which its group was played; 0 for the first.
+        kept: Whether the episode was selected for training.
+        reason: Why the episode was not selected: a word of the selector (``"quota"``, ``"draw"``, ``"penalty"``,
+            ``"equal"``, …).
+        round: Number of the round in which the episode's group was played; 0 for the step's first groups, more for
+            groups that were played later to replace unusable ones.
         advantage: Advantage of the episode, or the mean over its tokens; ``None`` if it has none.
-        weighed: The numbers that the selector based its choice on, by name (``penalty``, ``quota``, …), if it reports
-            them.
+        weighed: The numbers on which the selector based its choice, by name (``penalty``, ``quota``, …), if it reports
+            any.
         copies: Number of additional copies of the episode to train on, in place of episodes of missing groups.
     """
 
@@ -37,12 +38,12 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeEntry:
-    """An episode in a run's folder.
+    """An episode as stored in a run's folder, with its step and its place in the group.
 
     Attributes:
         episode: The episode, without token ids; in an evaluation, ``episode.group`` is its number.
-        step: Optimizer step that it was played for, or after which it was evaluated.
-        member: Its number in its group.
+        step: Optimizer step for which the episode was played, or after which it was evaluated.
+        member: Number of the episode in its group.
         decision: The trainer's decision; ``None`` in an evaluation, which selects nothing.
         more: Further keys of the line, such as ``gold``, and ``seconds`` in an evaluation.
     """
@@ -61,14 +62,14 @@ class EpisodeEntry:
 
 @dataclass(frozen=True, slots=True)
 class TokensEntry:
-    """The tokens of a row that a step trained on.
+    """The tokens of one row that a step trained on.
 
     Attributes:
         step: The optimizer step.
         group: Number of the group.
         member: Number of the episode in its group.
         prompt_ids: Token ids of the prompt.
-        completion_ids: Token ids after it.
+        completion_ids: Token ids after the prompt.
         mask: 1 on the policy's tokens, 0 on the environment's.
         logprobs: Log-probability of each completion token when it was drawn, 0 on the environment's.
         advantages: One number for each completion token.
@@ -93,7 +94,7 @@ class TokensEntry:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> TokensEntry:
-        """Read an entry from its record; unknown keys are ignored.
+        """Read an entry from a result of ``record``; unknown keys are ignored.
 
         Raises:
             RecordFormatError: A key is missing, or its value has the wrong form.
@@ -104,14 +105,14 @@ class TokensEntry:
 def training_record(
     episode: Episode, step: int, member: int, decision: Decision | None, *, group: int | None = None
 ) -> dict[str, Any]:
-    """Return the line of a training episode.
+    """Return the JSON object of a training episode for its line in the episode file.
 
     Args:
         episode: The episode.
-        step: The optimizer step that it was played for.
-        member: Its number in its group.
+        step: The optimizer step for which the episode was played.
+        member: Number of the episode in its group.
         decision: The trainer's decision.
-        group: Number of its group, if it differs from ``episode.group``.
+        group: Number of the episode's group, if it differs from ``episode.group``.
     """
     decided = Decision(kept=False) if decision is None else decision
     record = episode.record()
@@ -130,7 +131,7 @@ def training_record(
 
 
 def entry_of(record: Any, step: int) -> EpisodeEntry:
-    """Read the entry of a training or evaluation line; unknown keys are kept in ``more``.
+    """Convert the JSON object of a training or evaluation line to an entry; unknown keys are kept in ``more``.
 
     Args:
         record: The line, read as JSON.

@@ -10,7 +10,8 @@ from typing import Literal, TypeAlias
 
 FORMAT = "rstar2-env/run"
 VERSION = 1
-"""Increased when an older reader would misread the folder; additional keys and files do not change it."""
+"""Version of the folder's format. It increases when an older reader would misread the folder, not when keys or files
+are added."""
 
 RUN_FILE = "run.json"
 CONFIG_FILE = "config.json"
@@ -18,25 +19,25 @@ METRICS_FILE = "metrics.jsonl"
 EVENTS_FILE = "events.jsonl"
 CARD_FILE = "README.md"
 SUMMARY_FILE = "summary.json"
-"""Figures of a standalone evaluation, with their intervals."""
+"""File with the figures of a standalone evaluation and their confidence intervals."""
 VERDICT_FILE = "verdict.json"
-"""The verdict of a training run that has finished: what it trained on, its result and the next commands."""
+"""File with the summary of a finished training run: its training data, its result and the next commands."""
 EPISODES = "episodes"
 EVALUATION_FILE = "eval-000000.jsonl"
-"""Episodes of a standalone evaluation; written one line per episode, so uncompressed."""
+"""File with the episodes of a standalone evaluation, one line per episode, not compressed."""
 TOKENS = "tokens"
 
 Kind: TypeAlias = Literal["training", "sft", "evaluation", "pipeline"]
-"""Kinds of runs."""
+"""Kind of a run."""
 Split: TypeAlias = Literal["train", "eval"]
-"""Splits: episodes of training, or of held-out problems."""
+"""Whether episodes are for training (``train``) or on held-out problems (``eval``)."""
 
 _STEP_FILE = re.compile(r"(train|eval)-(\d+)(?:-rank(\d+))?\.jsonl(?:\.gz)?")
 
 
 @dataclass(frozen=True, slots=True)
 class StepFile:
-    """A file of one step: its episodes, or their tokens.
+    """A file with the episodes or the tokens of one step.
 
     Attributes:
         path: The file.
@@ -52,7 +53,7 @@ class StepFile:
 
 
 def step_file(split: Split, step: int, rank: int) -> str:
-    """Return the name of a step's file: ``train-000012.jsonl.gz``, or ``train-000012-rank1.jsonl.gz`` for process 1."""
+    """Return the file name for a step: ``train-000012.jsonl.gz``, or ``train-000012-rank1.jsonl.gz`` for process 1."""
     return f"{split}-{step:06d}{f'-rank{rank}' if rank else ''}.jsonl.gz"
 
 

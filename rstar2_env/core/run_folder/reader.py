@@ -1,4 +1,4 @@
-"""``read_run``: read a run's folder, even while it is being written, or after the run was killed.
+"""``read_run``: reads a run's folder, even while the run is being written, or after it was killed.
 
 Data is read on access, so that a ``Run`` follows a run in progress. Incomplete ends of files are left out. Not covered:
 weights.
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A checkpoint of a run: its step, its folder, and the other keys of its event (such as the sampler's file)."""
+    """A checkpoint of a run: its step, its folder, and the other keys of the event that recorded it."""
 
     step: int
     path: Path
@@ -43,7 +43,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationFigures:
-    """The figures of an evaluation after a step, by name; NaN for a figure without data."""
+    """The figures of an evaluation after a training step, by name; NaN for a figure without data."""
 
     step: int
     figures: Mapping[str, float]
@@ -104,7 +104,7 @@ class Run:
         return sorted(figures | {file.step for file in step_files(self.path / EPISODES) if file.split == "train"})
 
     def metrics(self) -> list[dict[str, float]]:
-        """The metrics, one mapping per step, with its ``step``; lines of one step are merged, and later values win.
+        """The metrics as one mapping per step, with the key ``step``; of several lines of a step, later values win.
 
         A figure without data is NaN.
         """
@@ -116,7 +116,7 @@ class Run:
 
     @property
     def checkpoints(self) -> list[Checkpoint]:
-        """The checkpoints that still exist, by step."""
+        """The checkpoints whose folders still exist, sorted by step."""
         found = {
             event["step"]: Checkpoint(event["step"], self.path / str(event["path"]), _beside(event, "path"))
             for event in self._lasting("checkpoint")
@@ -125,7 +125,7 @@ class Run:
 
     @property
     def weights(self) -> dict[str, int]:
-        """The optimizer step of each set of weights that the run saved, by path in the folder.
+        """Optimizer step of each set of weights that the run saved, by the path of the weights in the folder.
 
         Weights of steps that a resume dropped are left out, even if they replaced weights of a step that was kept.
         """
@@ -139,7 +139,7 @@ class Run:
 
     @property
     def evaluations(self) -> list[EvaluationFigures]:
-        """The evaluations, by step."""
+        """The figures of all evaluations, sorted by step."""
         found = {}
         for event in self._lasting("evaluation"):
             figures = {name: math.nan if value is None else value for name, value in event["figures"].items()}
@@ -156,7 +156,7 @@ class Run:
         return sorted(self._entries("train", step), key=_place)
 
     def groups(self, step: int) -> list[list[EpisodeEntry]]:
-        """Return the training episodes of a step by group; groups of refill rounds come after the first round's."""
+        """Return the training episodes of a step by group; groups played later to replace others come last."""
         groups: dict[tuple[int, int], list[EpisodeEntry]] = {}
         for entry in self.episodes(step):
             groups.setdefault(_place(entry)[:2], []).append(entry)
@@ -178,7 +178,7 @@ class Run:
         return sorted({file.step for file in step_files(self.path / EPISODES) if file.split == "eval"})
 
     def tokens(self, step: int) -> list[TokensEntry]:
-        """Return the tokens of the rows that a step trained on, if the run kept them."""
+        """Return the tokens of the rows that a step trained on; empty if the run did not keep them."""
         found: list[TokensEntry] = []
         for file in step_files(self.path / TOKENS):
             if (file.split, file.step) == ("train", step):
@@ -188,7 +188,7 @@ class Run:
     def placed(
         self, step: int, split: Split = "train", *, without: int | None = None
     ) -> Iterator[tuple[int, int, EpisodeEntry]]:
-        """Yield the episodes of a step with their places: process, line from 0, and episode, in the files' order.
+        """Yield the episodes of a step in the files' order, each with the process and the line (from 0) of its file.
 
         Args:
             step: The step.

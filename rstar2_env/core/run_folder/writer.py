@@ -1,4 +1,4 @@
-"""``RunWriter``: write a run's folder so that it can be read at any moment, even after a kill.
+"""``RunWriter``: writes a run's folder so that it can be read at any moment, even after the run was killed.
 
 Each line is appended in one write; whole files are written under another name and renamed. If a kill leaves an
 incomplete end of a file, the reader ignores it, and it is cut off when the run resumes. Not covered: weights and
@@ -40,16 +40,16 @@ from rstar2_env.core.secret import hidden, redacted
 from rstar2_env.core.version import __version__
 
 ExtraKeys: TypeAlias = Callable[[Episode], Mapping[str, Any]]
-"""Further keys of an episode's line, such as the gold answer of its problem."""
+"""Function that returns further keys for an episode's line, such as the gold answer of its problem."""
 
 EpisodeListener: TypeAlias = Callable[[Split, int, int, Sequence[EpisodeEntry]], object]
-"""Receives episodes that were written: split, step, number of the first line in the step's file, episodes."""
+"""Function that receives written episodes: split, step, number of the first line in the step's file, episodes."""
 
 _VERSIONS = ("torch", "transformers", "trl", "accelerate", "peft", "vllm", "gymnasium", "numpy")
 
 
 class RunWriter:
-    """Writes the files of a run; any thread may use it.
+    """Writes the files of a run's folder; any thread may use it.
 
     Each process of a run has one writer. The first process (rank 0) calls ``begin`` before any process writes. Only
     this process writes metrics and events; every process writes its own episodes.
@@ -86,7 +86,7 @@ class RunWriter:
     def begin(
         self, config: Mapping[str, Any], *, resumed: int | None = None, config_file: str = CONFIG_FILE, **more: Any
     ) -> None:
-        """Begin or resume the run; only the first process does anything.
+        """Begin a new run in the folder, or resume a run; in other processes than the first, do nothing.
 
         Resuming removes the data of all steps after ``resumed``. A new run removes the metrics, events, episodes and
         tokens of an earlier run of its kind. A caller that wants to refuse this must check before (``check_folder``); a
@@ -116,7 +116,7 @@ class RunWriter:
         self.event(begun, resumed or 0, versions=versions(), **more)
 
     def metrics(self, step: int, figures: Mapping[str, float]) -> None:
-        """Append a line of metrics; only the first process writes it.
+        """Append a line of metrics; only the first process writes the line.
 
         Args:
             step: Number of optimizer steps done.
@@ -126,7 +126,7 @@ class RunWriter:
             self._append(self.folder / METRICS_FILE, [{"step": step, **jsonable(figures)}])
 
     def event(self, event: str, step: int, **more: Any) -> None:
-        """Append an event with the time; only the first process writes it.
+        """Append an event with the current time; only the first process writes the event.
 
         Args:
             event: Kind of the event: ``started``, ``resumed``, ``checkpoint``, ``evaluation``, ``note``,
@@ -150,7 +150,7 @@ class RunWriter:
 
         Args:
             step: The optimizer step that they were played for, from 1.
-            groups: All episodes of each group.
+            groups: All episodes of each group, selected or not.
             decisions: Decision about each episode, in the shape of ``groups``; ``None`` means that no episode was kept.
             extra: Further keys of each line, in addition to the episode's own.
         """
@@ -191,7 +191,7 @@ class RunWriter:
             self._tell("eval", step, line, entries)
 
     def tokens(self, entries: Iterable[TokensEntry]) -> None:
-        """Append the tokens of the rows that a step trained on, if the run keeps them."""
+        """Append the tokens of the rows that a step trained on, if this writer was created with ``tokens``."""
         if not self.keeps_tokens:
             return
         steps: dict[int, list[dict[str, Any]]] = {}
@@ -252,7 +252,7 @@ def _step_of(line: bytes) -> int:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of this package and of packages that affect a run's results, without importing them."""
+    """Return the versions of this package and of other packages that affect a run's results, without importing them."""
     found = {"rstar2-env": __version__}
     for name in _VERSIONS:
         try:

@@ -1,4 +1,4 @@
-"""The names of spans, attributes and metrics.
+"""The names of spans, attributes and metrics in telemetry.
 
 Names that begin with ``gen_ai``, ``error`` or ``server`` are those of OpenTelemetry's semantic conventions 1.41.0, the
 last release that contains the conventions for generative AI (status: development), which then moved to a separate
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 VERSION = "1.41.0"
-"""Version of the semantic conventions."""
+"""Version of OpenTelemetry's semantic conventions that the names follow."""
 SCHEMA_URL = f"https://opentelemetry.io/schemas/{VERSION}"
 
 # gen_ai.operation.name
@@ -45,11 +45,11 @@ PORT = "server.port"
 OPERATION_DURATION = "gen_ai.client.operation.duration"
 TOKEN_USAGE = "gen_ai.client.token.usage"
 UNITS: Mapping[str, str] = {OPERATION_DURATION: "s", TOKEN_USAGE: "{token}"}
-"""Units of the standard's metrics."""
+"""Units of the metrics that the conventions define, by metric."""
 SECONDS_BUCKETS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
-"""Bounds of histograms of seconds that the conventions recommend."""
+"""Bucket bounds, recommended by the conventions, for histograms of seconds."""
 TOKEN_BUCKETS = tuple(4**power for power in range(14))
-"""Bounds of histograms of tokens that the conventions recommend: 1, 4, 16, ... 67108864."""
+"""Bucket bounds, recommended by the conventions, for histograms of tokens: 1, 4, 16, ... 67108864."""
 
 ENVIRONMENT = "rstar2.environment.id"
 END = "rstar2.episode.end"
@@ -71,14 +71,15 @@ EPISODE_REWARD = "rstar2.rollout.reward"
 JOB_DURATION = "rstar2.sandbox.job.duration"
 PHASE_DURATION = "rstar2.train.phase.duration"
 FIGURE = "rstar2.train.{}"
-"""Name of the gauge of a figure of training, such as ``rstar2.train.rollout.pass_rate``."""
+"""Name of the gauge of a training metric; ``{}`` stands for the metric's name, as in
+``rstar2.train.rollout.pass_rate``."""
 
 OTHER = "_OTHER"
-"""The standard's value of ``error.type`` for errors without a specific name."""
+"""Value that the conventions define for ``error.type`` if an error has no specific name."""
 
 
 def unit_of(figure: str) -> str:
-    """Return the unit (UCUM) of a figure of training, by its name; empty for a share, a count or a mean."""
+    """Return the unit (UCUM) of a training metric, by its name; empty for a share, a count or a mean."""
     if figure.endswith("_per_second"):
         return "{token}/s"
     group = figure.partition("/")[0]

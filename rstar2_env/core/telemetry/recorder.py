@@ -1,4 +1,4 @@
-"""``Recorder``: creates all spans and metrics of the package, with given OpenTelemetry providers.
+"""``Recorder``: creates all spans and metrics of the package with given OpenTelemetry providers.
 
 Covered: parent spans across coroutines and threads (``spans.carried``), failures, recording texts on request only,
 replacing secrets by ``***``. Not covered: exporters (``switch``), spans inside a sandbox or an inference server.
@@ -40,7 +40,7 @@ _EXCEPTIONS = frozenset(
 
 
 class Recorder:
-    """Makes spans and metrics.
+    """Creates spans and metrics; the functions in ``spans`` call its methods while telemetry is on.
 
     Args:
         tracers: Provides the tracer.
@@ -88,11 +88,11 @@ class Recorder:
         self._lock = threading.Lock()
 
     def agent(self, agent: str, model: str, provider: str) -> OpenSpan:
-        """See ``spans.agent_span``."""
+        """Create the span of one episode; see ``spans.agent_span``."""
         return self._operation(names.INVOKE_AGENT, agent, {names.AGENT: agent}, model=model, provider=provider)
 
     def turn(self, model: str, provider: str, params: Any) -> OpenSpan:
-        """See ``spans.chat_span``."""
+        """Create the span of one turn that an engine generates; see ``spans.chat_span``."""
         asked = {
             names.MAX_TOKENS: params.max_tokens,
             names.TEMPERATURE: float(params.temperature),
@@ -103,7 +103,7 @@ class Recorder:
         return self._operation(names.CHAT, model, {}, asked, model=model, provider=provider)
 
     def request(self, url: str, fields: Mapping[str, Any]) -> OpenSpan:
-        """See ``spans.endpoint_span``."""
+        """Create the span of one request to an endpoint; see ``spans.endpoint_span``."""
         parts = urlsplit(url)
         address = {
             names.ADDRESS: parts.hostname or "",
@@ -119,21 +119,21 @@ class Recorder:
         return self._operation(names.CHAT, model, address, asked, model=model, provider="openai", kind=SpanKind.CLIENT)
 
     def tool(self, name: str) -> OpenSpan:
-        """See ``spans.tool_span``."""
+        """Create the span of one tool call; see ``spans.tool_span``."""
         named = {names.TOOL: name} if name else {}
         return self._operation(names.EXECUTE_TOOL, name, named, {names.TOOL_TYPE: "function"})
 
     def phase(self, name: str, step: int | None) -> OpenSpan:
-        """See ``spans.phase_span``."""
+        """Create the span of a training phase; see ``spans.phase_span``."""
         of_step = {} if step is None else {names.STEP: step}
         return OpenSpan(self, f"rstar2.train.{name}", SpanKind.INTERNAL, {names.PHASE: name}, of_step, self.phases)
 
     def job(self, provider: str, status: ToolStatus, wall_s: float) -> None:
-        """See ``spans.report_job``."""
+        """Count one sandboxed job and its duration; see ``spans.report_job``."""
         self._jobs.record(wall_s, {names.SANDBOX: provider, names.STATUS: str(status)})
 
     def figures(self, step: int, figures: Mapping[str, float]) -> None:
-        """See ``spans.report_figures``."""
+        """Report the metrics of a training step; see ``spans.report_figures``."""
         for name, value in {"step": step, **figures}.items():
             if value == value:  # a share of nothing is not a number
                 self._gauge(name).set(value)
@@ -194,7 +194,7 @@ class OpenSpan(NoSpan):
 
     @property
     def content(self) -> bool:  # type: ignore[override]  # a constant while telemetry is off
-        """Whether texts are recorded."""
+        """Whether texts of prompts, turns and tools are recorded."""
         return self._recorder.content
 
     def __enter__(self) -> Self:
@@ -218,13 +218,13 @@ class OpenSpan(NoSpan):
         self._durations.record(time.perf_counter() - self._begun, self._measured)
 
     def fail(self, error_type: str) -> None:
-        """See ``NoSpan``."""
+        """Mark the operation as failed; see ``NoSpan.fail``."""
         self._measured[names.ERROR] = error_type
         self._span.set_attribute(names.ERROR, error_type)
         self._span.set_status(Status(StatusCode.ERROR))
 
     def episode(self, episode: Episode) -> None:
-        """See ``NoSpan``."""
+        """Add the outcome of an episode; see ``NoSpan.episode``."""
         usage, prompt = episode.usage, len(episode.prompt_ids)
         tokens_in = int(usage.get("prompt_tokens", sum(prompt + turn.start for turn in episode.steps if prompt)))
         tokens_out = int(usage.get("completion_tokens", episode.policy_tokens))
@@ -253,7 +253,7 @@ class OpenSpan(NoSpan):
             recorder.rewards.record(float(episode.reward), {names.ENVIRONMENT: episode.task})
 
     def generation(self, prompt_tokens: int | None, completion_tokens: int | None, finish: str) -> None:
-        """See ``NoSpan``."""
+        """Add token counts and finish reason of a turn; see ``NoSpan.generation``."""
         if finish:
             self._span.set_attribute(names.FINISH, [finish])
         for name, kind, count in (
@@ -265,7 +265,7 @@ class OpenSpan(NoSpan):
                 self._recorder.tokens.record(count, {**self._measured, names.TOKEN_TYPE: kind})
 
     def texts(self, messages: Iterable[tuple[str, str]], text: str, finish: str) -> None:
-        """See ``NoSpan``."""
+        """Add the conversation and the turn; see ``NoSpan.texts``."""
         said = [{"role": role, "parts": [_part(content)]} for role, content in messages]
         replied = [{"role": "assistant", "parts": [_part(text)], "finish_reason": finish}]
         self._span.set_attributes({names.INPUT_MESSAGES: _json(said), names.OUTPUT_MESSAGES: _json(replied)})
@@ -273,7 +273,7 @@ class OpenSpan(NoSpan):
     def tool_result(
         self, status: ToolStatus, error_type: str | None, injected: bool, arguments: Mapping[str, Any], text: str
     ) -> None:
-        """See ``NoSpan``."""
+        """Add the outcome of a tool call; see ``NoSpan.tool_result``."""
         self._measured[names.STATUS] = str(status)
         self._span.set_attribute(names.STATUS, str(status))
         if injected:

@@ -1,4 +1,4 @@
-"""Functions that open spans and report metrics; while telemetry is off, each only makes one comparison.
+"""Functions that open spans and report metrics; while telemetry is off, each function returns immediately.
 
 Not covered: making spans (``recorder``) and sending them (``switch``).
 """
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class NoSpan:
-    """The span of every operation while telemetry is off: it does nothing. ``OFF`` is the only one.
+    """The span of every operation while telemetry is off: its methods do nothing. ``OFF`` is the only instance.
 
     Attributes:
         on: Whether the span is recorded; if not, a caller can skip computing its attributes.
@@ -48,7 +48,7 @@ class NoSpan:
         """Add the outcome of an episode."""
 
     def generation(self, prompt_tokens: int | None, completion_tokens: int | None, finish: str) -> None:
-        """Add the size of a turn in tokens, ``None`` if it is unknown, and its finish reason."""
+        """Add the tokens of a turn's prompt and text, ``None`` if unknown, and its finish reason."""
 
     def texts(self, messages: Iterable[tuple[str, str]], text: str, finish: str) -> None:
         """Add the conversation before a turn (roles and texts), and the turn; call it only if ``content`` is set."""
@@ -60,13 +60,13 @@ class NoSpan:
 
 
 OFF = NoSpan()
-"""Result of every function that opens a span while telemetry is off."""
+"""The span that every function returns while telemetry is off."""
 
 
 class Records(Protocol):
-    """Creates spans and metrics (``recorder.Recorder``).
+    """Interface of an object that creates spans and metrics (``recorder.Recorder``).
 
-    Each method is called by the function of the same purpose below.
+    The functions of this module call its methods.
     """
 
     def agent(self, agent: str, model: str, provider: str) -> NoSpan: ...  # noqa: D102
@@ -82,7 +82,7 @@ _recorder: Records | None = None
 
 
 def use(recorder: Records | None) -> None:
-    """Use ``recorder`` for all spans and metrics from now on, in every thread of the process."""
+    """From now on, create all spans and metrics with ``recorder``, in every thread of the process."""
     global _recorder
     _recorder = recorder
 
@@ -125,7 +125,7 @@ def endpoint_span(url: str, fields: Mapping[str, Any]) -> NoSpan:
 
 
 def tool_span(name: str) -> NoSpan:
-    """Open the span ``execute_tool`` of one call.
+    """Open the span ``execute_tool`` of one tool call.
 
     Args:
         name: Name of the tool; empty if the call names no tool of the environment.
@@ -134,7 +134,7 @@ def tool_span(name: str) -> NoSpan:
 
 
 def phase_span(name: str, step: int | None = None) -> NoSpan:
-    """Open the span of a phase of training.
+    """Open the span of one phase of training.
 
     Args:
         name: ``step``, ``collect``, ``rollout``, ``reward``, ``select``, ``advantage``, ``update`` or ``evaluate``.
@@ -144,7 +144,7 @@ def phase_span(name: str, step: int | None = None) -> NoSpan:
 
 
 def report_job(provider: str, status: ToolStatus, wall_s: float) -> None:
-    """Count one sandboxed job.
+    """Count one job of a sandbox, with its status and duration.
 
     Args:
         provider: Class of the sandbox.
@@ -156,13 +156,13 @@ def report_job(provider: str, status: ToolStatus, wall_s: float) -> None:
 
 
 def report_figures(step: int, figures: Mapping[str, float]) -> None:
-    """Report the figures of a training step, by name."""
+    """Report the metrics of a training step, by name."""
     if _recorder is not None:
         _recorder.figures(step, figures)
 
 
 def carried(function: Callable[[], T]) -> Callable[[], T]:
-    """Wrap a function so that, in any thread, its spans are children of the span that is current now."""
+    """Wrap a function so that its spans, in any thread, become children of the span that is current now."""
     if _recorder is None:
         return function
     context = copy_context()

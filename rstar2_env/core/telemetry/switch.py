@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 SWITCH = "RSTAR2_OTEL"
 CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-"""The standard's variable that requests texts: ``true``, ``span_only`` or ``span_and_event``."""
+"""Environment variable of OpenTelemetry that requests texts: ``true``, ``span_only`` or ``span_and_event``."""
 FLUSH_S = 3.0
-"""Longest wait for sending the remaining spans and metrics at the end of a run, in seconds."""
+"""Longest time to send the remaining spans and metrics at the end of a run, in seconds."""
 GONE_S = 0.5
-"""Longest wait at the end of a run if sending has failed before, in seconds."""
+"""Longest time to send the remaining spans and metrics at the end of a run if sending has failed before, in seconds."""
 
 _ENDPOINTS = (
     "OTEL_EXPORTER_OTLP_ENDPOINT",
@@ -58,10 +58,10 @@ def recording(
     meters: MeterProvider | None = None,
     content: bool | None = None,
 ) -> Iterator[None]:
-    """Record spans and metrics within this block, if environment variables request it or providers are given.
+    """Within the block, record spans and metrics, if environment variables request it or providers are given.
 
-    It has no effect within another such block. It sets no global provider of the process, and telemetry is off after
-    the block.
+    Within another such block, this has no effect. It does not set OpenTelemetry's global providers, and telemetry is
+    off after the block.
 
     Args:
         tracers: Your own tracer provider, which stays open; if it is given, the environment variables are not read.
@@ -246,13 +246,13 @@ class _FirstFailure(logging.Handler):
         self._logger.addHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Pass on the first message."""
+        """Log only the first message, as a warning that telemetry could not be sent."""
         if not self.said:
             self.said = True
             _LOG.warning("Telemetry could not be sent; the run continues without it: %s", record.getMessage())
 
     def remove(self, *, late: bool) -> None:
-        """Stop handling the SDK's log messages."""
+        """Stop handling the log messages of OpenTelemetry's SDK."""
         if late and not self.said:
             _LOG.warning("Telemetry could not be sent within %g s of the end of the run.", FLUSH_S)
         self._logger.removeHandler(self)

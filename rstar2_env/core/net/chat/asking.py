@@ -1,4 +1,4 @@
-"""Ask a language model for a judgement: its endpoint as options, delimiters around untrusted texts, one-word verdicts.
+"""Asks a language model for a judgement: options of its endpoint, delimiters around untrusted texts, one-word verdicts.
 
 Every judge of the package uses this module: judges of chains of thought, rewards, steps and answers. Not covered: the
 questions that judges ask, and serving a model.
@@ -28,7 +28,7 @@ _VERDICT = re.compile(r"\b(IN)?CORRECT\b")
 
 @dataclass(frozen=True)
 class AskedModel(CheckedOptions):
-    """A model behind an OpenAI-compatible endpoint.
+    """Options of a model behind an OpenAI-compatible endpoint, and requests to it.
 
     Attributes:
         url: Base of the API, such as ``http://localhost:8000/v1``.
@@ -61,12 +61,12 @@ class AskedModel(CheckedOptions):
 
     @functools.cached_property
     def endpoint(self) -> ChatEndpoint:
-        """The endpoint's client."""
+        """The HTTP client of the model's endpoint."""
         key = key_from(self.api_key_env)
         return judge_endpoint(self.url, key, timeout_s=self.timeout_s, retries=self.retries, api=self.api)
 
     def ask(self, content: str, system: str = "") -> str:
-        """Ask the model, and wait for its reply.
+        """Send a message to the model, and return its reply.
 
         Args:
             content: The user's message.
@@ -84,7 +84,7 @@ class AskedModel(CheckedOptions):
 def judge_endpoint(
     url: str, api_key: str | Secret | None, *, timeout_s: float, retries: int, api: ChatApi = "chat"
 ) -> ChatEndpoint:
-    """Return a client for short replies; it also retries requests that timed out.
+    """Return a client for a judge's endpoint, which also retries requests that timed out.
 
     Raises:
         ConfigurationError: The URL is invalid.
@@ -104,7 +104,7 @@ def judge_endpoint(
 
 
 def key_from(api_key_env: str) -> Secret | None:
-    """Return the API key in an environment variable; ``None`` if ``api_key_env`` is empty.
+    """Return the API key from an environment variable; ``None`` if ``api_key_env`` is empty.
 
     Raises:
         ConfigurationError: The variable is not set.
@@ -117,7 +117,7 @@ def key_from(api_key_env: str) -> Secret | None:
 
 
 def marked(parts: Sequence[tuple[str, str]]) -> str:
-    """Return untrusted texts for a judge to read, each between random delimiters that no text can contain.
+    """Return untrusted texts for a judge to read, each between random delimiters, which the texts cannot forge.
 
     Args:
         parts: Name and text of each untrusted text.
@@ -127,9 +127,9 @@ def marked(parts: Sequence[tuple[str, str]]) -> str:
 
 
 def read_verdict(reply: str) -> bool | None:
-    """Return ``True`` if the last verdict in a reply is CORRECT, ``False`` if INCORRECT, ``None`` without a verdict.
+    """Read the last verdict in a judge's reply: ``True`` for CORRECT, ``False`` for INCORRECT, ``None`` without one.
 
-    A judge that reasons first gives its verdict last.
+    The last one counts, since a judge may mention both words while it reasons.
     """
     verdicts = _VERDICT.findall(reply)
     return None if not verdicts else verdicts[-1] != "IN"

@@ -1,4 +1,4 @@
-"""Cache of an endpoint's answers on disk, so that a repeated request costs neither money nor time."""
+"""A cache of an endpoint's answers on disk, so that a repeated request costs neither money nor time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rstar2_env.core.errors import ConfigurationError
 
 
 class ChatCache:
-    """Answers by request, in an SQLite file shared by threads and processes.
+    """Stores the answer to each request in an SQLite file, which threads and processes can share.
 
     Args:
         path: The file; it and its folder are created.
@@ -43,7 +43,7 @@ class ChatCache:
         return None if row is None else json.loads(row[0])
 
     def put(self, request: str, answer: Any) -> None:
-        """Store an answer."""
+        """Store the answer to a request, by its ``digest``."""
         with self._lock, closing(self._open()) as connection, connection:
             connection.execute("INSERT OR REPLACE INTO answers VALUES (?, ?)", (request, json.dumps(answer)))
 

@@ -1,4 +1,4 @@
-"""The client of an endpoint, shared in a process: requests within limits, replies counted and cached on disk."""
+"""``ChatClient``: the client of an endpoint, shared within a process, with limits, cost accounting and a disk cache."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from rstar2_env.core.secret import Secret
 
 @dataclass(frozen=True, slots=True)
 class Priced:
-    """A reply, its cost, and whether it came from the cache, in which case it costs nothing.
+    """A reply of an endpoint, with its cost.
 
     Attributes:
         reply: The reply.
-        cost: Cost; ``None`` if it is unknown.
-        cached: Whether it came from the cache.
+        cost: Cost of the reply, 0 if it came from the cache; ``None`` if it is unknown.
+        cached: Whether the reply came from the cache.
     """
 
     reply: ChatReply
@@ -36,15 +36,15 @@ class Priced:
 
 @dataclass(frozen=True, slots=True)
 class ClientOptions:
-    """Options of a client; callers with equal options share a client.
+    """Options of a ``ChatClient``; callers with equal options share a client.
 
     Attributes:
         base_url: URL of the endpoint, up to and including its version.
         api_key: Sent as a bearer token; ``None`` sends none.
         timeout_s: Seconds to wait for an answer.
         retries: Attempts after the first, on temporary failures.
-        limits: Limits of all requests together.
-        cache: File of replies; ``None`` for no cache.
+        limits: Limits on all requests together.
+        cache: File of the cached replies; ``None`` for no cache.
         api: The API that the endpoint speaks.
         reasoning: How reasoning is kept between turns.
     """
@@ -60,7 +60,7 @@ class ClientOptions:
 
 
 class ChatClient:
-    """Requests replies from an endpoint; any thread may use it. Get one from ``shared_client``.
+    """Requests replies from an endpoint within limits; any thread may use it. Get a client from ``shared_client``.
 
     Args:
         options: Options of the client.

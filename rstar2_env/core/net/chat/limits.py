@@ -1,4 +1,4 @@
-"""Limits on a run's requests to an endpoint: rate, tokens, money.
+"""Limits on a process's requests to an endpoint: requests and tokens per minute, total tokens, total cost.
 
 Covered: limits that all threads of a process share. Not covered: other processes' requests to the same endpoint.
 """
@@ -21,14 +21,14 @@ _MILLION = 1_000_000
 
 @dataclass(frozen=True)
 class ChatLimits(CheckedOptions):
-    """Limits of all requests of a process to an endpoint.
+    """Limits on all requests of a process to one endpoint.
 
     Attributes:
         in_flight: Maximum number of concurrent requests; ``None`` means the number of workers.
         requests_per_minute: Maximum number of requests per minute; they are sent at even intervals.
         tokens_per_minute: Maximum number of tokens read and written per minute, on average.
         max_tokens: Budget of tokens read and written, in total.
-        max_cost: Budget of money, in total.
+        max_cost: Budget of money, in total, in the currency of the prices.
         input_price: Price of a million input tokens; a cost that the endpoint reports takes precedence.
         output_price: Price of a million output tokens.
 
@@ -52,7 +52,7 @@ class ChatLimits(CheckedOptions):
 
 
 class Meter:
-    """Counts tokens and cost, and enforces budgets.
+    """Counts tokens and cost of requests, and enforces the budgets.
 
     A budget is checked before each request, so only requests in flight can exceed it.
 
@@ -61,8 +61,8 @@ class Meter:
         url: The endpoint, for messages.
 
     Attributes:
-        tokens: Tokens so far.
-        cost: Money so far.
+        tokens: Number of tokens so far.
+        cost: Cost so far.
     """
 
     def __init__(self, limits: ChatLimits, url: str) -> None:
@@ -72,7 +72,7 @@ class Meter:
         self.cost = 0.0
 
     def check(self) -> None:
-        """Check that another request is allowed.
+        """Raise an error if a budget does not allow another request.
 
         Raises:
             EndpointBudgetError: A budget is spent.
@@ -90,13 +90,13 @@ class Meter:
             )
 
     def add(self, usage: Usage) -> float | None:
-        """Count a reply.
+        """Count the tokens and the cost of a reply.
 
         Args:
             usage: Tokens and cost of the reply.
 
         Returns:
-            Its cost; ``None`` if neither the endpoint reports it nor prices are given.
+            The cost of the reply; ``None`` if the endpoint does not report it and no prices are given.
 
         Raises:
             ServiceError: There is a budget, and the endpoint does not report the tokens or the cost that it limits.
@@ -147,7 +147,7 @@ class Pace:
         return self._seats
 
     def wait(self) -> None:
-        """Wait until a request may be sent."""
+        """Wait until the rates allow another request."""
         while True:
             with self._lock:
                 now = time.monotonic()
@@ -159,11 +159,11 @@ class Pace:
             time.sleep(wait + random.uniform(0, min(1.0, wait / 10)))
 
     def hold(self, seconds: float) -> None:
-        """Delay all requests by some seconds, as the endpoint requested."""
+        """Delay all requests by some seconds, because the endpoint asked for it."""
         with self._lock:
             self._held = max(self._held, time.monotonic() + seconds)
 
     def add(self, tokens: int) -> None:
-        """Count the tokens of a reply."""
+        """Count the tokens of a reply towards ``tokens_per_minute``."""
         with self._lock:
             self._tokens_free = max(self._tokens_free, time.monotonic()) + tokens * self._token_s

@@ -1,4 +1,4 @@
-"""Replies of an endpoint: text, native tool calls, finish reason, cost, and whether the reply can be played.
+"""``ChatReply``: an endpoint's reply: text, native tool calls, finish reason, cost, and whether it can be played.
 
 Covered: the answers of chat completions, as OpenAI, vLLM, llama.cpp, OpenRouter and Azure write them. Not covered:
 several choices, streaming, the Responses API (``responses``).
@@ -18,7 +18,7 @@ _SHOWN_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class NativeCall:
-    """A tool call in the endpoint's own form.
+    """A tool call in the endpoint's own format, rather than as text in the reply.
 
     Attributes:
         id: Id of the call; the message with the call's result refers to it.
@@ -31,18 +31,18 @@ class NativeCall:
     arguments: str
 
     def record(self) -> dict[str, Any]:
-        """Return the call in the form that an assistant message of a request contains."""
+        """Return the call in the format of an assistant message in a request."""
         return {"id": self.id, "type": "function", "function": {"name": self.name, "arguments": self.arguments}}
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens and cost of a reply.
+    """Number of tokens and cost of a reply.
 
     Attributes:
         prompt_tokens: Tokens read; ``None`` if the endpoint does not report them.
         completion_tokens: Tokens written, including reasoning; ``None`` if the endpoint does not report them.
-        cost: Money; ``None`` if the endpoint does not report it.
+        cost: Cost of the reply; ``None`` if the endpoint does not report it.
     """
 
     prompt_tokens: int | None = None
@@ -51,7 +51,7 @@ class Usage:
 
     @property
     def tokens(self) -> int | None:
-        """Tokens read and written; ``None`` if the endpoint does not report them."""
+        """Number of tokens read and written; ``None`` if the endpoint does not report both."""
         if self.prompt_tokens is None or self.completion_tokens is None:
             return None
         return self.prompt_tokens + self.completion_tokens
@@ -65,7 +65,7 @@ class ChatReply:
         text: Text of the reply; may be empty.
         calls: Native tool calls of the reply, in order.
         finish: Finish reason, as the endpoint reports it (``stop``, ``length``, ``tool_calls``, ``content_filter``).
-        refusal: The endpoint's message, if it refused to reply.
+        refusal: The model's message, if it refused to reply; otherwise empty.
         usage: Tokens and cost of the reply.
         items: The output items of a response, reasoning included, to be sent back as they are; empty for a completion.
         response_id: Id of a response; empty for a completion.
@@ -81,7 +81,7 @@ class ChatReply:
 
     @property
     def trouble(self) -> tuple[ReplyEnd, str] | None:
-        """Why the reply cannot be played as a turn: the end of its episode, and a message; ``None`` if it can."""
+        """The episode's ``end`` and a message, if the reply cannot be played as a turn; ``None`` if it can."""
         if self.refusal or self.finish == "content_filter":
             return "refused", f"The endpoint refused to reply: {self.refusal or 'its content filter'}."
         if self.finish == "length":
@@ -139,5 +139,5 @@ def _usage(usage: Mapping[str, Any]) -> Usage:
 
 
 def count_of(value: Any) -> int | None:
-    """Return a reported number of tokens; ``None`` if the value is not a number."""
+    """Return a number of tokens from an endpoint's answer; ``None`` if the value is not a number."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

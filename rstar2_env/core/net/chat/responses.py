@@ -1,11 +1,11 @@
-"""OpenAI's Responses API: requests from conversations in the form of chat completions, and responses as ``ChatReply``.
+"""OpenAI's Responses API: converts chat-completions conversations to requests, and responses to ``ChatReply``.
 
 Covered: system message, tools and their calls in both directions, reasoning that is kept between turns, token usage,
 responses that were cut, refused or failed. Not covered: streaming, background responses, tools that the server runs.
 
-Reasoning between turns (``KeepReasoning``): ``encrypted`` asks for encrypted reasoning and sends every item of a
-response back as it came, so that the server stores nothing; ``stored`` lets the server keep each response, and names
-the previous one; ``none`` drops it.
+``KeepReasoning`` determines how reasoning is kept between turns. ``encrypted`` requests encrypted reasoning and sends
+every item of a response back unchanged, so that the server stores nothing. ``stored`` lets the server store each
+response, and refers to the previous response by its id. ``none`` drops the reasoning.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def check_fields(fields: Mapping[str, Any]) -> None:
 
 
 def request_of(messages: Sequence[Mapping[str, Any]], fields: Mapping[str, Any], keep: KeepReasoning) -> dict[str, Any]:
-    """Return the body of a request.
+    """Convert a conversation in the chat-completions format to the body of a Responses request.
 
     Args:
         messages: The conversation, in the form of chat completions. An assistant's message may have the items of its
@@ -73,7 +73,7 @@ def request_of(messages: Sequence[Mapping[str, Any]], fields: Mapping[str, Any],
 
 
 def problem_of(answer: Any) -> tuple[str, str] | None:
-    """Return the server's reason for a failed response, and ``passing`` if another attempt may succeed."""
+    """Return the reason of a failed response, and ``passing`` if another attempt may succeed, else ""."""
     if not isinstance(answer, Mapping) or answer.get("status") != "failed":
         return None
     error = answer.get("error")
@@ -85,7 +85,7 @@ def problem_of(answer: Any) -> tuple[str, str] | None:
 
 
 def read_response(answer: Any, url: str) -> ChatReply:
-    """Read a response.
+    """Convert a response of the API to a ``ChatReply``.
 
     Args:
         answer: The endpoint's answer, as JSON.
