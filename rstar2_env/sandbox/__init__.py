@@ -1,4 +1,4 @@
-"""Run a model's Python safely: ``make_sandbox("local")`` starts a sandbox, ``run(Job(code))`` returns an ``Outcome``.
+"""Runs a model's Python safely: ``make_sandbox("local")`` starts a sandbox, ``run(Job(code))`` returns an ``Outcome``.
 
     from rstar2_env.sandbox import Job, make_sandbox
 

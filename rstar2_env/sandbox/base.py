@@ -1,4 +1,4 @@
-"""``BaseSandbox``: the code that the sandboxes of all providers share.
+"""``BaseSandbox``: base class with the code that the sandboxes of all providers share.
 
 Covered: waiting for jobs (blocking and async), rejecting invalid jobs, use as a context manager, closing, forks,
 pickling, cleanup at process exit, and the warning about missing isolation. Not covered: running a job. A
@@ -31,11 +31,11 @@ CLOSED = "The sandbox was closed."
 
 
 class PendingJob(Protocol):
-    """A submitted job whose outcome may still be pending."""
+    """A submitted job, whose outcome may not be known yet."""
 
     @property
     def future(self) -> Future[Outcome]:
-        """Future that resolves to the outcome of the job."""
+        """Future that receives the outcome of the job."""
         ...
 
     def drop(self) -> None:
@@ -44,15 +44,15 @@ class PendingJob(Protocol):
 
 
 class SandboxOptions(Protocol):
-    """Methods that ``BaseSandbox`` requires of a provider's options."""
+    """Interface of a provider's options, as ``BaseSandbox`` needs it."""
 
     def as_given(self) -> dict[str, Any]:
-        """The options as a dictionary, from which equal options can be constructed."""
+        """Return the options as a dictionary, from which equal options can be constructed."""
         ...
 
 
 class BaseSandbox(Sandbox, abc.ABC):
-    """A sandbox that runs jobs by submitting them. Safe to call from any thread.
+    """Base class of sandboxes, which runs jobs by submitting them. Safe to call from any thread.
 
     A provider defines ``_submit``, ``_end``, ``capabilities`` and ``end_session``. Its constructor takes its options by
     keyword, calls ``BaseSandbox.__init__`` first and ``_started`` last.
@@ -61,8 +61,8 @@ class BaseSandbox(Sandbox, abc.ABC):
         options: The provider's options. Unpickling constructs a new sandbox from them.
 
     Attributes:
-        unisolated: The warning for ``isolation="none"``; ``None`` for no warning.
-        lacking: Start of the warning for ``isolation="best"``, before the list of missing layers.
+        unisolated: Text of the warning that ``isolation="none"`` gives; ``None`` for no warning.
+        lacking: Start of the warning that ``isolation="best"`` gives, before the list of missing layers.
     """
 
     options: SandboxOptions
@@ -97,11 +97,11 @@ class BaseSandbox(Sandbox, abc.ABC):
 
     @abc.abstractmethod
     def capabilities(self) -> Sequence[Capability]:
-        """Each layer of isolation and whether it is active."""
+        """Return each layer of isolation, and whether it is active."""
 
     @abc.abstractmethod
     def end_session(self, name: str) -> None:
-        """End a session and forget its state. Unknown names are ignored."""
+        """End a session and delete its state; an unknown name is ignored."""
 
     def _submit_many(self, jobs: Sequence[Job]) -> Sequence[PendingJob]:
         """Start several jobs: either all of them or none."""
@@ -140,11 +140,11 @@ class BaseSandbox(Sandbox, abc.ABC):
         return self._submit(job)
 
     def run(self, job: Job) -> Outcome:
-        """Run one job and wait for it; a failure of the sandbox itself gives an ``unavailable`` outcome."""
+        """Run one job and wait for its outcome, which has the status ``unavailable`` if the sandbox itself fails."""
         return self.run_many([job])[0]
 
     async def arun(self, job: Job) -> Outcome:
-        """Run one job without blocking the event loop. Cancelling the call ends the program."""
+        """Run one job without blocking the event loop. Cancelling the coroutine ends the program."""
         pending = self.submit(job)
         try:
             outcome = await asyncio.wrap_future(pending.future)
@@ -174,7 +174,7 @@ class BaseSandbox(Sandbox, abc.ABC):
         return self._closed
 
     def close(self) -> None:
-        """End every process that belongs to the sandbox. Calls in flight become ``unavailable``; idempotent."""
+        """End all processes of the sandbox. Calls in flight end as ``unavailable``; a second call has no effect."""
         _open.discard(self)
         with self._lock:
             if self._closed:
@@ -228,7 +228,7 @@ class BaseSandbox(Sandbox, abc.ABC):
 
 
 def warn_once(text: str) -> None:
-    """Issue a warning as ``warn_caller`` does, once per process for each text."""
+    """Issue a warning as ``warn_caller`` does, but only once per process for each text."""
     if text not in _warned:
         _warned.add(text)
         warn_caller(text)
@@ -245,7 +245,7 @@ def warn_caller(text: str) -> None:
 
 
 def settle(future: Future[Outcome], result: Outcome | Exception) -> None:
-    """Resolve the future of a call with an outcome or with an exception, unless the future was cancelled."""
+    """Set the outcome or the exception of a call's future, unless the future was cancelled."""
     if future.done() or not future.set_running_or_notify_cancel():
         return
     if isinstance(result, Exception):

@@ -1,7 +1,7 @@
-"""Self-test of a sandbox: one real escape attempt per guarantee, run as an ordinary program.
+"""Self-test of a sandbox: for each guarantee, runs a program that really tries to break it.
 
-Covered: the guarantees of ``capabilities()``, each attacked from inside, with a target outside. Not covered:
-exploits of the kernel. ``rstar2 sandbox check`` prints the result.
+Covered: each guarantee in ``capabilities()``, attacked by a program in the sandbox, with a target outside of it. Not
+covered: exploits of the kernel. ``rstar2 sandbox check`` prints the result.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from rstar2_env.sandbox.limits import Limits
 
 _DEATH_S = 60.0
 _LOOKS = 4
-"""Number of jobs that write files, and of jobs that then search for them: calls use several containers in turn."""
+"""Number of jobs that write files, and number of later jobs that search for these files: several containers may take
+turns."""
 _LEAVE = """
 import os
 for folder in (".", "/tmp", "/dev/shm"):
@@ -36,18 +37,18 @@ found = [path for folder in (".", "/tmp", "/dev/shm") for path in glob.glob(os.p
 print(f"REACHED {{found}}" if found else "nothing")
 """
 _LIMITS = Limits(wall_s=120.0, cpu_s=60.0, memory_mb=128, processes=32, output_bytes=1 << 16, file_mb=16)
-"""Generous times, so that no attempt fails on a busy machine; each attempt ends as soon as it has a result."""
+"""Limits of an attempt, generous enough for a busy machine; each attempt ends as soon as it has a result."""
 _SHORT = replace(_LIMITS, wall_s=1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Result of one attempt to break out.
+    """Result of one attempt to break out of the sandbox.
 
     Attributes:
-        layer: The attacked guarantee or mechanism, by its name in ``capabilities()``.
+        layer: Name, in ``capabilities()``, of the attacked guarantee or mechanism.
         held: Whether the sandbox stopped the attempt.
-        detail: Observed status and output.
+        detail: Observed status and output of the program.
     """
 
     layer: str
@@ -56,7 +57,7 @@ class Trial:
 
 
 def try_to_escape(sandbox: Sandbox) -> list[Trial]:
-    """Attack every guarantee and every active mechanism; return the result of each attempt."""
+    """Attack every guarantee and every active mechanism of a sandbox; return the result of each attempt."""
     inactive = {layer.name for layer in sandbox.capabilities() if not layer.active and not layer.required}
     # If each call has its own container, the other processes in it belong to the warden.
     from_pid = 400 if getattr(sandbox, "wall", "call") == "container" else 3

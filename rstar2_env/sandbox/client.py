@@ -1,9 +1,9 @@
-"""Client of a warden, independent of the host on which the warden runs.
+"""``WardenClient``: a sandbox that sends its jobs to a warden, the process that supervises the programs.
 
 Covered: sending jobs, waiting for outcomes, detecting that the warden died or stalled, starting a new one, and retrying
 the calls that were in flight.
 
-Not covered: the host of the warden (``host``), and the isolation of programs (``inside``, docs/sandbox.md).
+Not covered: starting and reaching a warden (``host``), and the isolation of programs (``inside``, docs/sandbox.md).
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ class _Ticket:
         self._client.forget(self)
 
     def lose(self, why: str, reason: OutcomeReason = "lost") -> None:
-        """Resolve the future with the outcome of a call that was lost through no fault of its program."""
+        """Give a call an ``unavailable`` outcome, because it was lost through no fault of its program."""
         settle(self.future, lost(why, self.attempts, self.session, reason))
 
 
 class WardenClient(BaseSandbox):
-    """A sandbox that one warden serves. Safe to call from any thread.
+    """A sandbox whose jobs run under one warden, a supervising process. Safe to call from any thread.
 
     Args:
         options: The provider's options.
-        make_host: Creates the host of a warden, at the start and whenever a warden is lost.
+        make_host: Creates the ``Host`` that starts a warden; called at the start and whenever a warden is lost.
         warns: Whether to warn about missing isolation; false if the provider itself checks the isolation.
 
     Raises:
@@ -76,16 +76,16 @@ class WardenClient(BaseSandbox):
 
     @property
     def in_flight(self) -> int:
-        """Number of calls without an outcome."""
+        """Number of calls that have no outcome yet."""
         return len(self._tickets)
 
     def capabilities(self) -> Sequence[Capability]:
-        """Each layer of isolation and whether it is active."""
+        """Return each layer of isolation, and whether it is active."""
         connection = self._connection
         return connection.capabilities if connection is not None else ()
 
     def end_session(self, name: str) -> None:
-        """End a session and forget its state. Unknown names are ignored."""
+        """End a session and delete its state; an unknown name is ignored."""
         with self._lock:
             self._sessions.forget(name)
             if self._connection is not None:
@@ -129,7 +129,7 @@ class WardenClient(BaseSandbox):
             self._connection.send(ticket.frame, ticket.key)
 
     def forget(self, ticket: _Ticket) -> None:
-        """Stop waiting for the outcome and end the program."""
+        """Stop waiting for the outcome of a call, and end its program."""
         with self._lock:
             if self._tickets.pop(ticket.id, None) is not None and self._connection is not None:
                 self._connection.order("cancel", ticket.key, id=ticket.id)

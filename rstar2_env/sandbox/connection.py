@@ -1,7 +1,7 @@
-"""One warden and the thread that communicates with it.
+"""``Connection``: starts one warden (the process that supervises programs), and exchanges messages with it in a thread.
 
-Covered: sending, receiving, the heartbeat, shutdown. Not covered: starting and reaching a warden (``host``), the
-meaning of calls and their fate when the warden is lost (``client``).
+Covered: sending, receiving, the heartbeat, shutdown. Not covered: how a warden is started and reached (``host``), the
+contents of messages, and calls in flight when the warden is lost (``client``).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CLOSE_S = 3.0
 
 
 class Connection:
-    """A running warden.
+    """A running warden, and the thread that exchanges messages with it.
 
     Args:
         host: Host of the warden.
@@ -74,7 +74,7 @@ class Connection:
             raise SandboxUnavailableError(f"{self.host.name} did not start: {self._failure}")
 
     def send(self, frame: bytes, key: Hashable | None = None) -> None:
-        """Send a frame without blocking; the thread sends the part that does not fit into the socket's buffer.
+        """Send a frame without blocking; if the socket's buffer is full, the connection's thread sends the rest.
 
         Args:
             frame: The frame.
@@ -92,23 +92,23 @@ class Connection:
         self._wake()
 
     def order(self, op: str, key: Hashable | None = None, **arguments: Any) -> None:
-        """Send an order without binary data, such as ``order("cancel", id=3)`` (see ``WardenSupervisor``)."""
+        """Send the warden an order without binary data, as in ``order("cancel", id=3)`` (see ``WardenSupervisor``)."""
         self.send(wire.pack({"op": op, **arguments}), key)
 
     def begin_close(self) -> None:
-        """Begin to end the warden and its processes, without waiting."""
+        """Begin to end the warden and all its processes, without waiting."""
         self._closing = True
         self._shut()
         self._wake()
 
     def close(self) -> None:
-        """End the warden and its processes, and wait until they have ended."""
+        """End the warden and all its processes, and wait until they have ended."""
         self.begin_close()
         if threading.current_thread() is not self._thread:
             self._thread.join()
 
     def abandon(self) -> None:
-        """In a forked child of the caller: close the descriptors only."""
+        """Close this process's copies of the descriptors; called in a forked child of the caller."""
         self.host.abandon()
         stream = self._socket.detach() if self._socket is not None else -1
         for descriptor in (stream, self._wake_r, self._wake_w):

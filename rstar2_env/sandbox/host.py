@@ -1,6 +1,6 @@
-"""``Host``: the place where a warden runs. A connection starts the warden, uses one stream to it, and ends it.
+"""``Host``: base class that starts a warden (the process that supervises programs) in some place, and ends it.
 
-The host of the ``local`` provider is a process on this machine (``local.process``).
+The provider ``local`` starts the warden as a process on this machine (``local.process``), ``docker`` in a container.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 
 
 class Host(abc.ABC):
-    """Place where one warden runs. A host is used once, only in the thread of its connection (except ``abandon``).
+    """Starts and ends one warden. A host is used once, only in the thread of its connection (except ``abandon``).
 
     Attributes:
-        name: Name in messages ("The local sandbox").
+        name: Name of the sandbox in messages ("The local sandbox").
         stall_timeout_s: Seconds without a response after which the warden is considered lost.
         warden_pid: Process id of the warden on this machine, or 0.
-        scratch: Folder of the warden on this machine, or empty.
+        scratch: Folder of the warden's temporary files on this machine, or empty.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Host(abc.ABC):
 
     @abc.abstractmethod
     def start(self) -> socket.socket:
-        """Start the warden and return the stream to it; the caller closes the stream.
+        """Start the warden, and return the stream to it; the caller closes the stream.
 
         Raises:
             Exception: The warden cannot be started; the message gives the reason.
@@ -36,10 +36,10 @@ class Host(abc.ABC):
 
     @abc.abstractmethod
     def options(self) -> dict[str, Any]:
-        """Return the warden's options; they are the first message to it."""
+        """Return the warden's options, which are the first message to the warden."""
 
     def decode(self, data: bytes) -> bytes:
-        """Extract the warden's bytes from the bytes of the stream; by default, all bytes are the warden's."""
+        """Extract the warden's output from the bytes of the stream; by default, the bytes are returned unchanged."""
         return data
 
     @abc.abstractmethod
@@ -47,14 +47,14 @@ class Host(abc.ABC):
         """End the warden and its processes after the stream was closed, and remove leftover files.
 
         Args:
-            patience: Seconds to wait for it to end on its own.
+            patience: Seconds to wait for the warden to end on its own.
 
         Returns:
-            The last part of its error output, for an error message; may be empty.
+            The last part of the warden's error output, for an error message; may be empty.
         """
 
     def abandon(self) -> None:  # noqa: B027  # optional: a host without descriptors of its own has nothing to close
-        """In a forked child of the caller: close descriptors other than the stream."""
+        """Close this process's copies of descriptors other than the stream; called in a forked child of the caller."""
 
 
 MakeHost = Callable[[], Host]

@@ -1,4 +1,4 @@
-"""Input and output of a sandbox: ``Job`` and ``Outcome``; and ``Sandbox``, the protocol of a provider.
+"""``Job`` and ``Outcome``: input and output of a sandbox; ``Sandbox``: the interface of every provider.
 
 Covered: the records. Not covered: limits (``limits``), running a job (the providers), and the text of a result for a
 model (``rstar2_env.tools``).
@@ -16,29 +16,29 @@ from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox.limits import Limits
 
 SessionState = Literal["new", "kept", "interrupted", "ended", "died", "replaced"]
-"""State of a session after a cell; see ``Outcome.session``."""
+"""State of a session after one of its calls; see ``Outcome.session``."""
 OutcomeReason = Literal[
     "wall_clock", "cpu", "memory", "processes", "files", "pipes", "rest", "output", "system_call", "signal",
     "exit", "compile", "raised", "forged", "lost", "closed", "session_ended",
 ]  # fmt: skip
-"""Cause of a status; see ``Outcome.reason``."""
+"""Cause of an outcome's status; see ``Outcome.reason``."""
 _LONGEST_NAME = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One program to run.
+    """One Python program to run in a sandbox.
 
     Attributes:
         code: Python source.
         stdin: Contents of standard input.
         limits: Limits of the program.
-        files: Files to write into its working folder before it starts, by relative path.
+        files: Contents of files to write into the working folder before the program starts, by relative path.
         seed: Seed of ``random`` and ``numpy.random``, so that a call replays exactly. In a session, a cell reseeds only
             if its seed differs from the seed of the previous cell.
-        session: Name of a session whose state is kept across calls; its calls run one after the other. ``None`` runs
-            the program in a fresh process. The first job of a session creates it with that job's limits on memory,
-            processes and file size; the limits on wall clock and output apply to each cell.
+        session: Name of a session, which keeps its Python state across calls; its calls (cells) run one after the
+            other. ``None`` runs the program in a fresh process. The first job of a session creates it with that job's
+            limits on memory, processes and file size; the limits on wall clock and output apply to each cell.
     """
 
     code: str
@@ -73,10 +73,11 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Result of a job.
+    """The result of one job.
 
-    Status, exit code, signal, limits and times come from the warden and the kernel. The value, the type and message of
-    an error, and the traceback are the program's own report: they are shown to the model, but never override the rest.
+    Status, exit code, signal, limits and times come from the warden and the kernel. The value, the error's type and
+    message, and the traceback are reported by the program itself: they are shown to the model, but never override what
+    the warden observed.
 
     Attributes:
         status: The status of the call.
@@ -151,14 +152,14 @@ class Capability:
 
 @runtime_checkable
 class Sandbox(Protocol):
-    """Interface of every provider. Safe to call from any thread; ``arun`` from any event loop."""
+    """Interface of every sandbox. Safe to call from any thread; ``arun`` from any event loop."""
 
     def run(self, job: Job) -> Outcome:
-        """Run one job and wait for it. If the sandbox itself fails, the outcome is ``unavailable``."""
+        """Run one job and wait for its outcome, which has the status ``unavailable`` if the sandbox itself fails."""
         ...
 
     async def arun(self, job: Job) -> Outcome:
-        """Run one job without blocking the event loop. Cancelling the call ends the program."""
+        """Run one job without blocking the event loop. Cancelling the coroutine ends the program."""
         ...
 
     def run_many(self, jobs: Sequence[Job]) -> list[Outcome]:
@@ -166,15 +167,15 @@ class Sandbox(Protocol):
         ...
 
     def capabilities(self) -> Sequence[Capability]:
-        """Each layer of isolation and whether it is active."""
+        """Return each layer of isolation, and whether it is active."""
         ...
 
     def end_session(self, name: str) -> None:
-        """End a session and forget its state. Unknown names are ignored."""
+        """End a session and delete its state; an unknown name is ignored."""
         ...
 
     def close(self) -> None:
-        """End every process that belongs to the sandbox. Idempotent."""
+        """End all processes of the sandbox; a second call has no effect."""
         ...
 
     def __enter__(self) -> Self:

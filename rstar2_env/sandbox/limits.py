@@ -1,4 +1,4 @@
-"""``Limits``: time, memory, processes, output and files that one program may use, with their defaults."""
+"""``Limits``: the time, memory, processes, output and files that one program may use, with defaults."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class Limits:
             deprioritized program, time in which it was ready to run but had no core does not count either, up to a
             total of four times the limit.
         cpu_s: Seconds of CPU time; ``None`` means the wall limit rounded up, plus one.
-        memory_mb: MiB of memory.
-        processes: Concurrent processes and threads.
-        output_bytes: Bytes of stdout and of stderr, each; a program that writes more is ended.
-        file_mb: MiB of its working folder, and of any one file.
+        memory_mb: Maximum memory in MiB.
+        processes: Maximum number of concurrent processes and threads.
+        output_bytes: Maximum number of bytes of stdout, and of stderr; a program that writes more is ended.
+        file_mb: Maximum size in MiB of the program's working folder, and of any one file.
     """
 
     wall_s: float = option(5.0, above=0, unit="seconds")

@@ -1,4 +1,4 @@
-"""Encoding of jobs and outcomes as frames, the messages between the caller and a warden."""
+"""Encodes jobs and decodes outcomes as frames, the messages between the caller and the warden."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from rstar2_env.sandbox.limits import Limits
 
 _MIB = 1 << 20
 _REPORTED = {item.name for item in fields(Outcome)} - {"status", "stdout", "stderr", "truncated", "attempts"}
-"""Fields of an outcome that the header of a frame contains unchanged."""
+"""Fields of an outcome that a frame's header contains unchanged."""
 
 
 def check_job(job: Job) -> None:
-    """Reject an invalid job before it is sent anywhere.
+    """Check a job before it is sent anywhere.
 
     Raises:
-        ConfigurationError: The object is not a ``Job``, the path of a file leaves the working folder, or the job is too
+        ConfigurationError: ``job`` is not a ``Job``, the path of a file leaves the working folder, or the job is too
             large.
     """
     if not isinstance(job, Job):
@@ -62,7 +62,7 @@ def encode_job(call_id: int, job: Job) -> bytes:
 
 
 def decode_outcome(header: dict[str, Any], blobs: list[bytes], attempts: int) -> Outcome:
-    """Decode the outcome in a frame from the warden.
+    """Convert a frame from the warden to an outcome.
 
     Args:
         header: Header of the frame; fields that have their default are missing.
@@ -77,12 +77,12 @@ def decode_outcome(header: dict[str, Any], blobs: list[bytes], attempts: int) ->
 
 
 def lost(why: str, attempts: int, session: str | None = None, reason: OutcomeReason = "lost") -> Outcome:
-    """Return the ``unavailable`` outcome of a call that was lost through no fault of its program; its session ends too.
+    """Return an ``unavailable`` outcome for a call that was lost through no fault of its program.
 
     Args:
         why: Reason, as one sentence.
         attempts: Number of starts of the call.
-        session: Name of its session, or ``None``.
+        session: Name of the call's session, which ends too; ``None`` without a session.
         reason: Machine-readable reason.
     """
     return Outcome(

@@ -1,4 +1,4 @@
-"""Options of the ``local`` provider, and their checks."""
+"""Options of the provider ``local``, and their checks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rstar2_env.sandbox.limits import Limits
 from rstar2_env.sandbox.warmups import WARMUPS
 
 LAYERS = ("pid", "mount", "net", "ipc", "uts", "cgroup", "user", "users", "seccomp", "landlock", "scope", "cgroups")
-"""Short names of the layers, as used by the option ``without``."""
+"""Short names of the isolation layers, for the option ``without``."""
 IsolationMode = Literal["strict", "best", "none"]
 PACKAGES = ("numpy", "sympy", "mpmath", "scipy", "pandas", "networkx")
 """Packages that programs can import by default, if they are installed."""
@@ -25,7 +25,7 @@ _ROOT_NAMES = frozenset(
     {"bin", "dev", "etc", "gnu", "lib", "lib32", "lib64", "libx32", "nix", "packages", "proc", "python"}
     | {"sandbox", "sbin", "tmp", "usr"}
 )
-"""Names at the root of the file system of a program."""
+"""Names of folders at the root of a program's file system, which ``root_folders`` cannot use."""
 _UNCHANGED = (
     "preload",
     "parents",
@@ -37,12 +37,12 @@ _UNCHANGED = (
     "session_timeout_s",
     "root_folders",
 )
-"""Options that a warden receives unchanged."""
+"""Names of the options that the warden receives unchanged."""
 
 
 @dataclass(frozen=True)
 class ProviderOptions(CheckedOptions):
-    """Base of the options of a provider.
+    """Base class of the options of a provider.
 
     Attributes:
         provider: Name of the provider.
@@ -60,13 +60,13 @@ class ProviderOptions(CheckedOptions):
         return call_with_options(f"{cls.provider} sandbox", cls, given)
 
     def as_given(self) -> dict[str, Any]:
-        """The options as a dictionary, from which equal options can be constructed."""
+        """Return the options as a dictionary, from which equal options can be constructed."""
         return {option.name: getattr(self, option.name) for option in fields(self)}
 
 
 @dataclass(frozen=True)
 class LocalOptions(ProviderOptions):
-    """Options of the ``local`` provider.
+    """Options of the provider ``local``.
 
     Attributes:
         packages: Installed packages that programs can import, by their pip names, with their requirements; other
@@ -74,14 +74,14 @@ class LocalOptions(ProviderOptions):
         preload: Modules to import ahead of time. A program is forked from a parent process that has imported exactly
             the preloaded modules that its source names; modules that the program imports only indirectly, through other
             modules, are imported at run time.
-        parents: Largest number of parent processes, at least 1. One has imported none of ``preload``; others are
-            started when programs need them. With 1, the only parent has imported all of ``preload``.
+        parents: Largest number of parent processes, at least 1. One parent has imported no module of ``preload``;
+            others are started when programs need them. With 1, the only parent has imported all modules of ``preload``.
         workers: Number of programs that run concurrently, not counting deprioritized ones; the default is the number of
             usable cores.
         deprioritize: Largest number of deprioritized programs that run in addition to ``workers``. A program that has
             run for a quarter of a second gets a lower weight on the cores and no longer counts as a worker, so that the
             next call starts. 0 by default; four per worker is a good value if calls can arrive faster than they end.
-        waiting: Number of child processes kept ready for future calls; the default is ``workers``.
+        waiting: Number of child processes that are kept ready for future calls; the default is ``workers``.
         isolation: ``"strict"`` refuses to start without a required layer, ``"best"`` runs with the available layers and
             warns once, ``"none"`` switches isolation off, for debugging.
         readable: Additional paths that programs can read, such as a folder with libraries.
@@ -90,7 +90,7 @@ class LocalOptions(ProviderOptions):
             mount namespace.
         warmup: Program that each parent with preloaded modules runs once to fill caches; ``None`` calls common
             functions of numpy and sympy, if they are preloaded.
-        limits: Limits of most jobs; waiting child processes are prepared for them.
+        limits: The limits that most jobs have; the child processes that are kept ready are prepared for these limits.
         without: Layers to omit, by their short names; for tests of machines that lack them.
         retries: How many times a call is retried after a failure of the sandbox itself.
         stall_timeout_s: Seconds without a response after which the zygote is replaced.
@@ -145,12 +145,12 @@ class LocalOptions(ProviderOptions):
 
     @property
     def slots(self) -> int:
-        """Number of programs that run concurrently, not counting deprioritized ones."""
+        """Return the number of programs that run concurrently, not counting deprioritized ones."""
         return self.workers if self.workers is not None else usable_cores()
 
     @property
     def prepared(self) -> int:
-        """Number of child processes kept ready for future calls."""
+        """Return the number of child processes that are kept ready for future calls."""
         return self.waiting if self.waiting is not None else self.slots
 
     def for_warden(self, scratch: str) -> dict[str, Any]:
@@ -171,7 +171,7 @@ class LocalOptions(ProviderOptions):
 
 
 def site_dirs() -> list[str]:
-    """Folders of installed packages on the path of this process, without source checkouts."""
+    """Return the folders of installed packages on this process's import path, without source checkouts."""
     return [
         os.path.realpath(entry)
         for entry in sys.path

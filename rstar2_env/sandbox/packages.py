@@ -1,4 +1,4 @@
-"""Packages that programs can import, for the prompt that describes a sandbox to a policy.
+"""Lists the packages that programs can import, for the prompt that describes a sandbox to a policy.
 
 Covered: the packages that the options of a sandbox on this machine declare. Not covered: the packages of a container, a
 server or another node, and hiding other packages (``inside/kernel/packages``).
@@ -17,7 +17,7 @@ from rstar2_env.sandbox.options import PACKAGES, LocalOptions, site_dirs
 
 
 def declared(sandbox: Sandbox | str | Mapping[str, Any]) -> tuple[str, ...] | None:
-    """Packages that a sandbox declares; ``None`` if they depend on the server, node or image.
+    """Return the packages that a sandbox declares; ``None`` if they depend on the server, node or image.
 
     Args:
         sandbox: A sandbox, the name of a provider, or options with the name under ``"provider"``.
@@ -34,5 +34,5 @@ def declared(sandbox: Sandbox | str | Mapping[str, Any]) -> tuple[str, ...] | No
 
 @cache
 def installed(packages: tuple[str, ...]) -> tuple[str, ...]:
-    """Filter packages to those that are installed on this machine; keeps the order."""
+    """Return those of the packages that are installed on this machine, in the same order."""
     return tuple(name for name in packages if any(Distribution.discover(name=name, path=site_dirs())))

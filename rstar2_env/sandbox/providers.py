@@ -1,4 +1,4 @@
-"""Sandboxes by name: ``make_sandbox`` and the registry of providers."""
+"""``make_sandbox``: creates sandboxes by the name of their provider; ``PROVIDERS``: the registry of providers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _ray(**options: Any) -> Sandbox:
 
 
 def make_sandbox(provider: str = "local", **options: Any) -> Sandbox:
-    """Create a sandbox that is not shared. Use it as a context manager, or close it.
+    """Create a sandbox for this caller alone. Use it as a context manager, or close it.
 
     Args:
         provider: Name of a registered provider.

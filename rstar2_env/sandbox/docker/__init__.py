@@ -1,1 +1,1 @@
-"""The ``docker`` provider: wardens in containers. Their image is built from the Dockerfile in this folder."""
+"""The sandbox provider ``docker``: runs programs in containers; the Dockerfile in this folder builds their image."""

@@ -1,4 +1,4 @@
-"""One container with a warden in it, reached over the stream that is attached to its standard input and output.
+"""One container with a warden (the process that supervises programs), reached over the container's standard streams.
 
 Covered: the isolation of the container, starting it, removing the engine's framing from its output, ending it. The
 container ends when the stream closes, and therefore also when this process dies. Not covered: the messages
@@ -37,16 +37,16 @@ _PROFILE = Path(__file__).with_name("seccomp.json")
 
 @functools.cache
 def seccomp_profile() -> str:
-    """The system-call filter of the whole container, in the engine's JSON format."""
+    """Return the system-call filter of the whole container, in the Docker engine's JSON format."""
     return _PROFILE.read_text(encoding="utf-8")
 
 
 def walls(engine: APIClient, info: dict[str, Any], options: DockerOptions) -> dict[str, Any]:
-    """Build the host configuration of a container (the engine's ``HostConfig``), which isolates the container.
+    """Return the host configuration of a container (the engine's ``HostConfig``), which isolates the container.
 
     Args:
         engine: The engine that will run the container.
-        info: Output of ``docker info``.
+        info: Result of ``docker info``.
         options: Options of the container.
     """
     memory = options.memory_bytes(int(info.get("MemTotal", 0)))
@@ -77,7 +77,7 @@ def walls(engine: APIClient, info: dict[str, Any], options: DockerOptions) -> di
 
 
 class Container(Host):
-    """A container in which one warden runs; the ``Host`` of the ``docker`` provider.
+    """A container in which one warden runs; the ``Host`` of the provider ``docker``.
 
     Args:
         options: Options of the container.
@@ -96,7 +96,7 @@ class Container(Host):
         self._stderr = bytearray()
 
     def start(self) -> socket.socket:
-        """Create a container, attach to it, and start it.
+        """Create a container, attach to its streams, start it, and return the stream.
 
         Raises:
             SandboxUnavailableError: The engine does not answer, or rejects the container.
@@ -141,11 +141,11 @@ class Container(Host):
         return stream
 
     def options(self) -> dict[str, Any]:
-        """Return the warden's options; they are the first message to it."""
+        """Return the warden's options, which are the first message to the warden."""
         return self._options.for_container()
 
     def decode(self, data: bytes) -> bytes:
-        """Remove the engine's framing; standard error is kept for an error message."""
+        """Remove the Docker engine's framing from output; keep the standard error for an error message."""
         self._left += data
         chunks = []
         at = 0
@@ -164,7 +164,7 @@ class Container(Host):
         return b"".join(chunks)
 
     def end(self, patience: float) -> str:
-        """Remove the container with everything in it; return the last part of its error output."""
+        """Remove the container with all its processes and files; return the last part of its error output."""
         if self._engine is not None:
             if self.id and not docker_engine.remove(self._engine, self.id):
                 with contextlib.suppress(OSError):  # the container ended on its own, and the engine removes it

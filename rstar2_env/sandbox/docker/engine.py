@@ -1,4 +1,4 @@
-"""Access to the Docker engine for the ``docker`` provider and its image.
+"""Access to the Docker engine for the provider ``docker``: connecting, checking the image, removing old containers.
 
 Covered: connecting, with actionable errors; finding the image and checking its version; removing containers of
 processes that have ended. Not covered: running a container (``container``) and building an image (``image``).
@@ -22,7 +22,7 @@ _TIMEOUT_S = 60
 
 
 def connect(base_url: str | None = None, timeout_s: int = _TIMEOUT_S) -> APIClient:
-    """Connect to an engine.
+    """Connect to a Docker engine.
 
     Args:
         base_url: Address of the engine ("unix:///run/docker.sock", "tcp://127.0.0.1:2375"); ``None`` uses
@@ -30,7 +30,7 @@ def connect(base_url: str | None = None, timeout_s: int = _TIMEOUT_S) -> APIClie
         timeout_s: Timeout of one request in seconds.
 
     Raises:
-        MissingExtraError: The SDK is not installed.
+        MissingExtraError: Docker's SDK for Python is not installed.
         ConfigurationError: The scheme of the address is not supported.
         SandboxUnavailableError: No engine answers at the address.
     """
@@ -65,7 +65,7 @@ def _reason(error: BaseException) -> str:
 
 
 def check_image(engine: APIClient, image: str) -> None:
-    """Check that the image exists and contains the same warden as this package.
+    """Check that an image exists, and that its warden is the one of this package's version.
 
     Raises:
         SandboxUnavailableError: The image is missing, or was built by another version.
@@ -89,7 +89,7 @@ def check_image(engine: APIClient, image: str) -> None:
 
 
 def check_runtime(engine: APIClient, runtime: str | None) -> None:
-    """Check that a container runtime is installed in the engine; ``None`` passes.
+    """Check that a container runtime is installed in the engine; ``None``, the default runtime, always passes.
 
     Raises:
         SandboxUnavailableError: The engine does not have this runtime.
@@ -103,12 +103,12 @@ def check_runtime(engine: APIClient, runtime: str | None) -> None:
 
 
 def owner() -> str:
-    """Label that identifies this process, so that other processes can determine whether it still runs."""
+    """Return a label for containers that identifies this process, so that other processes can see if it still runs."""
     return f"{_machine()}|{os.getpid()}|{_started(os.getpid())}"
 
 
 def sweep(engine: APIClient) -> int:
-    """Remove the containers whose owner, a process on this machine, has ended; return their number."""
+    """Remove the containers whose owner, a process on this machine, has ended; return how many were removed."""
     removed = 0
     for found in engine.containers(all=True, filters={"label": OWNER_LABEL}):
         machine, pid, started = found["Labels"][OWNER_LABEL].rsplit("|", 2)
@@ -118,7 +118,7 @@ def sweep(engine: APIClient) -> int:
 
 
 def remove(engine: APIClient, container: str) -> bool:
-    """Force the removal of a container; return false if it is already removed, or if the engine does not answer."""
+    """Remove a container by force; return false if it does not exist any more, or if the engine does not answer."""
     with contextlib.suppress(OSError):  # all errors of the SDK are subclasses
         engine.remove_container(container, force=True, v=True)
         return True
@@ -150,6 +150,6 @@ def _started(pid: int) -> str:
 
 
 def limits_missing(info: dict[str, Any]) -> list[str]:
-    """Names of the limits that an engine cannot set, for example because it is rootless; from ``docker info``."""
+    """Return the names of the limits that an engine cannot set, for example if it is rootless, from ``docker info``."""
     known = {"MemoryLimit": "memory", "PidsLimit": "processes", "CpuCfsQuota": "CPU"}
     return [what for key, what in known.items() if not info.get(key, True)]

@@ -1,4 +1,4 @@
-"""Files of this machine for an image that contains this machine's Python (``rstar2 sandbox image --from-host``).
+"""Collects this machine's Python files for an image (``rstar2 sandbox image --from-host``).
 
 Covered: the running interpreter, its standard library without tests, modules by name with their dependencies, the
 shared libraries of all of these (as found by the loader), a shell and a few small programs. The layout is that of an
@@ -34,7 +34,7 @@ TEXTS = {
     "/etc/group": "root:x:0:\nsandbox:x:10001:\n",
     "/etc/hosts": "127.0.0.1 localhost\n",
 }
-"""Contents of small files, by path in the image."""
+"""Contents of small text files of the image, by their path in the image."""
 _LIBRARY = re.compile(r"^\s+(?:(\S+) => )?(/\S+) \(0x", re.MULTILINE)
 _MISSING = re.compile(r"^\s+(\S+) => not found", re.MULTILINE)
 _AT_ONCE = 200
@@ -42,7 +42,7 @@ _AT_ONCE = 200
 
 @dataclass
 class Tree:
-    """Files and links of an image.
+    """The files and links of an image.
 
     Attributes:
         python: Path of the interpreter on this machine.
@@ -93,7 +93,7 @@ def collect(packages: Sequence[str]) -> Tree:
 
 
 def folders(tree: Tree) -> list[str]:
-    """All folders of the image, parents first."""
+    """Return all folders of the image, parents before their children."""
     places = (*tree.files, *tree.links, *TEXTS, *(f"{folder}/file" for folder in _FOLDERS))
     found = {os.fspath(folder) for place in places for folder in PurePosixPath(place).parents}
     return sorted(found - set(tree.links) - {"/"})

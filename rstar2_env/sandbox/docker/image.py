@@ -1,4 +1,4 @@
-"""The image of the ``docker`` sandbox, built from the Dockerfile in this folder or from the files of this machine.
+"""Builds the image of the ``docker`` sandbox, from the Dockerfile in this folder or from the files of this machine.
 
 Covered: the build context, building with the SDK, importing, the fingerprint that shows whether an image fits
 this package. Not covered: the list of files of this machine (``host_files``).
@@ -34,7 +34,7 @@ PrintLine = Callable[[str], None]
 
 
 def inside_files() -> Iterator[tuple[str, str]]:
-    """Yield the relative name and the path of each file of the warden, in a fixed order."""
+    """Yield the relative name and the path of each source file of the warden, in a fixed order."""
     for folder, _, names in sorted(os.walk(_INSIDE)):
         for name in sorted(names):
             if name.endswith(".py"):
@@ -44,7 +44,7 @@ def inside_files() -> Iterator[tuple[str, str]]:
 
 @functools.cache
 def fingerprint() -> str:
-    """Hash of the files of the warden, which identifies the version of the warden."""
+    """Return a hash of the warden's source files, which identifies the version of the warden in an image."""
     digest = hashlib.sha256()
     for name, path in inside_files():
         with open(path, "rb") as file:
@@ -59,7 +59,7 @@ def build(
     packages: Sequence[str] = DEFAULT_PACKAGES,
     say: PrintLine = print,
 ) -> str:
-    """Build the image from the Dockerfile, on top of ``base``.
+    """Build the image from the Dockerfile, on top of the image ``base``.
 
     Args:
         engine: The engine that builds the image.
@@ -125,7 +125,7 @@ def _context() -> io.BytesIO:
 def build_from_host(
     engine: APIClient, tag: str = DEFAULT_TAG, packages: Sequence[str] = DEFAULT_PACKAGES, say: PrintLine = print
 ) -> str:
-    """Build the image from the Python installation of this machine with ``docker import``, without a registry.
+    """Build the image from this machine's Python installation with ``docker import``, without a registry.
 
     Args:
         engine: The engine that imports the image. Its machine must have the same processor architecture as this one.
@@ -190,7 +190,7 @@ def _folder(path: str) -> tarfile.TarInfo:
 
 
 def as_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Set a file's owner to root and make it readable by all."""
+    """Set a file's owner to root and make the file readable by all users; for ``tarfile`` as a filter."""
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = "root"
     entry.mode = 0o755 if entry.isdir() or entry.mode & 0o111 else 0o644
@@ -198,7 +198,7 @@ def as_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def try_imports(engine: APIClient, image: str, modules: Sequence[str]) -> str:
-    """Import modules in the image, as its user; return the version of its Python.
+    """Import modules in a container of the image, as the image's user; return the version of its Python.
 
     Args:
         engine: The engine that has the image.

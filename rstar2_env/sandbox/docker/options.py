@@ -1,4 +1,4 @@
-"""Options of the ``docker`` provider, for its wardens and for the containers in which they run."""
+"""Options of the provider ``docker``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SPARE_PROCESSES, _SESSION_PROCESSES = 64, 8
 
 @dataclass(frozen=True)
 class DockerOptions(LocalOptions):
-    """Options of the ``docker`` provider. The options of ``LocalOptions`` apply to the warden in each container.
+    """Options of the provider ``docker``. The options of ``LocalOptions`` apply to the warden in each container.
 
     Programs can import the packages of the image. ``readable`` is not supported: build an image with the files instead.
     ``workers`` is the number of programs that run concurrently in each container.
@@ -27,9 +27,10 @@ class DockerOptions(LocalOptions):
     Attributes:
         image: Image built by ``rstar2 sandbox image``.
         base_url: Address of the engine; ``None`` uses ``DOCKER_HOST``, then the default socket.
-        runtime: Name of the engine's runtime (``"runsc"`` for gVisor); ``None`` uses the default.
-        containers: Number of warm containers. ``None``: one if layers around each call isolate the calls; otherwise two
-            per usable core, since each container then serves one call and is replaced.
+        runtime: Name of the container runtime (``"runsc"`` for gVisor); ``None`` uses the engine's default.
+        containers: Number of containers that are kept running. ``None`` means one if calls in one container are
+            isolated from one another; otherwise two per usable core, since each container then serves one call and is
+            replaced.
         memory_mb: MiB of memory of a container; ``None`` uses the sum of the limits of its concurrent calls plus 64
             per session, at most 80 % of the machine's memory.
         cpus: Cores of a container; ``None`` uses ``workers``.
@@ -64,7 +65,7 @@ class DockerOptions(LocalOptions):
             )
 
     def memory_bytes(self, machine: int) -> int:
-        """Memory limit of a container in bytes, on a machine with ``machine`` bytes."""
+        """Return the memory limit of a container in bytes, on a machine with ``machine`` bytes of memory."""
         if self.memory_mb is not None:
             return self.memory_mb * _MIB
         each = self.limits.memory_mb + self.limits.file_mb + _SPARE_MB
@@ -74,7 +75,7 @@ class DockerOptions(LocalOptions):
 
     @property
     def most_processes(self) -> int:
-        """Largest number of processes and threads in a container."""
+        """Return the largest number of processes and threads in a container."""
         if self.pids is not None:
             return self.pids
         sessions = self.max_sessions * _SESSION_PROCESSES
@@ -82,11 +83,11 @@ class DockerOptions(LocalOptions):
         return _SPARE_PROCESSES + running + 4 * self.prepared + sessions
 
     def for_one_call(self) -> Self:
-        """Return the options for containers that serve one call each."""
+        """Return a copy of the options for containers that serve one call each."""
         return replace(self, workers=1, deprioritize=0, waiting=1, max_sessions=1, session_memory_mb=None)
 
     def for_container(self) -> dict[str, Any]:
-        """Return the first message to the warden in a container."""
+        """Return the options as the first message to the warden in a container."""
         # The container replaces layers that are missing inside (see ``walls``).
         isolation = "none" if self.isolation == "none" else "best"
         return self.for_warden(SCRATCH) | {"site_dirs": None, "guard": True, "isolation": isolation}

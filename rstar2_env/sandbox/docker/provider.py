@@ -1,9 +1,9 @@
-"""The ``docker`` provider: the warden of the ``local`` provider in warm containers, over one stream to each.
+"""``DockerSandbox``: runs programs under wardens (supervising processes) in containers that are already running.
 
-If the layers of ``local`` can isolate each call inside a container, many calls share a container. Otherwise (another
-runtime, or an engine that denies namespaces to containers), a container serves one call and is replaced. Covered: the
-pool of containers and the choice of a container for a call. Not covered: a container (``container``), the image
-(``image``), the mechanism behind each guarantee (``walls``).
+The warden is the one of the provider ``local``. If it can isolate each call inside a container, many calls share a
+container. Otherwise (another runtime, or an engine that denies namespaces to containers), a container serves one call
+and is replaced. Covered: the pool of containers and the choice of a container for a call. Not covered: a container
+(``container``), the image (``image``), the mechanism behind each guarantee (``walls``).
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from rstar2_env.sandbox.docker.single import SingleUse
 from rstar2_env.sandbox.job import Capability, Job
 
 _PATIENCE_S = 10.0
-"""Seconds to wait for an engine that is being restarted."""
+"""Seconds to wait for a Docker engine that does not answer because it is being restarted."""
 
 
 class DockerSandbox(BaseSandbox):
-    """Runs Python programs in containers that are started ahead of the call. Safe to call from any thread.
+    """Runs Python programs in containers that are already running. Safe to call from any thread.
 
     Args:
         **options: See ``DockerOptions``.
 
     Raises:
         ConfigurationError: An option is invalid.
-        MissingExtraError: The SDK is not installed.
+        MissingExtraError: Docker's SDK for Python is not installed.
         SandboxUnavailableError: No engine answers, the image is missing, or the requested isolation is not available.
     """
 
@@ -92,11 +92,11 @@ class DockerSandbox(BaseSandbox):
         return min(self._members, key=lambda member: member.in_flight).submit(job)
 
     def capabilities(self) -> Sequence[Capability]:
-        """Each guarantee with its mechanism, then the isolation of the container and the layers around each call."""
+        """Return each guarantee with its mechanism, then the container's isolation and the layers around each call."""
         return self._capabilities
 
     def end_session(self, name: str) -> None:
-        """End a session and forget its state. Unknown names are ignored."""
+        """End a session and delete its state; an unknown name is ignored."""
         if self._members and not self._closed:
             self._home(name).end_session(name)
 
@@ -110,7 +110,7 @@ class DockerSandbox(BaseSandbox):
 
     @property
     def wall(self) -> Literal["call", "container"]:
-        """Isolation between calls: layers around each call, or a container for each call."""
+        """How calls are isolated from one another: by layers around each ``call``, or by one ``container`` per call."""
         return "call" if self._single is None else "container"
 
     # Containers

@@ -1,4 +1,4 @@
-"""Containers that serve one call each, for engines where the container is the only isolation between calls.
+"""``SingleUse``: containers that serve one call each, for engines where only the container isolates a call.
 
 Covered: keeping containers warm, assigning one to each call, and replacing it afterwards, so that changes that a
 program makes to its container do not persist. Not covered: sessions, which would need a container for their whole
@@ -31,7 +31,7 @@ class _Waiting:
         self._dropped = False
 
     def start(self, client: WardenClient) -> PendingJob | None:
-        """Submit the job to a fresh container; return ``None`` if the call was cancelled."""
+        """Submit the job to a container that has not run anything; return ``None`` if the call was cancelled."""
         with self._lock:
             if not self._dropped:
                 self._inner = client.submit(self.job)
@@ -47,11 +47,11 @@ class _Waiting:
 
 
 class SingleUse:
-    """A pool of warm containers, each for one call.
+    """A pool of running containers, each of which serves one call.
 
     Args:
-        make: Starts a container.
-        count: Number of containers.
+        make: Starts a container, and returns the client of its warden.
+        count: Number of containers to keep ready.
     """
 
     def __init__(self, make: Callable[[], WardenClient], count: int) -> None:
@@ -66,7 +66,7 @@ class SingleUse:
             thread.start()
 
     def submit(self, job: Job) -> PendingJob:
-        """Queue a job for the next container.
+        """Queue a job for the next container that is ready.
 
         Raises:
             ConfigurationError: The job belongs to a session.
@@ -84,7 +84,7 @@ class SingleUse:
         return waiting
 
     def close(self) -> None:
-        """Remove every container. Calls that wait or run become ``unavailable``."""
+        """Remove every container. Calls that wait or run end as ``unavailable``."""
         self._closed = True
         for _ in self._threads:
             self._queue.put(None)

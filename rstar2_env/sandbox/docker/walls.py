@@ -1,4 +1,4 @@
-"""Mechanisms behind the guarantees of the ``docker`` provider: layers around each call, or a container for each call.
+"""Determines how the provider ``docker`` isolates calls: layers around each call, or a container for each call.
 
 Covered: which of these two mechanisms is active, and the result of ``capabilities()``. Not covered: configuring the
 isolation of the container (``container``).
@@ -15,7 +15,7 @@ from rstar2_env.sandbox.docker.options import DockerOptions
 from rstar2_env.sandbox.job import Capability
 
 APART = "calls kept apart"
-"""Guarantee that only this provider lists: calls are isolated from one another."""
+"""Name of a guarantee that only this provider lists: calls are isolated from one another."""
 _BY_CONTAINER = {
     "no network": "no network except a private loopback interface",
     "no sight of other processes": "a process namespace with only this call and its warden",
@@ -28,16 +28,16 @@ _BY_CONTAINER = {
 
 
 def calls_are_isolated(inside: Sequence[Capability]) -> bool:
-    """Whether the layers around each call provide every guarantee, so that calls can share a container."""
+    """Whether the layers around each call provide every guarantee, so that several calls can share a container."""
     return all(layer.active for layer in inside if layer.required)
 
 
 def capabilities(inside: Sequence[Capability], info: dict[str, Any], options: DockerOptions) -> list[Capability]:
-    """List the guarantees, then the isolation of the container, then the mechanisms inside.
+    """Return the guarantees, then the isolation of the container, then the mechanisms inside the container.
 
     Args:
         inside: Capabilities that the warden reports from inside the container.
-        info: Output of ``docker info``.
+        info: Result of ``docker info``.
         options: The provider's options.
     """
     apart = calls_are_isolated(inside)

@@ -1,4 +1,4 @@
-"""A fleet: calls are distributed over sandbox servers, and each has exactly one outcome even if servers are lost.
+"""Distributes calls over several sandbox servers (a fleet); each call has one outcome, even if servers are lost.
 
 Covered: ``client`` (the sandbox and its thread), ``dispatch`` (sending calls and handling failures), ``servers`` (which
 servers are up), ``balance`` (distribution of calls), ``homes`` (sessions), ``calls`` (one call), ``link`` (the client's

@@ -1,7 +1,7 @@
-"""Distribution of calls over servers, by capacity, calls in flight, and the cost of a request.
+"""``Balance``: distributes calls over servers, by capacity, calls in flight, and the cost of a request.
 
-Covered: batches, lingering, the balance between servers. Not covered: sending, and calls that only one server can
-answer (``dispatch``).
+Covered: the size of batches, waiting to fill a batch, the balance between servers. Not covered: sending, and calls that
+must go to a certain server (``dispatch``).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from rstar2_env.sandbox.fleet.link import Link
 
 
 class Balance:
-    """Decides how many calls to send to which server.
+    """Decides how many calls to send to which server next.
 
     Args:
         batch: Largest number of calls in one request.
-        linger_s: Seconds that calls wait to share a request with others, if no slot is idle.
+        linger_s: Seconds that calls wait for others to share a request with, if every server is busy.
         resume: Called when calls have waited for ``linger_s`` seconds, to send them.
     """
 
@@ -30,7 +30,7 @@ class Balance:
         self._lingered = False
 
     def choose(self, links: Sequence[Link], waiting: int) -> tuple[Link, int] | None:
-        """Choose the server with the fewest calls in flight per slot, and the number of calls to send to it.
+        """Choose the server with the fewest calls in flight for its capacity, and the number of calls to send to it.
 
         If several servers are equal, the server with the fewest sessions per slot is chosen. A server whose sandbox
         fails is chosen last.
@@ -47,10 +47,11 @@ class Balance:
         return None
 
     def takes(self, link: Link, waiting: int) -> int:
-        """Number of waiting calls to send to a server now.
+        """Return how many of the waiting calls to send to a server now.
 
-        A server with an idle slot gets calls immediately. If every slot is taken, several waiting calls linger to share
-        a request. A busy server gets at least half a batch or nothing, since a request costs as much as a short call.
+        A slot is room for one concurrent program. A server with a free slot gets calls immediately. Otherwise, several
+        waiting calls wait a little longer to share a request. A busy server gets at least half a batch or nothing,
+        since a request costs as much as a short call.
         """
         loop = asyncio.get_running_loop()
         room = min(2 * link.slots + self._batch, link.room) - link.in_flight

@@ -1,6 +1,6 @@
-"""Records of the client: a call in progress, and the server of a session.
+"""``FleetCall``: a call of a fleet's client, from submission to outcome; ``Home``: the server of a session.
 
-Covered: the records. Not covered: their use (``dispatch``, ``homes``).
+Not covered: sending calls (``dispatch``), and assigning sessions to servers (``homes``).
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ class FleetCall:
     Args:
         call_id: Id under which the call is sent.
         job: The job.
-        on_drop: Called with the call when its outcome is no longer needed.
+        on_drop: Function that is called with this object when the outcome is no longer needed.
 
     Attributes:
         id: Id under which the call is sent and resent. It changes if the sandbox of a server fails the call.
         body: The job as JSON members without the enclosing braces, and without the session.
         session: Name that the caller gave the session; ``None`` without a session.
-        home: Location of the session.
-        starts: Number of starts that were lost.
-        doubt: If the answer was lost: boot id (it changes when a server restarts) of the server that may have accepted
-            the call.
+        home: Server of the session, if the call belongs to one.
+        starts: Number of times that the call was started and then lost.
+        doubt: Boot id of the server that may have accepted the call, if the server's answer was lost. A boot id changes
+            when a server restarts.
         since: Time by the loop's clock from which the waiting time of the call counts.
-        avoid: Server whose sandbox failed the call. It receives the call again only if no other server is up.
+        avoid: Server whose sandbox failed during the call. The server receives the call again only if no other server
+            is up.
         given_up: Whether the outcome is no longer needed.
     """
 
@@ -52,7 +53,7 @@ class FleetCall:
         self.given_up = False
 
     def encode(self) -> bytes:
-        """Encode the call as JSON, for the server of its session."""
+        """Encode the call as JSON; a session is named as on its server."""
         place = b'","session":"%s",' % self.home.wire.encode() if self.home is not None else b'",'
         return b"".join((b'{"id":"', self.id.encode(), place, self.body, b"}"))
 
@@ -61,22 +62,23 @@ class FleetCall:
         self._on_drop([self])
 
     def lose(self, why: str) -> None:
-        """Resolve the future with the outcome of a call that was lost through no fault of its program."""
+        """Give the call an ``unavailable`` outcome, because it was lost through no fault of its program."""
         settle(self.future, lost(why, self.starts, self.session))
 
 
 @dataclass(eq=False)
 class Home:
-    """Location of a session.
+    """The server of a session, and the session's queue of cells (its calls, which run one after the other).
 
     Attributes:
         wire: Name of the session on its server. Each move assigns a new name, so that late messages with the old name
             cannot affect the session.
         link: Server of the session; ``None`` until its first cell is sent.
-        boot: Boot id of that server when the session started there.
+        boot: Boot id of the server, which changes when it restarts, at the session's start.
         opened: Whether a cell has run on that server.
-        moved: If an earlier session was lost: the reason why the next cell starts in a new session.
-        current: The cell in progress; cells of a session run one after the other.
+        moved: Reason why the previous session was lost, so that the next cell starts a new session; ``None`` if none
+            was lost.
+        current: The cell in progress.
         waiting: The cells queued behind ``current``.
     """
 

@@ -1,4 +1,4 @@
-"""``FleetSandbox``: calls from any thread and event loop, run by servers, through one background thread.
+"""``FleetSandbox``: a sandbox that runs its calls on servers; one background thread sends all calls.
 
 Covered: the thread, its event loop, the pool of connections, incoming calls, forks, pickling, shutdown. Not covered:
 the list of servers, which a provider supplies (``remote``: addresses, ``ray``: the nodes of a cluster), and the
@@ -35,7 +35,7 @@ _CLOSE_S = 2.0
 
 
 class FleetSandbox(BaseSandbox):
-    """Runs programs on servers of ``rstar2_env.sandbox.serve``. Safe to call from any thread.
+    """A sandbox that runs programs on servers of ``rstar2_env.sandbox.serve``. Safe to call from any thread.
 
     A provider defines ``_serving`` and ``capabilities``. Its constructor calls ``FleetSandbox.__init__``,
     ``_connect`` and ``_started``, in this order.
@@ -98,7 +98,7 @@ class FleetSandbox(BaseSandbox):
         return self._closed or self._over
 
     def end_session(self, name: str) -> None:
-        """End a session and forget its state. Unknown names are ignored."""
+        """End a session and delete its state; an unknown name is ignored."""
         with self._lock:
             if not self.closed and self._dispatcher is not None:
                 self._loop.call_soon_threadsafe(self._dispatcher.homes.end, name)

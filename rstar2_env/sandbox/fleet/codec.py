@@ -1,4 +1,4 @@
-"""Jobs and outcomes as JSON, for the client and the server of the remote sandbox.
+"""Converts jobs and outcomes to JSON and back, for the client and the server of the remote sandbox.
 
 Covered: every field of ``Job`` and ``Outcome``, any string (lone surrogates included) and any bytes. The JSON is ASCII,
 so each value is one line. Not covered: sending them.
@@ -19,7 +19,7 @@ from rstar2_env.sandbox.job import Job, Outcome
 from rstar2_env.sandbox.limits import Limits
 
 PROTOCOL = 1
-"""Version of the protocol; incremented when an older client or server could misread a message."""
+"""Version of the messages between client and server; incremented when an older one could misread a message."""
 _LIMITS = tuple(item.name for item in fields(Limits))
 _OUTCOME = {item.name: item.default for item in fields(Outcome) if item.name != "status"}
 
@@ -30,7 +30,7 @@ def dump(value: Any) -> bytes:
 
 
 def job_to_json(job: Job) -> dict[str, Any]:
-    """Fields of a job as JSON values, without the session: its name on the server is added later."""
+    """Convert a job to JSON values. The session is omitted, since its name on the server is added later."""
     written: dict[str, Any] = {"code": pack_text(job.code)}
     if job.stdin:
         written["stdin"] = pack_text(job.stdin)
@@ -43,7 +43,7 @@ def job_to_json(job: Job) -> dict[str, Any]:
 
 
 def job_from_json(written: Mapping[str, Any]) -> Job:
-    """Decode a job from ``job_to_json``.
+    """Convert the result of ``job_to_json`` back to a job.
 
     Raises:
         ConfigurationError: A field is missing or has the wrong type.
@@ -68,7 +68,7 @@ def job_from_json(written: Mapping[str, Any]) -> Job:
 
 
 def outcome_to_json(outcome: Outcome) -> dict[str, Any]:
-    """Fields of an outcome as JSON values; fields with their default are omitted."""
+    """Convert an outcome to JSON values; fields that have their default are omitted."""
     written: dict[str, Any] = {"status": outcome.status.value}
     for name, default in _OUTCOME.items():
         value = getattr(outcome, name)
@@ -78,7 +78,7 @@ def outcome_to_json(outcome: Outcome) -> dict[str, Any]:
 
 
 def outcome_from_json(written: Mapping[str, Any]) -> Outcome:
-    """Decode an outcome from ``outcome_to_json``. Unknown fields, for example from a newer server, are ignored.
+    """Convert the result of ``outcome_to_json`` back to an outcome. Unknown fields, as of a newer server, are ignored.
 
     Raises:
         ValueError: The object is not an outcome.
@@ -91,7 +91,7 @@ def outcome_from_json(written: Mapping[str, Any]) -> Outcome:
 
 
 def pack_text(text: str) -> str | dict[str, str]:
-    """Return the string, or an object with its bytes in base64 if JSON cannot represent the string unchanged."""
+    """Return a string unchanged if JSON can represent it; otherwise an object with the string's bytes in base64."""
     if text.isascii():
         return text
     try:
@@ -102,10 +102,10 @@ def pack_text(text: str) -> str | dict[str, str]:
 
 
 def unpack_text(written: Any) -> str:
-    """Decode a string from ``pack_text``.
+    """Convert the result of ``pack_text`` back to a string.
 
     Raises:
-        TypeError: The value is neither a string nor such an object.
+        TypeError: The value is neither a string nor an object from ``pack_text``.
     """
     if isinstance(written, str):
         return written

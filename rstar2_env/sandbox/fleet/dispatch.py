@@ -1,9 +1,9 @@
-"""Sending calls to servers, and handling the failure of a server.
+"""``Dispatcher``: sends calls to servers, and handles lost connections and lost servers.
 
-Covered: refusals, lost connections, lost servers, giving up. After a lost connection, a call is sent again under the
-same id to the server that may have accepted it, and that server answers from memory. It is sent to another server only
-if the first one is known to have lost it or never to have accepted it. Not covered: the distribution of calls
-(``balance``), threads (``client``). Everything here runs in one event loop.
+Covered: calls that a server refuses, lost connections, lost servers, and when to give up. After a lost connection, a
+call is sent again under the same id to the server that may have accepted it, and that server answers from memory. The
+call is sent to another server only if the first server has certainly lost it or never accepted it. Not covered: the
+distribution of calls (``balance``), threads (``client``). Everything here runs in one event loop.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Dispatcher:
         self._closed = False
 
     def submit(self, calls: Iterable[FleetCall]) -> None:
-        """Accept calls and send those that can be sent."""
+        """Accept calls, and send those for which a server has room."""
         now = self._loop.time()
         for call in calls:
             call.since = now
@@ -63,7 +63,7 @@ class Dispatcher:
         self.pump()
 
     def drop(self, calls: Iterable[FleetCall]) -> None:
-        """Stop waiting for these calls and end their programs."""
+        """Stop waiting for the outcomes of these calls, and end their programs."""
         sent: dict[Link, list[str]] = {}
         for call in calls:
             call.given_up = True
@@ -73,7 +73,7 @@ class Dispatcher:
             self._spawn(link.post("/v1/cancel", {"ids": ids}))
 
     async def close(self, within_s: float) -> None:
-        """End every call and session on the servers that answer in time."""
+        """End every call and session, on each server that answers within ``within_s`` seconds."""
         self._closed = True
         self.drop(list(self._sent))
         for name in self.homes:
@@ -100,7 +100,7 @@ class Dispatcher:
             self._sweep()
 
     def pump(self) -> None:
-        """Send the calls that can be sent now."""
+        """Send the waiting calls for which a server has room now."""
         if self._closed:
             return
         for link, queue in list(self._pinned.items()):

@@ -1,7 +1,7 @@
-"""Sessions and their servers.
+"""``Homes``: assigns each session to a server, and runs the session's cells (its calls) there one after the other.
 
-Covered: a session stays on its server, its cells run one after the other, and a session whose server is lost starts
-over on another server and reports this in its outcome. Not covered: sending (``dispatch``).
+Covered: a session stays on its server. If the server is lost, a new session starts on another server, and the outcome
+of its first cell reports this. Not covered: sending (``dispatch``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MOST = 1 << 16
 
 
 class Homes:
-    """All sessions of this client.
+    """The servers and queues of all sessions of one client.
 
     Args:
         client: Unique name of the client, so that clients do not share sessions.
@@ -32,7 +32,7 @@ class Homes:
         self._next = 0
 
     def enter(self, call: FleetCall) -> bool:
-        """Add a call to the cells of its session; return false if it must wait for earlier cells."""
+        """Add a call to its session's queue; return false if the call must wait for earlier cells."""
         assert call.session is not None  # the caller passes cells only
         home = self._homes.get(call.session)
         if home is None:
@@ -48,7 +48,7 @@ class Homes:
         return True
 
     def leave(self, call: FleetCall) -> FleetCall | None:
-        """Remove a call that has its outcome; return the next cell of the session."""
+        """Remove a call that has its outcome from its session's queue; return the next cell of the session."""
         home = call.home
         if home is None or home.current is not call:
             return None
@@ -68,12 +68,12 @@ class Homes:
         return home.link
 
     def settle(self, home: Home, link: Link) -> None:
-        """Assign the session to this server."""
+        """Assign a session to a server."""
         self._put(home, link)
         home.boot = link.boot
 
     def unsettle(self, home: Home) -> None:
-        """Release a session from its server if no cell has run there, so that any server can run its first cell."""
+        """Free a session from its server if no cell has run there, so that any server can run the first cell."""
         if not home.opened:
             self._put(home, None)
 
@@ -92,13 +92,13 @@ class Homes:
         home.moved = None
 
     def restart(self, home: Home) -> None:
-        """Prepare to rerun a failed first cell on any server; keep the note about the loss of an earlier session."""
+        """Allow a failed first cell to run again on any server; keep the note about the loss of an earlier session."""
         moved = home.moved
         self.reset(home)
         home.moved = moved
 
     def report(self, home: Home, outcome: Outcome) -> Outcome:
-        """Return the outcome of a cell, with a note if an earlier session was lost."""
+        """Return the outcome of a cell, with a note added if an earlier session was lost."""
         home.opened = outcome.session is not None and outcome.session != "ended"
         if outcome.session is None or home.moved is None:
             return outcome
@@ -106,7 +106,7 @@ class Homes:
         return replace(outcome, session="replaced", session_note=note) if outcome.session == "new" else outcome
 
     def end(self, name: str) -> None:
-        """End a session. Unknown names are ignored."""
+        """End a session; an unknown name is ignored."""
         home = self._homes.pop(name, None)
         if home is not None and home.link is not None:
             self._end(home.link, home.wire)

@@ -1,4 +1,4 @@
-"""The client's view of one server: whether it is up, its capacity, and requests to it.
+"""``Link``: a client's connection to one sandbox server: whether it is up, its capacity, and requests to it.
 
 Covered: the capabilities that a server reports, and sending. Not covered: the choice of calls (``dispatch``).
 Everything here runs in the client's event loop.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import httpx
 
 _BEATS = 5
-"""Number of missed heartbeats after which a server is considered stalled."""
+"""Number of missed heartbeats after which a server counts as stalled."""
 
 
 class LinkError(Exception):
@@ -111,7 +111,7 @@ class Link:
             await self._http.post(f"{self.url}{path}", content=dump(value), timeout=2.0)
 
     def warn_of_cut(self, names: Sequence[str]) -> None:
-        """Warn once that the server lowered these limits of a job."""
+        """Warn, the first time only, that the server lowered these limits of a job."""
         if not self._cut_warned:
             self._cut_warned = True
             bounds = ", ".join(f"{name} {self.max_limits.get(name)}" for name in names)
@@ -139,7 +139,7 @@ class Link:
 
 
 def refusal(status: int, body: bytes) -> str:
-    """Extract the reason from an answer with a status other than 200."""
+    """Extract the reason from a server's answer with a status other than 200."""
     try:
         text = json.loads(body)["error"]
     except (ValueError, KeyError, TypeError):

@@ -1,4 +1,4 @@
-"""Options of the client of a fleet, independent of how it finds its servers."""
+"""Options that all clients of several sandbox servers share, however they find their servers."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from rstar2_env.sandbox.options import ProviderOptions
 
 @dataclass(frozen=True)
 class FleetOptions(ProviderOptions):
-    """Options that ``RemoteOptions`` and ``RayOptions`` share.
+    """Options that the providers ``remote`` and ``ray`` share.
 
     Attributes:
         batch: Largest number of calls in one request.
-        linger_ms: Milliseconds that a call waits to share a request with others, while every server is busy.
-        retries: Maximum number of retries of a call whose server lost the call, or whose server's sandbox failed.
+        linger_ms: Milliseconds that a call waits for others to share a request with, while every server is busy.
+        retries: Maximum number of times that a call is run again after its server was lost or the server's sandbox
+            failed.
         reconnect_timeout_s: Seconds that a call waits for a server that is down.
     """
 

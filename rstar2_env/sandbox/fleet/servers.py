@@ -1,4 +1,4 @@
-"""The servers of a fleet: which are up, reconnecting to servers that are down, and removing lost servers.
+"""``FleetServers``: tracks which servers of a fleet are up, reconnects to those that are down, removes lost ones.
 
 Covered: the first contact with a server, reconnecting, servers that join and servers that are lost. Not covered: their
 calls (``dispatch``), and finding servers (``RemoteOptions.urls``, ``rstar2_env.sandbox.ray``).
@@ -21,14 +21,14 @@ class FleetServers:
     """All servers of a fleet.
 
     Args:
-        returned: Called with a server when it answers again or is gone for good; calls sent to it may be lost.
+        returned: Called with a server when it answers again or is removed; calls that were sent to it may be lost.
         spawn: Runs a coroutine as a task.
 
     Attributes:
-        links: Servers that are not gone for good.
+        links: All servers that were not removed.
         on_down: Called with a server that stops answering.
         none: Reason why no server is up, used if ``links`` is empty.
-        dark_since: Time at which the last server went down, by the loop's clock.
+        dark_since: Time on the event loop's clock since which no server is up.
     """
 
     def __init__(self, returned: Callable[[Link], None], spawn: Callable[[Coroutine[Any, Any, None]], object]) -> None:
@@ -41,16 +41,16 @@ class FleetServers:
 
     @property
     def any_up(self) -> bool:
-        """Whether any server is up."""
+        """Whether at least one server is up."""
         return any(link.up for link in self.links)
 
     @property
     def why(self) -> str:
-        """Reason why no server is up."""
+        """Return the reason why no server is up."""
         return "; ".join(f"{link.name}: {link.why}" for link in self.links) or self.none
 
     async def start(self, within_s: float) -> None:
-        """Contact the servers.
+        """Contact all servers, and mark those that answer as up.
 
         Raises:
             LinkError: No server can be used; the message gives the reason for each.
@@ -63,12 +63,12 @@ class FleetServers:
                 self.down(link, link.why)
 
     def add(self, link: Link) -> None:
-        """Add a server that has answered."""
+        """Add a server that has already answered."""
         self.links.append(link)
         self._returned(link)
 
     def down(self, link: Link, why: str) -> None:
-        """Mark a server as down, and try to reconnect until it answers."""
+        """Mark a server as down, and try to reconnect until the server answers."""
         link.why = why
         if link.gone:
             self._returned(link)
@@ -83,7 +83,7 @@ class FleetServers:
             self._spawn(self._revive(link))
 
     def lose(self, link: Link, why: str) -> None:
-        """Remove a server that is known to have ended with all its programs; its calls may run elsewhere."""
+        """Remove a server that has certainly ended with all its programs; its calls may run on other servers."""
         if link.gone:
             return
         # An empty boot id differs from that of every call it accepted, so those calls count as lost.

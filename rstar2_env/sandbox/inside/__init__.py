@@ -1,6 +1,7 @@
-"""Programs that run next to the caller: the warden, which receives every job, and the zygote, which receives none.
+"""Programs of the sandbox itself: the warden, which receives every job, and the zygote, which forks processes for jobs.
 
-They are started as fresh interpreters and never import the rest of the package, only the standard library and the
-modules of this folder through relative imports (see ``launch``). The zygote forks the children that run a model's code,
-so it must not hold secrets; jobs and outputs are sent directly between the warden and a child.
+The warden supervises programs; the zygote is a warm interpreter. Both are started as fresh interpreters (``launch``)
+and import only the standard library and the modules of this folder. A child of the zygote runs a model's code and
+inherits the zygote's memory, so the zygote must not hold secrets: jobs and outputs are sent directly between the warden
+and a child.
 """

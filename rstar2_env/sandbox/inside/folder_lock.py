@@ -1,4 +1,4 @@
-"""Locks on folders, which show whether the process that made a folder still runs."""
+"""Locks on folders; a held lock shows that the process that made the folder still runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 
 
 def lock_folder(folder: str, owner: int | None = None) -> int:
-    """Lock a folder until the returned descriptor is closed, or until this process ends.
+    """Lock a folder until the returned file descriptor is closed, or until this process ends.
 
     Args:
         folder: The folder.

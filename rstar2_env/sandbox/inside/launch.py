@@ -1,4 +1,4 @@
-"""Start one of the programs of this folder in a fresh interpreter: ``python launch.py warden`` or ``zygote``.
+"""Starts one of the sandbox's programs in a fresh interpreter: ``python launch.py warden`` or ``zygote``.
 
 The interpreter is isolated, so this folder is not on its path. A stub package lets the modules here import one another
 without importing the enclosing package, which would import Gymnasium.

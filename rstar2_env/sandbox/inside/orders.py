@@ -1,4 +1,4 @@
-"""Messages between the warden and the zygote: small records of fixed layout, so that the zygote touches little memory.
+"""Messages between the warden and a zygote: small records of fixed layout, so that the zygote touches little memory.
 
 After each fork, the zygote shares its memory with the child, and a write to a page, even a reference count, copies the
 page. Covered: packing and unpacking. Not covered: executing an order (``zygote``).
@@ -10,12 +10,12 @@ import struct
 from typing import NamedTuple
 
 FORK, KILL, WATCH, PING, INTERRUPT, HALT, RESUME, DEPRIORITIZE = range(8)
-"""Orders: fork a child, kill its process tree, watch its resources, answer a ping, send SIGINT, halt a tree, resume it,
-deprioritize it."""
+"""Kinds of orders: fork a child, kill its process tree, watch its resources, answer a ping, send SIGINT, halt a tree,
+resume it, deprioritize it."""
 READY, FAILED, PONG, ENDED, BROKEN, GONE, FORK_FAILED, OVERDRAWN, INTERRUPTED, DEPRIORITIZED = range(10)
-"""Replies. ``BROKEN``: the program was killed from outside. ``GONE``: no process of the tree is left. ``OVERDRAWN``:
-the tree was killed for exceeding the bound named in the text. ``DEPRIORITIZED``: whether the tree has the lower weight
-now (1 or 0), and for how long it has waited for a core since then."""
+"""Kinds of replies. ``BROKEN``: the program was killed from outside. ``GONE``: no process of the tree is left.
+``OVERDRAWN``: the tree was killed for exceeding the limit that the text names. ``DEPRIORITIZED``: whether the tree has
+the lower weight now (1 or 0), and for how long it has waited for a core since then."""
 
 MAX_BYTES = 8192
 _ORDER = struct.Struct("=BIIQQI")
@@ -23,7 +23,7 @@ _REPLY = struct.Struct("=BIiQQ")
 
 
 class Order(NamedTuple):
-    """An order.
+    """A message from the warden that orders an action.
 
     For FORK, ``slot`` and ``value`` are the slot and the size of its file system in bytes. For WATCH, ``slot``,
     ``value``, ``files`` and ``pipes`` are the limits on processes, bytes of memory, bytes of files below ``workdir``,
@@ -40,7 +40,7 @@ class Order(NamedTuple):
 
 
 class OrderReply(NamedTuple):
-    """A reply. ENDED and BROKEN contain a wait status, CPU time and peak memory; replies about failures have a text.
+    """A message to the warden. ENDED and BROKEN contain a wait status, CPU time and peak memory; a failure has a text.
 
     For DEPRIORITIZED, ``status`` is 1 if the tree has the lower weight, and ``cpu_s`` is the time it waited for a core.
     """
@@ -56,10 +56,10 @@ class OrderReply(NamedTuple):
 def pack_order(
     kind: int, number: int = 0, slot: int = 0, value: int = 0, files: int = 0, pipes: int = 0, workdir: str = ""
 ) -> bytes:
-    """Pack an order.
+    """Convert an order to bytes.
 
     Args:
-        kind: One of the orders.
+        kind: Kind of the order, such as ``FORK``.
         number: Number of the child.
         slot: See ``Order``.
         value: See ``Order``.
@@ -71,13 +71,13 @@ def pack_order(
 
 
 def unpack_order(data: bytes) -> Order:
-    """Unpack an order."""
+    """Convert bytes from ``pack_order`` back to an order."""
     kind, number, slot, value, files, pipes = _ORDER.unpack_from(data)
     return Order(kind, number, slot, value, files, pipes, data[_ORDER.size :].decode())
 
 
 def start_failure(message: OrderReply | None) -> str | None:
-    """Reason why a process did not start, from its first message; ``None`` if it is ready.
+    """Return the reason why a process did not start, from its first message; ``None`` if the process is ready.
 
     Args:
         message: The message; ``None`` if the process ended without one.
@@ -88,10 +88,10 @@ def start_failure(message: OrderReply | None) -> str | None:
 
 
 def pack_reply(kind: int, number: int = 0, status: int = 0, cpu_us: int = 0, peak_kb: int = 0, text: str = "") -> bytes:
-    """Pack a reply.
+    """Convert a reply to bytes.
 
     Args:
-        kind: One of the replies.
+        kind: Kind of the reply, such as ``ENDED``.
         number: Number of the child.
         status: Wait status.
         cpu_us: CPU time in microseconds.
@@ -102,6 +102,6 @@ def pack_reply(kind: int, number: int = 0, status: int = 0, cpu_us: int = 0, pea
 
 
 def unpack_reply(data: bytes) -> OrderReply:
-    """Unpack a reply."""
+    """Convert bytes from ``pack_reply`` back to a reply."""
     kind, number, status, cpu_us, peak_kb = _REPLY.unpack_from(data)
     return OrderReply(kind, number, status, cpu_us / 1e6, peak_kb, data[_REPLY.size :].decode("utf-8", "replace"))

@@ -1,4 +1,4 @@
-"""Frames that wait to be written to a stream that does not block, so that a long frame delays no other frame.
+"""``SendQueue``: frames (messages) that wait to be written to a non-blocking stream; long frames do not delay others.
 
 A frame of more than ``PART_BYTES`` bytes is sent in parts, which ``wire.FrameReader`` joins. Short frames are sent
 before the next part, and long frames take turns. Frames with the same key keep their order.
@@ -12,13 +12,13 @@ from collections.abc import Callable, Hashable, Iterator
 from . import wire
 
 PART_BYTES = 1 << 17
-"""Size of the longest frame that is sent in one piece, and of the parts of a longer one."""
+"""Size in bytes of the longest frame that is sent in one piece, and of the parts of a longer frame."""
 _AT_ONCE = 1 << 20
-"""Bytes after which ``flush`` returns, since the other end may read as fast as this end writes."""
+"""Number of bytes after which ``flush`` returns, since the other end may read as fast as this end writes."""
 
 
 class SendQueue:
-    """Frames to write. Not thread-safe.
+    """A queue of frames to write to a stream. Not thread-safe.
 
     Args:
         write: Writes the beginning of its argument without blocking, and returns the number of written bytes.
@@ -35,11 +35,12 @@ class SendQueue:
         return bool(self._next or self._lanes)
 
     def append(self, frame: bytes, key: Hashable | None = None) -> None:
-        """Add a frame.
+        """Add a frame to the queue.
 
         Args:
             frame: The frame.
-            key: The frame is written after the earlier frames with this key; ``None`` if its order does not matter.
+            key: Key of the frame, which is written after all earlier frames with the same key; ``None`` if the order
+                does not matter.
         """
         is_long = len(frame) > PART_BYTES
         if not is_long and (key is None or key not in self._lanes):
@@ -50,7 +51,7 @@ class SendQueue:
         self._lanes.setdefault(object() if key is None else key, deque()).append(parts)
 
     def flush(self) -> None:
-        """Write as much as possible, up to a limit.
+        """Write as many queued bytes as possible without blocking, up to a limit.
 
         Raises:
             OSError: The stream is closed.

@@ -1,4 +1,4 @@
-"""Removal of a folder that an untrusted program filled, of any depth, with any names, modes and links."""
+"""Removes a folder that an untrusted program filled, with any depth, names, modes and links."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ _MOST_PASSES = 100_000
 
 
 def remove_tree(path: str) -> None:
-    """Remove a folder with its contents where permitted; links are not followed."""
+    """Remove a folder with its contents, where permissions allow it; links are not followed."""
     for _ in removal(path):
         pass
 
 
 def removal(path: str) -> Iterator[None]:
-    """Remove a folder in steps of a few system calls each.
+    """Remove a folder step by step: each iteration makes a few system calls.
 
-    A subfolder is moved to the top before it is emptied. A deep folder therefore needs no recursion, no additional
-    descriptors and no long paths.
+    A subfolder is moved to the top of the folder before it is emptied. A deep folder therefore needs no recursion, no
+    additional file descriptors and no long paths.
     """
     with contextlib.suppress(OSError):
         top = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)

@@ -1,4 +1,4 @@
-"""Frames: the messages between the caller, the warden and a child over a byte stream.
+"""Frames: the format of the messages between caller, warden and child over a byte stream.
 
 A frame consists of two 32-bit lengths (of the rest of the frame, and of the header), a JSON header, and blobs of bytes
 whose lengths are in the header. Nothing is pickled. A long frame can be sent as several frames, its parts. Covered:
@@ -17,10 +17,11 @@ from typing import Any
 _LENGTHS = struct.Struct(">II")
 PREFIX_BYTES = _LENGTHS.size
 STARTED = b'{"started": true}'
-"""Message of a child after its program has compiled, before it runs."""
+"""Message that a child sends after it has compiled its program, and before it runs the program."""
 MAX_FRAME_BYTES = (1 << 32) - 1
+"""Size in bytes of the largest possible frame, given by the width of the length field."""
 _MOST_UNFINISHED = 4096
-"""Size of the largest frame, given by the width of the length field."""
+"""Largest number of long frames of which a reader has some, but not all, parts."""
 
 # Created once: they cost as much as a small header.
 _encode = json.JSONEncoder(separators=(",", ":")).encode
@@ -32,11 +33,11 @@ class FrameError(ValueError):
 
 
 class Frame:
-    """One message. Its blobs are copied only when they are read, since the warden forwards most of them unread.
+    """One message, with binary data (blobs) that is copied only when read, since the warden forwards most of it unread.
 
     Args:
         header: Header of the frame.
-        raw: All its bytes, to be forwarded unchanged.
+        raw: All bytes of the frame, to be forwarded unchanged.
         spans: Position of each blob in ``raw``.
     """
 
@@ -49,20 +50,20 @@ class Frame:
 
     @property
     def blobs(self) -> list[bytes]:
-        """Copies of all blobs."""
+        """Return copies of all blobs."""
         return [self.blob(index) for index in range(len(self._spans))]
 
     def view(self, index: int) -> memoryview:
-        """A blob, without a copy."""
+        """Return a view of one blob, without a copy."""
         return memoryview(self.raw)[self._spans[index]]
 
     def blob(self, index: int, most: int = MAX_FRAME_BYTES) -> bytes:
-        """Copy of the first ``most`` bytes of a blob."""
+        """Return a copy of the first ``most`` bytes of a blob."""
         return bytes(self.view(index)[:most])
 
 
 def pack(header: dict[str, Any], blobs: Sequence[bytes] = ()) -> bytes:
-    """Return the bytes of one frame.
+    """Convert a header and blobs to the bytes of one frame.
 
     Raises:
         FrameError: The frame would be longer than ``MAX_FRAME_BYTES``.
@@ -77,7 +78,7 @@ def pack(header: dict[str, Any], blobs: Sequence[bytes] = ()) -> bytes:
 
 
 def split(frame: bytes, number: int, size: int) -> Iterator[bytes]:
-    """Yield the frames that carry a long frame, which ``FrameReader`` joins.
+    """Split a long frame into short frames, which ``FrameReader`` joins again.
 
     Args:
         frame: The long frame.
@@ -90,13 +91,13 @@ def split(frame: bytes, number: int, size: int) -> Iterator[bytes]:
 
 
 def frame_bytes(prefix: bytes | bytearray) -> int:
-    """Length of a frame, from its first ``PREFIX_BYTES`` bytes."""
+    """Return the length of a frame, read from its first ``PREFIX_BYTES`` bytes."""
     total, _ = _LENGTHS.unpack_from(prefix)
     return int(total) + 4
 
 
 def unpack(raw: bytes | bytearray) -> Frame:
-    """Unpack one complete frame.
+    """Convert the bytes of one complete frame to a ``Frame``.
 
     Raises:
         FrameError: The lengths are inconsistent, or the header is not a JSON object.
@@ -126,10 +127,10 @@ class FrameReader:
         self._parts: dict[int, bytearray] = {}
 
     def feed(self, data: bytes) -> list[Frame]:
-        """Add bytes and return the frames that are now complete.
+        """Add received bytes, and return the frames that are now complete.
 
         Raises:
-            FrameError: The bytes are not a frame.
+            FrameError: The bytes are not a valid frame.
         """
         self._buffer += data
         frames = []

@@ -1,1 +1,1 @@
-"""The ``local`` provider: the warden is a process on this machine."""
+"""The sandbox provider ``local``: runs programs on this machine, supervised by a separate process."""

@@ -1,4 +1,4 @@
-"""A warden as a process on this machine, reached over a pair of sockets.
+"""Starts a warden (the process that supervises programs) as a process on this machine, reached over a pair of sockets.
 
 Covered: starting and ending it, its folder, and removing folders of processes that were killed. Not covered: the
 messages (``connection``).
@@ -25,7 +25,7 @@ _ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin
 
 
 class LocalProcess(Host):
-    """A process in which one warden runs; the ``Host`` of the ``local`` provider.
+    """Starts and ends one warden as a process on this machine; the ``Host`` of the provider ``local``.
 
     Args:
         options: The provider's options.
@@ -42,7 +42,7 @@ class LocalProcess(Host):
         self._log: IO[bytes] | None = None
 
     def start(self) -> socket.socket:
-        """Start the warden. The kernel ends it when the calling thread ends."""
+        """Start the warden, and return the stream to it. The kernel ends the warden when the calling thread ends."""
         self.scratch, self._lock = make_scratch()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  # read and closed by end
         ours, self._theirs = socket.socketpair()
@@ -65,11 +65,11 @@ class LocalProcess(Host):
         return ours
 
     def options(self) -> dict[str, Any]:
-        """Return the warden's options; they are the first message to it."""
+        """Return the warden's options, which are the first message to the warden."""
         return self._options.for_warden(self.scratch)
 
     def end(self, patience: float) -> str:
-        """End the warden and remove its folder; return the last part of its error output."""
+        """End the warden and remove its folder; return the last part of the warden's error output."""
         if self._process is not None:
             try:
                 self._process.wait(patience)
@@ -86,14 +86,14 @@ class LocalProcess(Host):
         return stderr
 
     def abandon(self) -> None:
-        """In a forked child of the caller: close the warden's end of the socket, if forked during the start."""
+        """Close this process's copy of the warden's socket, if the caller was forked while the warden was started."""
         if self._theirs is not None and (descriptor := self._theirs.detach()) >= 0:
             with contextlib.suppress(OSError):
                 os.close(descriptor)
 
 
 def make_scratch() -> tuple[str, int]:
-    """Create a folder, locked while this process lives, and remove folders of killed processes.
+    """Create a temporary folder that stays locked while this process lives; remove folders of killed processes.
 
     Returns:
         The folder, and the descriptor of its lock; ``remove_tree`` removes the folder before the lock is closed.

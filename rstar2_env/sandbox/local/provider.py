@@ -1,4 +1,4 @@
-"""The ``local`` provider: a zygote on this machine, a fresh fork for each call, no daemon.
+"""``LocalSandbox``: runs each program in a fresh fork of a warm interpreter on this machine, without a daemon.
 
 Covered: the construction of the sandbox. Not covered: the client of the warden (``client``), and the isolation of
 programs (``inside``, docs/sandbox.md).

@@ -1,4 +1,4 @@
-"""The ``ray`` provider: a fleet of sandbox servers, one on every node of a Ray cluster.
+"""The sandbox provider ``ray``: one sandbox server on every node of a Ray cluster.
 
     with make_sandbox("ray", address="auto") as sandbox:
         outcomes = sandbox.run_many(jobs)

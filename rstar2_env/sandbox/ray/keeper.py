@@ -1,4 +1,4 @@
-"""The actor of one node: a local sandbox behind a server (``rstar2_env.sandbox.serve``).
+"""``Keeper``: the Ray actor of one node, which runs a local sandbox behind a server (``rstar2_env.sandbox.serve``).
 
 Ray starts the actor, reports whether it is alive, and kills it; calls go directly to the server. The server listens on
 the address of the node at a free port, and requires the token of the sandbox that started it.
@@ -18,7 +18,8 @@ from rstar2_env.sandbox.local.provider import LocalSandbox
 from rstar2_env.sandbox.serve.options import ServeOptions
 
 _NO_BOUND = Limits(wall_s=1e9, cpu_s=1e9, memory_mb=1 << 24, processes=1 << 20, output_bytes=1 << 30, file_mb=1 << 24)
-"""Limits without effect: the only client of the server is the sandbox that started it, which can set any limits."""
+"""Limits so high that they have no effect: the server's only client is the sandbox that started it, and may set any
+limits."""
 _BEATS = 10
 _LONGEST_BEAT_S = 2.0
 _REMEMBERED_S = 180.0
@@ -26,12 +27,12 @@ _REMEMBERED_S = 180.0
 
 @dataclass(frozen=True, slots=True)
 class StartResult:
-    """Result of starting the sandbox of a node.
+    """Result of starting the sandbox server of a node.
 
     Attributes:
         url: Address of its server.
         error: Reason why it did not start, or ``None``.
-        mistaken: Whether the options were invalid.
+        mistaken: Whether the start failed because the options are invalid.
     """
 
     url: str = ""
@@ -40,13 +41,13 @@ class StartResult:
 
 
 class Keeper:
-    """Runs the sandbox of a node and its server, as an asynchronous Ray actor.
+    """Runs the local sandbox of one node and its server, as an asynchronous Ray actor.
 
     Args:
         address: Address of the node, on which the server listens.
         options: Options of the local sandbox.
         token: Token that clients must send.
-        stall_timeout_s: Seconds without an answer after which the client considers the server stuck.
+        stall_timeout_s: Seconds without an answer after which the client treats the server as stuck.
     """
 
     def __init__(self, address: str, options: dict[str, Any], token: Secret, stall_timeout_s: float) -> None:
@@ -67,7 +68,7 @@ class Keeper:
         self._serving: asyncio.Task[None] | None = None
 
     async def start(self) -> StartResult:
-        """Start the sandbox and its server. Failures are returned, not raised, so that callers can name the node."""
+        """Start the sandbox and its server. A failure is returned, not raised, so that the caller can name the node."""
         try:
             self._sandbox = await asyncio.to_thread(LocalSandbox, **self._options)
             return StartResult(self._listen(self._sandbox))
@@ -75,7 +76,7 @@ class Keeper:
             return StartResult(error=str(error), mistaken=isinstance(error, ConfigurationError))
 
     async def ping(self) -> None:
-        """Answer, to show that the actor is alive."""
+        """Do nothing: an answer shows that the actor is alive."""
 
     async def stop(self) -> None:
         """End every program, the server and the sandbox."""

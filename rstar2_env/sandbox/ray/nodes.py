@@ -1,4 +1,4 @@
-"""The nodes of a Ray cluster as servers of a fleet: starting a server on each node, and following joins and losses.
+"""``Nodes``: starts a sandbox server on each node of a Ray cluster, and follows nodes that join or are lost.
 
 Covered: nodes that join and leave, actors that die, stall, or whose sandbox fails repeatedly. A server is removed only
 if Ray confirms that its actor is dead: until then its calls may still run, so they must not run elsewhere. Not covered:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _LONGEST_PAUSE_S = 60.0
 _STRIKES = 3
-"""Number of consecutive failures of a node's sandbox after which its actor is replaced."""
+"""Number of consecutive failures of a node's sandbox after which the node's actor is replaced."""
 _AGAIN_S = 0.2
 _STOP_S = 10.0
 
@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ServerNode:
-    """A node with a server.
+    """A node of the cluster with a sandbox server.
 
     Attributes:
         where: Id and address of the node.
@@ -52,7 +52,7 @@ class ServerNode:
 
 
 class Nodes:
-    """All nodes of the cluster that a sandbox uses.
+    """All cluster nodes that a sandbox uses.
 
     Args:
         options: The provider's options.
@@ -91,7 +91,7 @@ class Nodes:
             raise SandboxUnavailableError(no_node(self._options.resource))
 
     async def watch(self) -> None:
-        """Follow the cluster until cancelled."""
+        """Add nodes that join and remove nodes that are lost, until this coroutine is cancelled."""
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._options.watch_s):
@@ -100,7 +100,7 @@ class Nodes:
             await self._survey()
 
     async def stop(self) -> None:
-        """End every server and its sandbox, and then the actors."""
+        """End every server with its sandbox, and then the actors."""
         tasks = [*self._starting.values(), *self._doubts.values()]
         for task in tasks:
             task.cancel()

@@ -1,4 +1,4 @@
-"""Options of the ``ray`` provider, including the options of the sandbox on every node."""
+"""Options of the provider ``ray``, including the options of the local sandbox on every node."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rstar2_env.sandbox.options import LocalOptions
 
 @dataclass(frozen=True)
 class RayOptions(FleetOptions):
-    """Options of the ``ray`` provider.
+    """Options of the provider ``ray``.
 
     Attributes:
         address: Address of the cluster; ``None`` uses the connection of this process, then ``$RAY_ADDRESS``, then a
@@ -64,10 +64,10 @@ class RayOptions(FleetOptions):
 
     @staticmethod
     def more_options() -> tuple[type[LocalOptions], ...]:
-        """Classes whose options are accepted in addition to the fields."""
+        """Return the classes whose options are accepted in addition to the fields of this class."""
         return (LocalOptions,)
 
     def as_given(self) -> dict[str, Any]:
-        """The options as a dictionary, from which equal options can be constructed."""
+        """Return the options as a dictionary, from which equal options can be constructed."""
         own = super().as_given()
         return {**own.pop("local"), **own}

@@ -1,6 +1,6 @@
-"""``RaySandbox``: the sandbox of the ``ray`` provider, a fleet with a server on every node of a cluster.
+"""``RaySandbox``: the sandbox of the provider ``ray``, with a server on every node of a cluster.
 
-Covered: the protocol of a sandbox over all nodes. Not covered: starting and stopping a cluster (``ray start``), and
+Covered: the interface ``Sandbox`` over all nodes. Not covered: starting and stopping a cluster (``ray start``), and
 installing code on its nodes (use one image, or Ray's ``runtime_env``).
 """
 
@@ -61,7 +61,7 @@ class RaySandbox(FleetSandbox):
         self._started()
 
     def capabilities(self) -> Sequence[Capability]:
-        """Each layer of isolation; active if every node has it, otherwise with the names of the nodes that lack it."""
+        """Return each layer of isolation; it is active if every node has it, else its detail names the other nodes."""
         layers: dict[str, list[tuple[str, Capability]]] = {}
         for node, capabilities in self.node_capabilities().items():
             for layer in capabilities:
@@ -69,11 +69,11 @@ class RaySandbox(FleetSandbox):
         return tuple(_merged(on_nodes) for on_nodes in layers.values())
 
     def node_capabilities(self) -> Mapping[str, Sequence[Capability]]:
-        """Each layer of isolation on each node that is alive, by address and id of the node."""
+        """Return the layers of isolation of each living node, by the node's address and id."""
         return {str(node.where): node.link.layers for node in self.nodes()}
 
     def nodes(self) -> list[ServerNode]:
-        """The nodes that have a server."""
+        """Return the nodes that have a server."""
         return list(self._nodes.nodes.values()) if self._nodes is not None else []
 
     @asynccontextmanager

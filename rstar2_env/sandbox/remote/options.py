@@ -1,4 +1,4 @@
-"""Options of the ``remote`` provider, and their checks."""
+"""Options of the provider ``remote``, and their checks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LONGEST_PATIENCE_S = 120.0
 
 @dataclass(frozen=True)
 class RemoteOptions(FleetOptions):
-    """Options of the ``remote`` provider: the addresses of its servers, and the handling of failures.
+    """Options of the provider ``remote``: the addresses of its servers, and the handling of failures.
 
     Attributes:
         url: Address of the server. If ``url`` and ``urls`` are missing, the variable RSTAR2_SANDBOX_URL gives the
@@ -34,8 +34,8 @@ class RemoteOptions(FleetOptions):
         start_timeout_s: Seconds within which a server must answer at the start.
         isolation: ``"strict"`` refuses servers that lack a required layer, ``"best"`` warns once, ``"none"`` does not
             check.
-        limits: Limits of most jobs; a warning at the start reports servers that would lower them.
-        ca_file: Certificates to trust for HTTPS, instead of the usual ones.
+        limits: The limits that most jobs have; a warning at the start names servers that would lower these limits.
+        ca_file: File of certificates to trust for HTTPS, instead of the system's certificates.
     """
 
     provider: ClassVar[str] = "remote"

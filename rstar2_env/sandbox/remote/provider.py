@@ -1,4 +1,4 @@
-"""``RemoteSandbox``: the sandbox of the ``remote`` provider, a fleet of servers with given addresses."""
+"""``RemoteSandbox``: the sandbox of the provider ``remote``, which uses servers with given addresses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RemoteSandbox(FleetSandbox):
 
     Raises:
         ConfigurationError: An option is invalid.
-        SandboxUnavailableError: No server answers, or none provides the requested isolation.
+        SandboxUnavailableError: No server answers, or no server provides the requested isolation.
     """
 
     options: RemoteOptions
@@ -42,7 +42,7 @@ class RemoteSandbox(FleetSandbox):
         self._started()
 
     def capabilities(self) -> Sequence[Capability]:
-        """Each layer of isolation; a layer is active if all servers that are up have it."""
+        """Return each layer of isolation; a layer is active if all servers that are up have it."""
         merged: dict[str, Capability] = {}
         for link in list(self._dispatcher.servers.links) if self._dispatcher is not None else ():
             for layer in link.layers if link.up else ():

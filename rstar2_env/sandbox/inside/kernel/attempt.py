@@ -1,4 +1,4 @@
-"""Trial of an action in a forked process; layers are found by trial, since the kernel version is not reliable."""
+"""Tries an action in a forked process: whether the kernel supports a layer is found by trial, not by its version."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any, NoReturn
 
 
 def attempt(action: Callable[[], Any]) -> str | None:
-    """Try ``action`` in a forked process, which ends afterwards.
+    """Try ``action`` in a forked process, and return whether it succeeds; the process ends afterwards.
 
     Returns:
-        The error, or ``None`` on success.
+        The error as text; ``None`` on success.
     """
     read, write = os.pipe()
     pid = os.fork()
@@ -23,7 +23,7 @@ def attempt(action: Callable[[], Any]) -> str | None:
 
 
 def run_and_report(action: Callable[[], Any], report: int) -> NoReturn:
-    """In a forked process: run ``action``, write its error to the descriptor ``report``, and exit."""
+    """In a forked process, run ``action``, write its error to the file descriptor ``report``, and exit."""
     message = b"it ended without a message"
     try:
         action()
@@ -38,7 +38,7 @@ def run_and_report(action: Callable[[], Any], report: int) -> NoReturn:
 
 
 def read_report(report: int, pid: int) -> str | None:
-    """Wait for the end of a process in ``run_and_report``; return the error, or ``None`` on success."""
+    """Wait for the end of a process that runs ``run_and_report``; return its error, or ``None`` on success."""
     with os.fdopen(report, "rb") as file:
         message = file.read().decode()
     os.waitpid(pid, 0)

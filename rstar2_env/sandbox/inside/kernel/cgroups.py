@@ -1,4 +1,4 @@
-"""Control groups: limits on memory and processes of a call with all its forks. They are created once and reused.
+"""Control groups: limits on the memory and processes of a call, including its child processes. Groups are reused.
 
 Covered: version 1 hierarchies and the version 2 tree, as root or in a delegated subtree; peak memory and the number of
 kills for exceeding the memory limit. Not covered: CPU shares and input/output.
@@ -15,11 +15,12 @@ from ..folder_lock import lock_folder
 _ROOT = "/sys/fs/cgroup"
 _PREFIX = "rstar2-sandbox-"
 _SPARE_BYTES = 32 << 20
-"""Bytes by which the group's limit exceeds the limit on address space, so that a MemoryError precedes a kill."""
+"""Bytes by which the group's memory limit exceeds the limit on address space, so that a program gets a MemoryError
+before the kernel kills it."""
 
 
 class ControlGroup:
-    """Control group for one call at a time. Its files stay open, since every call reads and writes them."""
+    """The control group of one call at a time. Its files stay open, since every call reads and writes them."""
 
     def __init__(self, folders: dict[str, str], version: int) -> None:
         self._folders = folders
@@ -39,7 +40,7 @@ class ControlGroup:
         )
 
     def prepare(self, memory_bytes: int, processes: int) -> None:
-        """Set the limits of the next call and reset the counters."""
+        """Set the limits for the next call, and reset the counters."""
         if self._set != (memory_bytes, processes):
             if self._memory is not None:
                 limit = "memory.max" if self._version == 2 else "memory.limit_in_bytes"
@@ -56,15 +57,15 @@ class ControlGroup:
         self._kills = self._kills_now()
 
     def out_of_memory(self) -> bool:
-        """Whether the kernel killed a process for exceeding the memory limit since ``prepare``."""
+        """Whether the kernel has killed a process for exceeding the memory limit since ``prepare``."""
         return self._kills_now() > self._kills
 
     def peak_bytes(self) -> int:
-        """Peak memory of the call in bytes, since ``prepare``; 0 if the kernel does not report it."""
+        """Return the peak memory of the call since ``prepare``, in bytes; 0 if the kernel does not report it."""
         return int(os.pread(self._peak, 32, 0)) if self._peak >= 0 else 0
 
     def close(self) -> None:
-        """Remove the group."""
+        """Remove the control group."""
         for descriptor in (*self.entrances, self._counter, self._peak):
             if descriptor >= 0:
                 os.close(descriptor)
@@ -80,7 +81,7 @@ class ControlGroup:
 
 
 class ControlGroups:
-    """The control group that contains all groups of one warden.
+    """The control group that contains the groups of all calls of one warden.
 
     Raises:
         OSError: No hierarchy with a memory or pids controller is writable.
@@ -110,11 +111,11 @@ class ControlGroups:
 
     @property
     def controllers(self) -> tuple[str, ...]:
-        """The active controllers."""
+        """The names of the active controllers, such as ``memory``."""
         return tuple(self._parents)
 
     def make(self, index: int) -> ControlGroup:
-        """Create a group; its number must be free.
+        """Create the control group with a number that is not in use.
 
         Raises:
             OSError: The group cannot be created.
@@ -129,7 +130,7 @@ class ControlGroups:
         return ControlGroup(folders, self.version)
 
     def close(self) -> None:
-        """Remove the containing group; all groups must be closed."""
+        """Remove the containing control group; all groups in it must be closed."""
         for folder in set(self._parents.values()):
             with contextlib.suppress(OSError):
                 os.rmdir(folder)

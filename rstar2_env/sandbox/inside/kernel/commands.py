@@ -1,11 +1,11 @@
-"""Allow-lists of commands, options and flags, for system calls whose arguments decide whether they are allowed.
+"""Allow-lists of commands, options and flags for system calls that are allowed only with certain arguments.
 
 Each entry occurs in a trace of the test suites of CPython, NumPy and SymPy (``tools/trace_calls.py``), or is the
-counterpart of such an entry (the getter of a setter). The numbers are the interface
-of the kernel and the same on x86-64 and arm64. Excluded, among others: typing into a terminal and line disciplines
-(TIOCSTI, TIOCLINUX, TIOCSETD), flags of files (FS_IOC_SETFLAGS), signals to the owner of a descriptor (F_SETOWN),
-larger pipes and socket buffers, which only a control group counts (F_SETPIPE_SZ, SO_SNDBUF), and hiding a process from
-the checks of ``zygote.watch`` (PR_SET_DUMPABLE).
+counterpart of such an entry (the getter of a setter). The numbers are part of the kernel's interface, and equal on
+x86-64 and arm64. Excluded, among others: typing into a terminal and line disciplines (TIOCSTI, TIOCLINUX, TIOCSETD),
+flags of files (FS_IOC_SETFLAGS), signals to the owner of a descriptor (F_SETOWN), larger pipes and socket buffers,
+which only a control group counts (F_SETPIPE_SZ, SO_SNDBUF), and hiding a process from the checks of ``zygote.watch``
+(PR_SET_DUMPABLE).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ IOCTL = {
     0x5450: "FIONCLEX",
     0x5451: "FIOCLEX",
 }
-"""Other commands return ENOTTY, as for a descriptor that does not support them."""
+"""Allowed commands of ``ioctl``. Other commands return ENOTTY, as for a descriptor that does not support them."""
 FCNTL = {
     0: "F_DUPFD",
     1: "F_GETFD",
@@ -33,7 +33,8 @@ FCNTL = {
     1032: "F_GETPIPE_SZ",
 }
 FCNTL_LOCKS = {6: "F_SETLK", 7: "F_SETLKW", 37: "F_OFD_SETLK", 38: "F_OFD_SETLKW"}
-"""Commands that return ENOLCK: a program can hold any number of locks, and no control group counts their memory."""
+"""Commands of ``fcntl`` that return ENOLCK: a program can hold any number of locks, and no control group counts their
+memory."""
 PRCTL = {
     1: "PR_SET_PDEATHSIG",
     2: "PR_GET_PDEATHSIG",
@@ -46,27 +47,29 @@ PRCTL = {
     39: "PR_GET_NO_NEW_PRIVS",
     0x53564D41: "PR_SET_VMA",
 }
-"""Other options return EINVAL, as on a kernel that does not support them."""
+"""Allowed options of ``prctl``. Other options return EINVAL, as on a kernel that does not support them."""
 ARCH_PRCTL = {0x1002: "ARCH_SET_FS", 0x1003: "ARCH_GET_FS", 0x3001: "ARCH_CET_STATUS"}
 SETSOCKOPT = {2: "SO_REUSEADDR", 9: "SO_KEEPALIVE", 13: "SO_LINGER", 20: "SO_RCVTIMEO", 21: "SO_SNDTIMEO"}
-"""Options of the level SOL_SOCKET."""
+"""Allowed options of ``setsockopt``, on the level SOL_SOCKET."""
 
 AF_UNIX = 1
 SOCKET_PAIRS = {1: "SOCK_STREAM", 5: "SOCK_SEQPACKET"}
-"""Allowed types. Datagram sockets could send to any name, and SOCK_RAW creates datagram sockets."""
+"""Allowed types of ``socketpair``. Datagram sockets could send to any name, and SOCK_RAW creates datagram sockets."""
 SOCKET_FLAGS = 0o2000000 | 0o4000
-"""SOCK_CLOEXEC and SOCK_NONBLOCK."""
+"""Flags allowed in the type of a socket: SOCK_CLOEXEC and SOCK_NONBLOCK."""
 
 MMAP_KIND = 0x0F | 0x20
-"""MAP_TYPE and MAP_ANONYMOUS: the bits of mmap's flags that define the kind of mapping."""
+"""The bits of ``mmap``'s flags that define the kind of mapping: MAP_TYPE and MAP_ANONYMOUS."""
 SHARED_ANONYMOUS = {0x21: "MAP_SHARED | MAP_ANONYMOUS", 0x23: "MAP_SHARED_VALIDATE | MAP_ANONYMOUS"}
-"""Shared anonymous memory, refused like memfd_create: it belongs to no process, so only a control group counts it."""
+"""Flags of shared anonymous memory, which ``mmap`` refuses: such memory belongs to no process, so only a control group
+counts it."""
 
 CLONE = {0x0D0F00: "a thread", 0x11: "fork", 0x4111: "vfork and posix_spawn"}
-"""Complete sets of flags. Other flags would create a thread with its own descriptors, another parent, another exit
-signal, or new namespaces."""
+"""Allowed flags of ``clone``, as complete sets. Other flags would create a thread with its own descriptors, another
+parent, another exit signal, or new namespaces."""
 CLONE_FREE = 0x01300000 | 0x00400000
-"""Flags without effect on isolation: addresses of thread ids, and CLONE_DETACHED, which has no effect."""
+"""Flags of ``clone`` that are always allowed, since they do not affect isolation: addresses of thread ids, and
+CLONE_DETACHED."""
 
 SEEN_AND_REFUSED = {
     "ioctl": {
@@ -83,4 +86,5 @@ SEEN_AND_REFUSED = {
     "prctl": {},
     "arch_prctl": {},
 }
-"""Commands that occur in the traces but are refused: pseudo-terminals, which do not exist here, larger pipes, locks."""
+"""Commands that occur in the traces but are refused, by system call: for pseudo-terminals, which do not exist in the
+sandbox, larger pipes, and locks."""

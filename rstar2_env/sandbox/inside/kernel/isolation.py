@@ -1,4 +1,4 @@
-"""Application of the layers in a child right after the fork, before it receives its job.
+"""Applies the layers of isolation to a child process right after the fork, before it receives its job.
 
 The order matters: control group, namespaces, mounts, the change of user (which drops all capabilities), Landlock (which
 would block ``/proc``, where users are mapped), and the system-call filter last. Any failure ends the child before it
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from .plan import IsolationPlan
 
 WORKDIR = "/tmp"
-"""The working folder, if mounts are possible."""
+"""The program's working folder, if the sandbox can mount file systems."""
 _MOST_PREPARED = 4096
 PROC_FD = 3
-"""Number of a descriptor of ``/proc`` that the zygote inherits from the warden, used to map users."""
+"""Number of the file descriptor of ``/proc`` that the zygote inherits from the warden, used to map users."""
 _INODES = 10_000
 _MOUNT_FLAGS = linux.MS_NOSUID | linux.MS_NODEV
 _HIDDEN = "hidepid=2,subset=pid"
 
 
 class Isolation:
-    """Isolation of a child, prepared once in its parent.
+    """The layers of isolation for child processes, prepared once in their parent process.
 
     Args:
         plan: The active layers.
@@ -61,22 +61,22 @@ class Isolation:
         self._prepared: dict[tuple[int, int], tuple[linux.PreparedCalls, linux.PreparedCalls]] = {}
 
     def most_processes(self, wanted: int) -> int | None:
-        """Return the rlimit under which a program can have ``wanted`` processes; ``None`` if the rlimit is unknown."""
+        """Return the rlimit that lets a program have ``wanted`` processes; ``None`` if no rlimit can be set."""
         if self._plan.counted:
             return wanted
         # The kernel counts all processes of the caller's user: this limit is coarse, and the watch adds a fine one.
         return self._plan.shared_processes + wanted if self._plan.shared_processes else None
 
     def measure(self) -> None:
-        """Record the memory of the parent; call it when the parent has its final size."""
+        """Record the memory size of the parent process; call this when the parent has its final size."""
         with open("/proc/self/statm", "rb") as file:
             self.base_memory = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
 
     def prepare(self, slot: int, file_bytes: int) -> None:
-        """Prepare the system calls for the children of a slot, before the fork.
+        """Prepare the system calls that isolate the children of a slot, before they are forked.
 
         Args:
-            slot: Number of the slot, which determines its user and its network namespace.
+            slot: Number of the slot, which determines the child's user and network namespace.
             file_bytes: Size of the private file system in bytes.
 
         Raises:
@@ -91,11 +91,11 @@ class Isolation:
             self._prepared[slot, file_bytes] = (self._mounts(user, file_bytes), _change_of_user(user))
 
     def enter(self, entrances: tuple[int, ...], init: int, workdir: str, slot: int, file_bytes: int) -> None:
-        """Isolate this process, which was forked after ``prepare`` and has every descriptor open.
+        """Isolate this process. It was forked after ``prepare``, and every file descriptor is open.
 
         Args:
             entrances: Open ``cgroup.procs`` files of the call's control group.
-            init: Descriptor of the pausing process that holds the namespaces, or -1.
+            init: Descriptor of the process that does nothing but hold the namespaces (``linux.Pausing``), or -1.
             workdir: The working folder.
             slot: As in ``prepare``.
             file_bytes: As in ``prepare``.
@@ -121,7 +121,7 @@ class Isolation:
             self._rules.restrict(workdir)
 
     def seal(self) -> None:
-        """Install the system-call filter, as the last step."""
+        """Install the system-call filter, as the last step of the isolation."""
         if self._filter is not None:
             if self._pinned:
                 self._filter.pin(os.getpid())

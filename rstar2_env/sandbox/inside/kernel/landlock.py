@@ -1,4 +1,4 @@
-"""Landlock: file and socket rules that a process applies to itself, a second layer behind the mount namespace.
+"""Landlock: kernel rules on files and sockets that a process applies to itself, in addition to the mount namespace.
 
 Covered: reading and executing below given paths, writing only below the working folder and other named folders, no TCP,
 no abstract Unix sockets and no signals out of the sandbox (depending on the kernel version). Not covered: operations
@@ -20,9 +20,9 @@ _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
 _READING = _EXECUTE | _READ_FILE | _READ_DIR
 _TRUNCATE, _IOCTL_DEV = 1 << 14, 1 << 15
 TRUNCATE_VERSION = 3
-"""First version of the interface that can forbid truncating files (Linux 6.2)."""
+"""First version of Landlock's interface that can forbid truncating files (Linux 6.2)."""
 _FILE_RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1}
-"""Rights on files by version of the interface; version 5 adds ioctl on devices."""
+"""File rights that Landlock controls, by version of its interface; version 5 adds ioctl on devices."""
 _DEVICES = ("/dev/null", "/dev/full", "/dev/urandom")  # not /dev/zero: mapping it makes shared anonymous memory
 _NET_TCP = 3
 _SCOPE_ABSTRACT_SOCKETS, _SCOPE_SIGNALS = 1, 2
@@ -34,7 +34,7 @@ class _Rule(ctypes.Structure):
 
 
 def version() -> int:
-    """Version of the kernel's interface.
+    """Return the version of the kernel's Landlock interface.
 
     Raises:
         OSError: The kernel does not have Landlock, or it is switched off.
@@ -43,13 +43,13 @@ def version() -> int:
 
 
 class LandlockRules:
-    """Rules that a child applies to itself. The parent prepares all rules except the one for the working folder.
+    """Landlock rules for a child process. The parent prepares all rules except the one for the working folder.
 
     Args:
         readable: Paths below which all files can be read and executed.
         known: Version of the kernel's Landlock interface to use.
         writable: More paths below which files can be written, read and executed.
-        network: Leave TCP and abstract Unix sockets free.
+        network: Whether TCP and abstract Unix sockets stay allowed.
     """
 
     def __init__(self, readable: list[str], known: int, *, writable: Sequence[str] = (), network: bool = False) -> None:

@@ -1,6 +1,6 @@
-"""Layers of isolation that this machine supports, found by trying each one, and the resulting plan.
+"""Finds the layers of isolation that this machine supports, by trying each one, and plans their use.
 
-Covered: the probes, the plan for the zygote and the children, and the result of ``capabilities()``: first the
+Covered: the trials, the plan for the zygote and its child processes, and the result of ``capabilities()``: first the
 guarantees (with their mechanisms), then the mechanisms themselves. Not covered: applying them (``isolation``).
 """
 
@@ -33,7 +33,7 @@ _TITLES = {
 
 @dataclass(slots=True)
 class Layers:
-    """How programs are isolated: plan, view of the file system, control groups; and why layers are missing."""
+    """How programs are isolated on this machine: plan, visible files, control groups; and why layers are missing."""
 
     plan: IsolationPlan
     view: FileView
@@ -41,11 +41,11 @@ class Layers:
     missing: dict[str, str] = field(default_factory=dict)
 
     def capabilities(self) -> list[dict[str, Any]]:
-        """List the guarantees, then the bounds on shared resources of the kernel, then the mechanisms."""
+        """Return the guarantees, then the limits on shared resources of the kernel, then the mechanisms."""
         return [*self._promises(), *self._shares(), *self._mechanisms()]
 
     def broken(self) -> list[str]:
-        """Guarantees that no mechanism provides on this machine."""
+        """Return the names of the guarantees that no mechanism provides on this machine."""
         return [f"{layer['name']} ({layer['detail']})" for layer in self._promises() if not layer["active"]]
 
     def _promises(self) -> list[dict[str, Any]]:
@@ -145,7 +145,7 @@ class Layers:
 
 
 def find(options: dict[str, Any]) -> Layers:
-    """Try every layer and create a plan from those that work.
+    """Try every layer of isolation, and return those that work, with a plan of their use.
 
     Args:
         options: ``isolation``, ``without`` (layers to omit, by their short names), ``packages``, ``site_dirs``,

@@ -1,7 +1,7 @@
-"""Linux system calls without a Python function, through ``ctypes``.
+"""Linux system calls that have no Python function, called through ``ctypes``.
 
-Covered: thin wrappers that raise ``OSError``, and the pausing process that becomes pid 1 of a namespace. Not covered:
-their use. On other systems, the module can be imported, but every call fails.
+Covered: thin wrappers that raise ``OSError``, and ``Pausing``, a process that becomes pid 1 of a namespace. On other
+systems than Linux, the module can be imported, but every call fails.
 """
 
 from __future__ import annotations
@@ -83,13 +83,13 @@ def syscall(name: str, number: int, *arguments: object) -> int:
 
 
 def prctl(option: int, *arguments: int) -> int:
-    """Call ``prctl``."""
+    """Call the system call ``prctl``, and return its result."""
     return _call("prctl", ctypes.c_int(option), *(ctypes.c_ulong(value) for value in (*arguments, 0, 0, 0, 0)[:4]))
 
 
 @contextlib.contextmanager
 def inert() -> Iterator[None]:
-    """Replace the functions of the C library by functions that do nothing and succeed, for a rehearsal."""
+    """Within the block, replace the C library's functions by functions that do nothing and succeed, for a rehearsal."""
     kept = {name: getattr(_libc, name) for name in _REPLACED}
     try:
         for name in _REPLACED:
@@ -106,7 +106,7 @@ def die_with_parent(sent: signal.Signals = signal.SIGKILL) -> None:
 
 
 def become_subreaper() -> bool:
-    """Become the parent of orphaned descendants; return false if the kernel does not support this (gVisor)."""
+    """Make this process the parent of orphaned descendants; return false if the kernel cannot do this (gVisor)."""
     try:
         prctl(_PR_SET_CHILD_SUBREAPER, 1)
     except OSError:
@@ -115,7 +115,7 @@ def become_subreaper() -> bool:
 
 
 def has_pidfds() -> bool:
-    """Whether the kernel supports pidfds."""
+    """Whether the kernel supports pidfds (file descriptors that refer to a process)."""
     try:
         os.close(os.pidfd_open(os.getpid()))
     except OSError:
@@ -148,7 +148,7 @@ def drop_capabilities() -> None:
 
 
 def keep_capabilities(capability: int, change_user: Callable[[], None]) -> None:
-    """Change the user as root, and keep one capability, also for programs that are executed; drop all others.
+    """As root, change the user and keep a single capability, even for programs that are executed.
 
     Args:
         capability: Number of the capability, below 32; dropped too if this process does not have it.
@@ -175,17 +175,17 @@ def set_seccomp(program: ctypes.Structure) -> None:
 
 
 def unshare(flags: int) -> None:
-    """Move this process to new namespaces of the kinds in ``flags``."""
+    """Move this process to new namespaces of the kinds given by ``flags``."""
     _call("unshare", ctypes.c_int(flags))
 
 
 def setns(descriptor: int, flags: int) -> None:
-    """Enter the namespaces of the process of a pidfd, or the namespace of a descriptor."""
+    """Enter the namespaces of a process, given by its pidfd, or one namespace, given by its descriptor."""
     _checked(_libc.setns(descriptor, flags), "setns")
 
 
 def mount(source: str, target: str, kind: str | None = None, flags: int = 0, data: str | None = None) -> None:
-    """Call ``mount``.
+    """Mount a file system.
 
     Args:
         source: Source of the mount.
@@ -242,17 +242,17 @@ def map_user(proc: int, inside: int, outside: tuple[int, int]) -> None:
 
 
 class PreparedCalls:
-    """System calls with prepared arguments, so that a forked child touches little memory to make them."""
+    """System calls whose arguments are prepared before a fork, so that the child touches little memory to make them."""
 
     def __init__(self) -> None:
         self._steps: list[tuple[str, Any, tuple[Any, ...]]] = []
 
     def add(self, name: str, *arguments: int | str | ctypes.Array[Any] | None) -> None:
-        """Add a call of a C library function that returns -1 on failure."""
+        """Add a call of a C library function that returns -1 if it fails."""
         self._steps.append((name, getattr(_libc, name), tuple(_as_c(argument) for argument in arguments)))
 
     def run(self) -> None:
-        """Make the calls, in order.
+        """Make all added calls, in order.
 
         Raises:
             OSError: A call failed; later calls were not made.
@@ -268,13 +268,13 @@ def _as_c(argument: int | str | ctypes.Array[Any] | None) -> Any:
 
 
 def plain_fork() -> Callable[[], int]:
-    """Return the ``fork`` of the C library, without Python's steps after a fork: reseeding, new locks, and others.
+    """Return the ``fork`` of the C library, which skips Python's steps after a fork (reseeding, new locks, and others).
 
-    Those steps are for processes with several threads. A process with one thread does not need them, and they would
-    write to and therefore copy about 250 pages of memory in each child.
+    A process with one thread does not need these steps, and they would write to about 250 pages of memory in each
+    child, which copies them.
 
     Returns:
-        The function; ``os.fork`` if this process has other threads.
+        The C library's ``fork``, or ``os.fork`` if this process has other threads.
     """
     if not IS_LINUX or len(os.listdir("/proc/self/task")) > 1:
         return os.fork
@@ -287,11 +287,11 @@ def plain_fork() -> Callable[[], int]:
 
 
 class Pausing:
-    """Creates processes that only wait, as pid 1 of a new pid namespace above the program.
+    """Creates processes that only wait: each is pid 1 of a new pid namespace, in which the program then runs.
 
-    A program that is pid 1 itself would survive its own SIGKILL. A fork of a warm interpreter costs milliseconds, so a
-    pausing process shares its memory instead (CLONE_VM, without a copy) and runs one C function that never returns.
-    All signals except SIGKILL are blocked, so that no handler of the interpreter can run there.
+    A program that is pid 1 itself would survive its own SIGKILL. A fork of a warm interpreter costs milliseconds, so
+    the waiting process shares this process's memory instead (CLONE_VM, without a copy) and runs one C function that
+    never returns. All signals except SIGKILL are blocked, so that no handler of the interpreter can run there.
 
     Args:
         flags: Kinds of namespaces that each process gets.
@@ -306,7 +306,7 @@ class Pausing:
         self._clone, self._mask = _libc.clone, _libc.sigprocmask
 
     def make(self) -> int:
-        """Start a pausing process and return its id."""
+        """Start a process that only waits, and return its id."""
         self._mask(_SIG_SETMASK, self._all, self._before)
         pid = self._clone(*self._arguments)
         self._mask(_SIG_SETMASK, self._before, None)
@@ -329,7 +329,7 @@ class Reaper:
 
 
 def is_exiting(pid: int) -> bool:
-    """Whether a process is exiting or gone."""
+    """Whether a process is exiting or has already ended."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             flags = int(file.read().rpartition(b")")[2].split()[6])
@@ -339,13 +339,13 @@ def is_exiting(pid: int) -> bool:
 
 
 def kill(pid: int) -> None:
-    """Kill a process; a process that is gone is ignored."""
+    """Kill a process; do nothing if the process has already ended."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
 
 
 def children() -> list[int]:
-    """Ids of the children of this process; empty if the kernel does not list them."""
+    """Return the ids of this process's children; empty if the kernel does not list them."""
     try:
         with open(f"/proc/self/task/{os.getpid()}/children", "rb") as file:
             return [int(pid) for pid in file.read().split()]

@@ -1,4 +1,4 @@
-"""Installed packages that a program can import, and their files.
+"""Finds the files of the installed packages that a program may import, and the folders to hide from it.
 
 Covered: packages by pip name, with their installed requirements; the folders of packages to hide. Not covered: packages
 in a source checkout (an editable installation has no files to show), and folders that several packages share, which are
@@ -15,13 +15,13 @@ from collections.abc import Iterable
 from importlib.metadata import Distribution
 
 EVERYTHING = "*"
-"""Value of the option ``packages`` that stands for all installed packages."""
+"""Value of the option ``packages`` that allows all installed packages."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _SITES = ("/usr/lib/python3*/dist-packages", "/usr/local/lib/python3*/dist-packages")
 
 
 def shown(packages: Iterable[str], site_dirs: list[str]) -> dict[str, str]:
-    """Find the files and folders of these packages and their requirements.
+    """Return the files and folders of the named packages and of the packages that these require.
 
     Args:
         packages: Names for pip, or names of modules; packages that are not installed are skipped.
@@ -43,7 +43,7 @@ def shown(packages: Iterable[str], site_dirs: list[str]) -> dict[str, str]:
 
 
 def required(packages: Iterable[str], site_dirs: list[str]) -> list[str]:
-    """Names of the packages and of all their requirements, recursively, without extras and without duplicates."""
+    """Return the names of the packages and of all packages that they require, without extras and without duplicates."""
     names: dict[str, str] = {}
     waiting = list(packages)
     while waiting:
@@ -61,7 +61,7 @@ def required(packages: Iterable[str], site_dirs: list[str]) -> list[str]:
 
 
 def hidden(site_dirs: list[str], readable: list[str]) -> list[str]:
-    """Folders of installed packages on this machine that must be hidden from programs.
+    """Return the folders of installed packages on this machine that must be hidden from programs.
 
     Args:
         site_dirs: Folders from which the caller imports.
@@ -77,7 +77,7 @@ def hidden(site_dirs: list[str], readable: list[str]) -> list[str]:
 
 
 def without(folder: str, left_out: list[str]) -> list[str]:
-    """Paths that together cover a folder except the subfolders ``left_out``."""
+    """Return paths that together cover a folder except the subfolders ``left_out``."""
     folder = os.path.realpath(folder)
     if folder in left_out:
         return []

@@ -1,4 +1,4 @@
-"""The plan of isolation: the active layers, for the zygote and the children."""
+"""``IsolationPlan``: the layers of isolation that are active, for the zygote and its child processes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from . import linux
 
 SCOPED = 6
-"""First version of Landlock that can block signals to processes outside."""
+"""First version of Landlock that can block signals to processes outside of the sandbox."""
 
 NAMESPACES = {
     "pid": ("process namespace", linux.CLONE_NEWPID),
@@ -17,24 +17,24 @@ NAMESPACES = {
     "uts": ("host-name namespace", linux.CLONE_NEWUTS),
     "cgroup": ("cgroup namespace", linux.CLONE_NEWCGROUP),
 }
-"""Title and clone flag of each namespace, by short name."""
+"""Title and ``clone`` flag of each kind of namespace, by its short name."""
 
 
 @dataclass(slots=True)
 class IsolationPlan:
-    """The active layers.
+    """The layers of isolation that are active.
 
     Attributes:
         isolated: Whether there is any isolation.
         user: Whether the other namespaces are created in a user namespace (needed by ordinary users).
         users_from: As root: the first id of the separate users of the slots; 0 means no change of user.
-        namespaces: The other active namespaces.
+        namespaces: Short names of the active namespaces, other than the user namespace.
         seccomp: Whether the system-call filter is active.
-        landlock: Active version of Landlock; 0 means none.
+        landlock: Version of Landlock that is used; 0 means that Landlock is not used.
         memory_group: Whether a control group limits the memory of a call, including kernel memory.
         counted: Whether the kernel limits the processes of the program's user, separately from other users.
-        shared_processes: If the kernel counts programs together with the caller's processes: number of processes of the
-            caller's user at the start, plus a margin. 0 otherwise.
+        shared_processes: Number of processes of the caller's user at the start, plus a margin, if the kernel counts
+            programs together with these processes; otherwise 0.
     """
 
     isolated: bool = True
@@ -49,7 +49,7 @@ class IsolationPlan:
 
     @property
     def own_user(self) -> bool:
-        """Whether a program runs as a different user from the caller, or in its own user namespace."""
+        """Whether a program runs as another user than the caller, or in its own user namespace."""
         return self.user or self.users_from > 0
 
     @property
@@ -58,5 +58,5 @@ class IsolationPlan:
         return self.landlock >= SCOPED
 
     def flags(self, *names: str) -> int:
-        """Clone flags of the active namespaces among ``names``."""
+        """Return the ``clone`` flags of the active namespaces among ``names``."""
         return sum(NAMESPACES[name][1] for name in names if name in self.namespaces)

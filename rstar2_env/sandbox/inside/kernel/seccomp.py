@@ -1,9 +1,9 @@
-"""The system-call filter, a program for the kernel's classic BPF, built once and installed by each child.
+"""The system-call filter (seccomp), a classic BPF program for the kernel, built once and installed by each child.
 
-Covered: the allow-lists of ``syscalls`` and ``commands``; all other calls are refused. ``clone`` only creates threads
-and children, ``clone3`` returns ENOSYS (with EPERM, creating threads would fail), sockets exist only as connected
-pairs, memory is shared only through files, and the limit on core dumps cannot be changed. Not covered: files and
-memory (other layers).
+Covered: calls in the allow-lists of ``syscalls`` and ``commands`` are allowed; all others are refused. ``clone`` only
+creates threads and child processes, ``clone3`` returns ENOSYS (with EPERM, creating threads would fail), sockets can
+only be made as connected pairs, memory is shared only through files, and the limit on core dumps cannot be changed. Not
+covered: files and memory (other layers).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _AND, _JUMP = 0x54, 0x05
 _LONGEST_JUMP = 255
-"""Largest number of instructions that a conditional jump can skip."""
+"""Largest number of instructions that a conditional jump of BPF can skip."""
 _AT_NUMBER, _AT_ARCHITECTURE, _AT_FIRST, _AT_SECOND, _AT_THIRD, _AT_FOURTH = 0, 4, 16, 24, 32, 40
 
 _ALLOW, _END, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
@@ -31,13 +31,14 @@ _REFUSE = _ERRNO | errno.EPERM
 _NO_TERMINAL, _INVALID, _NO_LOCKS = _ERRNO | errno.ENOTTY, _ERRNO | errno.EINVAL, _ERRNO | errno.ENOLCK
 
 _X32 = 0x40000000
-"""First number of the calls of x32; no call of another interface has a number as large."""
+"""First number of system calls of the x32 interface; calls of other interfaces have lower numbers."""
 _SOL_SOCKET = 1
 _RLIMIT_CORE = 4
 _PRIO_PROCESS = 0
 
 _OWN, _OWN_GROUP = 0xFFFF0001, 0xFFFF0002
-"""Placeholders for the process's own id and its negative (its process group); ``SeccompFilter.pin`` replaces them."""
+"""Placeholders in the filter for the process's own id and its negative (its process group); ``SeccompFilter.pin`` fills
+them in."""
 _STEP, _OPERAND = struct.Struct("HBBI"), struct.Struct("I")
 
 Instruction = tuple[int, int, int, int]
@@ -50,15 +51,15 @@ class _Program(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Needs:
-    """Additional restrictions that replace missing layers.
+    """Additional restrictions of the filter that replace missing layers of isolation.
 
     Attributes:
-        pin: Forbid leaving the process group, pidfds, and calls on other processes (used without a process namespace).
-        no_signals: Forbid signals to other processes (used without a process namespace and without Landlock's scope
-            for signals).
-        spare_metadata: Forbid changes of mode, owner, times and attributes of files (used if the user's files are
-            visible).
-        pass_nothing: Forbid sending descriptors to other processes, since files in flight are not counted.
+        pin: Forbid leaving the process group, pidfds, and calls on other processes (if there is no process namespace).
+        no_signals: Forbid signals to other processes (if there is neither a process namespace nor Landlock's scope for
+            signals).
+        spare_metadata: Forbid changes of mode, owner, times and attributes of files (if the user's files are visible).
+        pass_nothing: Forbid sending file descriptors to other processes, since files that are being sent are not
+            counted.
     """
 
     pin: bool = False
@@ -68,12 +69,13 @@ class Needs:
 
 
 class SeccompFilter:
-    """The filter of this machine, ready for the kernel.
+    """The system-call filter for this machine, in the form that the kernel accepts.
 
     Args:
         machine: Processor architecture; ``None`` for this machine.
         needs: Additional restrictions.
-        only_sockets: Refuse only to make sockets (``build_without_sockets``), for a program of the user.
+        only_sockets: Whether only the creation of sockets is refused (``build_without_sockets``), for a program of the
+            user.
 
     Raises:
         OSError: There is no table of system calls for the architecture.
@@ -89,13 +91,13 @@ class SeccompFilter:
         self.program = _Program(len(instructions), ctypes.addressof(self._code))
 
     def pin(self, pid: int) -> None:
-        """Insert the process id of the filtered program into the filter."""
+        """Write the process id of the filtered program into the filter."""
         for at, which in self._owns:
             _OPERAND.pack_into(self._code, at * _STEP.size + 4, pid if which == _OWN else -pid & 0xFFFFFFFF)
 
 
 def actions(machine: str) -> dict[int, int]:
-    """Action for each listed system call of ``machine``, except calls whose action depends on their arguments."""
+    """Return the filter's action for each listed system call of ``machine``, if it does not depend on the arguments."""
     found: dict[int, int] = {}
     for text in syscalls.ALLOWED.values():
         found |= dict.fromkeys(syscalls.numbers(text, machine), _ALLOW)
@@ -106,9 +108,9 @@ def actions(machine: str) -> dict[int, int]:
 
 
 def build_without_sockets(machine: str) -> list[Instruction]:
-    """Build the instructions that refuse sockets other than connected pairs of streams, and allow every other call.
+    """Build a filter that refuses sockets other than connected pairs of streams, and allows every other call.
 
-    ``io_uring`` does not exist, since it makes sockets without a system call, and neither do the calls of x32.
+    ``io_uring``, which can make sockets without a system call, and the calls of x32 return ENOSYS.
     """
     pairs = syscalls.SPECIAL["socketpair"][0 if machine == "x86_64" else 1]
     connected = _connected_pairs()
@@ -150,7 +152,7 @@ def _checked_architecture(machine: str) -> list[Instruction]:
 
 
 def build(machine: str, needs: Needs | None = None) -> list[Instruction]:
-    """Build the instructions: check the architecture, then search for the number; calls of x32 have no number."""
+    """Build the filter's instructions: check the architecture, then search for the call's number."""
     needs = needs or Needs()
     column = 0 if machine == "x86_64" else 1
     special = {name: numbers[column] for name, numbers in syscalls.SPECIAL.items()}

@@ -1,7 +1,7 @@
-"""System calls by name, with their numbers: allowed calls, refused calls, and calls that end the program.
+"""Lists of system calls, with their numbers: calls that are allowed, refused, or end the program.
 
-Each entry is ``name x86_64 aarch64``; a dash means that the machine does not have the call. The numbers are the
-interface of the kernel and never change. A call that is not listed returns ENOSYS, as on an older kernel, so that
+Each entry is ``name x86_64 aarch64``; a dash means that the architecture does not have the call. The numbers are part
+of the kernel's interface and never change. A call that is not listed returns ENOSYS, as on an older kernel, so that
 libraries fall back. ``memfd_create`` is not listed, since only a control group would count its memory.
 """
 
@@ -57,20 +57,22 @@ shutdown 48 210, sendto 44 206, recvfrom 45 207, sendmsg 46 211, recvmsg 47 212,
 getpeername 52 205, getsockopt 55 209, setsockopt 54 208
 """,
 }
-"""Allowed calls by purpose: calls in a trace (``tools/trace_calls.py``), ``KIN`` and ``EXTRA``."""
+"""Allowed calls, grouped by purpose: calls in a trace (``tools/trace_calls.py``), and the calls of ``KIN`` and
+``EXTRA``."""
 
 KIN = """
 epoll_create epoll_pwait epoll_pwait2 eventfd faccessat fchmodat2 fork futex_requeue futex_wait futex_waitv futex_wake
 futimesat getcpu getdents getrlimit gettimeofday lstat mknod nanosleep pipe ppoll preadv pwritev renameat2
 rt_sigsuspend select setgid setrlimit setuid stat statx time tkill utime utimes
 """
-"""Allowed although not in a trace: equivalents of traced calls in other versions of the C library."""
+"""Calls that are allowed although no trace has them: other versions of the C library use them instead of traced calls.
+"""
 EXTRA = {
     "capget": "reads what capabilities there are, which are none",
     "recvmsg": "buffers and descriptors among a program's own processes, as newer versions of asyncio send them",
     "sendmsg": "as recvmsg",
 }
-"""Allowed although not in a trace, with the reason."""
+"""Calls that are allowed although no trace has them, each with the reason."""
 
 REFUSED = """
 unshare 272 97, setns 308 268, socket 41 198, connect 42 203, bind 49 200, listen 50 201, accept 43 202,
@@ -104,7 +106,7 @@ settimeofday 164 170, clock_settime 227 112
 """Calls that end the program: no benign program of this kind uses them."""
 
 ABSENT = "memfd_create 319 279, mbind 237 235"
-"""Calls in a trace that nevertheless return ENOSYS. The kernel memory of memory policies is counted nowhere."""
+"""Calls that occur in a trace but nevertheless return ENOSYS, since their kernel memory is not counted anywhere."""
 
 SPECIAL = {
     "clone": (56, 220),
@@ -118,49 +120,50 @@ SPECIAL = {
     "prlimit64": (302, 261),
     "mmap": (9, 222),
 }
-"""Calls whose arguments decide (see ``seccomp``)."""
+"""Calls that are allowed only with certain arguments (see ``seccomp``)."""
 SETTING_LIMITS = "setrlimit 160 164"
-"""Calls whose first argument names the limit that they set."""
+"""Calls that set a limit, which their first argument names."""
 
 # Without a process namespace, a program shares process ids with all other processes of the machine.
 
 SOCKETS = "socket 41 198"
 RINGS = "io_uring_setup 425 425"
-"""Calls that make sockets and rings, which make sockets without a call of their own."""
+"""Calls that make sockets, or that make rings (``io_uring``), through which sockets can be made without a system call.
+"""
 PASSING = "sendmsg 46 211, sendmmsg 307 269"
-"""Calls that can send descriptors to another process."""
+"""Calls that can send file descriptors to another process."""
 LEAVING = "setpgid 109 154"
-"""Calls that leave the process group, through which the whole program is killed."""
+"""Calls that leave the process group, which is used to kill the whole program."""
 BY_NUMBER = """
 getpgid 121 155, getsid 124 156, sched_setaffinity 203 122, sched_getaffinity 204 123,
 sched_setparam 142 118, sched_getparam 143 121, sched_setscheduler 144 119, sched_getscheduler 145 120,
 sched_rr_get_interval 148 127
 """
-"""Calls whose first argument names a process."""
+"""Calls whose first argument is a process id."""
 LIMITS_BY_NUMBER = "prlimit64 302 261"
-"""Calls whose first argument names a process and that also set limits."""
+"""Calls whose first argument is a process id and that can also set limits."""
 PRIORITY = "setpriority 141 140, getpriority 140 141"
-"""Calls whose first argument determines the meaning of the second: a process, a group, or a user."""
+"""Calls whose first argument determines whether the second is a process, a group or a user."""
 BY_DESCRIPTOR = "pidfd_open 434 434, pidfd_send_signal 424 424"
-"""Calls that reach a process through a descriptor."""
+"""Calls that reach a process through a file descriptor."""
 SIGNALLING = "kill 62 129"
 SIGNALLING_THREADS = "tgkill 234 131"
-"""Calls whose first argument names the process that receives a signal."""
+"""Calls that send a signal, and whose first argument is the id of the receiving process."""
 SIGNALLING_ANYONE = "tkill 200 130"
 METADATA = """
 chmod 90 -, fchmod 91 52, fchmodat 268 53, fchmodat2 452 452, chown 92 -, fchown 93 55, lchown 94 -, fchownat 260 54,
 utime 132 -, utimes 235 -, futimesat 261 -, utimensat 280 88, setxattr 188 5, lsetxattr 189 6, fsetxattr 190 7,
 removexattr 197 14, lremovexattr 198 15, fremovexattr 199 16
 """
-"""Changes to files that Landlock does not control; refused if files of the user are visible."""
+"""Calls that change files in ways that Landlock does not control; refused if files of the user are visible."""
 
 
 def names(*texts: str) -> set[str]:
-    """Names of the system calls in the given lists."""
+    """Return the names of the system calls in the given lists."""
     return {entry.split()[0] for text in texts for entry in text.split(",")}
 
 
 def numbers(text: str, machine: str) -> list[int]:
-    """Numbers of the calls of a list on ``machine`` (``"x86_64"`` or ``"aarch64"``)."""
+    """Return the numbers of the calls in a list on ``machine`` (``"x86_64"`` or ``"aarch64"``)."""
     column = {"x86_64": 1, "aarch64": 2}[machine]
     return [int(entry.split()[column]) for entry in text.split(",") if entry.split()[column] != "-"]

@@ -1,4 +1,4 @@
-"""The users of programs: free user ids, user namespaces that map them, and whether the kernel counts their processes.
+"""Chooses the users that programs run as: free user ids, user namespaces, and the kernel's limit on their processes.
 
 Covered: separate users for root, including a root user that needs a user namespace for its rights (in a container); and
 a trial of the limit on processes. Not covered: changing to a user (``isolation``).
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 INSIDE_USER = 1000
 """User id of a program inside its own user namespace."""
 USERS_EACH = 512
-"""Number of user ids per warden."""
+"""Number of user ids that each warden uses."""
 _USERS_FROM = 0x7A000000
 """First user id for programs, far from ids that machines assign."""
 _MOST_PROCESSES, _SMALL_BLOCK = 1 << 22, 8192
-"""Largest number of process ids in Linux; number of user ids to choose from in a container."""
+"""Largest number of process ids in Linux, and the number of user ids to choose from in a container."""
 _TRIED_LIMIT = 4
 
 
@@ -102,14 +102,14 @@ def _mapped_from_outside(root: str, root_group: str, block: str) -> Iterator[Non
 
 
 def become(user: int) -> None:
-    """Change permanently to a separate user, without supplementary groups."""
+    """Permanently change this process to another user, without supplementary groups."""
     os.setgroups([])
     os.setresgid(user, user, user)
     os.setresuid(user, user, user)
 
 
 def nest(proc: int) -> None:
-    """Enter a new user namespace without capabilities, since some kernels count processes per namespace.
+    """Enter a new user namespace without capabilities: some kernels count processes separately for each namespace.
 
     Args:
         proc: Descriptor of a ``/proc`` that contains this process.
@@ -122,14 +122,13 @@ def nest(proc: int) -> None:
 
 
 def try_process_limit(plan: IsolationPlan) -> None:
-    """Become the user of a program, and check that the kernel enforces a limit on the processes of that user alone.
+    """Change to the user of a program, and check that the kernel limits the processes of that user alone.
 
-    The kernel never enforces it for user 0 of the machine, in any namespace and with any capabilities; and before Linux
-    5.14, it counts the programs of an ordinary user together with all other processes of that user. Call it in a
-    process that ends afterwards.
+    The kernel never limits the processes of the machine's user 0. Before Linux 5.14, it counts the programs of an
+    ordinary user together with all other processes of that user. Call this function in a process that ends afterwards.
 
     Raises:
-        OSError: The limit is not enforced; the message gives the reason.
+        OSError: The kernel does not enforce the limit; the message gives the reason.
     """
     if not plan.own_user:
         raise OSError(1, "programs run as the caller's own user")
@@ -148,7 +147,7 @@ def try_process_limit(plan: IsolationPlan) -> None:
 
 
 def count_own_tasks() -> int:
-    """Number of processes and threads of the user of this process."""
+    """Return the number of processes and threads of this process's user."""
     count = 0
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:

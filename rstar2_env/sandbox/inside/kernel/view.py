@@ -1,4 +1,4 @@
-"""The file system of a program: a small private root, read-only, with Python and the libraries of the system.
+"""Builds a program's file system: a small private root, read-only, with Python and the system's libraries.
 
 Covered: the visible folders and their locations, and building the root in a new mount namespace. Not covered: the
 private ``/tmp`` and ``/proc`` of each call, which the child mounts (``isolation``). The user's home is not visible: an
@@ -28,12 +28,12 @@ _FILES = {
 HARNESS = "/sandbox"
 PACKAGES = "/packages"
 FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-"""The folder ``inside``, with the programs of the sandbox."""
+"""The folder of the package ``inside``, which holds the programs of the sandbox."""
 
 
 @dataclass(slots=True)
 class FileView:
-    """Locations of files for the zygote and its children.
+    """Which files a program sees, and their paths.
 
     Attributes:
         python: Path of the interpreter.
@@ -61,7 +61,7 @@ class FileView:
 
 
 def plain_view(site_dirs: list[str], readable: list[str], named: list[str] | None, scratch: str) -> FileView:
-    """View with the paths of the machine, for use without a mount namespace.
+    """Return a view with the machine's own paths, for use without a mount namespace.
 
     Args:
         site_dirs: Folders of installed packages, real paths.
@@ -89,7 +89,7 @@ def plain_view(site_dirs: list[str], readable: list[str], named: list[str] | Non
 def private_view(
     site_dirs: list[str], readable: list[str], named: list[str] | None, root_folders: list[str]
 ) -> FileView:
-    """View with the layout of the private root.
+    """Return a view with the paths of the private root.
 
     Args:
         site_dirs: Folders of installed packages, real paths.
@@ -131,7 +131,7 @@ def private_view(
 
 
 def link(view: FileView) -> None:
-    """Create the folder of links that programs see if there is no mount namespace, in the warden's scratch folder."""
+    """Create the folder of links to packages in the warden's scratch folder, for use without a mount namespace."""
     if view.links:
         (folder,) = view.site_dirs
         os.makedirs(folder, exist_ok=True)
@@ -141,11 +141,11 @@ def link(view: FileView) -> None:
 
 
 def build(view: FileView, root: str, user: int) -> None:
-    """Build the private root at ``root`` and change to it. The process must have its own mount namespace.
+    """Build the private root in the folder ``root``, and make it this process's root.
 
     Args:
         view: The visible files.
-        root: An empty folder.
+        root: An empty folder. The process must have its own mount namespace.
         user: User id of programs, for ``/etc/passwd``.
     """
     linux.mount("none", "/", None, linux.MS_REC | linux.MS_PRIVATE)

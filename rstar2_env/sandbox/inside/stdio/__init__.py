@@ -1,1 +1,1 @@
-"""A long-lived program of the user that talks on its standard input and output, under layers of the sandbox."""
+"""Runs a long-lived program of the user, such as an MCP server on standard input and output, under isolation."""

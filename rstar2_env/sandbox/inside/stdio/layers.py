@@ -1,8 +1,8 @@
-"""The layers under which a program of the user runs: found by trying each one, and applied before the program starts.
+"""The layers of isolation for a long-lived program of the user: finds those that work, and applies them.
 
 Covered: no network (a network namespace, and a filter that refuses sockets), writing only below named folders
-(Landlock), a limit on processes, and no gain of privileges. Not covered: which files the program can read, and their
-modes and times, which a program with the user's own id can change.
+(Landlock), a limit on processes, and no gain of privileges. Not covered: restricting which files the program can read;
+and protecting the modes and times of files, which a program with the user's own id can change.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _NET = linux.CLONE_NEWNET
 
 @dataclass(slots=True)
 class StdioLayers:
-    """The layers that work on this machine.
+    """The layers of isolation that work on this machine for a program of the user.
 
     Attributes:
-        plan: The active layers; of the namespaces, the network's alone.
-        missing: Why layers are missing, by their short names.
+        plan: The active layers; the only namespace is that of the network.
+        missing: Reason why each missing layer does not work, by the layer's short name.
     """
 
     plan: IsolationPlan = field(default_factory=IsolationPlan)
     missing: dict[str, str] = field(default_factory=dict)
 
     def record(self) -> dict[str, Any]:
-        """Return the layers as JSON: the plan, and the guarantees with the fields of ``Capability``."""
+        """Return the layers as JSON-compatible values: the plan, and the guarantees as fields of ``Capability``."""
         return {"plan": asdict(self.plan), "guarantees": self._guarantees()}
 
     def _guarantees(self) -> list[dict[str, Any]]:
@@ -64,7 +64,7 @@ class StdioLayers:
 
 
 def find(without: list[str]) -> StdioLayers:
-    """Try every layer; ``without`` omits layers by their short names, for tests."""
+    """Try every layer, and return those that work; ``without`` omits layers by their short names, for tests."""
     found = StdioLayers(missing=dict.fromkeys(without, "disabled by the option without"))
     plan, missing = found.plan, found.missing
     if os.geteuid() == 0:
@@ -93,14 +93,14 @@ def find(without: list[str]) -> StdioLayers:
 
 
 def enter(plan: IsolationPlan, folder: str, processes: int, writable: list[str], *, network: bool) -> None:
-    """Apply the layers to this process, irrevocably.
+    """Apply the layers to this process; they cannot be removed again.
 
     Args:
         plan: The layers that work on this machine.
         folder: The program's own temporary folder.
-        processes: Concurrent processes and threads of the program.
-        writable: More folders and files that the program may write.
-        network: Leave the network free.
+        processes: Maximum number of concurrent processes and threads of the program.
+        writable: Other folders and files that the program may write.
+        network: Whether the program may use the network.
 
     Raises:
         OSError: A layer of the plan does not work.

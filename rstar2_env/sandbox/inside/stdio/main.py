@@ -1,4 +1,4 @@
-"""Start a program of the user under limits: ``launch.py stdio ORDER COMMAND...``; without a command, print the layers.
+"""Starts a program of the user under limits: ``launch.py stdio ORDER COMMAND...``; without a command, prints layers.
 
 ``ORDER`` is JSON: ``without`` for the layers; for a program also ``plan``, ``parent``, ``folder``, ``writable``,
 ``network``, ``memory``, ``file`` and ``processes``. This process is replaced by the program, so its id, its standard
@@ -19,7 +19,7 @@ from . import layers
 
 
 def main() -> None:
-    """Print the layers, or apply the limits to this process and replace it by the command."""
+    """Apply the limits to this process and replace it by the command; without a command, print the layers."""
     order, command = json.loads(sys.argv[2]), sys.argv[3:]
     if not command:
         print(json.dumps(layers.find(order["without"]).record()))

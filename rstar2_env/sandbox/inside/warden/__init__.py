@@ -1,1 +1,1 @@
-"""The warden: the program between the caller and the model's programs."""
+"""The warden: a process that receives jobs from the caller, passes them to child processes, and enforces limits."""

@@ -1,7 +1,7 @@
-"""Calls that wait for a worker, in order of arrival, in one queue per resource that they wait for.
+"""``Backlog``: calls that wait for a process, in order of arrival, with one queue for each parent process.
 
-A call waits for a child of its parent process, or only for its turn if its session already has a process. A parent that
-is still importing its modules delays only its own queue.
+A call waits for a child that its parent process forks, or only for its turn if its session already has a process. A
+parent that is still importing its modules delays only its own queue.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 _arrival = attrgetter("order")
 MAX_RESTARTS = 5
-"""Largest number of times that a call whose program never ran is started again."""
+"""Largest number of times that a call is started again if its program never began to run."""
 
 
 class Backlog:
-    """The queues of waiting calls."""
+    """The queues of the calls that wait for a process."""
 
     def __init__(self) -> None:
         self._lines: dict[Parent | None, deque[Call]] = {}
@@ -35,13 +35,14 @@ class Backlog:
         self._join(call).append(call)
 
     def appendleft(self, call: Call) -> None:
-        """Put a call that already had its turn back at the head of its queue."""
+        """Put a call that had already left its queue back at the head of the queue."""
         self._join(call).appendleft(call)
 
     def retry(self, call: Call) -> bool:
-        """Put a call whose program never ran back at the head of its queue.
+        """Put a call whose program never began to run back at the head of its queue.
 
-        This does not count as a start of the call. Returns false if it happened ``MAX_RESTARTS`` times before.
+        This does not count as a start of the call. Returns false if the call was already put back ``MAX_RESTARTS``
+        times.
         """
         if call.restarts >= MAX_RESTARTS:
             return False
@@ -51,15 +52,15 @@ class Backlog:
         return True
 
     def remove(self, call: Call) -> None:
-        """Remove a waiting call from any position."""
+        """Remove a waiting call, wherever it is in its queue."""
         self._lines[call.line].remove(call)
 
     def heads(self) -> list[Call]:
-        """The first call of each queue, in order of arrival."""
+        """Return the first call of each queue, in order of arrival."""
         return sorted((line[0] for line in self._lines.values() if line), key=_arrival)
 
     def next(self, take: Callable[[Parent, int], Child | None]) -> tuple[Child, Call] | None:
-        """Remove and return the first call for which there is a child: the child of its session, or a waiting child.
+        """Remove and return the first call for which a process is ready: its session's process, or a waiting child.
 
         Args:
             take: Returns a waiting child of a parent with a file system of the given size in bytes, or ``None``.
@@ -73,11 +74,11 @@ class Backlog:
         return None
 
     def waiting_for(self, parent: Parent) -> int:
-        """Number of calls that wait for a child of a parent."""
+        """Return the number of calls that wait for a child of a parent process."""
         return len(self._lines.get(parent, ()))
 
     def move(self, old: Parent, new: Parent) -> None:
-        """Move the calls that wait for one parent to another parent."""
+        """Move all calls that wait for one parent process to another parent process."""
         for call in self._lines.pop(old, ()):
             call.parent = new
             self._join(call).append(call)

@@ -1,4 +1,4 @@
-"""The warden's connection to its caller: receiving and sending frames without blocking.
+"""``CallerLink``: the warden's connection to its caller, which sends and receives frames without blocking.
 
 The stream is a socket on descriptor 0, or, in a container, a pipe for reading on 0 and a pipe for writing on 1.
 """
@@ -18,11 +18,11 @@ _READ = 1 << 18
 
 
 class CallerLink:
-    """A stream to the caller.
+    """The stream between the warden and its caller.
 
     Args:
         incoming: Descriptor to read from.
-        outgoing: Descriptor to write to, different from ``incoming``, since the two are polled separately.
+        outgoing: Descriptor to write to; it must differ from ``incoming``, since both are polled separately.
     """
 
     def __init__(self, incoming: int, outgoing: int) -> None:
@@ -33,7 +33,7 @@ class CallerLink:
 
     @classmethod
     def take_standard_streams(cls) -> CallerLink:
-        """Use the streams on descriptors 0 and 1, and replace them by the null device."""
+        """Create a link from descriptors 0 and 1, and replace these by the null device."""
         both = stat.S_ISSOCK(os.fstat(0).st_mode)
         link = cls(os.dup(0), os.dup(0 if both else 1))
         null = os.open(os.devnull, os.O_RDWR)
@@ -48,19 +48,19 @@ class CallerLink:
         return bool(self._out)
 
     def do_not_block(self) -> None:
-        """Make both descriptors non-blocking."""
+        """Make reading and writing non-blocking."""
         os.set_blocking(self.incoming, False)
         os.set_blocking(self.outgoing, False)
 
     def first(self) -> dict[str, Any] | None:
-        """Wait for the first frame and return its header; ``None`` if the caller is gone."""
+        """Wait for the first frame, and return its header; ``None`` if the caller has ended."""
         while True:
             frames = self.receive()
             if frames is None or frames:
                 return frames[0].header if frames else None
 
     def receive(self) -> list[wire.Frame] | None:
-        """Return the received frames; ``None`` if the caller is gone."""
+        """Return the frames received so far; ``None`` if the caller has ended."""
         try:
             data = os.read(self.incoming, _READ)
         except BlockingIOError:
@@ -70,7 +70,7 @@ class CallerLink:
         return self._frames.feed(data) if data else None
 
     def send(self, header: dict[str, Any], blobs: tuple[bytes, ...] = (), key: Hashable | None = None) -> bool:
-        """Send a frame, buffered if necessary; return false if the caller is gone.
+        """Send a frame, or buffer what cannot be written now; return false if the caller has ended.
 
         Args:
             header: Header of the frame.
@@ -82,7 +82,7 @@ class CallerLink:
         return waits or self.flush()
 
     def flush(self) -> bool:
-        """Write as much of the buffer as possible; return false if the caller is gone."""
+        """Write as much of the buffer as possible; return false if the caller has ended."""
         try:
             self._out.flush()
         except ConnectionError:

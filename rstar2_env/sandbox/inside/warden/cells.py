@@ -1,4 +1,4 @@
-"""Cells of sessions in the warden: send a cell to its process, interrupt it, and report its outcome.
+"""``Cells``: runs the cells (calls) of sessions: sends a cell to its process, interrupts it, and reports its outcome.
 
 Between cells, nothing is read from the process of a session: output of its threads stays in the pipes, which limit its
 size, and is reported with the next cell. Covered: cells. Not covered: names, turns and limits on sessions
@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from .pool import ChildPool
 
 _HALT_AFTER_S = 0.1
-"""Idle seconds before a session is halted, so that no halt occurs between cells in quick succession."""
+"""Seconds without a cell after which a session's processes are halted, so that none is halted between two quick cells.
+"""
 _END = b'{"done": '
 _GRACE_S = 1.0
-"""Seconds within which an interrupted cell must stop."""
+"""Seconds that a cell has to stop after an interrupt, before its session is ended."""
 _EXCEEDED = {
     "memory": "it exceeded its memory limit.",
     "processes": "it exceeded its limit on processes and threads.",
@@ -43,15 +44,15 @@ _Answer = Callable[["Call", dict[str, Any], tuple[bytes, bytes]], None]
 
 @dataclass(eq=False)
 class Cells:
-    """Runs the cells of sessions.
+    """Runs the cells (calls) of all sessions of a warden.
 
     Attributes:
-        options: Options of ``Sessions``.
+        options: Options, as for ``Sessions``.
         loop: The event loop of the warden.
         queue: The calls that wait for a worker.
         pool: The children; ends the children of sessions.
-        answer: Sends an outcome, unless it is no longer needed.
-        lose: Reports that a call was lost through no fault of its program.
+        answer: Function that sends an outcome to the caller, unless the outcome is no longer needed.
+        lose: Function that reports that a call was lost through no fault of its program.
     """
 
     options: dict[str, Any]
@@ -66,7 +67,7 @@ class Cells:
         self.sessions = Sessions(self.options, self.loop, self.queue, self.pool.discard)
 
     def begin(self, child: Child, call: Call) -> None:
-        """Prepare a cell before it is sent to its process, which may be new."""
+        """Prepare a cell, before it is sent to its session's process, which may be new."""
         session = call.session
         assert session is not None
         if session.child is None:
@@ -83,22 +84,22 @@ class Cells:
         self._keep_time(session, child.started_at + call.limits["wall_s"])
 
     def mute(self, child: Child, descriptor: int) -> None:
-        """Stop reading a descriptor of an idle session; its data is read with the next cell."""
+        """Stop reading one output of an idle session; its data is read with the next cell."""
         if descriptor not in child.muted:
             child.muted.append(descriptor)
             self.loop.rewatch(descriptor, 0)
 
     def note_restart(self, names: list[str]) -> None:
-        """Record the sessions that were lost with an earlier warden."""
+        """Record the names of sessions that were lost with an earlier warden, so that their next cell reports it."""
         for name in names:
             self.sessions.note_end(name, "The sandbox was restarted, and the earlier session was lost.")
 
     def is_end(self, child: Child, message: bytes) -> bool:
-        """Whether a message reports the end of a cell. The message may be forged and name a cell that does not run."""
+        """Whether a message reports the end of the current cell; a forged message may name a cell that does not run."""
         return child.call is not None and message.startswith(_END)
 
     def finish(self, child: Child, message: bytes) -> None:
-        """Handle the end of a cell whose session continues."""
+        """Report the outcome of a cell that has ended, and whose session continues."""
         call, session = child.call, child.session
         assert call is not None
         assert session is not None
@@ -140,7 +141,7 @@ class Cells:
         child.order(HALT)
 
     def stop(self, child: Child, why: str) -> None:
-        """Interrupt a cell, and end its session if the cell does not stop soon."""
+        """Interrupt a cell for a reason, and end its session if the cell does not stop soon."""
         call, session = child.call, child.session
         if call is None or session is None or child.stopped_for is not None or child.wait_status is not None:
             return
@@ -152,14 +153,14 @@ class Cells:
         )
 
     def interrupted(self, child: Child) -> None:
-        """Handle the reply that an interrupt was sent. The next cell can now start: the interrupt cannot reach it."""
+        """Handle the reply that an interrupt was sent: the session's next cell may start now."""
         if child.session is not None:
             child.session.signalled = False
             if child.session.child is child:
                 self.sessions.advance(child.session)
 
     def cancel(self, call: Call) -> None:
-        """Cancel a call of a session."""
+        """Cancel a call of a session, whether it waits or runs."""
         session = call.session
         assert session is not None
         if self.sessions.withdraw(call):
@@ -176,7 +177,7 @@ class Cells:
             self.sessions.advance(session)
 
     def end(self, name: str) -> None:
-        """End a session, even if a cell runs."""
+        """End a session, even while a cell runs."""
         found = self.sessions.end(name)
         if found is None:
             return
@@ -187,7 +188,7 @@ class Cells:
             self.answer(call, *_ended_by_caller())
 
     def settle(self, child: Child) -> None:
-        """Handle the end of a session's process, in a cell or between cells."""
+        """Handle the end of a session's process, during a cell or between cells."""
         session, call = child.session, child.call
         assert session is not None
         if child.discarded:  # ended by the warden

@@ -1,4 +1,4 @@
-"""The warden's record of a forked child, from the order to fork it until it is gone; and records of calls and sessions.
+"""The warden's records of a child process (``Child``), of a call (``Call``) and of a session (``Session``).
 
 The three classes are in one module because they refer to one another. Covered: the pipes, reports and times of a child.
 Not covered: its slot (``slot``), and scheduling (``supervisor``, ``cells``).
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _READ = 1 << 18
 _FED_AT_ONCE = 1 << 20
-"""Bytes of a job that are written in one round of the loop."""
+"""Maximum number of bytes of a job that are written to a child in one round of the event loop."""
 _CREDENTIALS = struct.Struct("iii")
 _LIMITS = ("wall_s", "cpu_s", "memory_bytes", "processes", "output_bytes", "file_bytes")
 _MOST = 1 << 62
@@ -41,21 +41,21 @@ _MAX_REPORT_BYTES = 1 << 19
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """One job in the warden.
+    """The warden's record of one job.
 
     Attributes:
         id: Id of the call.
         limits: Limits of the job, as in its frame.
         raw: Frame of the job.
-        parent: Parent process whose child should run it.
+        parent: Parent process whose child should run the job.
         line: Key of its queue in the backlog: its parent, or ``None`` if its session already has a process.
-        order: Order of arrival (see ``backlog``).
-        child: The child that runs it.
+        order: Position in the order of arrival (see ``backlog``).
+        child: The child process that runs the job.
         session: Session of the call, or ``None``.
-        state: State of the session, for its outcome.
-        note: Note about the session, for its outcome.
-        cancelled: Whether its outcome is no longer needed.
-        restarts: Number of restarts before the program ran.
+        state: State of the session, to report in the outcome.
+        note: Note about the session, to report in the outcome.
+        cancelled: Whether the outcome is no longer needed.
+        restarts: Number of times that the job was started again because its program had not begun to run.
 
     Raises:
         ValueError: The limits are invalid.
@@ -86,17 +86,17 @@ class Call:
 
 @dataclass(slots=True, eq=False)
 class Session:
-    """One session, from its first to its last call. Its process may be replaced.
+    """The warden's record of one session, from its first to its last call. The session's process may be replaced.
 
     Attributes:
         name: Name of the session.
         pending: Calls that wait for their turn.
         turn: The call that is queued for a worker or runs.
         child: Process of the session.
-        held: Whether the session counts against the limits on sessions.
-        memory: Bytes of memory that the session counts against the limit.
+        held: Whether the session counts towards the limits on sessions.
+        memory: Bytes of memory by which the session counts towards the memory limit of all sessions.
         note: Note for the outcome of the next cell.
-        signalled: Whether an interrupt is pending; it must not reach the next cell.
+        signalled: Whether an interrupt was ordered and not yet sent; it must not reach the next cell.
         deadline_at: Time of the current deadline timer.
     """
 
@@ -112,7 +112,7 @@ class Session:
 
 
 class Child:
-    """One forked child, from the order to fork it until it is gone.
+    """The warden's record of one child process, from the order to fork it until all its processes have ended.
 
     Args:
         number: Number of the child.
@@ -161,7 +161,7 @@ class Child:
         self._reported = 0
 
     def fork(self) -> None:
-        """Order the parent to fork this child.
+        """Order the parent process to fork this child.
 
         Raises:
             OSError: The parent has ended.
@@ -171,7 +171,7 @@ class Child:
         self.close_theirs()
 
     def watch(self, tasks: int, memory: int, files: int, pipes: int) -> None:
-        """Order a watch on the resources of the child's process tree; 0 means unlimited.
+        """Order the parent process to limit the resources of the child's process tree; 0 means unlimited.
 
         Args:
             tasks: Largest number of processes and threads.
@@ -185,7 +185,7 @@ class Child:
         self.parent.link.send(pack_order(WATCH, self.number, tasks, memory, files, pipes, self.workdir))
 
     def order(self, kind: int) -> None:
-        """Send an order without arguments: ``KILL``, ``HALT``, ``RESUME``, ``DEPRIORITIZE`` or ``INTERRUPT``.
+        """Send the parent process an order without arguments, such as ``KILL``, ``HALT`` or ``INTERRUPT``.
 
         Raises:
             OSError: The parent has ended.
@@ -196,16 +196,16 @@ class Child:
 
     @property
     def is_idle(self) -> bool:
-        """Whether the child is the process of a session that runs no cell now."""
+        """Whether the child is the process of a session in which no cell runs now."""
         return self.session is not None and self.call is None
 
     @property
     def output_limit(self) -> int:
-        """Limit of each output stream in bytes; 0 before it has a job."""
+        """Limit of each output stream in bytes; 0 before the child has a job."""
         return int(self.call.limits["output_bytes"]) if self.call is not None else 0
 
     def note(self, message: bytes) -> None:
-        """Store a message from the child, up to a limit, since a program can write any number of messages."""
+        """Store a message from the child, up to a limit, since a program can send any number of messages."""
         if not self.compiled and message == STARTED:
             self.compiled = True
             if self.call is not None:
@@ -216,7 +216,7 @@ class Child:
             self._reports = [*self._reports[-_MAX_REPORTS:], message]
 
     def feed(self) -> bool:
-        """Write more of the job, up to a limit, so that a long job delays no other call.
+        """Write the next part of the job to the child, up to a limit, so that a long job does not delay other calls.
 
         Returns:
             Whether the job is complete, or its process is gone.
@@ -246,7 +246,7 @@ class Child:
         return waiting[0] > 0
 
     def begin(self, call: Call) -> None:
-        """Assign a job, or the next cell of a session."""
+        """Assign a job to the child, or the next cell of its session."""
         if self.session is not None:
             self._reports, self._reported, self.stopped_for = [], 0, None
             self.compiled = True  # as the earlier cells of the session
@@ -261,7 +261,7 @@ class Child:
         self.started_at = time.monotonic()
 
     def has_message(self) -> bool:
-        """Whether a message from the child, or the end of its socket, can be received now."""
+        """Whether a message from the child, or the end of its socket, can be received without waiting."""
         poll = select.poll()
         poll.register(self.report, select.POLLIN)
         return bool(poll.poll(0))
@@ -287,7 +287,7 @@ class Child:
             return b""
 
     def finish_cell(self, message: bytes) -> tuple[dict[str, Any], tuple[bytes, bytes]]:
-        """Return the outcome of a cell after which the session continues, from its last message."""
+        """Return the outcome (header and output streams) of a cell whose session continues, from its last message."""
         for stream in self.streams:
             stream.take(self.output_limit)
         self._reports = [message]
@@ -306,7 +306,7 @@ class Child:
             return 0.0
 
     def become_ready(self, cpu_s: float) -> None:
-        """Record that the child is isolated and waits for a job, after ``cpu_s`` CPU seconds."""
+        """Record that the child is isolated and waits for a job, after using ``cpu_s`` CPU seconds."""
         self.ready, self.cpu_at_start = True, cpu_s
         if not self.ending:
             self._due_from = 0.0
@@ -317,18 +317,18 @@ class Child:
             self.ending, self._due_from = True, now
 
     def is_overdue(self, now: float, timeout_s: float) -> bool:
-        """Whether the next step of the child is overdue by more than ``timeout_s`` seconds."""
+        """Whether the next step of the child is late by more than ``timeout_s`` seconds."""
         return self._due_from > 0 and now - self._due_from > timeout_s
 
     def end(self, reply: OrderReply, now: float) -> None:
-        """Record the end of the process that the zygote reported."""
+        """Record the end of the child process, as the zygote reported it."""
         self.note_ending(now)  # of the whole process tree
         self.wait_status, self.peak_kb, self.ended_at = reply.status, reply.peak_kb, now
         self.broken = reply.kind == BROKEN
         self.cpu_s = max(0.0, reply.cpu_s - self.cpu_at_start)
 
     def lost(self) -> str | None:
-        """Reason why the call was lost through no fault of the program; ``None`` if the program may be the cause."""
+        """Return why the call was lost through no fault of the program; ``None`` if the program may be the cause."""
         if self.stopped_for is not None or self.wait_status != signal.SIGKILL:
             return None
         if self.broken:
@@ -339,7 +339,7 @@ class Child:
         return "its process was killed from outside before the program began"
 
     def out_of_memory(self) -> bool:
-        """Whether the kernel killed processes of this call for exceeding the memory limit."""
+        """Whether the kernel killed processes of this call because they exceeded the memory limit."""
         return self.slot.group is not None and self.slot.group.out_of_memory()
 
     def outcome(self) -> tuple[dict[str, Any], tuple[bytes, bytes]]:
@@ -371,47 +371,47 @@ class Child:
         return found, (bytes(out.kept), bytes(err.kept))
 
     def close_job(self) -> None:
-        """Close the job pipe."""
+        """Close the pipe through which the child receives jobs."""
         if self.job_fd >= 0:
             os.close(self.job_fd)
             self.job_fd = -1
 
     def close_stream(self, stream: Stream) -> None:
-        """Close an output stream at its end."""
+        """Close an output stream of the child after its end was read."""
         if stream.descriptor >= 0:
             os.close(stream.descriptor)
             stream.descriptor = -1
             self.open_ends -= 1
 
     def close_report(self) -> None:
-        """Close the report socket at its end."""
+        """Close the socket of the child's reports after its end was read."""
         if self.report.fileno() >= 0:
             self.report.close()
             self.open_ends -= 1
 
     def close_ends(self) -> None:
-        """Close the output streams and the report socket, even if they are still open in a process."""
+        """Close the output streams and the report socket, even if a process of the child still holds them."""
         for stream in self.streams:
             self.close_stream(stream)
         self.close_report()
 
     def close_theirs(self) -> None:
-        """Close the child's ends of the pipes, after the fork."""
+        """Close the child's ends of the pipes in this process, after the fork."""
         for descriptor in self.theirs:
             os.close(descriptor)
         self.theirs = ()
 
     def listening(self) -> list[int]:
-        """Open descriptors that are watched while a cell of a session runs."""
+        """Return the open descriptors to watch while a cell of a session runs."""
         ends = (self.report.fileno(), *(stream.descriptor for stream in self.streams))
         return [descriptor for descriptor in ends if descriptor >= 0]
 
     def descriptors(self) -> list[int]:
-        """All descriptors of the warden for this child; closed ones are -1."""
+        """Return all descriptors that the warden has for this child; closed ones are -1."""
         return [self.job_fd, self.report.fileno(), *(stream.descriptor for stream in self.streams)]
 
     def close(self) -> None:
-        """Close open descriptors, and drop stored output."""
+        """Close all open descriptors of this child, and drop its stored output."""
         self.call, self._reports = None, []
         self.close_theirs()
         self.close_job()

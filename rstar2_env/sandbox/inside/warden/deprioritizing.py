@@ -1,4 +1,4 @@
-"""Deprioritize programs that run for long, and extend their deadlines by the time that they waited for a core.
+"""Lowers the priority of long-running programs, and extends their deadlines by the time that they waited for a core.
 
 A program that has run for ``AFTER_S`` gets a lower weight on the cores and no longer counts as a worker, so that the
 next call starts. The time during which it was ready to run but had no core, as reported by the kernel, is added to its
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from .loop import EventLoop
 
 AFTER_S = 0.25
-"""Seconds after which a program is deprioritized."""
+"""Run time in seconds after which a program is deprioritized."""
 MOST = 4
-"""Largest run time of a program, as a multiple of its wall-clock limit."""
+"""Longest extended run time of a program, as a multiple of its wall-clock limit."""
 _STEP_S = 0.02
-"""Shortest time until a program whose deadline was extended is checked again."""
+"""Shortest time, in seconds, until a program whose deadline was extended is checked again."""
 
 
 @dataclass(eq=False)
@@ -37,8 +37,8 @@ class Deprioritizer:
     Attributes:
         options: ``deprioritize``, the largest number of deprioritized programs that run.
         loop: Event loop for the timers.
-        stop: Ends a program for a reason.
-        on_deprioritized: Called after a program was deprioritized.
+        stop: Function that ends a program for a given reason.
+        on_deprioritized: Function that is called after a program was deprioritized.
     """
 
     options: dict[str, Any]
@@ -53,7 +53,7 @@ class Deprioritizer:
 
     @property
     def count(self) -> int:
-        """Number of running programs that are deprioritized or about to be."""
+        """Return the number of running programs that are deprioritized or about to be."""
         return len(self._deprioritized)
 
     def begin(self, child: Child) -> None:
@@ -62,7 +62,7 @@ class Deprioritizer:
         self.loop.call_at(first, lambda: self._check(child), child)
 
     def end(self, child: Child) -> bool:
-        """Forget a call that has ended; return whether it was deprioritized."""
+        """Forget a call that has ended; return whether its program was deprioritized."""
         return self._deprioritized.pop(child, False)
 
     def on_reply(self, child: Child, reply: OrderReply) -> None:

@@ -1,4 +1,4 @@
-"""Preloaded modules that a program will probably import, judged from its text.
+"""Guesses from a program's text which preloaded modules it will import.
 
 The text is not compiled: a model's text can cost the compiler seconds and gigabytes, or crash it, and this runs in the
 warden. A name counts if it occurs as a separate word outside a comment, so that an ``import`` in a function, in a
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from ..wire import Frame
 
 _MOST_BYTES = 1 << 18
-"""Number of bytes that are searched, to bound the time."""
+"""Number of bytes of a program that are searched, to limit the time."""
 
 
 def program_texts(frame: Frame) -> Iterator[bytes]:
-    """Beginning of the source of a job, and of the Python files that come with it."""
+    """Yield the beginning of a job's source, and of each Python file that comes with the job."""
     yield frame.blob(0, _MOST_BYTES)
     for place, name in enumerate(frame.header["files"], 2):
         if name.endswith(".py"):
@@ -28,7 +28,7 @@ def program_texts(frame: Frame) -> Iterator[bytes]:
 
 
 class Imports:
-    """Finds names of modules in programs.
+    """Finds the names of preloaded modules in programs.
 
     Args:
         names: Full module names ("numpy", "scipy.stats"); programs are searched for the top-level names only.
@@ -45,7 +45,7 @@ class Imports:
         ]
 
     def named(self, texts: Iterable[bytes]) -> tuple[str, ...]:
-        """Return the modules that occur in any of the texts, in the order of ``names``."""
+        """Return the modules whose names occur in any of the texts, in the order of ``names``."""
         heads, room = [], _MOST_BYTES
         for text in texts:
             heads.append(text[:room])

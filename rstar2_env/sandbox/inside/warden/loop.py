@@ -1,6 +1,7 @@
-"""Event loop of the warden: callbacks for descriptors and timers. It is small, since it runs a dozen times per call.
+"""``EventLoop``: the warden's event loop, with callbacks for file descriptors and timers.
 
-If a callback raises and has an owner (a child), the error is reported for that owner and the loop continues.
+It is minimal, since it runs a dozen rounds per call. If a callback with an owner (a child) raises, the error is
+reported for that owner and the loop continues.
 """
 
 from __future__ import annotations
@@ -15,19 +16,19 @@ from collections.abc import Callable
 from typing import Any
 
 IN, OUT, ENDED = select.EPOLLIN, select.EPOLLOUT, select.EPOLLHUP | select.EPOLLERR
-"""Events; ``ENDED`` is always reported when the other side is closed."""
+"""Events of a descriptor: it can be read, it can be written, the other side closed it. ``ENDED`` is always reported."""
 
 Callback = Callable[[int], None]
 
 
 class EventLoop:
-    """Waits for descriptors and timers until it is stopped.
+    """Waits for file descriptors and timers, and calls their callbacks, until it is stopped.
 
     Args:
         on_error: Called with the owner of a failed callback, and the exception.
 
     Attributes:
-        running: Whether the loop runs: ``stop`` was not called.
+        running: Whether the loop runs, because ``stop`` was not called.
     """
 
     def __init__(self, on_error: Callable[[Any, Exception], None]) -> None:
@@ -39,7 +40,7 @@ class EventLoop:
         self.running = True
 
     def run(self) -> None:
-        """Run until ``stop``."""
+        """Call the callbacks of ready descriptors and due timers, until ``stop`` is called."""
         while self.running:
             timeout = max(0.0, self._timers[0][0] - time.monotonic()) if self._timers else -1
             for descriptor, events in self._epoll.poll(timeout):
@@ -56,17 +57,17 @@ class EventLoop:
                 self._call(owner, what)
 
     def stop(self) -> None:
-        """Let ``run`` return after this round."""
+        """Let ``run`` return at the end of this round."""
         self.running = False
 
     def watch(self, descriptor: int, callback: Callback, events: int = IN, owner: Any = None) -> None:
-        """Call ``callback`` with the events whenever a descriptor is ready.
+        """Call ``callback`` whenever a descriptor is ready, with the events that occurred.
 
         Args:
             descriptor: Descriptor to watch.
             callback: Called with the events.
             events: Bits of the events to wait for.
-            owner: Object for which an exception is reported; with ``None`` the exception ends the loop.
+            owner: Object for which an exception of the callback is reported; if ``None``, the exception ends the loop.
         """
         self._callbacks[descriptor] = callback, owner
         self._epoll.register(descriptor, events)
@@ -81,11 +82,11 @@ class EventLoop:
         self._epoll.unregister(descriptor)
 
     def forget(self, descriptor: int) -> None:
-        """Stop watching a descriptor. The caller must close it next, since only closing removes it from epoll."""
+        """Stop watching a descriptor that the caller closes next: only closing removes it from epoll."""
         self._callbacks.pop(descriptor, None)
 
     def call_at(self, when: float, what: Callable[[], None], owner: Any = None) -> None:
-        """Call ``what`` at a time on the clock ``time.monotonic``; for ``owner`` see ``watch``."""
+        """Call ``what`` at a time of the clock ``time.monotonic``; for ``owner`` see ``watch``."""
         heapq.heappush(self._timers, (when, next(self._order), what, owner))
 
     def _call(self, owner: Any, function: Callable[..., None], *arguments: int) -> None:

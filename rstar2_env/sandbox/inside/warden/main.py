@@ -1,8 +1,8 @@
-"""The warden: the program between the caller and the model's programs.
+"""Starts the warden, the process between the caller and the model's programs.
 
-It is a separate process, so that locks, imports and the global interpreter lock of the caller cannot delay a deadline.
-When the caller ends, the warden and all its processes end too. Covered: start and shutdown. Not covered: running jobs
-(``supervisor``).
+The warden is a separate process, so that locks, imports and the global interpreter lock of the caller cannot delay a
+deadline. When the caller ends, the warden and all its processes end too. Covered: start and shutdown. Not covered:
+running jobs (``supervisor``).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _DESCRIPTORS = 1 << 16
 
 
 def main() -> None:
-    """Read the options, find the available layers, start the zygote, and serve."""
+    """Read the options, find the layers of isolation that work, start the zygote, and serve the caller."""
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # the caller's thread may have blocked some, as threads of Ray do
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     linux.die_with_parent(signal.SIGTERM)

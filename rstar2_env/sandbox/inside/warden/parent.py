@@ -1,4 +1,4 @@
-"""The warden's record of a parent process. ``parents`` chooses, starts and ends parents."""
+"""``Parent``: the warden's record of a parent process, which forks the processes that run programs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
 
 class Parent:
-    """A parent process: a fork of the zygote that forks children.
+    """The warden's record of a parent process: a fork of the zygote that forks a child for each program.
 
     Args:
-        names: The modules of ``preload`` that it imports, in order.
-        link: The connection to it.
+        names: The modules of ``preload`` that the parent imports, in order.
+        link: The connection to the parent.
     """
 
     def __init__(self, names: tuple[str, ...], link: ParentLink) -> None:

@@ -1,4 +1,4 @@
-"""The warden's connection to one parent process: orders, replies, and a liveness check."""
+"""``ParentLink``: the warden's connection to one parent process, for orders, replies, and pings."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _CREDENTIALS = struct.Struct("iii")
 
 
 class ParentLink:
-    """A message socket to a parent.
+    """A message socket to one parent process.
 
     Args:
-        control: This end of the socket.
+        control: The warden's end of the socket.
     """
 
     def __init__(self, control: socket.socket) -> None:
@@ -28,16 +28,16 @@ class ParentLink:
         control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
 
     def wait(self, seconds: float) -> orders.OrderReply | None:
-        """Wait for the first message from the parent; ``None`` if the parent is gone.
+        """Wait for the first message from the parent process; return ``None`` if the process has ended.
 
         Raises:
-            OSError: There was no message in time.
+            OSError: No message arrived within ``seconds``.
         """
         self.control.settimeout(seconds)
         return self.greet()
 
     def greet(self) -> orders.OrderReply | None:
-        """Receive the first message from the parent, and record its process id; ``None`` if the parent is gone."""
+        """Receive the parent's first message, and record the parent's process id; ``None`` if the parent has ended."""
         message, ancillary, _, _ = self.control.recvmsg(orders.MAX_BYTES, socket.CMSG_SPACE(_CREDENTIALS.size))
         for level, kind, data in ancillary:
             if (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS):
@@ -46,7 +46,7 @@ class ParentLink:
         return orders.unpack_reply(message) if message else None
 
     def fork(self, order: bytes, descriptors: Sequence[int]) -> None:
-        """Order the parent to fork a child.
+        """Order the parent process to fork a child.
 
         Args:
             order: The packed order.
@@ -58,7 +58,7 @@ class ParentLink:
         socket.send_fds(self.control, [order], descriptors)
 
     def send(self, order: bytes) -> None:
-        """Send an order without descriptors.
+        """Send the parent process an order without descriptors.
 
         Raises:
             OSError: The parent has ended.
@@ -66,7 +66,7 @@ class ParentLink:
         self.control.send(order)
 
     def receive(self) -> orders.OrderReply | None:
-        """Receive the next message; ``None`` if the parent is gone."""
+        """Receive the next message from the parent process; ``None`` if the process has ended."""
         message = self.control.recv(orders.MAX_BYTES)
         if not message:
             return None
@@ -74,7 +74,7 @@ class ParentLink:
         return orders.unpack_reply(message)
 
     def check(self, stall_timeout_s: float) -> bool:
-        """Send a ping; return false if the last answer is more than ``stall_timeout_s`` seconds overdue."""
+        """Send a ping; return false if the answer to an earlier ping is more than ``stall_timeout_s`` seconds late."""
         now = time.monotonic()
         if self._pinged_at is not None:
             return now - self._pinged_at < stall_timeout_s
@@ -87,5 +87,5 @@ class ParentLink:
         return True
 
     def close(self) -> None:
-        """End the parent and all its children."""
+        """End the parent process and all its children."""
         self.control.close()

@@ -1,4 +1,4 @@
-"""The parent processes of a warden: the choice of a parent for a program, and starting and ending parents.
+"""``Parents``: the parent processes of a warden, which fork the processes for programs; chooses a parent per program.
 
 A light parent, which has imported only the standard library, exists from the start. Other parents have imported exactly
 the preloaded modules that a program names, and are started for the first such program. If no further
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from .zygote_link import ZygoteLink
 
 _UNUSED_S = 60.0
-"""Seconds without a call after which a parent can be replaced by another."""
+"""Seconds without a call after which a parent process may be replaced by another."""
 _FADING = 0.99
-"""Factor by which each call reduces the weight of earlier calls in the shares of the parents."""
+"""Factor, for each new call, by which the weight of earlier calls decreases in the shares of the parents."""
 
 
 class Parents:
@@ -70,7 +70,7 @@ class Parents:
         return list(self._by_names.values())
 
     def for_program(self, texts: Iterable[bytes]) -> Parent:
-        """Choose the parent for a program.
+        """Choose the parent process that should fork the child for a program.
 
         Args:
             texts: Source of the program, and of the Python files that come with it.
@@ -80,7 +80,7 @@ class Parents:
         return self._use(self._imports.named(texts))
 
     def for_session(self) -> Parent:
-        """Choose the parent for a session, whose later cells may import anything."""
+        """Choose the parent process for a session, whose later cells may import anything."""
         return self.first if self._most == 1 or not self._all else self._use(self._all)
 
     def listen(
@@ -89,11 +89,11 @@ class Parents:
         on_message: Callable[[Parent, orders.OrderReply | None], None],
         on_settled: Callable[[Parent], None],
     ) -> None:
-        """Receive the messages from all parents in an event loop.
+        """Receive the messages of all parent processes in an event loop.
 
         Args:
             loop: The event loop.
-            on_message: Called with each message of a ready parent, and with ``None`` when it is gone.
+            on_message: Called with each message of a ready parent, and with ``None`` when the parent has ended.
             on_settled: Called with a parent that has become ready, or that could not be started (``ready`` is false).
         """
         self._loop, self._on_message, self._on_settled = loop, on_message, on_settled
@@ -101,12 +101,12 @@ class Parents:
             self._watch(parent, loop)
 
     def mark_ready(self, parent: Parent) -> None:
-        """Mark a parent as ready."""
+        """Record that a parent process has imported its modules and can fork children."""
         parent.link.control.settimeout(self._stall_timeout_s)
         parent.ready = True
 
     def drop(self, parent: Parent) -> None:
-        """Remove a parent and end it."""
+        """Remove a parent process from the list, and end it."""
         if self._by_names.get(parent.names) is parent:
             del self._by_names[parent.names]
         if self._loop is not None:
@@ -114,11 +114,11 @@ class Parents:
         parent.link.close()
 
     def share(self, parent: Parent) -> float:
-        """Share of recent calls that the parent served."""
+        """Return the share of recent calls that a parent process served, in [0, 1]."""
         return parent.use / (sum(other.use for other in self._by_names.values()) or 1.0)
 
     def stalled(self) -> bool:
-        """Ping each parent, and drop parents that did not start in time; return whether an answer is overdue."""
+        """Ping every parent process, and drop those that did not start in time; return whether an answer is overdue."""
         since = time.monotonic() - START_S
         for parent in self.all():
             if not parent.ready and parent.made_at < since:
@@ -126,7 +126,7 @@ class Parents:
         return not all(parent.link.check(self._stall_timeout_s) for parent in self._by_names.values() if parent.ready)
 
     def close(self) -> None:
-        """End every parent and all children."""
+        """End every parent process and all children."""
         for parent in self._by_names.values():
             parent.link.close()
 

@@ -1,4 +1,4 @@
-"""Child processes that wait for a job: forked and isolated ahead of the calls, and replaced when they are taken.
+"""``ChildPool``: child processes that are forked and isolated ahead of the calls, and replaced when a call takes one.
 
 Covered: the number of waiting children, their slots, failures to create a child. Not covered: running a job
 (``supervisor``).
@@ -29,19 +29,20 @@ if TYPE_CHECKING:
 
 _RETRY_S = 0.2
 _MOST_WRITTEN_OFF = 16
-"""Largest number of slots lost to processes that cannot be killed; beyond it, the warden ends and is replaced."""
+"""Largest number of slots that may be lost to processes that cannot be killed; beyond it, the warden ends and is
+replaced."""
 _MAX_FAILURES = 20
-"""Number of consecutive children that may fail to start before this warden gives up."""
+"""Number of consecutive children that fail to start after which the warden gives up."""
 
 
 @dataclass(eq=False)
 class ChildPool:
-    """Creates children and keeps some waiting.
+    """Creates child processes, and keeps some of them waiting for jobs.
 
     Attributes:
         options: ``workers``, ``parents``, ``waiting``, ``file_bytes`` (of the first children).
-        loop: Event loop that receives their messages.
-        parents: The parents that fork them.
+        loop: Event loop that receives the children's messages.
+        parents: The parent processes that fork the children.
         make_slot: Creates a slot with the given number.
         demand: Returns the number of calls that could start now with a child of the given parent.
         on_report: Called with a child that has sent a message.
@@ -78,7 +79,7 @@ class ChildPool:
         self._numbers = itertools.count(1)
 
     def take(self, parent: Parent, file_bytes: int) -> Child | None:
-        """Return a waiting child of a parent with a file system of this size; ``None`` if none is ready."""
+        """Return a waiting child of a parent with a file system of ``file_bytes``; ``None`` if there is none."""
         self._file_bytes = file_bytes  # fixed when a child is created: children with another size are discarded
         waiting = self._waiting[parent]
         while waiting:
@@ -89,7 +90,7 @@ class ChildPool:
         return None
 
     def make_slots(self, others: int) -> None:
-        """Ensure ``others`` additional slots, for the sessions and deprioritized programs that occupy a slot."""
+        """Create slots if needed, so that ``others`` slots can be occupied by sessions and deprioritized programs."""
         while len(self._slots) < self._base + others:
             try:
                 slot = self.make_slot(len(self._slots))
@@ -100,7 +101,7 @@ class ChildPool:
             self._free.append(slot)
 
     def refill(self, at_once: bool = True) -> None:
-        """Create waiting children: the configured number, and one for each call that could start now.
+        """Fork children until enough are waiting: the configured number, and one for each call that could start now.
 
         Args:
             at_once: Whether to fork even if no call waits and another child is ready. A fork would slow down a program
@@ -126,7 +127,7 @@ class ChildPool:
                     self._fork(self._free.popleft(), parent)
 
     def admit(self, child: Child, message: str) -> bool:
-        """Handle the first message from a child; return whether it is ready."""
+        """Handle the first message from a child; return whether the child is ready for a job."""
         word, _, rest = message.partition(" ")
         if word != "ready":
             child.failure = rest
@@ -139,7 +140,7 @@ class ChildPool:
         return True
 
     def lose(self, child: Child) -> None:
-        """Handle a child that ended before it had a job; unless it was discarded, count this as a failure."""
+        """Handle a child that ended before it had a job; count this as a failure, unless the child was discarded."""
         if not child.ready:
             child.parent.preparing -= 1
         if child.discarded:
@@ -154,14 +155,14 @@ class ChildPool:
         self.kill(child)
 
     def kill(self, child: Child) -> None:
-        """Kill a child with its processes. If its parent is gone, stop the warden."""
+        """Kill a child with all its processes. If the child's parent has ended, stop the warden."""
         try:
             child.order(KILL)
         except OSError:
             self.loop.stop()
 
     def release(self, child: Child) -> None:
-        """Free the slot of a child if none of its processes is left."""
+        """Free the slot of a child if all processes of the child have ended."""
         if not (child.gone and child.settled) or child.number not in self.children:
             return
         self._forget(child)
@@ -185,9 +186,9 @@ class ChildPool:
         return found
 
     def write_off(self, child: Child) -> None:
-        """Abandon a child with a process that cannot be killed, and replace its slot.
+        """Give up a child whose process cannot be killed, and replace its slot by a new one.
 
-        Otherwise each such child would occupy a slot forever, until no slot is left.
+        Without this, each such child would occupy a slot forever, until no slot is left.
         """
         print(f"Cannot kill a child; its slot {child.slot.index} is abandoned.", file=sys.stderr)
         self._written_off += 1

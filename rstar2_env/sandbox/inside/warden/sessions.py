@@ -1,4 +1,4 @@
-"""The sessions of a warden: names, turns, and the choice of a session to end if there are too many.
+"""``Sessions``: the sessions of a warden: names, order of calls, and which one to end if there are too many.
 
 Covered: running one cell of a session at a time; limits on their number, memory and idle time; and the reason why a
 session ended. Not covered: their processes (``cells``) and running cells in them (the zygote's ``session``).
@@ -50,7 +50,7 @@ class Sessions:
         self._timer = False
 
     def submit(self, call: Call, name: str) -> None:
-        """Queue a call for the session ``name`` after its earlier calls."""
+        """Queue a call in the session ``name``, behind the session's earlier calls."""
         session = self._named.get(name)
         if session is None:
             session = self._named[name] = Session(name)
@@ -59,7 +59,7 @@ class Sessions:
         self.advance(session)
 
     def advance(self, session: Session) -> None:
-        """Start the turn of the next call of a session, if there is one and the limits allow it."""
+        """Let the next call of a session begin, if there is one and the limits on sessions allow it."""
         if session.turn is not None or session.signalled:
             return
         if not session.pending:
@@ -80,7 +80,7 @@ class Sessions:
         self.queue.append(session.turn)
 
     def withdraw(self, call: Call) -> bool:
-        """Remove a call that waits for its turn; return false if its turn has already started."""
+        """Remove a call that waits for earlier calls of its session; return false if it no longer waits for them."""
         session = call.session
         if session is None or session.turn is call:
             return False
@@ -90,7 +90,7 @@ class Sessions:
         return True
 
     def lose_process(self, session: Session, why: str | None = None, state: str = "replaced") -> None:
-        """Handle the end of a session's process; waiting calls continue with a new process.
+        """Handle the end of a session's process; calls that wait get a new process.
 
         Args:
             session: The session.
@@ -109,17 +109,17 @@ class Sessions:
         self._admit()
 
     def recall(self, session: Session) -> None:
-        """Revoke the turn of a call that still waits for a worker."""
+        """Put a session's next call, if no process has it yet, back at the head of the session's queue."""
         if session.turn is not None and session.turn.child is None:
             self.queue.remove(session.turn)
             session.pending.appendleft(session.turn)
             session.turn = None
 
     def end(self, name: str) -> tuple[Child | None, list[Call]] | None:
-        """End a session and forget it.
+        """End a session and delete its record.
 
         Returns:
-            Its process and the calls that never started, or ``None`` if there is no such session.
+            The session's process and the calls that never started; ``None`` if there is no such session.
         """
         self._ends.pop(name, None)
         session = self._named.get(name)
@@ -135,7 +135,7 @@ class Sessions:
         return found
 
     def note_end(self, name: str, why: str, state: str = "replaced") -> None:
-        """Record why a session ended, for its next call.
+        """Record why a session ended, to report it with the session's next call.
 
         Args:
             name: Name of the session.
@@ -147,7 +147,7 @@ class Sessions:
             self._ends.popitem(last=False)
 
     def take_end(self, name: str) -> tuple[str, str] | None:
-        """Return the state and reason recorded by ``note_end``, and forget them; ``None`` if there are none."""
+        """Return the state and reason recorded by ``note_end``, and delete them; ``None`` if nothing was recorded."""
         return self._ends.pop(name, None)
 
     def _rest(self, session: Session) -> None:

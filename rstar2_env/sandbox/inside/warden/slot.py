@@ -1,4 +1,4 @@
-"""A slot: the user id, control group and working folder that one child at a time uses."""
+"""``ChildSlot``: the user id, control group and working folder that one child process at a time uses."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from ..kernel.cgroups import ControlGroups
 
 _SPARE_MEMORY = 64 << 20
 MOST_PIPES = 128
-"""Largest number of pipes of a program if programs share the caller's user: an eighth of the pipes of full size that
-the kernel gives to one user by default (``fs.pipe-user-pages-soft``), and twice the default of ``processes``."""
+"""Largest number of pipes of a program if programs share the caller's user: an eighth of the full-size pipes that the
+kernel gives to one user by default (``fs.pipe-user-pages-soft``), and twice the default of ``processes``."""
 
 
 class ChildSlot:
-    """Resources of one child at a time: its user, its control group, and the location of its working folder.
+    """The resources of one child process at a time: its user, its control group, and the place of its working folder.
 
     Args:
         index: Number of the slot.
@@ -40,7 +40,14 @@ class ChildSlot:
         self.bounds_pipes = own_user
 
     def unbounded(self, limits: dict[str, Any]) -> tuple[int, int, int, int]:
-        """Limits for a watch to enforce: processes, bytes of memory and of files, pipes; 0 if a layer enforces it."""
+        """Return the limits that ``Watch`` must enforce, because no layer of isolation does.
+
+        Args:
+            limits: Limits of a job.
+
+        Returns:
+            Numbers of processes, bytes of memory, bytes of files, and pipes; 0 for a limit that a layer enforces.
+        """
         return (
             0 if self.bounds_processes else limits["processes"],
             0 if self.bounds_memory else limits["memory_bytes"] + _SPARE_MEMORY,
@@ -49,6 +56,6 @@ class ChildSlot:
         )
 
     def close(self) -> None:
-        """Remove the control group."""
+        """Remove the slot's control group."""
         if self.group is not None:
             self.group.close()

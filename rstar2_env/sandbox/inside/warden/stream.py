@@ -1,4 +1,4 @@
-"""Output of a child: the stored bytes, and the number of dropped bytes."""
+"""``Stream``: the output of a child process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import termios
 
 
 class Stream:
-    """Standard output or standard error of a child: the stored bytes, and the number of dropped bytes."""
+    """Standard output or standard error of a child process: the stored bytes, and the number of dropped bytes."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
@@ -17,14 +17,14 @@ class Stream:
         self.left_out = 0
 
     def add(self, data: bytes, limit: int) -> bool:
-        """Store ``data`` up to the limit; return whether the limit was exceeded."""
+        """Store ``data`` up to the limit, and drop the rest; return whether the limit was exceeded."""
         room = max(0, limit - len(self.kept))
         self.kept += data[:room]
         self.left_out += max(0, len(data) - room)
         return self.left_out > 0
 
     def take(self, limit: int) -> None:
-        """Read and store the bytes that are in the pipe now."""
+        """Read the bytes that are in the pipe now, and store them up to the limit."""
         if self.descriptor < 0:
             return
         waiting = array.array("i", [0])

@@ -1,8 +1,9 @@
-"""The supervisor of the warden: receive jobs from the caller, send each to a waiting child, and report its outcome.
+"""``WardenSupervisor``: receives jobs from the caller, sends each one to a waiting child, and reports its outcome.
 
-It is a single-threaded loop. It enforces the limits on wall clock and output, reads output as it arrives, and builds
-the outcome from its own and the kernel's observations. Covered: queueing, dispatch, deadlines, output, outcomes. Not
-covered: the start (``main``), parents (``parents``), forking (the zygote's ``server``) and the verdict (``verdict``).
+The supervisor runs in a single thread. It enforces the limits on wall-clock time and output, reads output as it
+arrives, and builds the outcome from its own and the kernel's observations. Covered: queueing, dispatch, deadlines,
+output, outcomes. Not covered: the start (``main``), parents (``parents``), forking (the zygote's ``server``) and the
+verdict (``verdict``).
 """
 
 from __future__ import annotations
@@ -31,18 +32,18 @@ from .stream import Stream
 _READ = 1 << 18
 _TICK_S = 1.0
 _STREAMS_CLOSE_S = 2.0
-"""Seconds that pipes may stay open after the end of a child, before they are closed."""
+"""Seconds after the end of a child after which its output pipes are closed, even if another process holds them open."""
 
 
 @dataclass(eq=False)
 class WardenSupervisor:
-    """Runs the jobs of one caller.
+    """Runs the jobs of one caller, as the main loop of the warden.
 
     Attributes:
         caller: The connection to the caller.
         options: ``workers``, ``stall_timeout_s``, and the options of ``ChildPool``, ``Sessions`` and ``Deprioritizer``.
         parents: The parents that fork children.
-        make_slot: Creates the slot of a child.
+        make_slot: Function that creates the slot of a child.
         greeting: Message to the caller once the first child is ready, which proves that every layer can be applied;
             ``None`` after it was sent.
     """
@@ -80,7 +81,7 @@ class WardenSupervisor:
         self._deprioritizer = Deprioritizer(self.options, self._loop, self._stop, self._on_deprioritized)
 
     def serve(self) -> None:
-        """Serve until the caller closes the connection, or the zygote ends."""
+        """Run jobs until the caller closes the connection, or until the zygote ends."""
         self.caller.do_not_block()
         self._loop.watch(self.caller.incoming, self._on_caller)
         self._loop.watch(self.caller.outgoing, self._on_room, 0)
@@ -94,7 +95,7 @@ class WardenSupervisor:
         self._loop.stop()
 
     def close(self) -> None:
-        """Close all children and remove leftover files, after the programs have ended."""
+        """Close all children and remove leftover files; call this after the programs have ended."""
         self._pool.close()
 
     # The caller

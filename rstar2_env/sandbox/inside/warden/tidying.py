@@ -1,4 +1,4 @@
-"""``Tidying``: removal of working folders in small steps, so that a large folder does not delay other calls.
+"""``Tidying``: removes working folders in small steps, so that a large folder does not delay other calls.
 
 Covered: folders on the file system of the machine. Not covered: mounts of a child, which end with its namespace.
 """
@@ -14,11 +14,11 @@ from ..tidy import removal
 from .loop import EventLoop
 
 _AT_ONCE = 64
-"""Steps of a removal per round of the loop; enough for the folder of a usual call."""
+"""Number of removal steps per round of the event loop: enough for the folder of a usual call."""
 
 
 class Tidying:
-    """Removes folders between the rounds of an event loop; the more folders wait, the more steps per round.
+    """Removes folders between the rounds of an event loop, in more steps per round if more folders wait.
 
     Args:
         loop: The event loop of the warden.
@@ -29,7 +29,7 @@ class Tidying:
         self._left: deque[Iterator[None]] = deque()
 
     def remove(self, path: str) -> None:
-        """Remove a folder with its contents."""
+        """Remove a folder with its contents: the first steps at once, the others between rounds of the event loop."""
         work = removal(path)
         if _has_more(work, _AT_ONCE):
             self._left.append(work)

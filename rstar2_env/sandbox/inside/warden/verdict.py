@@ -1,7 +1,7 @@
-"""The verdict on one call: a pure function of the observations of warden and kernel, and of the program's own report.
+"""``verdict``: decides the status of a call from observations of warden and kernel, and the program's own report.
 
-Precedence (see ``ToolStatus``): limits enforced by the warden, then the kernel's counters, then the end of the process;
-the report comes last and only adds detail. A report can never turn a failed exit into a success.
+These count in this order: limits enforced by the warden, the kernel's counters, the end of the process, the program's
+report. The report only adds detail, and never turns a failed exit into a success.
 """
 
 from __future__ import annotations
@@ -15,26 +15,27 @@ from typing import Any
 _TEXT_LIMIT = 70_000
 _NAME_LIMIT = 200
 _OWN_SHARE = 0.9
-"""Smallest share of the CPU limit at which a SIGXCPU counts as a timeout, since a program can send it to itself."""
+"""Smallest used share of the CPU limit at which the signal SIGXCPU counts as a timeout: a program can send itself this
+signal."""
 
 
 @dataclass(slots=True)
 class Seen:
-    """Observations of the warden on one call.
+    """The warden's observations of one call.
 
     Attributes:
         wait_status: Result of ``wait4``; ``None`` if the process could not be reaped.
         stopped_for: Reason why the warden ended the program: "timeout", "output_limit", "memory", "processes", "files",
-            "pipes", "rest" or "forged"; ``None`` if it did not.
+            "pipes", "rest" or "forged"; ``None`` if the program ended by itself.
         out_of_memory: Whether the kernel killed a process for exceeding the memory limit.
         started: Whether the program compiled, as reported by the harness before the program ran.
         cpu_s: CPU seconds used.
         cpu_limit_s: CPU seconds allowed.
-        output: Whether it wrote anything to stdout or stderr.
-        over_output: Whether it wrote more than the hard limit.
+        output: Whether the program wrote anything to stdout or stderr.
+        over_output: Whether the program wrote more than the hard limit.
         reports: Messages of the child, in order.
-        lives: Whether this was a cell of a session whose process continues; then the result is the program's own
-            report, except for the limits.
+        lives: Whether the call was a cell of a session whose process continues. If so, the result is the program's own
+            report, except for limits.
     """
 
     wait_status: int | None = None
@@ -50,7 +51,7 @@ class Seen:
 
 
 def verdict(seen: Seen) -> dict[str, Any]:
-    """Return the fields of an outcome that follow from the observations: status, reason, exit, error, value."""
+    """Return the fields of an outcome that the observations determine: status, reason, exit, error, value."""
     exit_code, signal_name = _exit_status(seen.wait_status)
     report = read_report(seen.reports)
     found: dict[str, Any] = {"exit_code": exit_code, "signal": signal_name}
@@ -84,9 +85,10 @@ _STOPPED = {
     ),
     "output_limit": ("output_limit", "output", "The program wrote more than its output limit and was ended."),
 }
-"""Status, reason and message of an outcome, by the reason why the warden ended the program (``Seen.stopped_for``)."""
+"""Status, reason and message of an outcome, by the reason for which the warden ended the program
+(``Seen.stopped_for``)."""
 _Found = tuple[str, str | None, str | None]
-"""Status and reason of an outcome, and its message if the report of the program has none."""
+"""Status and reason of an outcome, and the message to use if the program's report has none."""
 
 
 def _status(seen: Seen, exit_code: int | None, name: str | None, report: dict[str, Any]) -> _Found:
@@ -135,7 +137,7 @@ def _status_of_signal(seen: Seen, name: str) -> _Found:
 
 
 def read_report(messages: list[bytes]) -> dict[str, Any]:
-    """Parse the last message that is a report; every field has the right type and a bounded length."""
+    """Parse the last message that is a valid report; each field has the right type and a limited length."""
     for message in reversed(messages):
         try:
             raw = json.loads(message)
@@ -167,7 +169,7 @@ def _exit_status(status: int | None) -> tuple[int | None, str | None]:
 
 
 def signal_name(number: int) -> str:
-    """Name of a signal ("SIGKILL")."""
+    """Return the name of a signal number ("SIGKILL")."""
     try:
         return signal.Signals(number).name
     except ValueError:

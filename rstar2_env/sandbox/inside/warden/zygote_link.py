@@ -1,4 +1,4 @@
-"""The warden's connection to the zygote: start the zygote, make it fork parents (``parent_link``), end it."""
+"""``ZygoteLink``: the warden's connection to the zygote: starts the zygote, makes it fork parent processes, ends it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..kernel.view import build
 from .parent_link import ParentLink
 
 START_S = 120.0
-"""Seconds that the zygote or a parent may take to start."""
+"""Maximum seconds that the zygote or a parent process may take to start."""
 
 ENVIRONMENT = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
@@ -38,11 +38,11 @@ ENVIRONMENT = {
         "1",
     ),
 }
-"""The complete environment of a program. Libraries use one thread, since a fork copies only one."""
+"""All environment variables of a program. They limit libraries to one thread, since a fork copies only one thread."""
 
 
 class ZygoteLink:
-    """A running zygote, which forks parents.
+    """A running zygote: a small interpreter that forks parent processes.
 
     Raises:
         RuntimeError: The zygote did not start; the message gives the reason.
@@ -71,10 +71,10 @@ class ZygoteLink:
             raise RuntimeError(f"The zygote did not start: {why}.")
 
     def make_parent(self, names: list[str]) -> ParentLink:
-        """Order the zygote to fork a parent. The parent's first message is ``READY`` or ``FAILED``.
+        """Order the zygote to fork a parent process. The parent's first message is ``READY`` or ``FAILED``.
 
         Args:
-            names: Modules that it imports.
+            names: Modules that the parent imports.
 
         Raises:
             OSError: The zygote has ended, or there are no descriptors left.
@@ -89,7 +89,7 @@ class ZygoteLink:
                 raise
 
     def close(self) -> None:
-        """End the zygote with all parents and children."""
+        """End the zygote with all its parent processes and their children."""
         self._control.close()
         deadline = time.monotonic() + 1.0
         while time.monotonic() < deadline:

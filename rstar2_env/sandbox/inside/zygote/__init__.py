@@ -1,1 +1,1 @@
-"""The zygote and its children, which run a program or a session each, from the fork to the report."""
+"""The zygote (a warm interpreter), and the processes forked from it, which run programs and sessions."""

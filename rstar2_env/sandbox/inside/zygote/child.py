@@ -1,4 +1,4 @@
-"""A forked child: isolate itself, wait for a job, run it, report, and exit.
+"""The steps of a forked child process: isolate itself, wait for a job, run it, report, and exit.
 
 Covered: the order of these steps, and the descriptors. Not covered: reading a job and applying its limits (``intake``),
 running a program (``program``), cells after the first (``session``), and the verdict, which the warden makes
@@ -29,7 +29,7 @@ EXAMPLE = {
     "seed": 0,
     "files": [],
 }
-"""Header of a small job, for the rehearsal of children."""
+"""Header of a small job, for the rehearsal of a child's steps (``rehearsal``)."""
 OPEN_FILES = 256
 """Largest number of open files of a program."""
 PENDING_SIGNALS = 256
@@ -44,7 +44,7 @@ def main(descriptors: tuple[int, ...], order: Order, isolation: Isolation, init:
             entrances of the control group.
         order: The warden's order for this child.
         isolation: The active layers.
-        init: Descriptor of the pausing process that holds the child's namespaces, or -1.
+        init: Descriptor of the process that only holds the child's namespaces (``linux.Pausing``), or -1.
     """
     code = 1
     try:
@@ -103,7 +103,7 @@ def _serve(isolation: Isolation) -> int:
 
 
 def arrange(descriptors: tuple[int, ...]) -> None:
-    """Move the descriptors to their fixed numbers and close all others."""
+    """Move the file descriptors to their fixed numbers, and close all others."""
     # Move them to high numbers first, so that no move overwrites a descriptor that is not yet moved.
     job, report, out, err = (fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 64) for descriptor in descriptors)
     null = os.open(os.devnull, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""SQLite databases in files, although the sandbox refuses the locks of the kernel.
+"""Lets programs use SQLite databases in files, although the sandbox refuses the kernel's file locks.
 
 SQLite has a second way to lock a database: a folder next to it (``unix-dotfile``). It excludes concurrent access by the
 processes of a program in the same way, but does not support a write-ahead log: ``PRAGMA journal_mode=WAL`` leaves the
@@ -18,7 +18,7 @@ _NAME = b"unix-dotfile"
 
 
 def lock_databases_by_folders() -> None:
-    """Let SQLite lock databases by folders, as soon as a program imports ``sqlite3``."""
+    """Make SQLite lock databases by folders, as soon as a program imports ``sqlite3``."""
     if "sqlite3" in sys.modules:
         _use_folders(sys.modules["sqlite3"])
     AfterImport("databases", {"sqlite3": _use_folders}).install()

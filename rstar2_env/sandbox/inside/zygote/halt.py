@@ -1,9 +1,9 @@
-"""Halting a process tree, so that a session uses no CPU time between two cells.
+"""Stops a process tree with SIGSTOP, so that a session uses no CPU time between two cells.
 
-SIGSTOP cannot be blocked, but running processes can wake one another: a tree is swept until every task is stopped. The
-state of a process is that of its first thread alone, which can end while others run. No process of a stopped tree can
-wake another. Covered: finding, stopping and waking a tree. Not covered: when a session
-is halted (the warden's ``cells``).
+A process cannot block SIGSTOP, but running processes can wake one another. Therefore SIGSTOP is sent to the whole tree
+repeatedly, until every task (thread) is stopped. The state of a process shows only its first thread, which can end
+while others run, so every thread is checked. No process of a stopped tree can wake another. Covered: finding, stopping
+and waking a tree. Not covered: when a session is halted (the warden's ``cells``).
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ import signal
 from .watch import descendants
 
 MOST_SWEEPS = 40
-"""Largest number of sweeps, about 50 ms apart, before halting a tree counts as failed."""
+"""Largest number of times that SIGSTOP is sent to the whole tree, about 50 ms apart, before halting counts as failed.
+"""
 _STOPPED_STATES = (b"T", b"t", b"Z", b"X")
 
 
 class TreeHalt:
-    """One halt of one process tree.
+    """Stops one process tree with SIGSTOP, and can wake it again.
 
     Args:
         main: First process of the tree.
-        init: The pausing process that is its pid 1 and never runs; 0 if there is none.
+        init: Id of the process that is the tree's pid 1 and only waits (``linux.Pausing``); 0 if there is none.
     """
 
     def __init__(self, main: int, init: int) -> None:
@@ -34,7 +35,7 @@ class TreeHalt:
         self._sweeps = 0
 
     def sweep(self) -> bool:
-        """Stop all current processes; return false after too many sweeps."""
+        """Send SIGSTOP to all current processes of the tree; return false after too many calls."""
         self._sweeps += 1
         for pid, tasks in self._tree().items():
             if not _rests(pid, tasks):
@@ -43,11 +44,11 @@ class TreeHalt:
         return self._sweeps <= MOST_SWEEPS
 
     def is_stopped(self) -> bool:
-        """Whether every task of the tree is stopped."""
+        """Whether every task of the process tree is stopped."""
         return all(_rests(pid, tasks) for pid, tasks in self._tree().items())
 
     def undo(self) -> None:
-        """Wake the stopped processes, the first process of the tree last."""
+        """Wake the stopped processes, the tree's first process last."""
         for pid in (*(self._stopped - {self._main}), self._main):
             _send(pid, signal.SIGCONT)
 

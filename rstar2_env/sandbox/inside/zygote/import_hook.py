@@ -1,4 +1,4 @@
-"""An import hook that changes modules right after a program has imported them."""
+"""``AfterImport``: an import hook that changes modules right after a program has imported them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import ModuleType
 
 
 class AfterImport:
-    """Calls a function with each of the given modules, once, after the module is loaded.
+    """An import hook that calls a function for each of the given modules, once, after the module was loaded.
 
     Args:
         purpose: Name of the hook; a hook replaces an installed hook of the same name.
@@ -22,7 +22,7 @@ class AfterImport:
         self._actions = {name: action for name, action in actions.items() if name not in sys.modules}
 
     def install(self) -> None:
-        """Install the hook in the interpreter, unless all its modules are already loaded."""
+        """Install the hook in the interpreter, unless all modules are already loaded."""
         sys.meta_path[:] = [finder for finder in sys.meta_path if getattr(finder, "purpose", None) != self.purpose]
         if self._actions:
             sys.meta_path.insert(0, self)

@@ -1,4 +1,4 @@
-"""Preparation of a job in a child, before its code runs: reading it, writing files and input, applying limits.
+"""Prepares a job in a child process, before the code runs: reads the job, writes its files and input, applies limits.
 
 Covered: the fixed numbers of the descriptors, and rlimits. Not covered: the layers of isolation (``isolation``), and
 limits on process trees (``cgroups``, ``watch``).
@@ -23,13 +23,13 @@ _SPARE_MEMORY = 32 << 20
 
 
 def find_own_modules() -> None:
-    """Let a program import modules from its working folder."""
+    """Add the working folder to the import path, so that a program can import modules from there."""
     if sys.path[0] != os.getcwd():
         sys.path.insert(0, os.getcwd())
 
 
 def bound(limits: dict[str, Any], isolation: Isolation, cpu_over_life_s: int = 0) -> None:
-    """Apply the limits of the job, as the last step before its code runs.
+    """Apply the limits of the job to this process, as the last step before the code runs.
 
     Args:
         limits: Limits of the job.
@@ -46,7 +46,7 @@ def bound(limits: dict[str, Any], isolation: Isolation, cpu_over_life_s: int = 0
 
 
 def bound_cpu(limits: dict[str, Any]) -> None:
-    """Set the CPU limit of the next cell of a session, within the remaining total of the session."""
+    """Set the CPU limit for the next cell of a session, within the CPU time that the session has left."""
     now, hard = resource.getrlimit(resource.RLIMIT_CPU)
     soft = _cpu_limit(limits)
     if hard != resource.RLIM_INFINITY:
@@ -56,10 +56,10 @@ def bound_cpu(limits: dict[str, Any]) -> None:
 
 
 def limit(kind: int, soft: int, hard: int) -> None:
-    """Lower an rlimit; a lower existing limit is kept.
+    """Lower an rlimit; an existing lower limit is kept.
 
     Args:
-        kind: A constant ``RLIMIT_*``.
+        kind: The rlimit, a constant ``RLIMIT_*``.
         soft: New soft limit.
         hard: New hard limit.
     """
@@ -75,7 +75,7 @@ def _cpu_limit(limits: dict[str, Any]) -> int:
 
 
 def read_job() -> wire.Frame | None:
-    """Read exactly one frame from the job pipe; ``None`` if the pipe is closed."""
+    """Read exactly one frame from the job pipe; return ``None`` if the pipe is closed."""
     prefix = bytearray(wire.PREFIX_BYTES)
     if not _fill(prefix, 0):
         return None
@@ -96,7 +96,7 @@ def _fill(raw: bytearray, at: int) -> bool:
 
 
 def write_files(names: list[str], frame: wire.Frame) -> None:
-    """Write the files of a job, the blobs after its code and its input, to the working folder."""
+    """Write the files of a job to the working folder; the frame's blobs after code and input are their contents."""
     for place, name in enumerate(names, 2):
         os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
         with open(name, "wb") as file:
@@ -104,7 +104,7 @@ def write_files(names: list[str], frame: wire.Frame) -> None:
 
 
 def set_stdin(view: memoryview) -> None:
-    """Set the contents of standard input, which is empty by default."""
+    """Set the contents of the program's standard input, which is empty by default."""
     os.ftruncate(STDIN_FD, 0)
     os.lseek(STDIN_FD, 0, os.SEEK_SET)
     while view:

@@ -1,4 +1,4 @@
-"""The zygote: a small interpreter that forks parents, which fork the children that run programs.
+"""Starts the zygote: a small interpreter that forks parent processes, which fork the children that run programs.
 
 A parent is a fork of the zygote that has imported some modules. The zygote imports none of them and only waits for the
 next order, so that a parent starts from clean memory. It communicates with the warden over a message socket on
@@ -23,12 +23,12 @@ from . import parent
 from .wakeup import stop_waking, wake_on_child_exit
 
 _PATIENCE_S, _LOOK_S = 0.8, 0.005
-"""Seconds for parents to end their programs, less than the warden's timeout for the zygote; and seconds between
-polls."""
+"""Seconds that parent processes have to end their programs when the zygote ends, less than the warden's timeout for the
+zygote; and seconds between two checks."""
 
 
 def main() -> None:
-    """Apply the options in the first message, then fork a parent for each further message."""
+    """Apply the options in the first message, then fork a parent process for each further message."""
     control = socket.socket(fileno=os.dup(0))
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)

@@ -1,7 +1,7 @@
-"""A parent: a fork of the zygote that imports its modules once and forks a child for each order of the warden.
+"""Starts a parent process: a fork of the zygote that imports modules once, then forks a child for each order.
 
-It is single-threaded and never receives jobs or outputs, since every child would inherit them. Covered: its start. Not
-covered: its loop (``server``), and the layout of its memory (``warm``).
+A parent has one thread and never receives jobs or outputs, since every child would inherit them. Covered: the start.
+Not covered: the loop of a parent (``server``), and the layout of its memory (``warm``).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from ..kernel import linux
 from . import warm
 
 _ROOM_TO_IMPORT = 256 << 20
-"""Bytes of address space that are added to the limit of a program for modules that its parent has not imported."""
+"""Bytes added to a program's limit on address space, for modules that the program's parent has not imported."""
 
 
 def main(control: socket.socket, names: list[str], options: dict[str, Any]) -> None:
-    """Import modules and warm up, then serve until the warden closes the socket.
+    """Import modules, prepare the interpreter's memory, then fork children until the warden closes the socket.
 
     Args:
         control: Message socket to the warden.

@@ -1,4 +1,4 @@
-"""Lower the weight of a process tree on the cores, and measure how long it has waited for a core since then.
+"""Lowers the priority of a process tree, and measures how long the tree has waited for a core since then.
 
 The processes of the tree get the nice value ``LEVEL``. If the kernel schedules by session (autogroup), their sessions
 get it too. New processes inherit both values, and programs cannot raise their weight: the zygote sets RLIMIT_NICE to 0,
@@ -15,18 +15,19 @@ import time
 from .watch import descendants
 
 LEVEL = 6
-"""Nice value; it corresponds to about a quarter of the weight of other processes."""
+"""Nice value of a lowered process tree; its weight is about a quarter of that of other processes."""
 _MOST_SWEEPS = 8
-"""Largest number of sweeps; a tree that forks faster than the sweeps find its processes cannot be lowered."""
+"""Largest number of passes over the tree; a tree that forks faster than a pass finds its processes cannot be lowered.
+"""
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
 class LoweredTree:
-    """One process tree with a lowered weight.
+    """A process tree with a lowered weight on the cores.
 
     Args:
         main: First process of the tree.
-        init: The pausing process that is its pid 1 and never runs; 0 if there is none.
+        init: Id of the process that is the tree's pid 1 and only waits (``linux.Pausing``); 0 if there is none.
     """
 
     def __init__(self, main: int, init: int) -> None:
@@ -38,17 +39,17 @@ class LoweredTree:
         self._spent = _spent(tree)
 
     def lower(self) -> bool:
-        """Lower the weight of all current processes; return false if that fails, or if waiting time is not measured."""
+        """Lower the weight of all current processes; return false if this fails, or if waiting cannot be measured."""
         try:
             return self._main in self._tree() and str(self._main) in self._waited and self._sweep_all()
         except OSError:  # processes of another user, or too soon after another session was lowered
             return False
 
     def waited_s(self) -> float:
-        """Seconds since the start of this record in which the tree was ready to run but had no core.
+        """Return the seconds, since this object was made, in which the tree was ready to run but had no core.
 
-        This is the longest wait of any of its tasks, at most the elapsed time minus the CPU time of all tasks: a tree
-        whose tasks only wait for one another did not wait.
+        The result is the longest wait of any task (thread) of the tree, at most the elapsed time minus the CPU time of
+        all tasks. While any task runs, the tree does not count as waiting.
         """
         tree = self._tree()
         waited = max((each - self._waited.get(task, 0.0) for task, each in _waited(tree).items()), default=0.0)

@@ -1,4 +1,4 @@
-"""Run one program like a notebook cell, and report its result.
+"""Runs one program like a notebook cell, and reports the result.
 
 Covered: compiling before any code runs, the value of a trailing expression, tracebacks without frames of the harness,
 orderly exit (threads joined, ``atexit`` run, output flushed). Not covered: isolation and limits (``child``), and the
@@ -26,14 +26,14 @@ from typing import Any
 
 FILENAME = "<cell>"
 MAX_REPORT_BYTES = 120_000
-"""Size limit of a report, which is one message on a socket with a buffer of about 200 kB."""
+"""Size limit of a report in bytes: a report is one message on a socket with a buffer of about 200 kB."""
 _MAX_VALUE = 64_000
 _MAX_TRACEBACK = 16_000
 _MAX_MESSAGE = 4_000
 _MAX_SHOWN_SOURCE = 1 << 20
 _FRAMES_SHOWN = 60
 _BEGINS = frozenset("'\"([{-+~.")
-"""Characters with which an expression can begin, in addition to letters and digits."""
+"""Characters with which a Python expression can begin, in addition to letters and digits."""
 
 CellReport = dict[str, Any]
 Remembered = list[tuple[dict[str, Any], dict[str, Any]]]
@@ -41,9 +41,9 @@ _REMEMBERED: Remembered = []
 
 
 def open_streams() -> None:
-    """Set the streams of ``sys`` to new ones over descriptors 0, 1 and 2, unbuffered, so that a kill loses no output.
+    """Replace the streams of ``sys`` by unbuffered ones over descriptors 0, 1 and 2, so that a kill loses no output.
 
-    Called in the parent process, at no cost per call: a child moves its own pipes to the same numbers.
+    This is called once in the parent process, not for each call: a child moves its own pipes to the same descriptors.
     """
     fresh_stdin()
     for name, descriptor in (("stdout", 1), ("stderr", 2)):
@@ -58,15 +58,15 @@ def open_streams() -> None:
 
 
 def compile_cell(source: str, filename: str = FILENAME, flags: int = 0) -> tuple[types.CodeType, types.CodeType | None]:
-    """Compile a cell into its body and, if the last statement is an expression, that expression.
+    """Compile a cell to its statements and, if the last statement is an expression, that expression.
 
     Args:
         source: The cell.
-        filename: Its name in tracebacks.
+        filename: Name of the cell in tracebacks.
         flags: Flags of ``__future__`` features from earlier cells.
 
     Raises:
-        SyntaxError: As ``compile`` does; also ``ValueError``, ``RecursionError``, ``MemoryError`` and
+        SyntaxError: The source is not valid Python; also ``ValueError``, ``RecursionError``, ``MemoryError`` and
             ``UnicodeEncodeError`` for sources that break the parser.
     """
     if (found := _compile_last_line(source, filename, flags)) is not None:
@@ -112,14 +112,14 @@ def run_cell(
     filename: str = FILENAME,
     flags: int = 0,
 ) -> tuple[int, CellReport]:
-    """Run a cell in ``namespace``.
+    """Run a cell's code with the globals ``namespace``.
 
     Args:
         source: The program.
         namespace: Globals of the program.
         started: Called with the compiled code before it runs.
         ended: Called as soon as the code has stopped running.
-        filename: Its name in tracebacks.
+        filename: Name of the program in tracebacks.
         flags: Flags of ``__future__`` features from earlier cells.
 
     Returns:
@@ -157,26 +157,26 @@ def run_cell(
 
 
 def fresh_stdin() -> None:
-    """Set ``sys.stdin`` to a new stream, since the previous one may buffer earlier input."""
+    """Replace ``sys.stdin`` by a new stream, since the old one may have buffered earlier input."""
     sys.stdin = sys.__stdin__ = io.TextIOWrapper(  # type: ignore[misc]  # the originals belong to the zygote
         io.BufferedReader(io.FileIO(0, "r", closefd=False)), encoding="utf-8", errors="surrogateescape"
     )
 
 
 def remember() -> None:
-    """Save the globals that a report needs, so that the report is correct even if the program changes them."""
+    """Save the globals that a report needs, before the program can change them."""
     for module in (builtins, json, traceback, linecache, sys.modules[__name__]):
         _REMEMBERED.append((vars(module), dict(vars(module))))
 
 
 def restore(remembered: Remembered) -> None:
-    """Restore saved globals, without using anything that a program could have changed."""
+    """Restore the globals that ``remember`` saved, without using anything that a program could have changed."""
     for current, kept in remembered:
         current.update(kept)
 
 
 def exit_report(error: BaseException) -> tuple[int, CellReport]:
-    """Return the exit code and the report for an uncaught exception; exit codes are as in the interpreter."""
+    """Return the exit code and the report for an uncaught exception; the exit code is as in Python's interpreter."""
     if not isinstance(error, SystemExit):
         return 1, describe(error, error.__traceback__)
     code = error.code
@@ -193,7 +193,7 @@ def exit_report(error: BaseException) -> tuple[int, CellReport]:
 
 
 def describe(error: BaseException, trace: types.TracebackType | None) -> CellReport:
-    """Report an exception: its type, message and traceback, truncated and without frames of the harness."""
+    """Return the report about an exception: type, message and traceback, truncated, without frames of the sandbox."""
     while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
         trace = trace.tb_next
     name = type(error).__name__
@@ -217,7 +217,7 @@ def describe(error: BaseException, trace: types.TracebackType | None) -> CellRep
 
 
 def finish() -> None:
-    """Finish like the interpreter at exit: join threads, run ``atexit``, flush. Errors are printed, not raised."""
+    """End the program as the interpreter does at exit: join threads, run ``atexit``, flush. Errors are only printed."""
     try:
         # The first test is `threading.active_count`, which also takes a lock and so copies pages.
         if len(threading._active) > 1 or threading._limbo or getattr(threading, "_threading_atexits", True):  # type: ignore[attr-defined]
@@ -230,7 +230,7 @@ def finish() -> None:
 
 
 def flush() -> None:
-    """Flush the standard streams, which a program may have replaced by buffered streams."""
+    """Flush standard output and standard error, which a program may have replaced by buffered streams."""
     for stream, own in ((sys.stdout, sys.__stdout__), (sys.stderr, sys.__stderr__)):
         try:
             if stream is not own or not getattr(stream, "write_through", False):
@@ -240,7 +240,7 @@ def flush() -> None:
 
 
 def encode_report(report: CellReport) -> bytes:
-    """Encode the report as JSON; long texts are truncated until it fits one message."""
+    """Encode a report as JSON; long texts are truncated so that the report fits into one message."""
     while True:
         data = json.dumps(report).encode()
         if len(data) <= MAX_REPORT_BYTES:
@@ -284,4 +284,4 @@ def _cut(text: str, limit: int) -> tuple[str, int]:
 
 
 FUTURE_FLAGS = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
-"""Bits of ``co_flags`` for ``__future__`` features."""
+"""The bits of a code object's ``co_flags`` that stand for ``__future__`` features."""

@@ -1,4 +1,4 @@
-"""Rehearsal in a parent of the code that every child runs, so that children find a specialized interpreter.
+"""Runs the code of a child in its parent process beforehand, so that children find a specialized interpreter.
 
 The interpreter specializes code that runs often, and caches attribute lookups. In a child, both would write to memory
 that is shared with its parent, and copy each such page. Therefore a parent runs the code of a child, from the layers of
@@ -32,12 +32,13 @@ if TYPE_CHECKING:
 _TIMES = 20
 _CELLS = ("print(1)", "x = 1\nx", "1 / 0", "x =")
 _LOW, _HIGH = 16, 128
-"""Descriptors below ``_LOW`` are used by number; descriptors from ``_HIGH`` on do not conflict with them."""
+"""Range of file descriptors: those below ``_LOW`` are used by number; those from ``_HIGH`` on do not conflict with
+them."""
 _FILE_BYTES = 1 << 20
 
 
 def rehearse(plan: IsolationPlan, readable: list[str]) -> None:
-    """Run the steps of a child, as often as the interpreter needs to specialize them.
+    """Run the steps of a child in this parent process, often enough for the interpreter to specialize them.
 
     Args:
         plan: The active layers.

@@ -1,4 +1,4 @@
-"""Random states: every call starts from the seed of its job, so that it replays exactly.
+"""Seeds random generators, so that every call starts from the seed of its job and can be replayed exactly.
 
 Covered: ``random``, and the global generators of ``numpy.random`` and ``sympy``, loaded by the parent or imported later
 by the program. Not covered: generators that a program creates without a seed (``numpy.random.default_rng()``,
@@ -18,18 +18,18 @@ _SEEDED = ("numpy.random", "sympy.core.random")
 
 
 _current = [0]
-"""The seed of generators that are imported later."""
+"""The seed for generators of modules that are imported later."""
 _generator: Any = random._inst  # the one of the functions of ``random``
 _seed_random = super(random.Random, _generator).seed
 
 
 def watch_imports() -> None:
-    """Seed generators when they are imported. Called in the parent process, at no cost per call."""
+    """Install a hook that seeds generators when their modules are imported; called once in the parent process."""
     AfterImport("seeds", dict.fromkeys(_SEEDED, _seed_later)).install()
 
 
 def seed_everything(seed: int) -> None:
-    """Seed the loaded generators, and those that are imported later (see ``watch_imports``)."""
+    """Seed the generators of loaded modules, and of modules that are imported later (see ``watch_imports``)."""
     _seed_random(seed)
     if _generator.gauss_next is not None:  # from an earlier cell; `random.seed` itself would copy more pages
         _generator.gauss_next = None

@@ -1,4 +1,4 @@
-"""The loop of a parent: fork a child into its own namespaces for each order, reap it, kill its process tree.
+"""``ZygoteServer``: the loop of a parent process: forks a child for each order, reaps it, kills its process tree.
 
 Not covered: the start (``parent``, ``warm``), the steps of a child (``child``), the verdict (the warden's ``verdict``).
 """
@@ -24,7 +24,8 @@ from .wakeup import stop_waking, wake_on_child_exit
 from .watch import INTERVAL_S, Watch
 
 _PATIENCE_S, _LEAVING_S = 0.5, 0.005
-"""Seconds that orphans have to end when the parent ends, and seconds between two looks at processes that end."""
+"""Seconds that orphaned processes have to end when the parent ends, and seconds between two checks of ending processes.
+"""
 _DESCRIPTOR_SPACE = socket.CMSG_SPACE(16 * 4)
 
 
@@ -43,7 +44,7 @@ class _Tree:
 
 
 class ZygoteServer:
-    """Receives orders, forks children, and reports their ends.
+    """Receives orders from the warden, forks children, and reports their ends.
 
     Args:
         control: Message socket to the warden.
@@ -70,7 +71,7 @@ class ZygoteServer:
         self._own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC) if self._pausing else -1
 
     def serve(self) -> None:
-        """Serve until the warden closes the socket."""
+        """Carry out orders until the warden closes the socket."""
         self._poll.register(self._control, select.POLLIN)
         if self._wakeup >= 0:
             self._poll.register(self._wakeup, select.POLLIN)
@@ -94,7 +95,7 @@ class ZygoteServer:
                 self._check_at = time.monotonic() + INTERVAL_S
 
     def close(self) -> None:
-        """Kill every child."""
+        """Kill every child with its processes."""
         for tree in list(self._trees.values()):
             self._kill(tree)
         until = time.monotonic() + _PATIENCE_S

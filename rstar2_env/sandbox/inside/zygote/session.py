@@ -1,8 +1,9 @@
-"""A session inside its child: cells run one after the other in one namespace, until the program exits or is ended.
+"""Runs the cells of a session in its child process, one after the other, with the same globals.
 
-Covered: the loop, interrupts, resetting state between cells. Not covered: running one cell (``program``), and lifetimes
-of sessions (the warden's ``sessions``). The report that ends a cell is sent by the program's own process; a program
-that forges it ends its own cell early, and its later actions count for the next cell.
+A session ends when the program exits or is ended. Covered: the loop, interrupts, resetting state between cells. Not
+covered: running one cell (``program``), and lifetimes of sessions (the warden's ``sessions``). The report that ends a
+cell is sent by the program's own process; a program that forges it ends its own cell early, and its later actions count
+for the next cell.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def _too_late(number: int, frame: types.FrameType | None) -> None:
 
 
 def serve(frame: wire.Frame, isolation: Isolation) -> int:
-    """Run the cell of ``frame`` and all later cells; return the exit code when the warden closes the job pipe."""
+    """Run the cell in ``frame`` and all later cells; return the exit code when the warden closes the job pipe."""
     # Cells can change anything that they can reach, so everything needed between them is kept in local variables.
     exit_now, finish, flush, encode, write = os._exit, program.finish, program.flush, program.encode_report, os.write
     back, restored, read, run = program.restore, program._REMEMBERED, intake.read_job, program.run_cell
@@ -90,7 +91,7 @@ class _State:
         self.memory = resource.getrlimit(resource.RLIMIT_AS)
 
     def started(self, code: types.CodeType) -> None:
-        """Record a compiled cell; its ``__future__`` features stay on for later cells, as in a notebook."""
+        """Record that a cell was compiled; its ``__future__`` features stay on for later cells, as in a notebook."""
         self.flags |= code.co_flags & program.FUTURE_FLAGS
         if self.cells == 1:
             os.write(intake.REPORT_FD, wire.STARTED)

@@ -1,4 +1,4 @@
-"""A wakeup descriptor for the end of children, which becomes readable when a child has ended."""
+"""A file descriptor that becomes readable when a child process has ended, to wake an event loop."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 
 
 def wake_on_child_exit() -> tuple[int, int]:
-    """Write to a pipe whenever a child ends, from now on; return the reading and the writing descriptor."""
+    """From now on, write to a pipe whenever a child process ends; return the pipe's reading and writing descriptors."""
     read, write = os.pipe()
     os.set_blocking(write, False)
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
@@ -16,6 +16,6 @@ def wake_on_child_exit() -> tuple[int, int]:
 
 
 def stop_waking() -> None:
-    """In a forked child: restore the default handling, since the wakeup belongs to the parent."""
+    """In a forked child: restore the default handling of ended children, since the pipe belongs to the parent."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""Warm-up of an interpreter, so that its forks are ready and cheap.
+"""Prepares an interpreter, so that its forks are ready to run programs and cost little memory and time.
 
 A fork copies the page tables of all memory. Later, each page is copied when a process writes to it, even if only a
 reference count changes.
@@ -31,7 +31,7 @@ _FILLERS: list[bytes] = []
 
 
 def find(names: list[str], site_dirs: list[str]) -> None:
-    """Put installed packages on the path, and check that modules exist, without importing them.
+    """Add folders of installed packages to the import path, and check that modules exist, without importing them.
 
     Args:
         names: Names of modules.
@@ -48,11 +48,11 @@ def find(names: list[str], site_dirs: list[str]) -> None:
 
 
 def load(names: list[str], warmup: str) -> None:
-    """Import modules, and run the warm-up program once.
+    """Import modules, and run a warm-up program once.
 
     Args:
         names: Names of modules to import.
-        warmup: The warm-up program.
+        warmup: Source of the warm-up program, which fills caches.
 
     Raises:
         Exception: Any exception of an import or of the warm-up.
@@ -69,7 +69,7 @@ def load(names: list[str], warmup: str) -> None:
 
 
 def fill_gaps() -> None:
-    """Fill the free gaps in the memory of the preloaded modules, so that later allocations are outside of it."""
+    """Fill free gaps in the memory of the preloaded modules, so that later allocations get memory elsewhere."""
     atexit._clear()
     gc.collect()
     gc.disable()
@@ -83,7 +83,7 @@ def fill_gaps() -> None:
 
 
 def settle(plan: IsolationPlan, readable: list[str]) -> None:
-    """Bring memory into the state from which children are forked. Call it last.
+    """Prepare the memory layout for forking children. Call this last.
 
     Args:
         plan: The active layers.
@@ -126,7 +126,7 @@ def _prepare_main() -> None:
 
 
 def use_huge_pages() -> int:
-    """Move the heap to huge pages; return their number (none before Linux 6.1)."""
+    """Move the heap to huge pages; return the number of these pages (0 before Linux 6.1)."""
     libc = ctypes.CDLL(None, use_errno=True)
     made = 0
     for start, end in _writable_spans():

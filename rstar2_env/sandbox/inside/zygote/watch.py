@@ -1,4 +1,4 @@
-"""Limits on a process tree by frequent checks, if no control group or private file system enforces them.
+"""Limits a process tree by frequent checks, if no control group or private file system enforces the limits.
 
 An rlimit applies to one process or one file, but a program can have many. Covered: the sum of the memory of a tree,
 including kernel memory of its sockets; its tasks; its pipes; and its files, including unnamed ones that are open or
@@ -24,21 +24,21 @@ _SOCKET_BYTES = 320 << 10
 """Largest kernel memory of one end of a socket pair with the default buffer: the buffer and one more message."""
 _MOST_MAPS = 1 << 21
 _UNKNOWN = 1 << 40
-"""Bytes assumed for files that cannot be measured: more than any limit."""
+"""Size in bytes assumed for files that cannot be measured: more than any limit."""
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Watch:
-    """Limits on one process tree; 0 means unlimited.
+    """Limits on one process tree, enforced by checks; 0 means unlimited.
 
     Args:
-        tasks: Processes and threads.
-        memory: Bytes of memory; shared pages count proportionally.
-        files: Bytes of files below ``workdir``.
+        tasks: Maximum number of processes and threads.
+        memory: Maximum bytes of memory; shared pages count proportionally.
+        files: Maximum bytes of files below ``workdir``.
         workdir: The working folder.
         own_net: Whether the tree has its own network namespace, which also lists sockets in flight.
-        pipes: Number of pipes. The kernel counts the memory of pipes for each user, and creates small pipes for a user
-            that has many.
+        pipes: Maximum number of pipes. The kernel counts the memory of pipes for each user, and creates small pipes for
+            a user that has many.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Watch:
         self._nameless = _TreeSum(_nameless)
 
     def overdrawn(self, roots: list[int]) -> str | None:
-        """Name of the limit that the tree of ``roots`` exceeds, or ``None``."""
+        """Return the name of the limit that the process tree of ``roots`` exceeds; ``None`` if it exceeds none."""
         tree = descendants(roots) if self._memory or self._tasks or self._files or self._most_pipes else {}
         if self._tasks and sum(map(len, tree.values())) > self._tasks:
             return "processes"
@@ -114,7 +114,7 @@ class _TreeSum:
 
 
 def descendants(roots: list[int]) -> dict[int, list[str]]:
-    """Processes of the trees below and including ``roots``, each with its tasks."""
+    """Return the processes of the trees that start at ``roots``, each with the ids of its tasks (threads)."""
     found: dict[int, list[str]] = {}
     rest = list(roots)
     while rest:
