@@ -1,4 +1,4 @@
-"""Compare an answer with the gold answer: in the calling process if that is quick, otherwise in worker processes."""
+"""Compares an answer with the gold answer: in the calling process if that is quick, otherwise in worker processes."""
 
 from __future__ import annotations
 

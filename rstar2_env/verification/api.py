@@ -1,8 +1,8 @@
-"""``verify``, its batch and async forms, and the comparisons that run in the calling process before a worker is used.
+"""``verify`` and its batch and async forms; quick comparisons run in the calling process, others in a worker.
 
-Only work that is linear in the length of the text runs in the caller: boxes, exact text, guards, plain numbers.
-Everything else happens in worker processes (see ``pool`` and ``grade``), so these functions cannot hang and may be
-called from any thread or event loop. No text makes any of them raise an exception.
+Work that is linear in the length of the text runs in the calling process: finding boxes, comparing exact texts and
+plain numbers, checking size limits. Everything else runs in worker processes (see ``pool`` and ``grade``), so these
+functions cannot hang and may be called from any thread or event loop. No text makes any of them raise an exception.
 """
 
 from __future__ import annotations
@@ -117,11 +117,11 @@ def verify_response(
     question: str | None = None,
     **options: Unpack[OptionFields],
 ) -> Verdict:
-    """Grade a whole response against a gold text, which may be a worked solution; meant for files, not for rewards.
+    """Grade a whole response against a gold text or worked solution; for files of responses, not for rewards.
 
-    Programs and results of tools are removed from the response. Both texts are compared as bare answers first. If they
-    differ and at least one is longer than a bare answer, the answers are extracted (see ``read.response``) and compared
-    again. An environment, in contrast, grades only the answer that its dialect extracts.
+    Programs and tool results are removed from the response first. Both texts are compared as bare answers first. If
+    they differ and at least one is longer than a bare answer, the answers are extracted (see ``read.response``) and
+    compared again. An environment, in contrast, grades only the answer that its dialect extracts.
 
     Args:
         gold: A gold answer or a worked solution.
@@ -164,7 +164,7 @@ def verify_with(options: VerifyOptions, gold: str, answer: str | None, question:
 
 
 def math_verify_alone(gold: str, answer: str | None, *, timeout_s: float = TIMEOUT_S) -> Verdict:
-    """Grade with the package math-verify instead of the rules, in a worker with a deadline; for comparisons.
+    """Grade with the package math-verify instead of this package's rules, to compare both; in a worker with a deadline.
 
     Args:
         gold: The gold answer.

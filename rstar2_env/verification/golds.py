@@ -1,7 +1,8 @@
-"""Find unusable gold answers before they are used for training.
+"""Finds unusable gold answers, before they are used for training.
 
-Covered: golds that are empty, too large, or in a notation that is not supported; only the identical text equals such a
-gold. Reading takes linear time and evaluates nothing, so it needs no worker. Not covered: golds that are wrong.
+Covered: gold answers that are empty, too large, or in a notation that is not supported: only the identical text equals
+such a gold answer. Reading takes linear time and evaluates nothing, so it needs no worker. Not covered: gold answers
+that are wrong.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from rstar2_env.verification.read.boxed import gold_answer
 
 
 def gold_fault(gold: str) -> str | None:
-    """Return the reason why only the identical text can equal a gold answer; ``None`` if the gold can be read."""
+    """Return why a gold answer cannot be read, so that only identical text equals it; ``None`` if it can be read."""
     inner = gold_answer(gold)
     if not inner:
         return "it is empty"

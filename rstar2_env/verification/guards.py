@@ -1,8 +1,8 @@
-r"""Limits on a text, checked before it is parsed.
+r"""Checks size limits of a text before it is parsed.
 
 Covered: length, nesting, runs of digits, and the size of powers, factorials and binomials (``9^{9^{9^9}}``,
-``10^{10^{10}}``, ``(10^7)!``), each by one linear scan. Not covered: texts that take long for other reasons; the
-worker's deadline ends those.
+``10^{10^{10}}``, ``(10^7)!``), each by one linear scan. Not covered: texts that take long for other reasons, which the
+worker's deadline ends.
 """
 
 from __future__ import annotations
@@ -10,25 +10,26 @@ from __future__ import annotations
 import re
 
 MAX_CHARS = 4000
-"""Longest text that is read, in characters."""
+"""Length of the longest text that is parsed, in characters."""
 
 MAX_TEXT_CHARS = 200_000
-"""Longest text in which boxes are looked for, in characters."""
+"""Length of the longest text that is searched for boxes, in characters."""
 
 MAX_NESTING = 24
-"""Deepest nesting of brackets that is read. Legitimate answers (a matrix of fractions in a set) stay under twelve."""
+"""Deepest nesting of brackets that is parsed. Legitimate answers (a matrix of fractions in a set) need less than
+twelve."""
 
 MAX_DIGITS = 400
-"""Longest run of digits that is read."""
+"""Length of the longest run of digits that is parsed."""
 
 MAX_EXPONENT = 100_000
-"""Largest constant exponent."""
+"""Largest constant exponent of a power."""
 
 MAX_TOWER = 2
-"""Largest height of a tower of powers, such as ``e^{x^2}``."""
+"""Largest height of a tower of powers; ``e^{x^2}`` has a tower of height two."""
 
 MAX_FACTORIAL = 5_000
-"""Largest constant in a factorial, and as the upper entry of a binomial."""
+"""Largest constant whose factorial is taken, and largest upper entry of a binomial."""
 
 _DIGITS = re.compile(rf"\d{{{MAX_DIGITS + 1},}}")
 _CARET = re.compile(r"\^|\*\*|[{(\[]|[})\]]")
@@ -44,7 +45,7 @@ _CLOSE = frozenset(")]}")
 
 
 def too_large(text: str) -> str | None:
-    """Return the limit that a text exceeds ("length", "nesting", …), or ``None`` if it exceeds none."""
+    """Return the name of the limit that a text exceeds ("length", "nesting", …), or ``None`` if it exceeds none."""
     if len(text) > MAX_CHARS:
         return "length"
     depth = deepest = 0

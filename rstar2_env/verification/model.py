@@ -1,11 +1,10 @@
-"""A language model as judge, for answers that rules cannot grade: paraphrases, sentences, unreadable notation.
+"""A language model as judge of answers that rules cannot grade: paraphrases, sentences, unreadable notation.
 
 The rules are applied first, and their certain verdicts are final: an equal answer, a different number, no answer, a
-text that is too large. Only the rest goes to the judge, over an OpenAI-compatible endpoint, once for each question,
-gold and answer (a cache), and at most ``max_calls`` times (a budget). These texts are sent as data between random
-delimiters, which an answer cannot contain; the judge's reply must be one word. Model judges can be manipulated:
-published attacks succeed in up to a third of cases, so the judge is optional and off by default. Not covered: serving a
-model.
+text that is too large. All other answers go to the judge, over an OpenAI-compatible endpoint. A cache avoids equal
+requests, and ``max_calls`` limits their number. The texts are sent between random delimiters, which an answer cannot
+contain; the judge's reply must be one word. Model judges can be manipulated: published attacks succeed in up to a third
+of cases, so the judge is optional and off by default. Not covered: serving a model.
 """
 
 from __future__ import annotations
@@ -50,11 +49,11 @@ _SYSTEM = (
 
 @dataclass(repr=False, eq=False)
 class ModelVerifier:
-    """A verifier that applies rules first, and then asks a judge. Create it with :func:`model_verifier`.
+    """A verifier that applies rules, and asks a judge if they cannot decide. Create it with :func:`model_verifier`.
 
     Args:
         url: Base of an OpenAI-compatible API.
-        model: The model's name there.
+        model: Name of the model at the API.
         api_key: Sent as a bearer token, unless ``None``.
         rules: The verifier that is applied first.
         timeout_s: Seconds for one request.
@@ -112,7 +111,7 @@ class ModelVerifier:
         return Verdict(known, Reason.EQUAL if known else Reason.DIFFERENT, "model", seconds)
 
     async def acall(self, gold: str, answer: str | None, question: str | None = None) -> Verdict:
-        """Verify as ``__call__`` does, without blocking the event loop.
+        """Compare an answer as ``__call__`` does, without blocking the event loop.
 
         Args:
             gold: The gold answer.
@@ -164,7 +163,7 @@ def model_verifier(
 
     Args:
         url: Base of an OpenAI-compatible API, such as ``http://localhost:8000/v1``.
-        model: The model's name there.
+        model: Name of the model at the API.
         api_key: Sent as a bearer token, if the endpoint requires one.
         rules: The verifier that is applied first; ``None`` means the default rules.
         timeout_s: Seconds for one request.
@@ -189,7 +188,7 @@ def model_verifier(
 
 
 def is_unsure(verdict: Verdict) -> bool:
-    """Return whether the rules left a case undecided: a text was unreadable, or the answers differ in words only."""
+    """Return whether the rules could not decide: a text was unreadable, or the answers differ only in words."""
     if verdict.reason in (Reason.UNPARSABLE_ANSWER, Reason.UNPARSABLE_GOLD, Reason.TIMEOUT):
         return verdict.method not in ("number", "length", "nesting", "digits", "power", "factorial", "binomial")
     return verdict.reason is Reason.DIFFERENT and verdict.method in _UNSURE_METHODS

@@ -1,4 +1,4 @@
-"""Verifiers by name, so that an environment's options can choose one: rules, rules with a tolerance, a model.
+"""Creates verifiers by name, for the options of environments: rules, rules with a tolerance, a model as judge.
 
 Covered: the names and their options. All environments of a process that name the same model judge share one object,
 with its cache and its budget. Not covered: how verifiers decide (see ``verifier`` and ``model``).
@@ -21,7 +21,7 @@ from rstar2_env.verification.options import TIMEOUT_S, VerifyOptions
 from rstar2_env.verification.verifier import RuleVerifier, Verifier, numeric
 
 VerifierSpec: TypeAlias = PartSpec | Verifier
-"""The ways to specify a verifier: a part ("numeric:tolerance=0.02"), or a ``Verifier`` itself."""
+"""Specification of a verifier: text such as "numeric:tolerance=0.02", or a ``Verifier`` object."""
 
 VERIFIERS: Registry[Callable[..., Verifier]] = Registry(
     "verifier",
@@ -31,10 +31,10 @@ VERIFIERS: Registry[Callable[..., Verifier]] = Registry(
 
 
 def make_verifier(written: VerifierSpec, *, timeout_s: float = TIMEOUT_S) -> Verifier:
-    """Return a verifier unchanged, or create it from its specification.
+    """Create a verifier from its specification; a verifier object is returned unchanged.
 
     Args:
-        written: A name of ``VERIFIERS`` or your own code, with or without options; or a verifier.
+        written: A name in ``VERIFIERS`` or the user's own code, with or without options; or a verifier.
         timeout_s: Default for the seconds that a worker may compute, for verifiers that apply rules.
 
     Raises:
@@ -67,13 +67,13 @@ def rules(
     Args:
         kind: How to read both texts: "auto", "number", "choice" or "words".
         tolerance: Relative tolerance between numbers; ``None`` compares exactly.
-        strict: Apply the strict rules; ``False`` applies the lenient ones.
-        undone: How much work an answer may leave undone: "none", "arithmetic" or "any".
-        echo: Accept an expression that was copied out of the question.
+        strict: Whether to apply the strict rules, or the lenient ones.
+        undone: How much work an answer may leave uncomputed: "none", "arithmetic" or "any".
+        echo: Whether to accept an expression that was copied from the question.
         timeout_s: Seconds that a worker may compute.
 
     Raises:
-        ConfigurationError: An option is not one of its values, or is out of its range.
+        ConfigurationError: An option is not among its allowed values, or is out of its range.
     """
     options = VerifyOptions(kind=kind, tolerance=tolerance, strict=strict, undone=undone, timeout_s=timeout_s)
     return RuleVerifier(options, guard_echo=not echo)
@@ -91,11 +91,11 @@ def model(
     api: ChatApi = "chat",
     verify_timeout_s: float = TIMEOUT_S,
 ) -> Verifier:
-    """Create a verifier that applies rules, and asks a language model if they cannot decide.
+    """Create a verifier that applies rules first, and asks a language model if they cannot decide.
 
     Args:
         url: Base of the endpoint, such as ``http://localhost:8000/v1``.
-        model: The model's name there.
+        model: Name of the model at the endpoint.
         api_key_env: Environment variable that holds the API key, if the endpoint requires one.
         rules: The verifier that is applied first: its name ("numeric"), or its name and options in parentheses.
         timeout_s: Seconds for one request.

@@ -1,4 +1,4 @@
-"""The options of a verification, checked when they are created."""
+"""``VerifyOptions``: the options of a verification, checked when they are created."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ TIMEOUT_S = 1.0
 """Default deadline of one verification, in seconds of a worker's time."""
 
 KINDS = ("auto", "number", "choice", "words")
-"""The values of ``kind``."""
+"""The allowed values of ``VerifyOptions.kind``."""
 
 UNDONE = ("none", "arithmetic", "any")
-"""The values of ``undone``."""
+"""The allowed values of ``VerifyOptions.undone``."""
 
 
 class OptionFields(TypedDict, total=False):
-    """The fields of ``VerifyOptions``, as keyword arguments of a function."""
+    """Types of the fields of ``VerifyOptions``, for functions that take them as keyword arguments."""
 
     kind: str
     tolerance: float | None
@@ -29,12 +29,12 @@ class OptionFields(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class VerifyOptions:
-    """How to verify.
+    """The options of a verification.
 
     Attributes:
         kind: How to read both texts: "auto", "number" (plain numbers only), "choice" (a letter) or "words".
         tolerance: Relative tolerance between numbers; ``None`` compares exactly.
-        strict: Apply the default rules of docs/verification.md; ``False`` applies the lenient ones.
+        strict: Whether to apply the strict rules of docs/verification.md, or the lenient ones.
         undone: How much uncomputed work an answer may contain if the gold contains none: "none", "arithmetic" (sums,
             products, powers and roots of numbers) or "any".
         timeout_s: Seconds that a worker may compute. Exact text and plain numbers need no worker.
@@ -55,7 +55,7 @@ class VerifyOptions:
         check_options(self)
 
     def request(self, gold: str, answer: str, question: str | None) -> dict[str, Any]:
-        """Return the request to a worker, as a JSON object.
+        """Return a request to a worker, as a JSON object.
 
         Args:
             gold: The gold answer.

@@ -1,4 +1,4 @@
-"""Grade a file of answer pairs and summarise the results, for ``rstar2 verify``.
+"""Grades a file of answers and summarises the results, for ``rstar2 verify``.
 
 Covered: reading JSONL with errors by line and field, grading in parallel, and the figures. Not covered: printing them
 on a terminal (see ``rstar2_env.cli.verify``).
@@ -19,13 +19,13 @@ from rstar2_env.verification.verdict import Reason, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One line of the file: an answer with its gold answer.
+    """One line of the file: an answer, and its gold answer.
 
     Attributes:
         id: The ``id`` of the line, or "line N".
         gold: The gold answer.
         pred: The answer to grade; ``None`` if the model gave no answer.
-        expected: Whether it is right according to the file; ``None`` if the file does not say.
+        expected: Whether the answer is right according to the file; ``None`` if the file does not contain this.
         categories: Categories of the line; the summary counts each of them.
         question: The question; a formula copied from it does not count as an answer. ``None`` if the file has none.
     """
@@ -40,14 +40,14 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """A pair and its verdict."""
+    """A pair, and the verdict on its answer."""
 
     pair: Pair
     verdict: Verdict
 
     @property
     def wrong(self) -> bool:
-        """Whether the verdict differs from the expected one."""
+        """Whether the verdict differs from the file's ``expected``."""
         return self.pair.expected is not None and self.pair.expected is not self.verdict.correct
 
 
@@ -91,7 +91,7 @@ _TYPES = {
     "expected": "true or false",
     "categories": "a list of strings",
 }
-"""Types of the fields of a line, for messages."""
+"""Descriptions of the types of a line's fields, for messages."""
 
 
 def _read_pair(line: str, path: Path, number: int) -> Pair:
@@ -139,7 +139,7 @@ def grade_pairs(
     threads: int,
     on_done: Callable[[], None] | None = None,
 ) -> list[Graded]:
-    """Grade pairs in parallel; results come in the order of the pairs.
+    """Grade pairs in parallel; return the results in the order of the pairs.
 
     Args:
         pairs: The pairs to grade.
@@ -159,7 +159,7 @@ def grade_pairs(
 
 
 def percentile(values: Iterable[float], share: float) -> float:
-    """Return the smallest value that is at least as large as a ``share`` of the values; 0.0 if there are none."""
+    """Return the smallest value that at least a ``share`` of the values does not exceed; 0.0 if there are none."""
     ordered = sorted(values)
     if not ordered:
         return 0.0
@@ -167,7 +167,7 @@ def percentile(values: Iterable[float], share: float) -> float:
 
 
 def summarise(graded: Sequence[Graded]) -> dict[str, Any]:
-    """Return the figures of one run, as ``--json`` prints them.
+    """Return the figures of all graded pairs, as ``--json`` prints them.
 
     ``accuracy``, ``recall`` and the two kinds of error cover the lines with ``expected``; ``accuracy`` is ``None``
     if there are none. Times are in milliseconds.

@@ -1,4 +1,4 @@
-"""The result of a verification: ``Verdict`` and its closed list of reasons."""
+"""``Verdict``: the result of a verification; ``Reason``: the closed list of its reasons."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ class Reason(StrEnum):
     TIMEOUT = "timeout"
     TOO_LARGE = "too_large"
     UNAVAILABLE = "unavailable"
-    """A failure of this library: no worker or judge was available. Never the policy's fault."""
+    """No worker or judge was available: a failure of the infrastructure, never the policy's fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether an answer is right, why, and which layer decided.
+    """The result of a verification: whether an answer is right, why, and which method decided.
 
     Attributes:
         correct: Whether the answer equals the gold answer.
         reason: The reason for ``correct``.
-        method: The layer that decided ("exact", "number", "symbolic", ...).
+        method: Name of the method that decided ("exact", "number", "symbolic", ...).
         seconds: Wall-clock seconds of the verification.
     """
 
@@ -37,5 +37,5 @@ class Verdict:
     seconds: float = 0.0
 
     def record(self) -> dict[str, str]:
-        """Return the record for ``info``: ``reason`` and ``method``, without seconds, which differ from run to run."""
+        """Return ``reason`` and ``method`` for ``info``; without seconds, which differ from run to run."""
         return {"reason": str(self.reason), "method": self.method}

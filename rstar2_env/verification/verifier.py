@@ -1,4 +1,4 @@
-"""Verifier objects for environments: the rules, and the rules with a numeric tolerance.
+"""Verifier objects for environments: rules, and rules with a numeric tolerance.
 
 A verifier is called with a gold answer, an answer and optionally the question, from any thread, and returns a
 :class:`~rstar2_env.verification.verdict.Verdict`. The model judge is in ``model``.
@@ -16,7 +16,7 @@ from rstar2_env.verification.verdict import Verdict
 
 @runtime_checkable
 class Verifier(Protocol):
-    """The interface of every verifier. It may be called from any thread; no text makes it raise an exception."""
+    """Interface of every verifier. It may be called from any thread; no text makes it raise an exception."""
 
     def __call__(self, gold: str, answer: str | None, question: str | None = None) -> Verdict:
         """Compare ``answer`` with the gold answer to ``question``.
@@ -41,7 +41,7 @@ class Verifier(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RuleVerifier:
-    """The rules of docs/verification.md, with chosen options.
+    """A verifier that applies the rules of docs/verification.md, with chosen options.
 
     Attributes:
         options: The options of the comparison.
@@ -62,7 +62,7 @@ class RuleVerifier:
         return verify_with(self.options, gold, answer, question if self.guard_echo else None)
 
     async def acall(self, gold: str, answer: str | None, question: str | None = None) -> Verdict:
-        """Verify by the rules, without blocking the event loop.
+        """Compare an answer by the rules, without blocking the event loop.
 
         Args:
             gold: The gold answer.
@@ -77,11 +77,11 @@ class RuleVerifier:
 def numeric(tolerance: float = 0.01, *, strict: bool = True, timeout_s: float = TIMEOUT_S) -> RuleVerifier:
     """Create a verifier for measured or computed numbers, as in physics: right within a relative tolerance.
 
-    Units still count: a missing unit is accepted, a different unit is converted or refused.
+    Units still count: an answer without a unit is accepted; an answer with a different unit is converted or refused.
 
     Args:
-        tolerance: Largest error relative to the gold number (absolute if that is zero).
-        strict: Apply the default rules; ``False`` applies the lenient ones.
+        tolerance: Largest error relative to the gold number (absolute if the gold number is zero).
+        strict: Whether to apply the strict rules, or the lenient ones.
         timeout_s: Seconds that a worker may compute.
 
     Raises:

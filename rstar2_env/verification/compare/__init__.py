@@ -1,1 +1,1 @@
-"""Decide whether two trees, or two texts, are the same answer."""
+"""Decides whether two parsed answers, or two texts, are the same answer."""

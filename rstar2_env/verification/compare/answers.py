@@ -1,8 +1,8 @@
-"""Compare two answers: structures first, expressions at the leaves.
+"""Compares two parsed answers: first their structures, such as lists and sets, then the expressions in them.
 
 Covered: lists, sets, tuples, matrices, intervals, equations, inequalities, labels, plus-minus signs, quantities, words.
-Answers are trees. The result ``None`` means that evaluation cannot decide; the module ``symbolic`` may be able to. Not
-covered: whether an equal text counts as an answer (see ``conduct``).
+Answers are trees. The result ``None`` means that numerical evaluation cannot decide; the module ``symbolic`` then
+tries. Not covered: whether an equal text counts as an answer (see ``conduct``).
 """
 
 from __future__ import annotations
@@ -60,11 +60,12 @@ from rstar2_env.verification.read.nodes import (
 from rstar2_env.verification.read.normal import as_quantity
 
 MAX_ITEMS = 200
-"""Longest list whose items are compared in any order; longer lists must have identical items."""
+"""Length of the longest lists whose items are compared by value, in any order; the items of longer lists must have
+equal canonical texts."""
 
 
 def same_answer(gold: Node, answer: Node, rules: Rules) -> bool | None:
-    """Return whether two answers are equal, if necessary after renaming the parameters of one.
+    """Return whether two answers are equal, if necessary after renaming the parameters (such as k in k pi) of one.
 
     Args:
         gold: The gold answer.
@@ -89,7 +90,7 @@ def same_answer(gold: Node, answer: Node, rules: Rules) -> bool | None:
 
 @dataclass(frozen=True, slots=True)
 class Comparer:
-    """Compares trees under one set of rules."""
+    """Compares parsed answers under one set of rules."""
 
     rules: Rules
 
@@ -183,7 +184,7 @@ class Comparer:
         return same_equation(gold, answer, self.rules, self._ordered)
 
     def values(self, gold: Node, answer: Node) -> bool | None:
-        """Compare two values."""
+        """Compare two values, such as items of two lists."""
         if key(gold) == key(answer):
             return True
         gold, answer = without_condition(gold), without_condition(answer)

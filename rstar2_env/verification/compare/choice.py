@@ -1,7 +1,7 @@
-r"""Compare answers to multiple choice: a letter in any common form, with or without the text of the option.
+r"""Compares answers to multiple-choice questions: a letter in any common form, with or without the option's text.
 
-Covered: ``B``, ``(B)``, ``B.``, ``\text{(B)}``, ``B) 12``, "option B", "the answer is B". Not covered: which options
-the question had: without the question, only a value is accepted as the text of an option.
+Covered: ``B``, ``(B)``, ``B.``, ``\text{(B)}``, ``B) 12``, "option B", "the answer is B". Not covered: checking an
+option's text without the question; then only a value such as 12 is accepted as the text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LETTER = re.compile(r"\(?\s*([A-J])\s*\)?\s*[.):]?")
 _LOWER = re.compile(r"\(?\s*([A-Ja-j])\s*\)?\s*[.):]?")
 _OPTION = re.compile(r"(?:\(\s*([A-J])\s*\)|([A-J])(?:\s*[.)]|:\s))\s*(\S.*)", re.DOTALL)
 _ANOTHER = re.compile(r"\([A-J]\)|(?<![\w\\^])[A-J](?:[.):]|\s*\Z)", re.ASCII)
-"""The letter of another option."""
+"""Pattern of the letter of another option."""
 
 _FIRST = re.compile(r"\(?[A-J]\)?(?:\s+\w|\s*[.:)]\s*\(?\w|\s*\()")
 _SAID = re.compile(r"(?:the\s+)?(?:correct\s+)?(?:option|choice|answer)\s*(?:is|:)?\s*\(?\s*([A-Ja-j])\s*\)?\.?", re.I)
@@ -30,11 +30,11 @@ _SAID = re.compile(r"(?:the\s+)?(?:correct\s+)?(?:option|choice|answer)\s*(?:is|
 _OTHERS = re.compile(
     r"\s*[,.;。，]*\s*(?:it\s+)?(?:not|can(?:'t|not)\s+be|isn't|non|nicht|no|不是)\s+[A-J](?:\s*(?:,|or|and|nor|或)\s*[A-J])*\.?\Z"
 )
-"""A denial of other letters after the letter that is chosen: "B, not A"."""
+"""Pattern of a denial of other letters after the chosen letter: "B, not A"."""
 
 
 def letter_of(text: str, *, lower: bool = False) -> str | None:
-    """Return the letter of a choice without further text; ``None`` for other texts."""
+    """Return the letter of a text that only names a choice; ``None`` for other texts."""
     text = _DRESS.sub("", text).strip()
     others = _OTHERS.search(text)
     text = text if others is None else text[: others.start()]
@@ -43,7 +43,7 @@ def letter_of(text: str, *, lower: bool = False) -> str | None:
 
 
 def option_of(text: str) -> tuple[str, str] | None:
-    """Return letter and text of a choice such as ``B) 12``; ``None`` for other texts."""
+    """Return the letter and the option's text of a choice such as ``B) 12``; ``None`` for other texts."""
     match = _OPTION.fullmatch(_DRESS.sub("", text).strip())
     if match is None or _ANOTHER.search(match[3]) is not None:
         return None
@@ -64,7 +64,7 @@ def _is_option_text(text: str, gold: str, question: str | None) -> bool:
 
 
 def same_choice(gold: str, answer: str, question: str | None = None, *, forced: bool) -> Reason | None:
-    """Compare as multiple choice; return ``None`` if the gold answer is not a choice.
+    """Compare two texts as answers to a multiple-choice question; return ``None`` if the gold answer is not a choice.
 
     Args:
         gold: The gold answer.

@@ -1,4 +1,4 @@
-"""Find unfinished work: an answer that has the right value, but is not computed or not solved for its variable.
+"""Finds unfinished work: an answer with the right value that is not computed, or not solved for its variable.
 
 If the gold is a number, the answer must be a literal (integer, decimal, fraction, percentage, scientific notation); if
 it is irrational, roots, powers, factorials, logarithms and constants are allowed too. Variables that cancel, functions
@@ -59,15 +59,16 @@ _CLASSES = {
     "root": "root",
     "exp": "power",
 }
-"""The kind of work of each operation; operations of one kind may replace each other."""
+"""Kind of work of each operation; the gold answer's operation may be replaced by another one of the same kind."""
 
 _FREE = frozenset({"arithmetic", "power", "root", "factorial", "logarithm"})
-"""Kinds of work that an answer may contain if the gold answer is irrational."""
+"""Kinds of work that an answer may leave uncomputed if the gold answer is irrational."""
 
 _BITS = 256
 _NOTATION = frozenset({"neg", "deg", "rad", "base", "ratio", "pm", "mp", "conj", "cases", "pmod"})
 _DRESSES = frozenset({"base", "cases", "conj", "pmod"})
-"""Notations that, inside an expression, add nothing to its value unless the gold has them too."""
+"""Notations that an answer may use inside an expression only if the gold answer uses them too: they may leave the value
+unchanged."""
 
 _SAYS = {
     "root": {"power", "absolute value"},
@@ -77,14 +78,14 @@ _SAYS = {
     "factorial": {"power"},
     "cases": {"absolute value", "rounding or choice"},
 }
-"""For a kind of work in the gold, further kinds that can express the same value."""
+"""Other kinds of work that can express the same value, by the kind of work in the gold answer."""
 
 _BENT = frozenset({"absolute value", "rounding or choice", "root", "operation on integers"})
 _LOOSE = frozenset({"arithmetic", "power", "root"})
 
 
 def work_left(gold: Node, answer: Node, undone: str) -> str | None:
-    """Return the kind of work that the answer leaves uncomputed and the gold does not; ``None`` if there is none.
+    """Return the kind of work that an answer leaves uncomputed although the gold answer does not; ``None`` if none.
 
     Args:
         gold: The gold answer.
@@ -176,7 +177,7 @@ def _entries(node: Node) -> Iterator[Node]:
 
 
 def is_literal(node: Node) -> bool:
-    """Return whether a node is a literal number: integer, decimal, fraction, mixed, complex, or a × 10^n."""
+    """Return whether a node is a literal: an integer, decimal, fraction, mixed number, complex number or a × 10^n."""
     match node:
         case Num() | Const(name="oo" | "i") | Apply(op="mixed" | "base"):
             return True

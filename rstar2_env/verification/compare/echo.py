@@ -1,10 +1,11 @@
-r"""Find echoes: answers that only repeat a formula of the question, possibly in disguise.
+r"""Finds echoes: answers that only repeat a formula of the question, possibly in another form.
 
-An answer that equals the gold is compared by value with every formula of the question. If the answer equals a formula,
-the form of the gold shows how much work was required. If the gold is simpler than the formula, the cost of the answer
-must be nearer to the cost of the gold than to that of the formula. If the gold is in another form (expanded, factored,
-rationalised), the shape of the answer must be nearer to the shape of the gold, after disguises are removed (see
-``tidy``). Not covered: formulas that the question describes in words.
+An answer that equals the gold answer is compared by value with every formula of the question. If it equals a formula,
+the form of the gold answer shows how much work was required. If the gold answer is simpler than the formula, the
+answer's cost (``tidy``) must be nearer to the cost of the gold answer than to that of the formula. If the gold answer
+is in another form (expanded, factored, rationalised), the answer's shape must be nearer to the shape of the gold
+answer, after parts that do not change the value are removed. Not covered: formulas that the question describes in
+words.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ from rstar2_env.verification.read.readings import readings
 from rstar2_env.verification.values.ball import TooLargeError
 
 MAX_FORMULAS = 40
-"""Maximum number of formulas of a question that an answer is compared with."""
+"""Maximum number of formulas of a question with which an answer is compared."""
 
 MAX_FORMULA_CHARS = 400
-"""Longest formula that is compared, in characters."""
+"""Length of the longest formula that is compared, in characters."""
 
 MAX_PAIRS = 8
 """Maximum number of items of an answer that are compared one by one."""
@@ -54,7 +55,7 @@ _BUSY = re.compile(r"[\da-zA-Z)}]\s*[-+*/^=<>({!√²³×·÷\\]|\.\d")
 
 @lru_cache(maxsize=256)
 def formulas(question: str) -> tuple[Node, ...]:
-    """Return the formulas of a question, between dollars or in plain text, and their sides and items."""
+    """Return the formulas of a question, in dollars or plain text, and the sides and items of these formulas."""
     texts = [next(part for part in match.groups() if part is not None) for match in _MATH.finditer(question)]
     texts += [match[0] for match in _PLAIN.finditer(_MATH.sub(" ; ", question)) if _BUSY.search(match[0])]
     found: dict[str, Node] = {}
@@ -80,13 +81,13 @@ def _parts(tree: Node) -> Iterator[Node]:
 
 
 def echoes(gold: Node, answer: Node, question: str, same: Same) -> bool:
-    """Return whether an answer that equals the gold only repeats a formula of the question.
+    """Return whether an answer that equals the gold answer only repeats a formula of the question.
 
     Args:
         gold: The gold answer.
         answer: The answer.
         question: The question.
-        same: Compares two answers by value.
+        same: Function that compares two answers by value.
     """
     if key(gold) == key(answer):
         return False

@@ -1,4 +1,4 @@
-"""Endpoints of intervals: a test for infinity, and the value of an endpoint as a float."""
+"""Ends of intervals: whether an end is infinite, and its value as a float."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def is_infinite(node: Node) -> bool:
 
 
 def position(node: Node) -> float | None:
-    """Return an end of an interval as a float, for sorting; ``None`` if it is not a constant real number."""
+    """Return an end of an interval as a float, for sorting; ``None`` if the end is not a constant real number."""
     if is_infinite(node):
         return float("inf") if isinstance(node, Const) else float("-inf")
     if symbols(node):

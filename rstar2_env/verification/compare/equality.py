@@ -1,9 +1,9 @@
-"""Compare two expressions by evaluating both at rational points, exactly or with interval (ball) arithmetic.
+"""Compares two expressions by evaluating both at rational points, exactly or with ball (interval) arithmetic.
 
-One point at which the values differ with certainty refutes equality. Agreement at several points, at two of them to
-about fifty digits, counts as equality. The points are drawn from a hash of the two texts, so no text can be fitted to
-them. Two expressions are compared where both are defined over the reals (``ln x^2`` equals ``2 ln x``); if one side
-contains ``i``, they are compared over the complex numbers. Not covered: structures (see ``answers``).
+Two expressions differ if their values certainly differ at one point. They count as equal if their values agree at
+several points, at two of them to about fifty digits. The points are drawn from a hash of the two texts, so no text can
+be fitted to them. Two expressions are compared where both are defined over the reals (``ln x^2`` equals ``2 ln x``); if
+one side contains ``i``, they are compared over the complex numbers. Not covered: structures (see ``answers``).
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from rstar2_env.verification.values.points import (
 )
 
 Same = Callable[[Node, Node], bool | None]
-"""Function that compares two expressions; it returns ``None`` if it cannot decide."""
+"""Function that returns whether two expressions are equal; ``None`` if it cannot decide."""
 
 
 def all_of(results: Iterable[bool | None]) -> bool | None:
-    """Return the three-valued "and": ``False`` if any result is, else ``None`` if any is, else ``True``."""
+    """Return the three-valued "and" of results: ``False`` if any is, else ``None`` if any is, else ``True``."""
     unknown = False
     for result in results:
         if result is False:
@@ -58,18 +58,18 @@ def all_of(results: Iterable[bool | None]) -> bool | None:
 LOW_BITS = 64
 HIGH_BITS = 320
 HUGE_BITS = 6_000
-"""Precision for constants so large that fewer bits would not show a difference of one, in bits."""
+"""Precision, in bits, for constants so large that a difference of one would not show at a lower precision."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules of a comparison.
+    """The rules by which two answers are compared.
 
     Attributes:
         tolerance: Relative tolerance between numbers, or ``None`` for exact comparison.
-        strict: Apply the default rules; ``False`` is lenient.
+        strict: Whether to apply the strict rules of docs/verification.md, or the lenient ones.
         undone: How much work an answer may leave uncomputed: "none", "arithmetic" or "any".
-        percent: Whether the question asks for a percentage, so that the gold answer 20 also means 20 %.
+        percent: Whether the question asks for a percentage, so that the gold answer 20 also equals 20 %.
         known: Words that may stand next to a number; see ``vocabulary.known_words``.
         question: The question, whose conditions an answer may repeat; see ``stated.stated``.
     """
@@ -185,7 +185,7 @@ def _close_constant(gold: Node, answer: Node, rules: Rules, notation: Notation) 
 
 
 def place(node: Node) -> float:
-    """Return an approximate value of an expression at one point, for sorting; 0 if it has no value."""
+    """Return an approximate value of an expression at a fixed point, for sorting; 0 if there is no value."""
     names = sorted(symbols(node))
     try:
         value = Evaluator({name: Fraction(at, 7) for at, name in enumerate(names, 9)}, LOW_BITS).value(node)
@@ -201,7 +201,7 @@ def _rational(value: Value) -> Fraction:
 
 
 def decimal_of(node: Node) -> PlainNumber | None:
-    """Return a decimal as it was written, also with a sign or in scientific notation; ``None`` for other nodes."""
+    """Convert a node that is a decimal, signed or in scientific notation too, to a number; ``None`` for other nodes."""
     match node:
         case Num(value=value, decimals=int(decimals)):
             return scaled((value * 10**decimals).numerator, decimals, 0, "decimal")
@@ -318,14 +318,14 @@ def _precisions(gold: Node, answer: Node) -> tuple[int, ...]:
 
 
 _LARGE = 50
-"""Exponents above this raise the precision of a comparison."""
+"""Largest exponent that does not raise the precision of a comparison."""
 
 MOST_BITS = 40_000
 """Highest precision of a comparison, in bits."""
 
 
 def proportional(gold: Node, answer: Node, rules: Rules, *, positive: bool) -> bool | None:
-    """Return whether one expression is a constant, non-zero multiple of the other; ``None`` if that is unknown.
+    """Return whether one expression is a constant, nonzero multiple of the other; ``None`` if that is unknown.
 
     Args:
         gold: An expression.

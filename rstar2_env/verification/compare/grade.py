@@ -1,7 +1,8 @@
-"""Grade answers inside a worker: the layers that need more than the text, cheapest first.
+"""Grades answers in a worker process, by a series of methods from the cheapest to the most expensive.
 
-In this order: spelling, multiple choice, structures with evaluation at the leaves, words, and SymPy for the rest. Runs
-only in a worker process, which may be killed at any time. Not covered: exact text, guards and plain numbers (``api``).
+The methods, in order: equal spelling, multiple choice, comparison of structures with evaluation of their expressions,
+words, SymPy. This runs only in a worker process, which may be killed at any time. Not covered: exact texts, size limits
+and plain numbers (``api``).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _BROKEN = re.compile(r"\\(?!text|mathrm|textbf|mbox|quad|[ ,;!%$&#_{}])")
 
 
 def grade_request(request: dict[str, Any]) -> tuple[str, str]:
-    """Grade one request, as ``VerifyOptions.request`` makes it; return the reason and the method."""
+    """Grade a request made by ``VerifyOptions.request``; return the reason and the method of the verdict."""
     gold, answer = str(request["gold"]), str(request["answer"])
     if request.get("alone") == "math-verify":
         return symbolic.math_verify_alone(gold, answer)
@@ -69,7 +70,7 @@ def grade(
         question: The question; if given, an expression copied from it counts as no answer.
 
     Returns:
-        The reason, and the method: the name of the layer that decided.
+        The reason for the verdict, and the name of the method that decided.
     """
     if _spelled(gold) == _spelled(answer) != "":
         return Reason.EQUAL, "text"

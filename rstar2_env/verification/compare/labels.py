@@ -1,4 +1,4 @@
-"""Labels of the items of an answer: their comparison and their order."""
+"""Compares and orders the labels of the items of an answer, such as x and y in ``x = 3, y = 4``."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from rstar2_env.verification.compare.structure import Item
 from rstar2_env.verification.read.nodes import Apply, BracketGroup, Node, Sym, key
 
 INDICES = frozenset("ijklmn")
-"""Letters that are indices as subscripts; another letter may replace them."""
+"""Letters that are indices when they are subscripts, so that another letter may replace them."""
 
 
 def distinct_labels(items: list[Item]) -> bool:
-    """Return whether there are several items, each with a different label."""
+    """Return whether there are several items, and each has a label that differs from the other labels."""
     labels = [key(item.label) for item in items if item.label is not None]
     return len(labels) == len(items) == len(set(labels)) and len(labels) > 1
 
@@ -27,12 +27,12 @@ def by_label(label: Node | None, items: list[Item]) -> list[Item]:
 
 
 def is_axis(label: Node) -> bool:
-    """Return whether a label is a coordinate: x, y or z."""
+    """Return whether a label is a coordinate (x, y or z)."""
     return isinstance(label, Sym) and label.name in ("x", "y", "z")
 
 
 def subscripts_differ(gold: Node, answer: Node) -> bool:
-    """Return whether two labels differ only in a subscript (``u_x``, ``u_y``) other than an index (``a_n``)."""
+    """Return whether two labels differ only in a subscript (``u_x``, ``u_y``) that is not an index (``a_n``)."""
     if not isinstance(gold, Sym) or not isinstance(answer, Sym):
         return False
     one, _, index = gold.name.partition("_")

@@ -1,4 +1,4 @@
-"""Split sums and multiples of vectors and matrices into their entries."""
+"""Splits sums and multiples of vectors and matrices into the expressions of their entries."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def along_axes(node: Node, length: int) -> tuple[Node, ...] | None:
     """Return the entries of a sum of multiples of unit vectors, such as ``2 i - j + 3 k``; ``None`` for other nodes.
 
     Args:
-        node: The sum.
+        node: The expression.
         length: Expected number of entries.
     """
     names = set(map(_axis_name, walk(node)))

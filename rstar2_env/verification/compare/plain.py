@@ -1,4 +1,4 @@
-r"""Compare plain numbers: integers, decimals, fractions and scientific notation, as exact pairs of integers.
+r"""Compares plain numbers (integers, decimals, fractions and scientific notation) as exact pairs of integers.
 
 Covered: numbers that a regular expression can read unambiguously, with a leading sign, ``$…$`` around, thousands
 separators (``1,000`` and ``1\,000``), ``a/b`` and ``\frac{a}{b}`` without leading zeros, ``1.5e3``. Everything here
@@ -14,7 +14,7 @@ from fractions import Fraction
 from math import gcd
 
 MAX_DIGITS = 400
-"""Longest run of digits that is read as a number."""
+"""Length of the longest run of digits that is read as a number."""
 
 MAX_EXPONENT = 400
 """Largest absolute value of the power of ten in scientific notation."""
@@ -36,7 +36,7 @@ _SEPARATORS = re.compile(r"[^0-9]")
 
 @dataclass(frozen=True, slots=True)
 class PlainNumber:
-    """A number as it was written.
+    """A number, with the form in which it was written.
 
     Attributes:
         top: Numerator.
@@ -109,7 +109,7 @@ def _terms(match: re.Match[str]) -> tuple[str | None, ...]:
 
 
 def scaled(number: int, decimals: int | None, exponent: int, form: str) -> PlainNumber:
-    """Return the number with these digits, this position of the decimal point and this power of ten.
+    """Return a number from its digits, the position of its decimal point and its power of ten.
 
     Args:
         number: The digits as one integer.
@@ -129,13 +129,13 @@ def _ratio(top: int, bottom: int) -> PlainNumber | None:
 
 
 FLOAT_DIGITS = 12
-"""An answer with at least this many significant digits counts as the floating-point print of an exact value."""
+"""Number of significant digits from which an answer counts as a floating-point number that a program printed."""
 
 
 def same_number(gold: PlainNumber, answer: PlainNumber, tolerance: Fraction | None = None) -> bool:
     """Return whether the answer equals the gold number.
 
-    A gold decimal also equals a number that rounds or truncates to it; see :func:`rounds_to`.
+    A gold decimal also equals an answer that rounds or truncates to the gold decimal; see :func:`rounds_to`.
 
     Args:
         gold: The gold number.
@@ -154,7 +154,7 @@ def same_number(gold: PlainNumber, answer: PlainNumber, tolerance: Fraction | No
 
 
 def is_float_of(answer: PlainNumber, value: Fraction) -> bool:
-    """Return whether a long decimal is ``value`` as a program prints it: only the last one or two digits may be wrong.
+    """Return whether a long decimal is a printed floating-point ``value``: only the last one or two digits may differ.
 
     A short decimal never equals a fraction that it only approximates; a decimal with the sixteen digits of a floating-
     point number does.
@@ -171,13 +171,14 @@ def within(gold: Fraction, answer: Fraction, tolerance: Fraction) -> bool:
     Args:
         gold: The gold value.
         answer: The value to grade.
-        tolerance: Largest error relative to ``gold`` (absolute if ``gold`` is zero).
+        tolerance: Largest allowed error relative to ``gold`` (absolute if ``gold`` is zero).
     """
     return abs(answer - gold) <= tolerance * (abs(gold) or 1)
 
 
 SURE_DIGITS = 3
-"""A gold decimal with this many significant digits may be rounded; with fewer digits it counts as exact."""
+"""Number of significant digits from which a gold decimal may be a rounded value; with fewer digits it counts as exact.
+"""
 
 
 def rounds_to(gold: PlainNumber, value: Fraction, decimals: int | None, exponent: int = 0) -> bool:

@@ -1,4 +1,4 @@
-r"""Compare sentences that contain formulas, word by word and formula by formula.
+r"""Compares sentences that contain formulas, word by word and formula by formula.
 
 "min at $x = 1$, max at $x = 0$" equals "min at $x=1$, max at $x=0$"; sentences with a different word or a different
 value are different. Not covered: paraphrase.
@@ -21,14 +21,14 @@ _FORMULA_EDGES = " .,;:!\"'"
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Consecutive words, or a formula."""
+    """A part of a sentence: consecutive words, or one formula."""
 
     text: str
     formula: bool
 
 
 def segments(text: str) -> list[Segment]:
-    r"""Split a text into runs of words and formulas: at its dollars, or else at ``\text{}`` or at plain words."""
+    r"""Split a sentence into runs of words and formulas."""
     if _DOLLARS.search(text):
         parts = _split(text, _DOLLARS, formula=True)
     else:
@@ -68,7 +68,7 @@ def same_prose(gold: str, answer: str, same_formula: Callable[[str, str], bool])
     Args:
         gold: The gold sentence.
         answer: The sentence to grade.
-        same_formula: Compares a formula of the gold with a formula of the answer.
+        same_formula: Function that compares a formula of the gold sentence with one of the answer.
     """
     one, other = segments(gold), segments(answer)
     if len(one) != len(other) or not any(not segment.formula for segment in one):

@@ -1,6 +1,6 @@
-"""Compare values with units, percentages, money or counted nouns ("3 apples"), and answers in words.
+"""Compares values with units, percentages, money or counted nouns ("3 apples"), and answers in words.
 
-A missing unit is accepted, a different unit is not; ``%`` does not count as a unit.
+An answer without the unit is accepted, an answer with a different unit is not; ``%`` does not count as a unit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ASKS_PERCENT = re.compile(
     r"|porcentaje|por ciento|pourcentage|pour cent|prozent|процент|asilimia|శాతం|শতাংশ|เปอร์เซ็นต์",
     re.IGNORECASE,
 )
-"""Finds text in a question that asks for a percentage."""
+"""Pattern of text in a question that asks for a percentage."""
 
 _HALF_DAYS = frozenset({"am", "pm"})
 
@@ -30,7 +30,7 @@ def same_quantity(gold: Node, answer: Node, rules: Rules, same: Same) -> bool | 
         gold: The gold value.
         answer: The value to grade.
         rules: The rules of the comparison.
-        same: Compares the values without their units.
+        same: Function that compares the values without their units.
 
     Returns:
         ``None`` when evaluation cannot decide.
@@ -92,7 +92,7 @@ def _same_percent(value: Node, unit: str | None, other: Node, other_unit: str | 
 
 
 def same_in_base(gold: Node, answer: Node) -> bool | None:
-    """Compare numerals with a base, ``204_5``; return ``None`` if neither side has a base.
+    """Compare numerals with a base, such as ``204_5``; return ``None`` if neither answer has a base.
 
     A missing base in the answer is accepted, like a missing unit. A numeral in another base is different. If only the
     answer has a base, it must be 10.
@@ -145,12 +145,12 @@ def _digits(node: Node) -> str | None:
 
 
 def same_ratio(gold: Node, answer: Node, same: Same) -> bool | None:
-    """Compare ratios of three or more terms, ``1:2:3``; return ``None`` if the two sides are not such ratios.
+    """Compare ratios of three or more terms, such as ``1:2:3``; return ``None`` if not both nodes are such ratios.
 
     Args:
         gold: The gold value.
         answer: The value to grade.
-        same: Compares two values.
+        same: Function that compares two values.
     """
     match gold, answer:
         case Apply(op="ratio", args=one), Apply(op="ratio", args=other) if len(one) == len(other) > 2:
@@ -164,7 +164,7 @@ def same_ratio(gold: Node, answer: Node, same: Same) -> bool | None:
 
 
 def same_words(gold: Node, answer: Node, rules: Rules) -> bool:
-    """Compare two answers if at least one consists of words; a one-letter word may equal the variable of that name.
+    """Compare two answers, one or both in words; a one-letter word may equal the variable of that name.
 
     Args:
         gold: The gold answer.

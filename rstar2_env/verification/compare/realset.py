@@ -1,7 +1,7 @@
-"""Convert sets of real numbers to one form: intervals, unions, inequalities in one variable, set-builder notation.
+"""Converts sets of real numbers (intervals, unions, inequalities, set-builder notation) to one form, and compares them.
 
-Covered: reading such nodes into pieces (an interval with open or closed ends, or a point), and their equality.
-Ends are expressions, so ``[k pi, k pi + 1)`` works. Not covered: solving a condition for its variable.
+Covered: converting nodes to pieces (intervals with open or closed ends, and points), and the equality of sets. Ends are
+expressions, so ``[k pi, k pi + 1)`` works. Not covered: solving a condition for its variable.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """An interval; a point is a closed interval with two equal ends."""
+    """An interval of the reals; a point is a closed interval with two equal ends."""
 
     low: Node
     high: Node
@@ -41,7 +41,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class RealSet:
-    """A union of pieces, with the variable of the condition that defines it, if any."""
+    """A union of intervals and points, with the variable of the condition that defines it, if any."""
 
     pieces: tuple[Piece, ...]
     variable: str | None = None
@@ -51,7 +51,7 @@ EVERYTHING = (Piece(MINUS_INFINITY, INFINITY, False, False),)
 
 
 def read_set(node: Node, *, as_set: bool = False) -> RealSet | None:
-    """Read a node as a set of reals; return ``None`` if it is not a set.
+    """Convert a node to a set of reals; return ``None`` if the node is not a set.
 
     Args:
         node: The node.
@@ -246,7 +246,7 @@ def _combine(op: str, one: tuple[Piece, ...], other: tuple[Piece, ...]) -> tuple
 
 
 def intersection(one: tuple[Piece, ...], other: tuple[Piece, ...]) -> tuple[Piece, ...] | None:
-    """Return the pieces of the intersection of two unions; ``None`` if the order of their ends is unknown."""
+    """Return the intersection of two unions of intervals; ``None`` if the order of their ends is unknown."""
     found: list[Piece] = []
     for left in one:
         for right in other:
@@ -280,7 +280,7 @@ def _meet(left: Piece, right: Piece) -> Piece | None:
 
 
 def complement(pieces: tuple[Piece, ...]) -> tuple[Piece, ...] | None:
-    """Return the reals outside of a union of pieces; ``None`` if the order of its ends is unknown."""
+    """Return the reals outside of a union of intervals; ``None`` if the order of its ends is unknown."""
     rest: tuple[Piece, ...] | None = EVERYTHING
     for piece in pieces:
         outside = [
@@ -293,7 +293,7 @@ def complement(pieces: tuple[Piece, ...]) -> tuple[Piece, ...] | None:
 
 
 def merged(pieces: tuple[Piece, ...]) -> tuple[Piece, ...] | None:
-    """Return the pieces in order, with touching pieces joined; ``None`` if their order is unknown."""
+    """Return intervals in order, with touching ones joined; ``None`` if their order is unknown."""
     placed = [(position(piece.low), position(piece.high), piece) for piece in pieces]
     if any(low is None or high is None for low, high, _ in placed):
         return None
@@ -324,7 +324,7 @@ def same_set(gold: RealSet, answer: RealSet, same: Same) -> bool | None:
     Args:
         gold: The gold set.
         answer: The set to grade.
-        same: Compares two ends of intervals.
+        same: Function that compares two ends of intervals.
     """
     one, other = merged(gold.pieces), merged(answer.pieces)
     if one is None or other is None:

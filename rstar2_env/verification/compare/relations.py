@@ -1,4 +1,4 @@
-"""Compare equations and inequalities by the points at which they hold.
+"""Compares equations and inequalities by the points at which they hold.
 
 Covered: equations and inequalities up to a constant factor; an equation solved for a variable in which it is linear;
 chains ``a < b < c`` term by term. Not covered: solving; inequalities in one variable, which are sets (see ``realset``).
@@ -33,8 +33,8 @@ def same_relation(gold: Node, answer: Node, rules: Rules, same: Same, same_all: 
         gold: The gold value.
         answer: The answer.
         rules: The rules of the comparison.
-        same: Compares two values.
-        same_all: Compares two sequences of values.
+        same: Function that compares two values.
+        same_all: Function that compares two sequences of values.
     """
     if isinstance(gold, Relation) and isinstance(answer, Relation):
         return same_equation(gold, answer, rules, same_all)
@@ -50,9 +50,9 @@ def same_equation(gold: Relation, answer: Relation, rules: Rules, same_all: Same
 
     Args:
         gold: The gold equation or inequality.
-        answer: The one to grade.
+        answer: The equation or inequality to grade.
         rules: The rules of the comparison.
-        same_all: Compares two sequences of values.
+        same_all: Function that compares two sequences of values.
 
     Returns:
         ``None`` when evaluation cannot decide.

@@ -1,4 +1,4 @@
-"""Rename the parameters of an answer to those of the gold, in each way that the rules allow."""
+"""Renames the parameters of an answer (such as k in k pi) to those of the gold answer, in each allowed way."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from rstar2_env.verification.read.normal import is_parametric, role
 
 
 def renamings(gold: Node, answer: Node, rules: Rules) -> list[Node]:
-    """Return the answer with its parameters (``n`` in ``n pi``, constants of integration) renamed, in each allowed way.
+    """Return copies of an answer with its parameters renamed to those of the gold answer, in each allowed way.
 
     Args:
         gold: The gold answer.
         answer: The answer.
-        rules: The rules of the comparison; the lenient ones rename any variable.
+        rules: The rules of the comparison; the lenient rules allow every variable to be renamed, the others only
+            parameters: ``n`` in ``n pi``, constants of integration.
     """
     if rules.strict and any(isinstance(item.value, Sym) for item in items_of(without_condition(answer))):
         return []  # a single variable is the answer itself, not a parameter that may be renamed

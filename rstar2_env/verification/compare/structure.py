@@ -1,4 +1,4 @@
-"""Split an answer into its parts: labels, conditions, items, plus-minus signs.
+"""Splits an answer into its parts: labels, conditions, items, plus-minus signs.
 
 Covered: ``x = 7`` is 7 under the label x; ``a = 2, b = 3`` are labelled items; the values in ``x = 1, 2`` share a
 label; a chain ``1/3 ~ 0.33`` has an exact side; ``1 +- 2`` is two values. Not covered: comparing the parts (see
@@ -31,17 +31,17 @@ from rstar2_env.verification.read.nodes import (
 )
 
 MAX_EXPANSION = 64
-"""Largest number of values to which plus-minus signs are expanded."""
+"""Largest number of values into which the plus-minus signs of an answer are expanded."""
 
 MAX_WORDS_IN_LIST = 8
-"""Longest text that "and" splits into items, in words; a longer text is a sentence."""
+"""Length, in words, of the longest text that "and" splits into items; a longer text is a sentence."""
 
 _LABEL_OPS = frozenset({"abs", "norm", "div", "ratio", "conj", "sub"})
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One value of an answer, with its label (``None`` without one)."""
+    """One value of an answer, with its label; the label is ``None`` if the value has no label."""
 
     label: Node | None
     value: Node
@@ -96,7 +96,7 @@ def is_applied(label: Node) -> bool:
 
 
 _FACTORS = frozenset("abcdklmnxz")
-"""Letters that are numbers rather than functions if another letter follows."""
+"""Letters that stand for numbers, not functions, if another letter follows."""
 
 
 def is_condition(node: Node) -> bool:
@@ -112,7 +112,7 @@ def is_condition(node: Node) -> bool:
 
 
 def items_of(node: Node) -> list[Item]:
-    """Return the items of an answer. A label also applies to the items after it, as in ``x = 1, 2``."""
+    """Return the items of an answer. A label also applies to the items that follow it, as in ``x = 1, 2``."""
     parts = list(node.items) if isinstance(node, BracketGroup) and node.open == "" else _split_words(node)
     if len(parts) > 1:
         kept = [part for part in parts if not is_condition(part)]
@@ -199,7 +199,7 @@ def _is_multiple(term: Node) -> bool:
 
 
 def exact_side(node: Node) -> tuple[Node, list[Node]]:
-    """Return the value of a chain such as ``1/3 ~ 0.33`` or ``2 + 2 = 4``, and its other sides.
+    """Return the exact value in a chain such as ``1/3 ~ 0.33`` or ``2 + 2 = 4``, and the other sides of the chain.
 
     An equation with variables is returned unchanged.
     """
@@ -225,7 +225,7 @@ def without_condition(node: Node) -> Node:
 
 
 def group_by_labels(items: list[Item]) -> list[Item]:
-    """Combine ``x = 1, y = 2, x = 3, y = 4`` into two tuples; return other items unchanged."""
+    """Combine ``x = 1, y = 2, x = 3, y = 4`` into two tuples (1, 2) and (3, 4); return other items unchanged."""
     labels = [key(item.label) for item in items if item.label is not None]
     if len(labels) != len(items) or len(labels) < 4:
         return items
@@ -246,7 +246,7 @@ def group_by_labels(items: list[Item]) -> list[Item]:
 def expand_signs(node: Node) -> list[Node]:
     """Return the values of a node with plus-minus signs, each sign chosen independently; without signs the node itself.
 
-    ``mp`` takes the sign opposite to that of the ``pm`` before it.
+    A minus-plus sign (``mp``) has the opposite of the sign chosen for the plus-minus sign (``pm``) before it.
     """
     if isinstance(node, BracketGroup) and node.open in ("(", "["):
         return _expand_tuple(node)

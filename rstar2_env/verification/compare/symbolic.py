@@ -1,8 +1,8 @@
-"""Compare with SymPy, the last layer, if evaluation cannot decide (integrals, limits, infinite sums).
+"""Compares expressions with SymPy, the last method, if evaluation cannot decide (integrals, limits, infinite sums).
 
-SymPy objects are built from our own trees node by node; no text reaches SymPy's parsers, all of which evaluate code.
-Equality is exact: the difference simplifies to zero. math-verify is not used for verdicts since it rounds
-(``10^{-30}`` equals ``10^{-31}`` there); it runs only in benchmarks. Runs only in a worker, which may be killed.
+SymPy objects are built node by node from parsed trees; no text reaches SymPy's parsers, which evaluate code. Equality
+is exact: the difference simplifies to zero. math-verify is not used for verdicts since it rounds (``10^{-30}`` equals
+``10^{-31}`` there); it runs only in benchmarks. Runs only in a worker, which may be killed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def on_load(notify: Callable[[str], None]) -> None:
 
 
 def load(name: str) -> Any:
-    """Import a library. The first time, notify the parent process, which then pauses the deadline."""
+    """Import a library. On first use, call the callback of ``on_load``: the parent process pauses the deadline."""
     first = name not in _loaded
     if first and _notify is not None:
         _notify("loading")
@@ -63,7 +63,7 @@ def same_symbolic(gold: Node, answer: Node) -> bool | None:
 
 
 def solved(op: str, left: Node, right: Node, name: str) -> list[tuple[float, float, bool, bool]] | None:
-    """Return the real solutions of an inequality in one variable as intervals, according to SymPy.
+    """Return the real solutions of an inequality in one variable as intervals, found by SymPy.
 
     Args:
         op: One of ``<``, ``<=``, ``>``, ``>=``, ``!=``.

@@ -1,8 +1,8 @@
-"""Measure how far an expression has been simplified: its cost, its shape, and a normal form without disguises.
+"""Measures how far an expression has been simplified: its cost, its shape, and a normal form.
 
-The normal form drops factors of one and terms of zero, cancels ``2 F / 2`` and ``x F / x``, and replaces ``e^(ln F)``
-and ``sqrt(F^2)`` with ``F``. It never expands brackets: the normal forms of a product and of its expansion differ. Not
-covered: values (see ``equality``).
+The normal form drops parts that do not change the value: factors of one, terms of zero, ``2 F / 2`` and ``x F / x``
+(cancelled), ``e^(ln F)`` and ``sqrt(F^2)`` (replaced by ``F``). The normal form never expands brackets, so a product
+and its expansion have different normal forms. Not covered: values (see ``equality``).
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _text(found: _Sum) -> str:
 
 
 def light(node: Node) -> Node:
-    """Return the tree without factors of one, terms of zero, first powers and double signs."""
+    """Return a copy of a tree without factors of one, terms of zero, first powers and double signs."""
     match node:
         case Quantity(value=inner) | Given(body=inner):
             return light(inner)
@@ -146,9 +146,9 @@ def light(node: Node) -> Node:
 
 
 def shape(node: Node) -> Counter[str]:
-    """Count the features of an expression that simplifying, expanding, factoring and rationalising change.
+    """Count the features of an expression that change if it is simplified, expanded, factored or rationalised.
 
-    These are leaves, operations by name, terms of sums, sums inside products, powers and functions, roots in a
+    These features are leaves, operations by name, terms of sums, sums inside products, powers and functions, roots in a
     denominator, and like terms or numbers that were not collected.
     """
     found: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Find unknown words in the units, labels and names of an answer; an answer with such a word is refused.
+"""Finds unknown words in the units, labels and names of an answer; an answer with such a word counts as wrong.
 
 Not covered: conditions (``conditions.remarks_agree``), and answers in words alone (``words``).
 """

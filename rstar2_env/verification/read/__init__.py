@@ -1,1 +1,1 @@
-"""Parse the text of an answer into a tree: cleaning, tokens, grammar, units, and finding the answer in a response."""
+"""Parses the text of an answer into a tree, and finds the answer in a longer text."""

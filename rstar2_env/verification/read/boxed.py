@@ -1,8 +1,8 @@
 r"""Find the ``\boxed{}`` answers in a text.
 
 Covered: ``\boxed{}`` and ``\fbox{}`` with nested and escaped braces, spaces before the brace, several boxes, boxes in
-boxes, ``$…$`` around or inside. Not covered: the choice of the turn to read (``answer`` of a dialect, see
-``rstar2_env.dialects``), and answers without a box (see ``response``).
+boxes, ``$…$`` around or inside. Not covered: which turn of an episode has the answer (``Dialect.answer``,
+``rstar2_env.dialects``), and answers without a box (``response``).
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ _STOP = re.compile(r"[.!?。！？](?=\s|$|[^\x00-\x7f])|\n\s*\n")
 _NEGATION = re.compile(
     r"(?:\b(?:not|never|cannot\s+be|neither|nor)|n['’]t)\s+(?:be\s+|equal\s+(?:to\s+)?)?[\s$=(\\]*\Z", re.IGNORECASE
 )
-"""A negation of the box right after it; a negation elsewhere in the sentence ("who do not play is") denies nothing."""
+"""Pattern of a negation right before a box; a negation elsewhere in the sentence ("who do not play is") does not negate
+the box."""
 _SCALE_AFTER = re.compile(
     r"[\s$]*(?:\\text\s*\{\s*)?(\\?%|percent(?:age)?\b|pct\b|"
     rf"(?:{'|'.join(sorted(SCALES, key=len, reverse=True))})(?![^\W\d_]))",
     re.IGNORECASE,
 )
 _PART = re.compile(r"\bfor\s+part\s+\(?[a-z]\b|\b[A-Za-z](?:_\{?\w+\}?)?\s*=[\s$]*\Z")
-"""Names the part of an answer in the next box: "for part (b)", "y = "."""
+"""Pattern of text that names the part of an answer in the next box: "for part (b)", "y = "."""
 _MAX_WORDS_BETWEEN = 2
 _MAX_NEGATION_CHARS = 60
-"""Length of the text before a box in which a negation is looked for, in characters."""
+"""Number of characters before a box in which a negation is searched."""
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 
 
@@ -94,7 +95,7 @@ def boxed_answer(text: str) -> str | None:
 
 
 def scale_after(text: str, content: str, end: int) -> str:
-    """Return the percent sign or scale after a box; empty if there is none.
+    """Return the percent sign or scale (such as million) after a box; empty if there is none.
 
     Args:
         text: The text.
@@ -108,7 +109,7 @@ def scale_after(text: str, content: str, end: int) -> str:
 
 
 def last_boxed_answer(newest_first: Iterable[str]) -> str | None:
-    """Return the answer of the last turn that has a box; ``None`` if no turn has a box or that box is negated.
+    """Return the answer of the latest turn that has a box; ``None`` if no turn has a box or that box is negated.
 
     Args:
         newest_first: The turns, the last one first; turns before the one with a box are not read.

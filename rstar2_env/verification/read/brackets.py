@@ -1,4 +1,4 @@
-r"""Read brackets: values, tuples, intervals, sets, absolute values, matrices and layouts."""
+r"""The part of the parser for brackets: values, tuples, intervals, sets, absolute values, matrices and layouts."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ _CLOSERS = {
 
 
 class Brackets(Cursor, ABC):
-    """The grammar of brackets, bars and environments."""
+    """The part of the parser for brackets, bars and LaTeX environments."""
 
     @abstractmethod
     def items(self, closers: tuple[str, ...] | None) -> Node:
-        """Read items between separators; see ``parser.Reader``."""
+        """Read items between separators; implemented by ``parser.Reader``."""
 
     @abstractmethod
     def item_list(self, closers: tuple[str, ...] | None, separators: set[str]) -> list[Node]:
-        """Read items, and add the separators between them to ``separators``."""
+        """Read items between separators, and add these to ``separators``; implemented by ``parser.Reader``."""
 
     @abstractmethod
     def item(self) -> Node:
-        """Read one item."""
+        """Read one item of a list; implemented by ``parser.Reader``."""
 
     @abstractmethod
     def chain(self) -> Node:
-        """Read a chain of relations."""
+        """Read a chain of relations, such as ``a < b = c``; implemented by ``parser.Reader``."""
 
     @abstractmethod
     def atom(self) -> Node:
-        """Read an atom of the grammar, such as a number, a name or a bracket."""
+        """Read an atom: a number, a name or a bracket."""
 
     def fresh(self, closers: tuple[str, ...]) -> Node:
-        """Read the items of a bracket; bars, rows and integrals opened outside of it do not count as open inside."""
+        """Read the items of a bracket; bars, rows and integrals that began outside of it cannot end inside."""
         saved = self.open_bars, self.rows, self.no_colon, self.no_mid, self.integral
         self.open_bars, self.rows, self.no_colon, self.no_mid, self.integral = 0, 0, False, False, False
         node = self.items(closers)
@@ -106,7 +106,7 @@ class Brackets(Cursor, ABC):
         return Builder(head, tuple(conditions))
 
     def bars(self, bar: str) -> Node:
-        """Read an absolute value or a norm whose first bar has been consumed."""
+        """Read an absolute value or a norm, after its first bar was consumed."""
         self.open_bars += 1
         node = self.items((bar,))
         self.close((bar,))
@@ -114,7 +114,7 @@ class Brackets(Cursor, ABC):
         return Apply("abs" if bar == "|" else "norm", (node,))
 
     def environment(self, name: str) -> Node:
-        """Read a matrix, or the lines of a layout."""
+        """Read a LaTeX environment: a matrix, or the lines of a layout."""
         matrix = name in names.MATRIX_ENVIRONMENTS
         if not matrix and name not in names.LAYOUT_ENVIRONMENTS:
             raise ReadError(f"the LaTeX environment {name!r} is not supported")

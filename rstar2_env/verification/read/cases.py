@@ -1,4 +1,4 @@
-r"""Read functions by cases, such as ``\begin{cases}`` and "n if n is odd, n/2 otherwise", as one node.
+r"""Reads functions by cases, such as LaTeX ``cases`` and "n if n is odd, n/2 otherwise", as one node.
 
 The node is ``cases(value, condition, value, condition, …)``; a condition is a relation, several of them joined by
 "and" or "or", or ``else``. A layout that holds no conditions is a list: a system of equations.
@@ -25,7 +25,7 @@ from rstar2_env.verification.read.nodes import (
 )
 
 ELSE = Const("else")
-"""The condition of the last case, "otherwise"."""
+"""The node of the condition "otherwise" of the last case."""
 
 _START = re.compile(r"\s*(?:if|for|when|where|provided|on)\b\s*", re.IGNORECASE)
 _ELSE = re.compile(r"\s*(?:otherwise|else|elsewhere|in all other cases)\s*\.?", re.IGNORECASE)
@@ -35,11 +35,11 @@ Read = Callable[[str], Node]
 
 
 def as_cases(node: Node, read: Read) -> Node | None:
-    """Return the node of a function by cases; ``None`` if the node is not such a function.
+    """Convert a node to the node of a function by cases; return ``None`` if it is not such a function.
 
     Args:
         node: A layout of rows, or a bare list whose items carry conditions.
-        read: Reads the text of a condition.
+        read: Function that parses the text of a condition.
     """
     if not isinstance(node, BracketGroup) or node.open not in ("", "cases"):
         return None

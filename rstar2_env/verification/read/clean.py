@@ -1,4 +1,4 @@
-r"""Normalize the spelling of a text before it is parsed: Unicode, LaTeX spacing and sizing, broken escapes, HTML.
+r"""Normalizes the spelling of a text before it is parsed: Unicode, LaTeX spacing and sizing, broken escapes, HTML.
 
 Covered: spelling only; the meaning of a text stays the same. Digit grouping (``1{,}000``) is joined here if it is
 unambiguous; ambiguous commas are left to ``readings``.
@@ -102,12 +102,12 @@ _REASONS = names.word_set(
     """since because as other only unique final rejected reject extraneous invalid valid must cannot not be negative
     positive satisfy satisfies satisfied discard discarded does do greater than less even odd prime real"""
 )
-"""Words of remarks that give a reason."""
+"""Words that begin a reason, in a remark after an answer."""
 
 
 @lru_cache(maxsize=1024)
 def clean(text: str) -> str:
-    """Return the text in the spelling that the lexer reads."""
+    """Return a text in the normalized spelling that the lexer expects."""
     text = _BROKEN.sub(lambda match: _BROKEN_LETTER[match[0]], text)
     if (marked := _MARKS.fullmatch(text)) is not None:
         text = marked[2] + marked[3]  # Markdown around the whole

@@ -1,4 +1,4 @@
-"""Combine parts of an answer into one node: sums, products, conditions, quantities of two units."""
+"""Combines parsed parts of an answer into one node: sums, products, conditions, quantities of two units."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FUNCTION_LETTERS = frozenset("fghFGHPQRSTEIVuyv")
 
 
 def applied(node: Node, token: Token, right: Node) -> Node | None:
-    """Return ``f(2)`` or ``I(0)`` as one name, since a letter applied to a number is not a product; otherwise ``None``.
+    """Return ``f(2)`` or ``I(0)`` (a letter applied to a number) as one name; ``None`` for other factors.
 
     Args:
         node: The factors so far.
@@ -42,7 +42,7 @@ def applied(node: Node, token: Token, right: Node) -> Node | None:
 
 
 def is_condition(text: str) -> bool:
-    """Return whether a text begins a condition."""
+    """Return whether a text begins like a condition, such as "for all n"."""
     return text.split()[0].lower() in names.UNIT_STOPS
 
 
@@ -67,19 +67,19 @@ def as_condition(node: Node, text: str) -> str | None:
 
 
 def is_number_set(node: Node) -> bool:
-    """Return whether a node is a set of numbers, such as R or R without 0."""
+    """Return whether a node is a set of numbers, such as R, or R without 0."""
     return (isinstance(node, Const) and node.name in names.NUMBER_SETS) or (
         isinstance(node, Apply) and node.op == "diff"
     )
 
 
 def is_finite_set(node: Node) -> bool:
-    """Return whether a node is a list in braces."""
+    """Return whether a node is a list in braces, such as {1, 2}."""
     return isinstance(node, BracketGroup) and node.open == "\\{"
 
 
 def add(terms: list[Node]) -> Node:
-    """Return the sum of some terms; a unit or a condition at its end applies to the whole."""
+    """Return the sum of terms; a unit or a condition after the last term applies to the whole sum."""
     if len(terms) == 1:
         return terms[0]
     last = terms[-1]
@@ -119,7 +119,7 @@ def _in_degrees(node: Node) -> Node | None:
 
 
 def times(left: Node, right: Node) -> Node:
-    """Return the product of two factors. An angle in degrees and minutes, or two adjacent quantities, is one value."""
+    """Return the product of two factors; an angle in degrees and minutes, or two adjacent quantities, is one value."""
     if (part := _part_of_degree(right)) is not None and (degrees := _in_degrees(left)) is not None:
         return Apply("deg", (Apply("add", (degrees, part)),))  # "22 degrees 30 minutes"
     if isinstance(left, Quantity) and isinstance(right, Quantity):

@@ -1,11 +1,11 @@
-"""A position in a sequence of tokens: look ahead, consume a token, test which construct begins here."""
+"""``Cursor``: a position in a sequence of tokens: look ahead, consume a token, test which construct begins there."""
 
 from __future__ import annotations
 
 from rstar2_env.verification.read.lexer import ReadError, Token
 
 END = Token("", "")
-"""The token that stands for the end of the text."""
+"""The token that marks the end of the text."""
 
 _STARTS = frozenset(
     {"num", "let", "const", "fn", "open", "cmd", "big", "accent", "minmax", "money", "begin", "dots", "bar"}
@@ -17,7 +17,7 @@ class Cursor:
 
     Args:
         tokens: The lexer's tokens.
-        tight_division: See ``parser.read``.
+        tight_division: Whether ``1/2x`` means ``1/(2x)``; see ``parser.read``.
     """
 
     def __init__(self, tokens: list[Token], *, tight_division: bool) -> None:
@@ -38,8 +38,8 @@ class Cursor:
         """Return whether a token is of a kind, and is one of ``texts`` if any are given.
 
         Args:
-            kind: The kind.
-            *texts: Its allowed texts; none allows every text.
+            kind: The kind of token.
+            *texts: Allowed texts of the token; none allows every text.
             ahead: 0 for the next token, 1 for the token after it.
         """
         token = self.tokens[self.at + ahead]
@@ -54,10 +54,10 @@ class Cursor:
         return token
 
     def next(self) -> Token:
-        """Consume the next token and return it.
+        """Consume and return the next token.
 
         Raises:
-            ReadError: There is no further token.
+            ReadError: No token is left.
         """
         token = self.peek()
         if token is END:
@@ -66,7 +66,7 @@ class Cursor:
         return token
 
     def close(self, closers: tuple[str, ...]) -> str:
-        """Consume the closing bracket that is required here, and return it.
+        """Consume and return the closing bracket that must come next.
 
         Raises:
             ReadError: The next token is not one of ``closers``.
@@ -102,7 +102,7 @@ class Cursor:
         return not (self.integral and self.at_differential())
 
     def at_differential(self) -> bool:
-        """Return whether the next tokens are the ``dx`` of an integral."""
+        """Return whether the next tokens are the differential of an integral, such as ``dx``."""
         return self.is_next("let", "d") and self.is_next("let", ahead=1)
 
 

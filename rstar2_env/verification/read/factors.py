@@ -1,4 +1,4 @@
-r"""Read factors: atoms with their powers, subscripts and units, and names that take arguments, such as ``\frac``."""
+r"""The part of the parser that reads factors: atoms with powers, subscripts and units, and commands with arguments."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ _TRANSPOSED = ("T", "\\top", "\\intercal")
 
 
 class Factors(Brackets):
-    """The grammar of a single factor of a product."""
+    """The part of the parser for a single factor of a product."""
 
     @abstractmethod
     def sum(self) -> Node:
-        """Read a sum."""
+        """Read a sum; implemented by ``parser.Reader``."""
 
     @abstractmethod
     def term(self) -> Node:
-        """Read a product."""
+        """Read a product; implemented by ``parser.Reader``."""
 
     def signed_factor(self) -> Node:
-        """Read a factor that may have a sign, as after an operator."""
+        """Read a factor with an optional sign, as after an operator."""
         if (sign := self.take("op", "+", "-")) is not None:
             factor = self.signed_factor()
             return Apply("neg", (factor,)) if sign.text == "-" else factor
@@ -55,7 +55,7 @@ class Factors(Brackets):
         return self.postfix(self.atom())
 
     def postfix(self, node: Node) -> Node:
-        """Read the powers, subscripts, factorials and marks after an atom."""
+        """Read the powers, subscripts, factorials and marks that follow an atom."""
         while True:
             if self.take("op", "^"):
                 node = self.power(node)
@@ -79,7 +79,7 @@ class Factors(Brackets):
                 return node
 
     def power(self, base: Node) -> Node:
-        """Read an exponent whose ``^`` has been consumed.
+        """Read an exponent, after its ``^`` was consumed, and apply it to ``base``.
 
         A degree sign, a prime and the "th" of an ordinal are not exponents.
         """
@@ -128,7 +128,7 @@ class Factors(Brackets):
         return Apply("deg", (node,))
 
     def atom(self) -> Node:
-        """Read an atom of the grammar, such as a number, a name or a bracket."""
+        """Read an atom: a number, a name or a bracket."""
         token = self.next()
         match token.kind:
             case "num":
@@ -205,7 +205,7 @@ class Factors(Brackets):
     # Names that take arguments.
 
     def argument(self, *, split: bool = False) -> Node:
-        r"""Read the argument of a command: a group, or one token; with ``split``, only one digit of ``\frac12``."""
+        r"""Read the argument of a command: a group or a token; if ``split``, only one digit, as in ``\frac12``."""
         if self.take("open", "{"):
             node = self.fresh(("}",))
             self.close(("}",))
@@ -223,7 +223,7 @@ class Factors(Brackets):
         return self.atom()
 
     def script(self) -> Node:
-        """Read an exponent: a group, or a signed atom such as in ``10^-3``."""
+        """Read an exponent: a group, or an atom with an optional sign, as in ``10^-3``."""
         if (sign := self.take("op", "-", "+")) is not None:
             inner = self.script()
             return Apply("neg", (inner,)) if sign.text == "-" else inner

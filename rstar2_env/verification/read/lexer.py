@@ -1,7 +1,7 @@
-r"""Split a cleaned text into tokens.
+r"""Splits a cleaned text into tokens.
 
-Covered: LaTeX and plain notation in one text; if a text has ``$…$``, these separate formulas from prose. Not covered:
-how tokens combine (see ``parser``). Takes time linear in the length of the text.
+Covered: LaTeX and plain notation in one text; dollars separate formulas from prose. Not covered: how tokens combine
+(``parser``). The time is linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rstar2_env.verification.read import names, units, vocabulary
 
 
 class ReadError(Exception):
-    """The text is not in a notation that the reader supports."""
+    """The text is in a notation that this package cannot parse."""
 
 
 @dataclass(slots=True)
@@ -21,10 +21,10 @@ class Token:
     """A token of an answer's text.
 
     Attributes:
-        kind: One of num, let, const, fn, op, open, close, bar, sep, rel, set, text, amp, row, begin, end, big, cmd,
-            deg, pct, pmod, money, dots, colon, mid, accent, minmax, prime, stop, skip.
-        text: The text, or the name that the tree uses for it.
-        spaced: Whether white space came before it.
+        kind: Kind of the token, one of num, let, const, fn, op, open, close, bar, sep, rel, set, text, amp, row, begin,
+            end, big, cmd, deg, pct, pmod, money, dots, colon, mid, accent, minmax, prime, stop, skip.
+        text: The token's text, or the name that the tree uses for it.
+        spaced: Whether white space came before the token.
     """
 
     kind: str
@@ -50,12 +50,12 @@ _ESCAPED = {
     **{"{": ("open", "\\{"), "}": ("close", "\\}"), "%": ("pct", "%"), "\\": ("row", "\\\\"), "|": ("bar", "||")},
     **{char: ("text", char) for char in "&_#"},
 }
-"""Kind and text of a character after a backslash."""
+"""Kind and text of the token for a backslash and a character, by the character."""
 
 _OTHER = {char: kind for kind, chars in {"sep": ",;", "money": "€£¥₹¢", "stop": '."`'}.items() for char in chars} | {
     "|": "bar", ":": "colon", "&": "amp", "'": "prime", "%": "pct"
 }  # fmt: skip
-"""Kind of a character that stands for itself. A ``stop`` ends a sentence or quotes a word."""
+"""Kind of the token for a single character, by the character. A ``stop`` ends a sentence or quotes a word."""
 
 _NUMERIC_TEXT = re.compile(r"[-+\d.,/^*()\s%]*\d[-+\d.,/^*()\s%]*")
 _LETTER_LIST = re.compile(r"([A-Z](?:\s*(?:,|&|,?\s*and\s)\s*[A-Z])+)(?:\s+only)?")
@@ -70,7 +70,7 @@ _SHORT_WORD = re.compile(
 _ORDINALS = frozenset({"st", "nd", "rd", "th"})
 _LAST_LATIN = "\u02ff"
 UNIT_LETTERS = frozenset("mgstNJWVAKTLhCFHld")
-"""Letters that are units after a value."""
+"""Letters that are units if they follow a value."""
 
 
 def lex(text: str, *, letters: bool = False) -> list[Token]:
@@ -78,7 +78,8 @@ def lex(text: str, *, letters: bool = False) -> list[Token]:
 
     Args:
         text: The text.
-        letters: Read short runs of small letters as variables, even if they are words or units ("mg/k", "at^2").
+        letters: Whether short runs of small letters are variables even if they look like words or units ("mg/k",
+            "at^2").
 
     Raises:
         ReadError: A group does not close, or a character cannot occur in an answer.
@@ -211,7 +212,7 @@ _COMMANDS = {
     **{name: ("rel", relation) for name, relation in names.RELATIONS.items()},
     **{name: ("fn", function) for name, function in names.FUNCTIONS.items()},
 }  # fmt: skip
-"""Kind and text of the token of a LaTeX command. Any other command is a variable of that name."""
+"""Kind and text of the token for a LaTeX command, by the command. Any other command is a variable of that name."""
 
 
 def _group(text: str, at: int) -> tuple[str, int]:
@@ -275,9 +276,9 @@ def _text_group(content: str, command: str, tokens: list[Token], spaced: bool) -
 
 
 _OPENERS = names.CONDITION_STARTS | names.VERBS | names.FILLERS
-"""Words before a value, after which letters are a variable unless they are a known word."""
+"""Words that come before a value: letters after them are a variable, unless they are a known word."""
 _IN_FORMULAS = _OPENERS | names.FUNCTIONS.keys() | names.CONSTANTS.keys() | names.GREEK | {"max", "min"}
-"""Words that occur next to a formula."""
+"""Words that may occur next to a formula."""
 
 
 def _is_unit_word(value: str, before: Token) -> bool:

@@ -1,4 +1,4 @@
-"""Names that the reader knows: functions, relations, accents, environments, and which runs of letters are words."""
+"""Names that the parser knows: functions, relations, accents, environments; and tests whether letters are a word."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 
 def word_set(text: str) -> frozenset[str]:
-    """Return the set of words of a text."""
+    """Return the set of the words in a text."""
     return frozenset(text.split())
 
 
@@ -25,10 +25,10 @@ FUNCTIONS = {
     cosec:csc sh:sinh ch:cosh th:tanh arsinh:asinh arcosh:acosh artanh:atanh arcsinh:asinh arccosh:acosh
     arctanh:atanh sign:sgn ceiling:ceil Tr:tr"""
 )
-"""Every spelling of a function, with the name that the tree uses."""
+"""Name of a function in the tree, by each spelling of the function."""
 
 BRACKETED_FUNCTIONS = word_set("sh ch th tr Re Im dim ker rank abs floor ceil ceiling span adj det arg lg tg Tr")
-"""Spellings that, as bare letters, are functions only before a bracket; otherwise they are products or words."""
+"""Spellings that, without a backslash, are functions only before a bracket; otherwise they are products or words."""
 
 CONSTANTS = {"pi": "pi", "infty": "oo", "inf": "oo", "infinity": "oo", "oo": "oo"}
 """Constants that are often written without a backslash."""
@@ -83,7 +83,7 @@ WORDS = word_set(
 PERCENT_WORDS = frozenset({"percent", "per cent", "pct", "percentage", "percents"})
 
 JOINTS = {"或": "or", "和": "and", "及": "and", "与": "and", "と": "and", "または": "or", "и": "and", "или": "or"}
-"""Words of other scripts that join two answers."""
+"""Words of languages in other scripts that join two answers, as "and" does."""
 
 VERBS = word_set("is are equals equal was be")
 """Words between a label and its value, as in "the area is 5"."""
@@ -92,12 +92,12 @@ STRUCTURES = word_set("the an ordered point pair triple vector matrix set interv
 """Words that name a structure before its bracket, as in "the point (3, -2)"."""
 
 DENIALS = word_set("not cannot never neither nor no hardly")
-"""Words that negate a statement about a number."""
+"""Words that negate a statement about a value."""
 
 FILLERS = word_set(
     "共 总共 一共 計 only just exactly approximately about approx roughly answer final value total number year"
 )
-"""Words before a value that do not change it."""
+"""Words before a value that do not change its meaning."""
 
 CONDITION_STARTS = word_set("for where with if when such as provided unless on over")
 """Words that begin a condition or remark after an answer."""
@@ -111,7 +111,7 @@ _VOWELS = frozenset("aeiouyAEIOUY")
 
 
 def short_function(run: str) -> tuple[str, str] | None:
-    """Split letters such as ``sinx`` into a function and up to two letters after it; ``None`` for other letters."""
+    """Split letters such as ``sinx`` into a function and one or two variables; ``None`` for other letters."""
     match = None if run in _ENGLISH else _SHORT_FUNCTION.fullmatch(run)
     return (match[1], match[2]) if match else None
 

@@ -1,4 +1,4 @@
-"""The tree of an answer as the parser returns it: expressions at the leaves, structures above them.
+"""The tree of a parsed answer: structures, with expressions as their parts.
 
 Covered: the node classes and the properties of a tree that need no evaluation (its symbols, its canonical key). Not
 covered: how text becomes a tree (``parser``), values (``evaluate``), and equality (``compare``).
@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Num:
-    """A rational number as written; ``decimals`` is the number of digits after the point, ``None`` without a point."""
+    """A rational number; ``decimals`` is the number of digits after the decimal point, ``None`` without a point."""
 
     value: Fraction
     decimals: int | None = None
@@ -29,14 +29,14 @@ class Sym:
 
 @dataclass(frozen=True, slots=True)
 class Const:
-    """A constant: ``pi``, ``e``, ``i``, ``oo``; a set of numbers: ``R``, ``Z``, …; ``empty`` for the empty set."""
+    """A constant (``pi``, ``e``, ``i``, ``oo`` for infinity), a set of numbers (``R``, ``Z``, …), or ``empty``."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """An operation: ``add mul neg div pow root abs fact sin log …``; an unknown function keeps its name."""
+    """An operation on arguments (``add mul neg div pow root abs fact sin log …``), or an unknown function."""
 
     op: str
     args: tuple[Node, ...]
@@ -44,7 +44,7 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Big:
-    """A sum, product, integral or limit: ``kind``, bound variable, bounds, body. A missing bound is ``None``."""
+    """A sum, product, integral or limit: ``kind``, bound variable, lower and upper bound (or ``None``), body."""
 
     kind: str
     variable: str
@@ -55,7 +55,7 @@ class Big:
 
 @dataclass(frozen=True, slots=True)
 class BracketGroup:
-    """Items between brackets; a bare list has empty ``open`` and ``close``."""
+    """Items between brackets; a list without brackets has empty ``open`` and ``close``."""
 
     open: str
     close: str
@@ -64,14 +64,14 @@ class BracketGroup:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """A matrix: its rows of entries."""
+    """A matrix, as rows of entries."""
 
     rows: tuple[tuple[Node, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A chain such as ``a < b <= c``: one operator fewer than sides."""
+    """A chain of relations such as ``a < b <= c``: the sides, and the operators between them."""
 
     ops: tuple[str, ...]
     sides: tuple[Node, ...]
@@ -87,14 +87,14 @@ class Builder:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Plain words, normalised."""
+    """Plain words, in a normalised spelling."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A value with a unit as written: ``%``, a currency, ``cm^2``, or words that name what is counted."""
+    """A value with its unit as written: ``%``, a currency, ``cm^2``, or words for the counted objects."""
 
     value: Node
     unit: str
@@ -102,7 +102,7 @@ class Quantity:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A value or relation with the condition or remark that follows it."""
+    """A value or relation, with the condition or remark that follows it."""
 
     body: Node
     condition: str
@@ -117,7 +117,7 @@ _COMMUTATIVE = frozenset({"add", "mul", "union", "inter", "gcd", "lcm", "max", "
 
 
 def whole(node: Node) -> int | None:
-    """Return a whole number that is written without a point, with its sign; ``None`` for other nodes."""
+    """Return the value of a node that is a whole number without a decimal point; ``None`` for other nodes."""
     if isinstance(node, Apply) and node.op == "neg":
         inner = whole(node.args[0])
         return None if inner is None else -inner
@@ -143,7 +143,7 @@ def children(node: Node) -> tuple[Node, ...]:
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """Iterate over all nodes of the tree, each before those below it."""
+    """Iterate over all nodes of a tree, each node before its children."""
     stack = [node]
     while stack:
         top = stack.pop()
@@ -152,7 +152,7 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def symbols(node: Node) -> frozenset[str]:
-    """Return the names of the free variables."""
+    """Return the names of the free variables in a tree."""
     if isinstance(node, Sym):
         return frozenset((node.name,))
     free: frozenset[str] = frozenset().union(*map(symbols, children(node)))
@@ -198,7 +198,7 @@ def rename(node: Node, names: Mapping[str, str]) -> Node:
 
 
 def key(node: Node) -> str:
-    """Return a canonical text; trees with the same text differ at most in the order of sums, products and unions."""
+    """Return a canonical text of a tree; equal texts mean equal trees, up to the order of sums, products, unions."""
     match node:
         case Num(value=value):
             return str(value)

@@ -1,4 +1,4 @@
-"""Convert equivalent notations to one form: words for numbers and sets, degrees, and letters as units."""
+"""Converts equivalent notations to one: words for numbers and sets, degrees, and letters as units."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ _PHRASE_NODES: dict[str, Node] = {
 
 
 def normal(node: Node, read: Callable[[str], Node]) -> Node:
-    """Return the tree in normal form.
+    """Return a tree in which equivalent notations have one form.
 
     Words become their values, degrees and radians become operations, and each piecewise function becomes one node.
 
     Args:
         node: The tree.
-        read: Parser of the text of a condition.
+        read: Function that parses the text of a condition.
     """
 
     def change(part: Node) -> Node | None:
@@ -127,14 +127,14 @@ def _together(parts: tuple[Node, ...]) -> Node | None:
 
 
 def as_quantity(node: Node, other: Node, *, bare: bool = False) -> Node:
-    """Return letters after a number as its unit (``5 m/s``) if the other answer has a unit; else the node unchanged.
+    """Convert letters after a number to a unit (``5 m/s``) if the other answer has a unit; else return the node.
 
-    Without a unit in the other answer, ``5 m`` may be a product.
+    If the other answer has no unit, ``5 m`` may be a product.
 
     Args:
         node: The node that may contain letters.
         other: The other answer.
-        bare: Read letters as a unit also if the other answer has no unit.
+        bare: Whether letters become a unit even if the other answer has no unit.
     """
     if not isinstance(node, Apply) or symbols(other) or not (bare or isinstance(other, Quantity)):
         return node
@@ -172,7 +172,7 @@ def _split_unit(node: Node) -> tuple[Node | None, str] | None:
 
 
 def is_constant_name(name: str) -> bool:
-    """Return whether a name is usual for a constant of integration: ``C``, ``c_1``, ``A``."""
+    """Return whether a name is usual for a constant of integration, such as ``C``, ``c_1`` or ``A``."""
     return _CONSTANT_NAME.fullmatch(name) is not None
 
 
@@ -186,10 +186,10 @@ def is_parametric(gold: Node, answer: Node) -> bool:
 
 
 def role(name: str, node: Node) -> str | None:
-    """Return the role of a variable in an answer if another letter may replace it; ``None`` if its name matters.
+    """Return the role of a variable that another letter may replace; ``None`` if the variable's name matters.
 
-    A "constant" is added to, or multiplies, a term with other variables (``x^2 + C``, ``C_1 e^x``). An "integer" is
-    declared as an integer, or is a plain factor of pi or degrees (``k pi``).
+    The role is "constant" if the variable is added to, or multiplies, a term with other variables (``x^2 + C``, ``C_1
+    e^x``), and "integer" if it is declared as an integer, or is a factor of pi or degrees (``k pi``).
     """
     if any(_declares(part, name) for part in walk(node)):
         return "integer"

@@ -1,7 +1,8 @@
-r"""Read tokens into a tree by recursive descent: lists, relations, sums, products, factors, atoms.
+r"""Parses tokens into a tree by recursive descent: lists, relations, sums, products, factors, atoms.
 
-One method reads one level of the grammar; each calls those below it. Nothing here evaluates anything, and no text is
-passed to Python's or SymPy's own parser. Depth is bounded by the guard on nesting, time by the number of tokens.
+Each method reads one level of the grammar, and calls the methods of lower levels. Nothing is evaluated, and no text is
+passed to Python's or SymPy's parser. ``guards.MAX_NESTING`` limits the depth; the time is linear in the number of
+tokens.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from rstar2_env.verification.read.units import read_unit
 from rstar2_env.verification.read.vocabulary import may_precede
 
 MAX_TOKENS = 2500
-"""Longest answer that is read, in tokens."""
+"""Length of the longest answer that is parsed, in tokens."""
 _PREFIX = {"cmd": "\\", "fn": "\\", "big": "\\", "accent": "\\"}
 _SOURCE = {
     **{("const", "oo"): "\\infty", ("const", "pi"): "\\pi"},
@@ -49,12 +50,12 @@ def read(text: str, *, tight_division: bool = False, letters: bool = False) -> N
     """Parse a cleaned text into a tree.
 
     Args:
-        text: A text as :func:`~rstar2_env.verification.read.clean.clean` returns it.
-        tight_division: Read ``1/2x`` as ``1/(2x)`` rather than ``(1/2)x``.
+        text: A text that :func:`~rstar2_env.verification.read.clean.clean` has returned.
+        tight_division: Whether ``1/2x`` means ``1/(2x)`` rather than ``(1/2)x``.
         letters: See :func:`~rstar2_env.verification.read.lexer.lex`.
 
     Raises:
-        ReadError: The text is not one answer in a supported notation.
+        ReadError: The text is not a single answer in a supported notation.
     """
     tokens = lex(text, letters=letters)
     if len(tokens) > MAX_TOKENS:
@@ -67,12 +68,12 @@ def read(text: str, *, tight_division: bool = False, letters: bool = False) -> N
 
 
 class Reader(Factors):
-    """The grammar, from lists down to atoms."""
+    """The parser, from lists down to atoms; each method reads one level of the grammar."""
 
     # Lists and their items.
 
     def items(self, closers: tuple[str, ...] | None) -> Node:
-        """Read items between separators, up to a closing bracket or the end; a single item is returned as it is."""
+        """Read items between separators, up to a closing bracket or the end; a single item does not become a list."""
         separators: set[str] = set()
         found = self.item_list(closers, separators)
         # The word that joins conditions matters: "x < 1 or x > 2".
@@ -80,7 +81,7 @@ class Reader(Factors):
         return found[0] if len(found) == 1 else BracketGroup("", joint, tuple(found))
 
     def item_list(self, closers: tuple[str, ...] | None, separators: set[str]) -> list[Node]:
-        """Read items, and add the separators between them to ``separators``.
+        """Read items between separators, and add the separators that occur to ``separators``.
 
         If both ``;`` and ``,`` occur, ``;`` separates groups.
         """
@@ -113,7 +114,7 @@ class Reader(Factors):
         return closers is not None and token.text in closers and token.kind in ("close", "bar", "mid", "colon")
 
     def item(self) -> Node:
-        """Read one item: a chain of relations, with the condition or remark that follows it."""
+        """Read one item of a list: a chain of relations, with the condition or remark that follows it."""
         token = self.peek()
         if token.kind == "text" and self._starts_condition(token.text.lower()):
             return Given(Words(""), self.rest_of_item())
@@ -136,7 +137,7 @@ class Reader(Factors):
         return first in names.CONDITION_STARTS or (self.at > 0 and first in ("any", "integer"))
 
     def rest_of_item(self) -> str:
-        """Return the tokens up to the next separator or bracket as text: a condition or remark that is not parsed."""
+        """Return the text up to the next separator or bracket: a condition or remark, which is not parsed here."""
         start, depth = self.at, 0
         while (token := self.peek()) is not END:
             depth += {"open": 1, "close": -1}.get(token.kind, 0)
@@ -218,7 +219,7 @@ class Reader(Factors):
         return self.is_next("num") and self.is_next("colon", ahead=1) and text.split()[-1].lower() not in names.VERBS
 
     def ratio(self) -> Node:
-        """Read ``a : b : c``; after words, a colon makes them a label."""
+        """Read a ratio such as ``a : b : c``; if words come before a colon, they are a label."""
         parts = [self.union()]
         while not self.no_colon and self.take("colon"):
             if isinstance(parts[0], Words):
@@ -227,7 +228,7 @@ class Reader(Factors):
         return parts[0] if len(parts) == 1 else Apply("ratio", tuple(parts))
 
     def union(self) -> Node:
-        """Read unions, intersections and differences of sets, from the left."""
+        """Read unions, intersections and differences of sets, from left to right."""
         node = self.sum()
         while (operation := self.take("set")) is not None:
             node = Apply(operation.text, (node, self.sum()))
@@ -253,14 +254,14 @@ class Reader(Factors):
         return add(terms)
 
     def signed_term(self) -> Node:
-        """Read a term that may have a sign of its own, as in ``+ -3``."""
+        """Read a term with an optional sign of its own, as in ``+ -3``."""
         if (sign := self.take("op", "+", "-")) is not None:
             term = self.signed_term()
             return negative(term) if sign.text == "-" else term
         return self.term()
 
     def term(self) -> Node:
-        """Read a product: explicit, implicit, divisions, remainders, and the unit at its end."""
+        """Read a product: explicit and implicit multiplication, divisions, remainders, and the unit at the end."""
         node = self.factor()
         while True:
             token = self.peek()

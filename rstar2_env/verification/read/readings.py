@@ -1,4 +1,4 @@
-r"""Read a text with ambiguous notation (``1,234``, ``1,5``, ``]0,1[``, ``1/2x``) in every possible way.
+r"""Parses a text with ambiguous notation (``1,234``, ``1,5``, ``]0,1[``, ``1/2x``) in every possible way.
 
 Covered: at most four trees for a text, the most likely first. Two answers are equal if any reading of one equals any
 reading of the other.
@@ -38,7 +38,7 @@ _OUTWARD = re.compile(r"([\[\]])\s*([^\[\]]+?)\s*[,;]\s*([^\[\]]+?)\s*([\[\]])")
 _PADDED = re.compile(
     r"(?<![\d.,])0\d+\s*/\s*\d|\d\s*/\s*0\d+(?![\d.])|\\frac\s*\{\s*-?0\d|\\frac\s*\{[^{}]*\}\s*\{\s*-?0\d"
 )
-"""A fraction with a leading zero: numbers are padded in dates, codes and times, never in fractions."""
+"""Pattern of a fraction with a leading zero: dates, codes and times have such numbers, fractions never."""
 _REPEATING = re.compile(r"(\d*)\.(\d*)\\(?:overline|bar|dot)\s*\{?(\d+)\}?")
 
 _TOTAL = re.compile(r"\s*(?:(?:a|the)\s+)?(?:grand\s+)?total\s+(?:of|is)\s+(?=\S)", re.IGNORECASE)
@@ -51,7 +51,7 @@ MAX_READINGS = 4
 
 @lru_cache(maxsize=1024)
 def readings(text: str) -> tuple[Node, ...]:
-    """Read a text in every way that its notation allows.
+    """Parse a text in every way that its notation allows; return the trees.
 
     Raises:
         ReadError: No reading is possible, or a fraction has a leading zero (``03/04`` is a date); the message describes

@@ -1,9 +1,9 @@
-r"""Find the answer in a whole text: a model's response or a worked solution.
+r"""Finds the answer in a longer text: a model's response or a worked solution.
 
-Covered, in this order: the last box; the text after the last "final answer is", then after the last "answer is"; the
-last formula; in a text of several sentences without a formula, the last number. A bare answer is returned unchanged.
-Programs and results of tools are removed first. Meant for files of responses and for gold answers in solutions; the
-dialect of an environment extracts answers more strictly. Time is linear in the length of the text.
+These places are tried in order: the last box; the text after the last "final answer is", then after the last "answer
+is"; the last formula; in a text of several sentences without a formula, the last number. A bare answer is returned
+unchanged. Programs and tool results are removed first. This is meant for files of responses and for gold answers in
+solutions; the dialect of an environment extracts answers more strictly. The time is linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from rstar2_env.verification.read.boxed import boxed_answer, gold_answer, last_b
 from rstar2_env.verification.read.names import is_word
 
 TAIL_CHARS = 4000
-"""Length of the end of a text that is searched if the answer has no box, in characters."""
+"""Number of characters at the end of a text that are searched for an answer if the text has no box."""
 
 MAX_BARE_CHARS = 2000
-"""Longest bare answer, in characters; a longer text always counts as a response."""
+"""Length of the longest bare answer, in characters; a longer text always counts as a response."""
 
 _SPECIAL = re.compile(r"<\|[^|<>]{1,40}\|>.*\Z", re.DOTALL)
 _TOOL_TEXT = re.compile(
@@ -66,12 +66,12 @@ def is_response(text: str) -> bool:
 
 
 def without_tool_text(text: str) -> str:
-    """Return a response without its programs and without the results of tools, which are not the policy's answer."""
+    """Return a response without its programs and tool results, which are not the policy's answer."""
     return _TOOL_TEXT.sub(" ", text)
 
 
 def extract_answer(text: str, *, gold: bool = False) -> str | None:
-    """Return the answer in a whole text, or ``None`` if it has none.
+    """Return the answer in a longer text; ``None`` if the text has none.
 
     Environments extract the answer of a turn with their dialect instead (``Dialect.answer``, ``rstar2_env/dialects/``).
 

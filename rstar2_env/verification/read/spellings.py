@@ -1,4 +1,4 @@
-r"""Rewrite spellings by a table of patterns: ``spellings.txt``.
+r"""Rewrites unusual notations, by a table of patterns (``spellings.txt``).
 
 Covered: notations that one regular expression recognizes, such as ``{a \over b}``, "1101 in binary" and "between 2 and
 3". Not covered: single characters and commands (see ``clean``).
@@ -16,7 +16,7 @@ _Rewriting = tuple[tuple[str, ...], re.Pattern[str], str]
 
 
 def rewritten(text: str) -> str:
-    """Return the text with each pattern of the table replaced, in the order of the table."""
+    """Return a text with each pattern of the table replaced, in the order of the table."""
     for triggers, pattern, new in _table():
         if any(trigger in text for trigger in triggers):
             text = pattern.sub(new, text)

@@ -1,4 +1,4 @@
-"""Read the text after a value as a unit, and compare units.
+"""Converts the text after a value to a unit, and compares units.
 
 Covered: lengths, areas, volumes, masses, times, speeds, angles, forces, energies, pressures, electrical units, data,
 temperatures (as names), money by currency, with SI prefixes, powers, products and quotients. Not covered: the names of
@@ -14,7 +14,8 @@ from functools import lru_cache
 from pathlib import Path
 
 TABLE_FILES = tuple(Path(__file__).with_name(name) for name in ("registry.txt", "units.txt"))
-"""The table made from pint's definitions by ``tools/unit_table.py``, and our own names, which override it."""
+"""Files of unit tables: the table made from pint's definitions by ``tools/unit_table.py``, and this package's own
+names, which override it."""
 
 Dimension = tuple[tuple[str, int], ...]
 
@@ -24,8 +25,8 @@ class Unit:
     """A unit as a multiple of base units.
 
     Attributes:
-        factor: Size in base units.
-        dimension: Base units and their powers.
+        factor: Size of the unit in base units.
+        dimension: The base units, and their powers.
     """
 
     factor: Fraction
@@ -57,7 +58,7 @@ _TEMPERATURE = re.compile(r"(?:degrees?|deg|°)\s+([CF])(?:elsius|ahrenheit)?\b"
 
 @lru_cache(maxsize=1024)
 def read_unit(text: str) -> Unit | None:
-    """Read a unit; return ``None`` if the text is not a unit, for example the name of counted objects."""
+    """Convert a text to a unit; return ``None`` if the text is not a unit, for example the name of counted objects."""
     factor, dimension = Fraction(1), dict[str, int]()
     direction, pending = 1, 1
     at, text = 0, _TEMPERATURE.sub(lambda match: f"deg{match[1].upper()}", text.strip())
@@ -100,7 +101,7 @@ def _named(name: str) -> Unit | None:
 
 
 def singular(name: str) -> str:
-    """Return a word without the ending of an English plural."""
+    """Return a word without its English plural ending."""
     if name.endswith("ies"):
         return name[:-3] + "y"
     return name[:-1] if name.endswith("s") and len(name) > 2 else name
@@ -112,7 +113,7 @@ ANY_UNIT: Dimension = (("?", 1),)
 
 
 def same_dimension(gold: Dimension, answer: Dimension) -> bool:
-    """Return whether two dimensions are equal; the sign ¥ equals both yen and yuan."""
+    """Return whether two dimensions are equal; the sign ¥ stands for both yen and yuan."""
     if gold == answer:
         return True
     return {gold, answer} in ({(("¥", 1),), (("JPY", 1),)}, {(("¥", 1),), (("CNY", 1),)})

@@ -1,4 +1,4 @@
-"""The words that may stand next to a number without changing it: names of counted objects, and remarks.
+"""The words that may stand next to a number without changing its value: names of counted objects, and remarks.
 
 Covered: words that follow numbers in word problems (``counted.txt``, made from data by ``tools/counted_words.py``),
 remarks such as "per day" and "in total" with their most frequent counterparts in the languages of MGSM
@@ -20,13 +20,13 @@ _SECTIONS = re.split(
     r"\[([a-z ]+)\]\n", re.sub(r"#.*", "", COUNTED_FILE.with_name("vocabulary.txt").read_text("utf-8"))
 )
 LISTS = dict(zip(_SECTIONS[1::2], map(word_set, _SECTIONS[2::2]), strict=True))
-"""The lists of words of ``vocabulary.txt``."""
+"""The word lists of ``vocabulary.txt``, by name."""
 
 REMARKS = LISTS["remarks"]
-"""Words that add no quantity."""
+"""Words that do not change a number next to them."""
 
 OPERATORS = LISTS["operators"] | DENIALS
-"""Words that change a number, deny it or bound it."""
+"""Words that change, deny or bound a number next to them."""
 
 MAX_WORDS = 8
 """Longest remark next to a number, in words."""
@@ -35,10 +35,10 @@ _COUNTER = re.compile(
     r"(?:每[天个人小时周月年]|总共|一共|小时|小時|時間|分钟|分鐘|美元|美金|公里|公斤|千米|千克|英里|英寸|英尺|厘米|毫升|百米|平方米|ドル|ページ|キロ|マイル|メートル|センチ|グラム|ポンド"
     r"|リットル|です|[共个個只隻本页頁天岁歳歲年周週月日时時分秒块塊元角円人名位张張条條件杯瓶盒袋包箱枚冊种種匹頭头台辆輛朵棵颗顆根支份次回場场层層排组組双雙对對套间間座家所里米斤克升亩吨])"
 )
-"""A counting word or unit of Chinese or Japanese, the longer ones first."""
+"""Pattern of a counting word or unit of Chinese or Japanese, longer ones first."""
 _WORD = re.compile(r"[^\W\d_]+(?:[\u0300-\u036f\u0900-\u0d7f\u0e31-\u0e4e]+[^\W\d_]*)*")
 _FORMULA = re.compile(r"(?:[A-Z][a-z]?){2,}")
-"""A chemical formula without numbers, such as ``NaCl``."""
+"""Pattern of a chemical formula without numbers, such as ``NaCl``."""
 _SPACELESS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 
 
@@ -49,7 +49,7 @@ def _counted() -> frozenset[str]:
 
 @lru_cache(maxsize=256)
 def known_words(gold: str, question: str | None) -> frozenset[str]:
-    """Return the words of the gold answer and of the question that change no number, in lower case and singular."""
+    """Return the words of the gold answer and the question that do not change a number, in lower case and singular."""
     words = {*_WORD.findall(gold.lower())} - DENIALS | {*_WORD.findall((question or "").lower())} - OPERATORS
     return frozenset(map(singular, words))
 
@@ -68,18 +68,18 @@ def names_things(text: str, known: frozenset[str] = frozenset()) -> bool:
 
 
 def may_precede(word: str) -> bool:
-    """Return whether a word before a number may name the counted objects ("dola 18"), as in some languages."""
+    """Return whether a word before a number may name counted objects ("dola 18"), as in some languages."""
     return read_unit(word) is not None or word in LISTS["other languages"] or _SPACELESS.search(word) is not None
 
 
 def unknown_in_label(text: str, known: frozenset[str], question: str | None, *, noun: bool = False) -> str | None:
-    """Return the first word of a label that is not a name of a quantity and not a word of the gold or the question.
+    """Return the first unknown word of a label: neither a name of a quantity, nor in the gold answer or the question.
 
     Args:
         text: The label.
         known: Further words to accept, from ``known_words``.
         question: The question; ``None`` if it is not known.
-        noun: Whether the label must be a name of a quantity or a word that the question has in small letters.
+        noun: Whether the label must be a name of a quantity, or a word that the question has in lower case.
     """
     asked: set[str] = set(_WORD.findall(question or "" if noun else (question or "").lower()))
     words: list[str] = _WORD.findall(text.lower())

@@ -1,4 +1,4 @@
-r"""Answers in words: their canonical spelling, and their comparison.
+r"""Answers in words: converts them to a canonical spelling, and compares them.
 
 Covered: case, punctuation, articles, ``\text{}``, a few common phrases with the same meaning ("no
 solution", "does not exist", "all real numbers"), yes and no with an explanation. Not covered: paraphrase, which needs a
@@ -45,7 +45,7 @@ _NAMED |= {
 }
 _HAN = re.compile(r"(?:([二三四五六七八九]?)十)?([一二三四五六七八九]?)")
 SCALES = _numbers("scales.txt")
-"""Words that multiply the number before them."""
+"""Words that multiply the number before them, such as million."""
 
 _MONTHS = "january february march april may june july august september october november december"
 _MONTH = "(?P<name>" + re.sub(r"([a-z]{3})([a-z]+)", r"\1(?:\2)?", _MONTHS).replace(" ", "|") + r")\.?"
@@ -60,7 +60,7 @@ _DATE = re.compile(
 
 
 def date(text: str) -> str | None:
-    """Return a date ("March 5th, 2024", "5 March 2024", "2024-03-05") in one spelling; ``None`` for other texts."""
+    """Return a date ("March 5th, 2024", "5 March 2024") in the spelling "2024-03-05"; ``None`` for other texts."""
     if (match := _DATE.fullmatch(_without_commands(text).strip(" ."))) is None:
         return None
     found = {name.rstrip("23"): value.lower() for name, value in match.groupdict().items() if value}
@@ -79,10 +79,10 @@ _HOURS = {"noon": "12:00 pm", "midday": "12:00 pm", "midnight": "12:00 am"}
 
 
 def clock(text: str) -> str | None:
-    """Return a time of day ("3:45 PM", "15:45") in one spelling.
+    """Return a time of day ("3:45 PM", "15:45") in one standard spelling.
 
     Returns:
-        ``None`` for other texts, and for "3:45", which may be in the morning or in the afternoon.
+        The time; ``None`` for other texts, and for "3:45", which may be in the morning or in the afternoon.
     """
     plain = _HALF_DAY.sub(lambda match: " am" if match["first"] else " pm", _without_commands(text))
     match = _CLOCK.fullmatch(_HOURS.get(plain.lower(), plain))
@@ -117,12 +117,12 @@ _PHRASES = {
 _PHRASES |= {name[:3]: name for name in f"{_MONTHS} {_DAYS}".split() if name != "may"}
 _MAX_NUMBER_WORDS = 12
 _JOINTS = frozenset({"and", "a", "the", "y", "et", "und", "na"})
-"""Words between the words of a number."""
+"""Words that may occur between the words of a number, such as "and"."""
 _ORDINALS = {
     **{"first": "one", "second": "two", "third": "three", "fifth": "five", "eighth": "eight", "ninth": "nine"},
     **{"twelfth": "twelve", "half": "two", "halve": "two", "quarter": "four"},
 }
-"""The cardinals of ordinals, and of names of fractions, that do not just end in "th"."""
+"""The number for each irregular ordinal or name of a fraction: those that do not just add "th"."""
 _PARTS = re.compile(
     r"(?:(?P<whole>.+?) and )?(?P<top>[a-z-]+?)[ -](?P<bottom>(?:[a-z]+ty-)?(?:half|halve|quarter|third|[a-z]+th)s?)",
     re.IGNORECASE,
@@ -130,19 +130,19 @@ _PARTS = re.compile(
 _GENERIC = word_set(
     "it is this function triangle number sequence series matrix graph curve player wins has winning strategy only"
 )
-"""Words that repeat the subject of the question."""
+"""Words that repeat the subject of the question after yes or no."""
 
 _REASON = re.compile(r"(?:because|since|as|by|for|due)\b(?!.*\b(?:yes|no|true|false|or|but|unless)\b)", re.I | re.S)
 _CLAUSE = re.compile(
     r"(?:it|they|there|this|that|we|you)\s+(?:is|are|does|do|can|will|was|has|have)(?P<not>\s*not|n['’]?t)?\b\s*[.,;]?\s*",
     re.I,
 )
-"""A clause that repeats the decision: "Yes, it does", "No, it isn't"."""
+"""Pattern of a clause that repeats yes or no: "Yes, it does", "No, it isn't"."""
 _DECISIONS = frozenset({"yes", "no", "true", "false"})
 
 
 def plain_words(text: str) -> str:
-    """Return the text in lower case, without commands, punctuation and articles, and with small numbers as digits."""
+    """Return a text in lower case, without commands, punctuation and articles, and with small numbers as digits."""
     text = _TEXT_COMMAND.sub(" ", text).replace("~", " ").replace("$", " ").replace("{", " ").replace("}", " ")
     text = _PUNCTUATION.sub(" ", text.replace("'s", "s").replace("'", ""))
     words = [word for word in _SPACE.split(text.lower()) if word and word not in _ARTICLES]
@@ -150,7 +150,7 @@ def plain_words(text: str) -> str:
 
 
 def number(text: str) -> int | Fraction | None:
-    """Return the number in words ("minus two hundred and five", "three quarters"); ``None`` for other texts."""
+    """Return the value of a number in words ("minus two hundred and five", "three quarters"), or ``None``."""
     if (match := _PARTS.fullmatch(text.strip(" ."))) is not None:
         top = 1 if match["top"].lower() == "a" else number(match["top"])
         bottom = number(_cardinal(match["bottom"].lower().removesuffix("s")))
@@ -196,7 +196,7 @@ def _cardinal(name: str) -> str:
 
 
 def canonical(text: str) -> str:
-    """Return the words in canonical spelling, or the symbol of a known phrase, such as ``#empty`` or ``#undefined``."""
+    """Return a text in canonical spelling, or the symbol of a known phrase, such as ``#empty`` or ``#undefined``."""
     words = plain_words(text)
     return _PHRASES.get(words, words)
 
@@ -220,7 +220,7 @@ def decision(text: str) -> str | None:
 
 
 def same_text(gold: str, answer: str) -> bool:
-    """Return whether two texts have the same words. Punctuation is ignored; texts without words are never equal."""
+    """Return whether two texts have the same words, ignoring punctuation; texts without words are never equal."""
     one, other = canonical(gold), canonical(answer)
     if not _LETTERS.search(one) or not _LETTERS.search(other):
         return one == other != "" and one.isalnum() and plain_words(answer) == answer.strip().lower()
@@ -242,7 +242,7 @@ def same_text(gold: str, answer: str) -> bool:
 
 
 def is_contained(gold: str, answer: str) -> bool:
-    """Return whether the answer is a phrase of the gold sentence with the same negation: the lenient rule for words."""
+    """Return whether the answer is a part of the gold sentence with the same negation, as the lenient rules allow."""
     one, other = plain_words(gold).split(), plain_words(answer).split()
     if not other or len(other) > len(one):
         return False

@@ -1,1 +1,1 @@
-"""Evaluate expressions at a point: exactly if the value is rational, otherwise as a ball that contains it."""
+"""Evaluates expressions at a point: exactly if the value is rational, otherwise as a ball (interval) around it."""

@@ -1,4 +1,4 @@
-"""Sums, products, powers and roots of values: exact if both are rational, otherwise over balls.
+"""``Arithmetic``: sums, products, powers and roots, exact if both values are rational, otherwise as balls (intervals).
 
 Over the reals, odd roots of negative numbers are real. Over the complex numbers, powers are principal values. Not
 covered: trees (``evaluate``), and elementary functions (``functions``).
@@ -32,10 +32,10 @@ from rstar2_env.verification.values.ball import (
 
 
 class Arithmetic:
-    """Adds, multiplies, divides, and takes powers and roots of values.
+    """Adds, multiplies and divides values, and takes powers and roots.
 
     Args:
-        over_complex: Work over the complex numbers.
+        over_complex: Whether to compute over the complex numbers, or over the reals.
     """
 
     def __init__(self, *, over_complex: bool = False) -> None:
@@ -56,7 +56,7 @@ class Arithmetic:
         return _both(operator.truediv, left, right)
 
     def power(self, base: Value, exponent: Value) -> Value:
-        """Return a power of two values."""
+        """Return ``base`` to the power ``exponent``."""
         if isinstance(exponent, Fraction):
             if exponent.denominator == 1:
                 return self._whole_power(base, exponent.numerator)
@@ -125,7 +125,7 @@ class Arithmetic:
         return functions.exp(functions.complex_log(to_complex(base)) * to_complex(exponent))
 
     def root(self, value: Value, index: Value) -> Value:
-        """Return a root of a value. An odd root of a negative real number is real, also over the complex numbers."""
+        """Return the root of ``value`` with the given index. An odd root of a negative real number is always real."""
         if not isinstance(index, Fraction) or index == 0:
             return self.power(value, self.divide(Fraction(1), index))
         if index.denominator == 1 and index.numerator % 2 and not isinstance(value, acb):

@@ -1,8 +1,8 @@
-"""Exact numbers (``Fraction``) and balls, real or complex, that contain a number.
+"""Values of expressions: exact fractions, and balls (real or complex intervals) that contain the true value.
 
-A thin layer over the ball arithmetic of FLINT. Every result contains the true value, so two results that do not overlap
-belong to different numbers, and a single evaluation can refute an equality. The precision is that of FLINT's context,
-which ``Evaluator`` sets; it is bounded, and so is the cost of every operation. Not covered: trees (see ``evaluate``).
+This is a thin layer over the ball arithmetic of FLINT. Two balls that do not overlap belong to different numbers, so a
+single evaluation can refute an equality. ``Evaluator`` sets the precision in FLINT's context; since the precision is
+bounded, so is the cost of every operation. Not covered: trees (see ``evaluate``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Value: TypeAlias = Fraction | arb | acb
 _Ball = TypeVar("_Ball", arb, acb)
 
 MAX_BITS = 20_000
-"""A fraction with more bits than this is replaced by a ball."""
+"""Largest number of bits of an exact fraction; a larger fraction is replaced by a ball."""
 
 MAX_ARGUMENT = 1 << 24
 """Largest argument of the exponential and trigonometric functions."""
@@ -27,11 +27,11 @@ _TINY = -(1 << 60)
 
 
 class NoValueError(Exception):
-    """The expression could not be evaluated; the subclass gives the cause."""
+    """The expression could not be evaluated; each subclass is one cause."""
 
 
 class UndefinedError(NoValueError):
-    """There is no value: a division by zero, a root outside its domain."""
+    """The expression has no value: a division by zero, or an argument outside of a function's domain."""
 
 
 class UnsupportedError(NoValueError):
@@ -39,25 +39,25 @@ class UnsupportedError(NoValueError):
 
 
 class VagueError(NoValueError):
-    """The ball is too wide to decide; more precision may help."""
+    """A ball is too wide to decide a question; a higher precision may help."""
 
 
 class TooLargeError(Exception):
-    """The value is too large to compute with."""
+    """A value is too large to compute with."""
 
 
 def to_ball(value: Real) -> arb:
-    """Return a real value as a ball."""
+    """Convert a real value to a ball."""
     return arb(fmpq(value.numerator, value.denominator)) if isinstance(value, Fraction) else value
 
 
 def to_complex(value: Value) -> acb:
-    """Return a value as a complex ball."""
+    """Convert a value to a complex ball."""
     return value if isinstance(value, acb) else acb(to_ball(value))
 
 
 def known(value: _Ball) -> _Ball:
-    """Return a ball unchanged; raise an error if it is unbounded.
+    """Return a ball unchanged if it is bounded; otherwise raise an error.
 
     Raises:
         VagueError: The ball is unbounded, because it contains a point at which an operation has no value.
@@ -81,7 +81,7 @@ def magnitude(value: Value) -> Real:
 
 
 def sign(value: Real) -> int | None:
-    """Return the sign, -1, 0 or 1; ``None`` if the ball does not determine it."""
+    """Return the sign of a value, -1, 0 or 1; ``None`` if the ball does not determine it."""
     if value > 0:
         return 1
     if value < 0:
@@ -95,10 +95,10 @@ def contains_zero(value: arb | acb) -> bool:
 
 
 def check_argument(value: arb) -> arb:
-    """Return an argument unchanged; raise an error if it is too large for an exponential or a sine.
+    """Return the argument of an exponential or trigonometric function unchanged; raise an error if it is too large.
 
     Raises:
-        TooLargeError: Its absolute value may exceed ``MAX_ARGUMENT``.
+        TooLargeError: The argument's absolute value may exceed ``MAX_ARGUMENT``.
     """
     if not value.abs_upper() <= MAX_ARGUMENT:
         raise TooLargeError
@@ -122,7 +122,7 @@ def size_exponent(value: arb) -> int:
 
 
 def floor_of(value: arb) -> int:
-    """Return the floor of the values in a ball.
+    """Return the floor of all values in a ball.
 
     Raises:
         VagueError: The values in the ball have different floors.
@@ -137,10 +137,10 @@ def floor_of(value: arb) -> int:
 
 
 def middle(value: arb) -> Fraction:
-    """Return the exact midpoint of the ball.
+    """Return the exact midpoint of a ball.
 
     Raises:
-        TooLargeError: Its exponent is too large to compute with.
+        TooLargeError: The midpoint's exponent is too large to compute with.
     """
     if not (-4000 < size_exponent(value) < 4000 or value == 0):
         raise TooLargeError
@@ -149,5 +149,5 @@ def middle(value: arb) -> Fraction:
 
 
 def approximate(value: arb) -> float:
-    """Return a float inside or near the ball; for sorting only."""
+    """Return a float in or near a ball, for sorting only."""
     return float(value.mid())

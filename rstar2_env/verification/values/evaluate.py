@@ -1,4 +1,4 @@
-"""Evaluate an expression at a point: exactly if the value is rational, otherwise as a ball that contains it.
+"""``Evaluator``: evaluates an expression at a point: exactly if the value is rational, otherwise as a ball (interval).
 
 Covered: arithmetic, powers and roots, elementary functions, factorials and binomials, finite sums and products, small
 determinants, over the reals (odd roots of negative numbers are real) or the complex numbers (principal values). Not
@@ -43,7 +43,7 @@ from rstar2_env.verification.values.ball import (
 )
 
 MAX_TERMS = 400
-"""Longest finite sum or product that is added up."""
+"""Number of terms of the longest finite sum or product that is evaluated."""
 
 MAX_STEPS = 60_000
 """Maximum number of nodes that one evaluation visits, counting each term of a sum."""
@@ -52,17 +52,17 @@ MAX_FACTORIAL = 5_000
 """Largest argument of a factorial or binomial."""
 
 _ANY_SIZE = 10**400
-"""Largest whole number in a greatest common divisor, a remainder or a numeral."""
+"""Largest absolute value of a whole number in a greatest common divisor, a remainder or a numeral."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notation:
-    """How to evaluate notation that has several readings.
+    """How to evaluate notation that can have several meanings.
 
     Attributes:
-        over_complex: Work over the complex numbers.
-        degrees: Read a degree mark as a factor of pi/180; ``False`` ignores it.
-        decimal_log: Read ``log`` without a base as the decimal logarithm rather than the natural one.
+        over_complex: Whether to compute over the complex numbers, or over the reals.
+        degrees: Whether a degree mark means a factor of pi/180; ``False`` ignores the mark.
+        decimal_log: Whether ``log`` without a base is the decimal logarithm rather than the natural one.
     """
 
     over_complex: bool = False
@@ -75,8 +75,8 @@ class Evaluator(Arithmetic):
 
     Args:
         point: Values of the variables.
-        prec: Bits of precision of balls.
-        notation: How to evaluate notation that has several readings.
+        prec: Precision of balls, in bits.
+        notation: How to evaluate notation that can have several meanings.
     """
 
     def __init__(self, point: Mapping[str, Fraction], prec: int, notation: Notation = Notation()) -> None:
@@ -87,11 +87,11 @@ class Evaluator(Arithmetic):
         self._steps = 0
 
     def value(self, node: Node) -> Value:
-        """Evaluate a tree.
+        """Return the value of a tree.
 
         Raises:
-            UndefinedError: There is no value at this point.
-            VagueError: Deciding needs more precision.
+            UndefinedError: The tree has no value at this point.
+            VagueError: A higher precision is needed.
             TooLargeError: An intermediate value is too large to compute with.
             UnsupportedError: The tree contains something without a value.
         """
@@ -116,7 +116,7 @@ class Evaluator(Arithmetic):
                 raise UnsupportedError(type(node).__name__)
 
     def whole(self, node: Node, limit: int = MAX_FACTORIAL) -> int:
-        """Evaluate a tree whose value must be an integer of absolute value at most ``limit``."""
+        """Return the value of a tree if it is an integer of absolute value at most ``limit``; otherwise raise."""
         value = self.value(node)
         if not isinstance(value, Fraction) or value.denominator != 1:
             raise UndefinedError
@@ -302,7 +302,7 @@ def _minor(calc: Evaluator, rows: list[list[Value]]) -> Value:
 
 
 Operation = Callable[[Evaluator, tuple[Node, ...]], Value]
-"""Evaluates an operation from its arguments, which are trees."""
+"""Function that evaluates an operation; its arguments are the trees of the operation's arguments."""
 
 OPERATIONS: dict[str, Operation] = {
     **dict.fromkeys(("add", "mixed"), lambda calc, args: reduce(calc.add, map(calc.value, args))),
@@ -333,4 +333,4 @@ OPERATIONS: dict[str, Operation] = {
     "conj": _part(acb.conjugate),
     "det": _determinant,
 }
-"""How to evaluate each operation except the elementary functions of one value (see ``functions``)."""
+"""Function that evaluates each operation, by name; elementary functions of one value are in ``functions``."""

@@ -1,4 +1,4 @@
-"""Elementary functions of exact values and balls over the reals, and some over the complex numbers."""
+"""Elementary functions of exact values and balls, over the reals, and some of them over the complex numbers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def complex_log(value: acb) -> acb:
     """Return the principal logarithm of a complex value.
 
     Raises:
-        VagueError: The ball contains zero, or crosses the branch cut, so that its argument is not known.
+        VagueError: The ball contains zero, or crosses the branch cut, so that the argument (angle) is not known.
     """
     if contains_zero(value) or (sign(value.real) in (-1, None) and sign(value.imag) is None):
         raise VagueError
@@ -71,14 +71,14 @@ def extreme(values: Sequence[Value], direction: int) -> Value:
 
 
 def over_complex(name: str, value: acb) -> Value:
-    """Apply a function to a complex value.
+    """Return the value of a function at a complex number.
 
     Args:
         name: Name of the function, as trees use it.
         value: The value.
 
     Raises:
-        UndefinedError: This package knows the function over the reals only.
+        UndefinedError: The function is implemented only over the reals.
     """
     check_argument(value.real)
     check_argument(value.imag)

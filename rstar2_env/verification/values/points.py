@@ -1,4 +1,4 @@
-"""Choose the points at which two expressions are compared: rational numbers, drawn from a hash of both expressions.
+"""Chooses the points at which two expressions are compared: rational numbers, drawn from a hash of both expressions.
 
 Covered: every combination of signs (otherwise ``|x|`` could pass for ``x``), several magnitudes, both sides of the
 constants where an absolute value or a similar function may have a kink, and domains that contain few of the points (the
@@ -17,7 +17,7 @@ from rstar2_env.verification.read.nodes import Apply, Node, Num, key, walk
 Point = dict[str, Fraction]
 
 ATTEMPTS = 16
-"""Number of points tried in each region."""
+"""Number of points to try for each kind of points."""
 
 _SCALES = tuple(map(Fraction, ("1", "1", "6", "6", "1/8", "1/8", "40", "40")))
 _KINKED = frozenset({"cases", "abs", "max", "min", "floor", "ceil", "sgn", "root", "norm"})
@@ -26,17 +26,17 @@ _STEPS = (Fraction(1, 7), Fraction(-1, 7))
 
 
 def chance_of(gold: Node, answer: Node) -> random.Random:
-    """Return a random generator seeded by both trees, so that verdicts repeat and no answer can fit the points."""
+    """Return a random generator seeded by both trees, so that verdicts repeat and no answer can be fitted to it."""
     return random.Random(hashlib.sha256(f"{key(gold)}\0{key(answer)}".encode("utf-8", "surrogatepass")).digest())
 
 
 def needed(names: Sequence[str]) -> int:
-    """Return the number of points that must agree: enough for all combinations of signs of up to three variables."""
+    """Return the number of points at which two expressions must agree: enough for all signs of three variables."""
     return max(4, 1 << min(len(names), 3))
 
 
 def signed_points(names: Sequence[str], chance: random.Random) -> Iterator[Point]:
-    """Iterate over points with every combination of signs and several magnitudes."""
+    """Yield points with every combination of signs and several magnitudes."""
     for attempt in range(ATTEMPTS):
         scale = _SCALES[attempt % len(_SCALES)]
         yield {
@@ -45,7 +45,7 @@ def signed_points(names: Sequence[str], chance: random.Random) -> Iterator[Point
 
 
 def kink_points(gold: Node, answer: Node, names: Sequence[str], chance: random.Random) -> Iterator[Point]:
-    """Iterate over points on both sides of the constants in expressions with absolute values, roots and the like.
+    """Yield points on both sides of the constants in expressions with absolute values, roots and similar functions.
 
     Args:
         gold: The gold expression.
@@ -68,13 +68,13 @@ def kink_points(gold: Node, answer: Node, names: Sequence[str], chance: random.R
 
 
 def other_points(names: Sequence[str], chance: random.Random) -> Iterator[Sequence[Point]]:
-    """Iterate over lists of small, unit-interval and large points, for expressions with a narrow domain."""
+    """Yield lists of small, unit-interval and large points, for expressions with a narrow domain."""
     for draw in (_small, _unit, _large):
         yield [{name: draw(chance) for name in names} for _ in range(ATTEMPTS)]
 
 
 def whole_points(names: Sequence[str], chance: random.Random) -> Sequence[Point]:
-    """Return points with whole numbers, for sequences: ``(-1)^n``, factorials, finite sums."""
+    """Return points with whole numbers, for sequences such as ``(-1)^n``, factorials and finite sums."""
     return [{name: Fraction(chance.randint(1, 12)) for name in names} for _ in range(ATTEMPTS)]
 
 

@@ -1,1 +1,1 @@
-"""Grade answers in processes that may be killed: the pool, a worker, the messages between them."""
+"""Grades answers in processes that may be killed: the pool, a worker, and the messages between them."""

@@ -1,10 +1,10 @@
-"""The pool of worker processes that each process has.
+"""``WorkerPool``: the worker processes for verification; each process of the user's program has its own pool.
 
 Workers start when there is work for them, at most one for each processor, and end with the process. Each worker has its
 own thread, which starts it, sends it requests and replaces it; callers in any thread or event loop only wait for a
-future. A request that takes longer than ``QUICK_S`` moves to a lane for slow requests, which has separate workers; a
-request that was slow before starts in that lane. So a hostile text delays other texts by at most ``QUICK_S``. A forked
-child starts with an empty pool. Not covered: the computation in a worker (see ``grade``).
+future. A request that takes longer than ``QUICK_S`` moves to a second queue, which has separate workers; a request that
+was slow before starts in the second queue. So a hostile text delays other texts by at most ``QUICK_S``. A forked child
+starts with an empty pool. Not covered: the computation in a worker (see ``grade``).
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from rstar2_env.verification.workers.process import WorkerDiedError, WorkerProce
 from rstar2_env.verification.workers.wire import WireError
 
 MEMORY_MB = 1024
-"""Address space of a worker, in MiB."""
+"""Limit of a worker's address space, in MiB."""
 
 FAT_MB = 320.0
-"""A worker whose resident memory exceeds this, in MiB, is replaced, because SymPy's caches never shrink."""
+"""Resident memory in MiB above which a worker is replaced, because SymPy's caches never shrink."""
 
 MAX_JOBS = 20_000
-"""A worker that has done this many jobs is replaced."""
+"""Number of jobs after which a worker is replaced."""
 
 
 QUICK_S = 0.25
-"""A request without a reply after this many seconds of a worker's time moves to the lane for slow requests."""
+"""Seconds of a worker's time after which an unanswered request moves to the queue of slow requests."""
 
 MAX_KNOWN = 4096
 """Maximum number of slow requests that are remembered."""
@@ -74,12 +74,12 @@ class _Lane:
 
 
 class WorkerPool:
-    """Worker processes behind two queues: one for all requests, one for slow requests.
+    """Worker processes for two queues: one of all requests, one of slow requests.
 
     Args:
         workers: Maximum number of processes for the first queue; ``None`` means one for each processor. The second
             queue has half as many, at least one.
-        memory_mb: Address space of each process, in MiB.
+        memory_mb: Limit of the address space of each process, in MiB.
     """
 
     def __init__(self, workers: int | None = None, *, memory_mb: int = MEMORY_MB) -> None:
@@ -94,7 +94,7 @@ class WorkerPool:
         self._closed = False
 
     def submit(self, request: dict[str, Any], timeout_s: float) -> Future[WorkerReply]:
-        """Queue one request; its deadline starts when a worker starts on it.
+        """Queue one request; its deadline counts from the time when a worker begins to process it.
 
         The future never raises: a failure of the pool is a reply with ``Reason.UNAVAILABLE``.
         """
@@ -124,7 +124,7 @@ class WorkerPool:
             return [process.pid for process in self._processes]
 
     def close(self) -> None:
-        """End every worker. Waiting requests get ``unavailable``. Closing twice is harmless."""
+        """End every worker. Waiting requests end with ``Reason.UNAVAILABLE``. A second call has no effect."""
         with self._lock:
             if self._closed:
                 return
@@ -149,7 +149,7 @@ class WorkerPool:
                     job.future.set_result(WorkerReply(Reason.UNAVAILABLE, "closed"))
 
     def disown(self) -> None:
-        """Release the pool in a child forked from its owner, without ending the owner's workers."""
+        """In a forked child, drop the parent's pool without ending the parent's workers."""
         for process in self._processes:
             process.disown()
 
@@ -253,7 +253,7 @@ _workers: int | None = None
 
 
 def shared_pool() -> WorkerPool:
-    """Return the pool of this process, which is created on first use."""
+    """Return the pool that this process shares, created on first use."""
     global _pool
     pool = _pool
     if pool is not None:
@@ -265,7 +265,7 @@ def shared_pool() -> WorkerPool:
 
 
 def set_workers(workers: int | None) -> None:
-    """Set the maximum number of shared workers and end the running ones; ``None`` means one for each processor."""
+    """Set the maximum number of shared workers, and end the running ones; ``None`` means one for each processor."""
     global _workers
     _workers = workers
     close_shared_pool()

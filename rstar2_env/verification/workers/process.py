@@ -1,7 +1,7 @@
-"""One worker process: start it, send it requests, and end it when it does not reply in time.
+"""``WorkerProcess``: starts one worker process, sends it requests, and ends it when it does not reply in time.
 
 The worker is a fresh program (never a fork of the caller, which may hold locks, threads or a GPU), with its own
-environment variables and no open files but its two pipes. This side enforces the deadline, with SIGKILL.
+environment variables and no open files but its two pipes. The calling process enforces the deadline, with SIGKILL.
 
 The thread that starts a worker and sends it requests must live as long as the worker: Linux sends the parent-death
 signal when the starting *thread* ends (see ``pool``). Not thread-safe; the pool gives each worker one thread.
@@ -22,24 +22,25 @@ from typing import Any
 from rstar2_env.verification.workers.wire import HEADER, WireError, body_length, decode, encode
 
 START_S = 60.0
-"""Seconds that a new worker may take to become ready, and to load SymPy on first use."""
+"""Seconds that a new worker may take to start, and to load SymPy on first use."""
 
 STARVED_FACTOR = 4.0
-"""On a busy machine a deadline counts CPU time, and is extended to at most this multiple in wall-clock time."""
+"""Longest wall-clock time of a request as a multiple of its deadline: on a busy machine, the deadline counts CPU time.
+"""
 
 _PROGRAM = Path(__file__).with_name("worker.py")
 _TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
 
 class WorkerTimeoutError(Exception):
-    """The worker did not reply before its deadline and has been killed."""
+    """The worker did not reply before the deadline, and was killed."""
 
 
 class WorkerDiedError(Exception):
     """The worker process ended before it replied.
 
     Attributes:
-        returncode: The return code as in ``subprocess``: negative for a signal.
+        returncode: Return code of the process, as in ``subprocess``: negative for a signal.
     """
 
     def __init__(self, returncode: int | None) -> None:
@@ -53,10 +54,10 @@ class WorkerDiedError(Exception):
 
 
 class WorkerProcess:
-    """A running worker.
+    """A running worker process.
 
     Args:
-        memory_mb: Address space in MiB that the worker may use.
+        memory_mb: Limit of the worker's address space, in MiB.
 
     Raises:
         WorkerDiedError: The worker ended before it was ready.
@@ -90,7 +91,7 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int:
-        """ID of the worker process."""
+        """Process id of the worker."""
         return self._process.pid
 
     def ask(self, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:
@@ -122,19 +123,19 @@ class WorkerProcess:
         return reply
 
     def interrupt(self) -> None:
-        """Kill the worker from another thread; the worker's own thread then collects it."""
+        """Kill the worker from another thread; the thread that owns the worker then reaps the process."""
         with contextlib.suppress(OSError):
             self._process.kill()
 
     def kill(self) -> None:
-        """Kill the worker and collect it. Calling this twice is harmless."""
+        """Kill the worker and reap the process; a second call has no effect."""
         if self._process.poll() is None:
             self.interrupt()
         self._close_pipes()
         self._process.wait()
 
     def disown(self) -> None:
-        """Release a worker of the parent process in a forked child: close the pipes, without killing the worker."""
+        """In a forked child, close the pipes to the parent's worker, without killing the worker."""
         self._close_pipes()
         self._process.returncode = 0  # Popen would otherwise warn, and try to collect a child that is not ours
 
@@ -215,7 +216,7 @@ class _Deadline:
         return self._at - time.monotonic()
 
     def extend(self) -> bool:
-        """Move the deadline if the worker got too little CPU time; return whether it did."""
+        """Extend the deadline if the worker got too little CPU time; return whether it was extended."""
         now = time.monotonic()
         used = cpu_seconds(self._pid)
         if self._cpu is None or used is None or now >= self._last:
@@ -228,7 +229,7 @@ class _Deadline:
 
 
 def cpu_seconds(pid: int) -> float | None:
-    """Return the CPU seconds that a process has used; ``None`` if the system does not report them."""
+    """Return the CPU seconds that a process has used; ``None`` if the system does not report it."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:

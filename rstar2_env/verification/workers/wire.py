@@ -1,4 +1,4 @@
-"""Messages between this package and its workers: the length in four bytes, then JSON of bounded size.
+"""Encodes messages between this package and its workers: the length in four bytes, then JSON of limited size.
 
 Pickle is not used. If an adversarial text compromises a worker, the worker can only send wrong values, which the
 receiver checks. Not covered: the fields of a message (see ``worker`` and ``process``).
@@ -13,15 +13,15 @@ from typing import Any
 HEADER = struct.Struct(">I")
 
 MAX_BYTES = 4 << 20
-"""Largest frame, in bytes."""
+"""Size of the largest message, in bytes."""
 
 
 class WireError(Exception):
-    """A frame is too large, or is not a JSON object."""
+    """A message is too large, or is not a JSON object."""
 
 
 def encode(message: dict[str, Any]) -> bytes:
-    """Encode one message as a frame.
+    """Encode one message as bytes.
 
     Raises:
         WireError: The message is larger than ``MAX_BYTES``.
@@ -34,7 +34,7 @@ def encode(message: dict[str, Any]) -> bytes:
 
 
 def body_length(header: bytes) -> int:
-    """Read the length from a frame's header.
+    """Read the length of a message's JSON from the four bytes before it.
 
     Raises:
         WireError: The length is more than ``MAX_BYTES``.
@@ -46,7 +46,7 @@ def body_length(header: bytes) -> int:
 
 
 def decode(body: bytes) -> dict[str, Any]:
-    """Decode a frame's body.
+    """Decode the JSON of a message.
 
     Raises:
         WireError: The message is not a JSON object.

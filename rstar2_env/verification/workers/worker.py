@@ -1,8 +1,8 @@
 """The worker program: reads one request at a time from standard input, grades it, and writes the reply.
 
-Started by ``process`` as a file, in a new interpreter. It ends with its parent (parent-death signal, end of input)
-and, if no process is left to kill it, at its own CPU limit. Its memory is limited; it cannot write files, and after
-the start an audit hook refuses new processes and connections. These limits are a second line of defence: no code here
+``process`` starts this file in a new interpreter. The program ends with its parent (parent-death signal, end of input)
+or, if no process is left to kill it, at its own CPU limit. Its memory is limited; it cannot write files, and after the
+start an audit hook refuses new processes and connections. These limits are a second line of defence: no code here
 evaluates text as code.
 """
 

@@ -1,1 +1,1 @@
-"""Conditions of answers: they are read, compared with those of the gold and the question, and decided on a domain."""
+"""Conditions of answers, such as "for x > 0": reads them, and decides whether they change the answer."""

@@ -1,8 +1,8 @@
-"""Compare the conditions and remarks after two answers: "for all integers n", "if x > 0", "for the trip".
+"""Compares the conditions and remarks after two answers: "for all integers n", "if x > 0", "for the trip".
 
-A condition of the answer must equal a condition of the gold or the question, name a set of numbers, or be shown to hold
-on the domain: wherever the question and the gold allow a value. Not covered: conditions on several variables that
-neither the gold nor the question states.
+A condition of the answer must equal a condition of the gold answer or the question, name a set of numbers, or be proved
+to hold on the whole domain, that is, for all values that the question and the gold answer allow. Not covered:
+conditions on several variables that neither the gold nor the question states.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from rstar2_env.verification.read.vocabulary import REMARKS, names_things
 
 
 def remarks_agree(gold: Node, answer: Node, rules: Rules) -> bool:
-    """Return whether the remarks on two answers allow them to be equal.
+    """Return whether two answers can be equal despite the conditions and remarks that follow them.
 
-    A remark on the answer must equal the remark on the gold, or be a condition that does not restrict the gold, or
-    consist of known words: "9 if careless" is not 9. If the gold has a negation, the answer must have it too.
+    A remark on the answer must equal the remark on the gold answer, or be a condition that does not restrict the gold
+    answer, or consist of known words: "9 if careless" does not equal 9. A negation in the gold answer must also be in
+    the answer.
 
     Args:
         gold: The gold answer.

@@ -1,8 +1,8 @@
-"""Decide whether a condition on one variable excludes values for which the question wants an answer.
+"""Decides whether a condition on one variable excludes values for which the question wants an answer.
 
-The domain of a variable is what the question and the gold answer state about it, without the points at which the gold
-has no real value (roots, logarithms). A condition holds on it if the rest of the domain outside of the condition is
-empty, or consists of single points of the reals. Not covered: conditions on several variables.
+The domain of a variable is the set of values that the question and the gold answer allow, without the points at which
+the gold answer has no real value (roots, logarithms). A condition holds on the domain if no value, or only single real
+points, of the domain violate the condition. Not covered: conditions on several variables.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from rstar2_env.verification.values.evaluate import Evaluator
 
 _BITS = 128
 _NARROW = 1e-9
-"""Relative width below which an interval is one point: ends are known as floats."""
+"""Relative width below which an interval counts as one point, since its ends are known only as floats."""
 
 _MANY = 8
-"""Largest number of whole numbers that are looked at one by one."""
+"""Largest number of whole numbers that are checked one by one."""
 
 _INEQUALITIES = frozenset({"<", "<=", ">", ">=", "!="})
 _FROM_ONE = (Piece(ONE, INFINITY, low_closed=True, high_closed=False),)
@@ -47,12 +47,12 @@ _FROM_ZERO = (Piece(ZERO, INFINITY, low_closed=True, high_closed=False),)
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """The values of a variable.
+    """The values that a variable may have.
 
     Attributes:
-        name: The variable.
+        name: Name of the variable.
         pieces: Intervals that contain the values.
-        whole: Whether only whole numbers count.
+        whole: Whether the values are only the whole numbers in the intervals.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Domain:
 
 
 def domain_of(name: str, values: Sequence[Node], stated: Sequence[Node], own: Sequence[Node] = ()) -> Domain | None:
-    """Return the domain of a variable; ``None`` if nothing states it, or if the conditions exclude each other.
+    """Return the domain of a variable; ``None`` if no condition is about it, or if the conditions exclude each other.
 
     Args:
         name: The variable.
@@ -86,7 +86,7 @@ def domain_of(name: str, values: Sequence[Node], stated: Sequence[Node], own: Se
 
 
 def holds_on(domain: Domain, condition: Node, values: Sequence[Node]) -> bool:
-    """Return whether a condition is shown to hold on a domain, wherever the gold has a value.
+    """Return whether a condition certainly holds on a domain, at all points where the gold answer has a value.
 
     Args:
         domain: The values of the variable of the condition.

@@ -1,7 +1,7 @@
-"""Read conditions as relations: the text after an answer ("for all integers n >= 2"), and what a question states.
+"""Reads conditions as relations, from the text after an answer ("for all integers n >= 2") or from a question.
 
 Covered: relations, membership in a set, and the words for signs, parity and sets of numbers, each about one or several
-letters. Not covered: other words ("if n is prime"); a text with such a word is not read at all.
+variables. Not covered: other words ("if n is prime"); a text with such a word is not read at all.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NUMBER_SET = re.compile(
     r"\\in\s*\\mathbb\s*\{\s*(?P<name>[ZNQRC])\s*\}"
     r"(?:\s*[\^_]\s*\{?\s*(?:[+*\dnm]|(?:>=?|!=)\s*0)(?:\s*\})?)*(?!\s*[\^_\\])"
 )
-"""A set of numbers as a formula, also ``Z^+`` and ``Q_{>0}``."""
+"""Pattern of a set of numbers in a formula, also ``Z^+`` and ``Q_{>0}``."""
 
 _LETTER = r"\$?(?<![\\a-zA-Z])[a-zA-Z](?![a-zA-Z])\$?"
 _LETTERS = rf"(?P<letters>{_LETTER}(?:(?:\s*,\s*(?:and\s+)?|\s+and\s+){_LETTER})*)"
@@ -42,15 +42,15 @@ _SAID = (
     re.compile(rf"\b{_KIND}\s+{_LETTERS}"),
     re.compile(rf"{_LETTERS}\s+(?:is|are|be|denotes?)\s+(?:(?:an?|any|all|both)\s+)*{_KIND}\b"),
 )
-"""A condition in the words of a question: "a positive integer n", "x and y are nonzero"."""
+"""Pattern of a condition in the words of a question: "a positive integer n", "x and y are nonzero"."""
 
 
 @lru_cache(maxsize=256)
 def relations_of(text: str) -> tuple[Relation | BracketGroup, ...] | None:
     """Return the relations of a condition; ``None`` if a part of it is not understood.
 
-    A set of all numbers of a kind is a relation such as ``k in Z``; without a letter, there is no relation. A union of
-    conditions (``x < 0 or x > 1``) is one list.
+    A set of numbers becomes a relation such as ``k in Z`` if a variable is named, and no relation otherwise. Conditions
+    joined by "or" (``x < 0 or x > 1``) become one list.
 
     Args:
         text: The condition as the parser returns it, with the words around it.
@@ -108,7 +108,7 @@ def _of_words(letter: Sym, words: set[str]) -> Iterable[Relation]:
 
 @lru_cache(maxsize=256)
 def stated(question: str) -> tuple[Relation | BracketGroup, ...]:
-    """Return the conditions that a question states: its relations other than equations, and values of letters.
+    """Return the conditions that a question states: its relations other than equations, and values of variables.
 
     Args:
         question: The question.
