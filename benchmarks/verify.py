@@ -1,9 +1,10 @@
-"""Compare the quality and speed of verification with math-verify on the same machine, for docs/verification.md.
+"""Compare the quality and speed of verification with math-verify: docs/verification-measured.md.
 
     python benchmarks/verify.py [--pairs 100000] [--json FILE] [--write]
 
 Needs the labelled pairs of ``../shared`` for the rows that use them. math-verify runs in our workers, so that both are
-timed alike and neither can hang. ``--write`` puts the table into docs/verification.md.
+timed alike and neither can hang. ``--write`` writes docs/data/verification.json and the
+table of the page.
 
 What it does not show: how often a policy's answers are of each kind; the labelled pairs are hard ones.
 """
@@ -38,12 +39,12 @@ from rstar2_env.verification.workers.pool import set_workers, shared_pool
 from rstar2_env.verification.workers.process import cpu_seconds
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "support"))
+sys.path[:0] = [str(ROOT / "tests" / "support"), str(ROOT / "tools")]
 
 from answer_samples import differ, latex, mutate, random_term, rewrite  # noqa: E402
+from figures import write_results  # noqa: E402
 
 SHARED = ROOT / ".." / "shared"
-DOCUMENT = ROOT / "docs" / "verification.md"
 LONG_S = 20.0
 """Deadline where accuracy is measured: a busy machine must not cost a case."""
 
@@ -59,7 +60,7 @@ DEBATABLE = frozenset(
         *("tinyv-0493", "pairs1-115", "pairs2-235"),
     )
 )
-"""Labels that contradict a rule, each argued in docs/verification.md."""
+"""Labels that contradict a rule, each argued in docs/verification-measured.md."""
 
 
 def load_test(name: str) -> ModuleType:
@@ -386,7 +387,7 @@ def main() -> None:
     parser.add_argument("--hacks", type=int, default=200, help="new hacks of each cause")
     parser.add_argument("--problems", type=int, default=500, help="procedural problems of each kind of source")
     parser.add_argument("--json", type=Path, help="also write the rows there")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/verification.md")
+    parser.add_argument("--write", action="store_true", help="write the file of results and the table of its page")
     options = parser.parse_args()
 
     cases = read(SHARED / "verify" / "cases.jsonl")
@@ -424,10 +425,8 @@ def main() -> None:
     if options.json is not None:
         options.json.write_text(json.dumps({"machine": machine, "rows": rows}, indent=1))
     if options.write:
-        text = DOCUMENT.read_text(encoding="utf-8")
-        head, _, rest = text.partition("<!-- measured -->")
-        _, _, tail = rest.partition("<!-- /measured -->")
-        DOCUMENT.write_text(f"{head}<!-- measured -->\n{table}\n<!-- /measured -->{tail}", encoding="utf-8")
+        head = (machine, "math-verify", "rstar2_env")
+        write_results("verification", "python benchmarks/verify.py --write", tables={"measured": [head, *rows]})
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""How fast the viewer is over many episodes: the table of docs/viewer-reference.md.
+"""How fast the viewer is over many episodes: the tables of docs/viewer-reference.md.
 
     python benchmarks/view.py [--episodes 100000] [--run FOLDER] [--json FILE] [--write]
 
 Makes a run of so many episodes in a temporary folder (or takes one), indexes it in a fresh process, and times questions
 as the page asks them, through the server. ``first`` is a question that was not asked before, ``again`` the same one, as
-when a user pages through its answer. ``--write`` puts the table into docs/viewer-reference.md.
+when a user pages through its answer. ``--write`` writes docs/data/view.json and the tables.
 
 What it does not show: disks that others share.
 """
@@ -14,8 +14,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import os
-import platform
 import resource
 import subprocess
 import sys
@@ -23,12 +21,15 @@ import tempfile
 import time
 import urllib.request
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tools"))
+
+from figures import machine, write_results  # noqa: E402
+
 SUPPORT = ROOT / "tests" / "support"
-PAGE = ROOT / "docs" / "viewer-reference.md"
-BEGIN, END = "<!-- figures: benchmarks/view.py -->", "<!-- end of figures -->"
 QUESTIONS = {
     "list of runs": "runs",
     "overview of the run": "runs/{run}",
@@ -68,12 +69,12 @@ def main() -> None:
     figures = {**first, "reopened": again["started"], "reopened_peak_mb": again["peak_mb"], "machine": machine()}
     if asked.json:
         asked.json.write_text(json.dumps(figures, indent=2) + "\n")
-    text = table(figures)
-    print(text)
+    found = tables(figures)
+    for rows in found.values():
+        print(*(" | ".join(row) for row in rows), "", sep="\n")
     if asked.write:
-        page = PAGE.read_text()
-        before, rest = page.split(BEGIN)
-        PAGE.write_text(f"{before}{BEGIN}\n{text}{END}{rest.split(END)[1]}")
+        sizes = {name: figures[name] for name in ("episodes", "run_mb")}
+        write_results("view", "python benchmarks/view.py --write", figures=sizes, tables=found)
 
 
 def make(folder: Path, episodes: int) -> Path:
@@ -137,34 +138,23 @@ def measure(run: Path, base: Path) -> dict[str, object]:
     }
 
 
-def machine() -> str:
-    """Describe the machine: cores, Python version, load average."""
-    load = os.getloadavg()[0]
-    return f"{os.cpu_count()} cores, Python {platform.python_version()}, load average {load:.1f} at the end"
-
-
-def table(figures: dict[str, object]) -> str:
-    """Format the figures as Markdown."""
+def tables(figures: dict[str, Any]) -> dict[str, list[list[str]]]:
+    """Return the tables of the page, with the header first."""
     started, reopened = figures["started"], figures["reopened"]
-    lines = [
-        f"{figures['episodes']:,} episodes, {figures['run_mb']} MB of compressed files; {figures['machine']}.",
-        "",
-        "| | |",
-        "|---|---|",
-        f"| list of runs after the start, nothing indexed yet | {started['list']} s |",
-        f"| overview of the run after the start, nothing indexed yet | {started['first_page']} s |",
-        f"| overview of the run after the start, with an existing index | {reopened['first_page']} s |",
-        f"| all episodes in the table | {figures['table'][0]} s ({figures['table'][1]} s of CPU) |",
-        f"| all words searchable | {figures['search'][0]} s ({figures['search'][1]} s of CPU) |",
-        f"| index on disk | {figures['index_mb']} MB |",
-        f"| peak memory while indexing and answering queries | {figures['peak_mb']} MB |",
-        f"| peak memory with an existing index | {figures['reopened_peak_mb']} MB |",
-        "",
-        "| query, through the server | first time, ms | repeated, ms |",
-        "|---|---|---|",
-        *(f"| {label} | {first:g} | {again:g} |" for label, (first, again) in figures["milliseconds"].items()),
+    whole = [
+        ["", ""],
+        ["list of runs after the start, nothing indexed yet", f"{started['list']} s"],
+        ["overview of the run after the start, nothing indexed yet", f"{started['first_page']} s"],
+        ["overview of the run after the start, with an existing index", f"{reopened['first_page']} s"],
+        ["all episodes in the table", f"{figures['table'][0]} s ({figures['table'][1]} s of CPU)"],
+        ["all words searchable", f"{figures['search'][0]} s ({figures['search'][1]} s of CPU)"],
+        ["index on disk", f"{figures['index_mb']} MB"],
+        ["peak memory while indexing and answering queries", f"{figures['peak_mb']} MB"],
+        ["peak memory with an existing index", f"{figures['reopened_peak_mb']} MB"],
     ]
-    return "\n".join(lines) + "\n"
+    asked = [["query, through the server", "first time, ms", "repeated, ms"]]
+    asked += [[label, f"{first:g}", f"{again:g}"] for label, (first, again) in figures["milliseconds"].items()]
+    return {"whole": whole, "queries": asked}
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ def verify_command(
     timeout: Annotated[float, typer.Option(min=0.01, help="Time limit per pair, in seconds.")] = 1.0,
     tolerance: Annotated[float | None, typer.Option(min=0.0, help="Relative tolerance between numbers.")] = None,
     lenient: Annotated[
-        bool, typer.Option("--lenient", help="Apply the lenient rules of docs/verification.md.")
+        bool, typer.Option("--lenient", help="Apply the lenient rules of docs/verification-rules.md.")
     ] = False,
 ) -> None:
     """Grade an answer against the gold answer and give the reason, or grade a file of such pairs in parallel.

@@ -23,7 +23,7 @@ class GoldGrader:
         timeout_s: Seconds that one comparison by rules may take.
         verifier: A verifier, or its name with options: ``"rules"`` (an echo of the question is not an answer),
             ``"numeric:tolerance=0.02"``, ``"model:url=...,model=..."``, or your own code ("./mine.py:MyVerifier"); see
-            docs/verification.md.
+            docs/verification-rules.md.
 
     Raises:
         ConfigurationError: The timeout is not positive, or an option of the verifier is not valid.

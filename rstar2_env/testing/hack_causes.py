@@ -1,4 +1,4 @@
-r"""Generators of wrong answers that a lenient verifier might accept, one for each cause in docs/verification.md.
+r"""Generators of wrong answers that a lenient verifier might accept, one for each cause in docs/verification-rules.md.
 
 Each function draws one hack: an answer that does not solve the problem, or only repeats it, but that a lenient
 comparison treats as equal to the gold answer. Not covered: playing the hacks (see ``hacks``).

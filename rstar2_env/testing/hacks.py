@@ -3,8 +3,9 @@ r"""Hacks: generated answers that should earn no reward, and counts of those tha
     for name, tally in attack(RuleVerifier(), hacks(count=1000)).items():
         print(name, tally.paid, "of", tally.tried, tally.examples)
 
-Covered: the causes of docs/verification.md (``CAUSES``), and, for any problem, the formulas of the problem's question
-in all notational variants (``echoes``). Not covered: whether right answers are rewarded, which labelled pairs test.
+Covered: the causes of docs/verification-rules.md (``CAUSES``), and, for any problem, the formulas of the problem's
+question in all notational variants (``echoes``). Not covered: whether right answers are rewarded, which labelled pairs
+test.
 """
 
 from __future__ import annotations

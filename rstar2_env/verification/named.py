@@ -62,7 +62,7 @@ def rules(
     echo: bool = False,
     timeout_s: float = TIMEOUT_S,
 ) -> RuleVerifier:
-    """Create a verifier that applies the rules of docs/verification.md.
+    """Create a verifier that applies the rules of docs/verification-rules.md.
 
     Args:
         kind: How to read both texts: "auto", "number", "choice" or "words".

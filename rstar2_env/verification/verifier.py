@@ -41,7 +41,7 @@ class Verifier(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RuleVerifier:
-    """A verifier that applies the rules of docs/verification.md, with chosen options.
+    """A verifier that applies the rules of docs/verification-rules.md, with chosen options.
 
     Attributes:
         options: The options of the comparison.

@@ -19,9 +19,13 @@ def test_the_figures_of_a_page_are_those_of_its_files(page: str) -> None:
     assert figures.with_figures(text, figures.read_results()) == text, "run `python tools/figures.py --write`"
 
 
-def test_every_file_of_results_is_quoted() -> None:
-    quoted = {mark["file"] for path in figures.documents() for mark in figures.marks(path.read_text("utf-8"))}
-    assert quoted == set(figures.read_results())
+def test_every_file_of_results_and_every_table_is_quoted() -> None:
+    texts = [path.read_text("utf-8") for path in figures.documents()]
+    numbers = {mark["file"] for text in texts for mark in figures.marks(text)}
+    shown = {(mark["file"], mark["name"]) for text in texts for mark in figures.tables(text)}
+    results = figures.read_results()
+    assert numbers | {file for file, _ in shown} == set(results)
+    assert shown == {(file, name) for file, told in results.items() for name in told.get("tables", {})}
 
 
 @pytest.mark.parametrize(
@@ -55,7 +59,40 @@ def test_a_mark_that_names_no_figure_is_refused(written: str, said: str) -> None
         figures.with_figures(written, RESULTS)
 
 
-@pytest.mark.parametrize("lacking", figures.SOURCE)
+ROWS = {"made": {"tables": {"speed": [["program", "seconds"], ["", "1 s"], ["b", "2 s"]]}}}
+TABLE = """<!-- table made.speed -->
+
+| program | seconds |
+|---|---:|
+| | 1 s |
+| b | 2 s |
+
+<!-- /table -->
+"""
+
+
+@pytest.mark.parametrize(
+    "written",
+    [TABLE, TABLE.replace("1 s", "3 s"), TABLE.replace("| b | 2 s |\n", ""), TABLE.replace("seconds |\n", "hours |\n")],
+)
+def test_a_table_gets_the_rows_of_the_file_and_keeps_its_alignment(written: str) -> None:
+    assert figures.with_figures(written, ROWS) == TABLE
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        (TABLE.replace("made.speed", "made.spede"), "made.spede"),
+        (TABLE.replace("<!-- /table -->", ""), "Expected <!-- table"),
+        (TABLE.replace("|---|---:|", "|---|---:|---|"), "as many cells"),
+    ],
+)
+def test_a_mark_that_encloses_no_table_of_a_file_is_refused(written: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        figures.with_figures(written, ROWS)
+
+
+@pytest.mark.parametrize("lacking", [*figures.SOURCE, "figures"])
 def test_a_file_that_does_not_say_how_it_was_made_is_refused(tmp_path: Path, lacking: str) -> None:
     told = {"command": "make", "commit": "abc", "load": "quiet", "figures": {"a": 1}}
     (tmp_path / "made.json").write_text(json.dumps({**told, lacking: ""}))

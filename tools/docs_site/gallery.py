@@ -83,7 +83,7 @@ FAMILIES = (
         "verifiers.md",
         "Verifiers",
         'A verifier says whether an answer is the gold one: `verifier="NAME:OPTION=VALUE"`. '
-        "[Verification](../verification.md) has the rules of the first.",
+        "[Its rules](../verification-rules.md) by example are those of the first.",
         "rstar2_env.verification.named:VERIFIERS",
     ),
     Family(

@@ -1,7 +1,7 @@
 """The labelled pairs of public test suites: how often we agree with their authors, and with whom we do not.
 
-The labels are lenient in places; docs/verification.md argues each disagreement. The bounds here are what was measured,
-so that a change that loses a case shows.
+The labels are lenient in places; docs/verification-measured.md argues the debatable ones. The bounds here were
+measured, so that a change that loses a case shows.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pytest
 
 from rstar2_env.verification import verify_many, verify_response
 
-# Labels that contradict a rule of docs/verification.md, where each is argued.
+# Labels that contradict a rule; docs/verification-measured.md argues each.
 DEBATABLE = {
     f"math-verify-{number}" for number in ("0027", "0032", "0034", "0094", "0100", "0102", "0109", "0117", "0254")
 }

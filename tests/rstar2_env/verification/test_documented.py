@@ -1,4 +1,4 @@
-"""docs/verification.md tells the truth: every row of its tables of examples holds."""
+"""Every row of the tables of examples in docs/verification-rules.md holds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rstar2_env.dialects.rstar2 import Rstar2Dialect
 from rstar2_env.testing.hacks import CAUSES, hacks
 from rstar2_env.verification import verify, verify_response
 
-DOCUMENT = DOCS / "verification.md"
+DOCUMENT = DOCS / "verification-rules.md"
 HEADER = "| gold | answer | right | rule |"
 ROW = re.compile(r"\| `(?P<gold>.+?)` \| `(?P<answer>.+?)` \| (?P<right>yes|no) \|")
 

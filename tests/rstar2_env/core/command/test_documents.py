@@ -62,6 +62,8 @@ def test_the_file_of_a_figure_is_not_printed(tmp_path, monkeypatch):
     )
     monkeypatch.setattr(documents, "_folder", lambda: tmp_path)
     assert read_topic("page") == "# Page\nIt is .46 or 46 %, not <!-- this -->."
+    (tmp_path / "page.md").write_text("# Page\n<!-- table run.all -->\n\n| a |\n|---|\n\n<!-- /table -->\n\nEnd.\n")
+    assert read_topic("page") == "# Page\n| a |\n|---|\n\nEnd."
 
 
 def test_the_line_below_an_error_is_a_command_that_works():
