@@ -65,6 +65,17 @@ def test_the_wheel_has_the_page_of_the_viewer_and_not_what_it_is_built_of(built)
     assert {f"rstar2_env/view/static/{name}" for name in ("index.html", "app.js", "app.css", "icon.svg")} <= inside
 
 
+def test_a_package_index_gets_readme_without_relative_links(built):
+    (wheel,) = built.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        about, _, text = archive.read(name).decode().partition("\n\n")
+    assert "Description-Content-Type: text/markdown" in about
+    assert text.startswith("# rstar2-env\n")
+    assert "import rstar2_env" in text
+    assert [target for target in re.findall(r"\]\(([^)]*)\)", text) if not target.startswith("https://")] == []
+
+
 @pytest.mark.proof
 @pytest.mark.timeout(1800)
 def test_the_demonstration_runs_from_a_wheel_in_a_clean_environment(built, tmp_path):

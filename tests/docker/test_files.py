@@ -57,7 +57,7 @@ def test_what_an_image_needs_is_not_left_out_of_its_context() -> None:
     kept = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     linked = {path.resolve().name for path in (ROOT / "rstar2_env").iterdir() if path.is_symlink()}
     assert {"agents", "trainers"} <= linked
-    assert {"rstar2_env", *linked, "pyproject.toml", "README.md", "LICENSE"} <= kept
+    assert {"rstar2_env", *linked, "pyproject.toml", "setup.py", "tools/docs_site", "README.md", "LICENSE"} <= kept
     assert all((ROOT / name).exists() for name in kept)
     command = COMPOSE["services"]["trainer"]["command"]
     (config,) = [word.partition("=")[2] for word in command if word.startswith("--config=")]

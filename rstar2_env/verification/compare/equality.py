@@ -67,7 +67,7 @@ class Rules:
 
     Attributes:
         tolerance: Relative tolerance between numbers, or ``None`` for exact comparison.
-        strict: Whether to apply the strict rules of docs/verification.md, or the lenient ones.
+        strict: Whether to apply the strict rules of docs/verification-rules.md, or the lenient ones.
         undone: How much work an answer may leave uncomputed: "none", "arithmetic" or "any".
         percent: Whether the question asks for a percentage, so that the gold answer 20 also equals 20 %.
         known: Words that may stand next to a number; see ``vocabulary.known_words``.
