@@ -89,16 +89,16 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "problems": ("Show, convert and decontaminate problem sources.", ""),
     "sandbox": ("Run programs in the sandbox, and check its isolation.", ""),
 }
-"""For each subcommand: its help line and an example. Its module has the same name, and either an app ``app``, whose
-commands have their own examples, or a function such as ``train_command``. Other forms of a subcommand are in
-``rstar2_env.cli._calls``."""
+"""Help line and example of each subcommand. The subcommand's module has the same name, and contains either ``app``, a
+Typer app whose commands have their own examples, or a function such as ``train_command``. ``rstar2_env.cli._calls`` has
+other forms of a subcommand."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run ``rstar2``. ``rstar2_env.cli._command`` reports errors.
+    """Run the command ``rstar2``. ``rstar2_env.cli._command`` reports its errors.
 
-    Characters that the encoding of the output lacks are written as escapes. Ctrl-C exits with 130, also while modules
-    are imported.
+    Characters that the output's encoding cannot represent are written as escapes. Ctrl-C exits with 130, even while
+    modules are imported.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -114,7 +114,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def build(arguments: Sequence[str]) -> Any:
-    """Build the Typer app: load the called subcommand, and show each other subcommand as a help line only."""
+    """Build the Typer app: load the module of the called subcommand, and show the others only as lines of the help."""
     import typer
 
     from rstar2_env.cli._calls import FORM_EXAMPLES, read_call

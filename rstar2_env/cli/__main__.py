@@ -1,4 +1,4 @@
-"""``python -m rstar2_env.cli``: the command line, for interpreters and launchers that run a module."""
+"""Runs the command line as ``python -m rstar2_env.cli``, for interpreters and launchers that run a module."""
 
 from rstar2_env.cli import main
 

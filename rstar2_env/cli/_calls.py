@@ -1,4 +1,4 @@
-"""The command line of ``rstar2``: finds the subcommand and its form, and replaces names of earlier versions.
+"""Finds the subcommand of an ``rstar2`` command line and its form, and replaces names of earlier versions.
 
 Some flags select a form of a subcommand, which is a separate command: ``rstar2 export --env ID`` does not share its
 module, options and help with ``rstar2 export RUN``.
@@ -16,8 +16,8 @@ FORMS: dict[str, dict[tuple[str, ...], str]] = {
     "validate": {("--tokens",): "check_tokens"},
     "verify": {("--run", "--episode"): "replay", ("--run",): "reverify"},
 }
-"""For each subcommand with forms: the flags that select a form, and its module. The values of the flags are the first
-arguments of the form's command: ``--env ID`` becomes the argument ``ID``."""
+"""For each subcommand that has several forms: the flags that select a form, and the form's module. The values of the
+flags become the first arguments of the form's command: ``--env ID`` becomes the argument ``ID``."""
 
 FORM_EXAMPLES = {
     "export_env": "rstar2 export --env rstar2/MathTool-v0 --to verifiers --out math-tool",
@@ -28,7 +28,7 @@ FORM_EXAMPLES = {
     "replay": "rstar2 verify --run runs/demo/eval-grpo_roc --episode 12",
     "reverify": "rstar2 verify --run runs/demo/eval-grpo_roc --verifier numeric:tolerance=0.01",
 }
-"""Example of each form, by its module."""
+"""Example command line of each form, by the form's module."""
 
 RENAMED: dict[str, tuple[str, str]] = {
     **{kind: (f"list {kind}", "list") for kind in ("trainers", "parts", "agents", "envs", "wrappers")},
@@ -39,7 +39,7 @@ RENAMED: dict[str, tuple[str, str]] = {
     "serve-env": ("serve --env ID", "serve"),
     "check-tokens": ("validate --tokens RUN|MODEL", "check_tokens"),
 }
-"""Subcommands of the last version, which this version still accepts: the new name, and its module."""
+"""New name and module of each subcommand that was renamed in the last version; the old name is still accepted."""
 
 RENAMED_OPTIONS: dict[str, dict[str, str]] = {
     "eval": {"--n": "--samples"},
@@ -54,21 +54,22 @@ RENAMED_OPTIONS: dict[str, dict[str, str]] = {
     "sandbox run": {"--wall": "--timeout"},
     "sandbox serve": {"--max-wall": "--max-timeout", "--judge-wall": "--judge-timeout", "--drain": "--drain-timeout"},
 }
-"""Options of the last version, which this version still accepts, and their new names."""
+"""New name of each option that was renamed in the last version, by subcommand and old name; the old name is still
+accepted."""
 
 _IN_MINUTES = ("--minutes",)
-"""Options of the last version whose values were minutes; the new ones take seconds."""
+"""Renamed options whose old values were minutes; the new options take seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class TypedCall:
-    """A call of ``rstar2``.
+    """A parsed call of ``rstar2``: which command to run, with which arguments.
 
     Attributes:
         name: The subcommand; empty if there is none.
         module: Module of the subcommand in ``rstar2_env.cli``.
-        arguments: All arguments, as the module's command takes them.
-        notes: A note for each name of an earlier version.
+        arguments: All arguments for the module's command.
+        notes: A note for each old name that was replaced.
     """
 
     name: str
@@ -78,7 +79,7 @@ class TypedCall:
 
 
 def read_call(arguments: Sequence[str]) -> TypedCall:
-    """Find the subcommand and its form on a command line, and replace names of the last version."""
+    """Parse a command line: find the subcommand and its form, and replace names of the last version."""
     at = next((place for place, word in enumerate(arguments) if not word.startswith("-")), None)
     if at is None:
         return TypedCall("", "", tuple(arguments))

@@ -1,4 +1,4 @@
-"""Error handling of every command: user errors and Ctrl-C.
+"""Error handling of every command: converts user errors and Ctrl-C to one line and an exit code.
 
 Covered: errors of this package, Gymnasium's errors about an id, operating-system errors about a path from the command
 line, and a full disk. Each prints one line on stderr, followed by the documentation section that explains it, and exits
@@ -28,14 +28,14 @@ from rstar2_env.core.options.bounds import check_count
 from rstar2_env.core.trust import READS_OWN_FILES, bounds
 
 _USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "UsageError")
-"""The class of errors about arguments: click's, or that of the copy of click in newer versions of typer."""
+"""Exception class for wrong arguments, from click or from the copy of click in newer versions of typer."""
 
 
 class _PlainSwitches:
     """Base of commands whose help shows a flag without a value type (``--json``, not ``--json BOOLEAN``)."""
 
     def get_params(self, ctx: Any) -> Any:
-        """Return the parameters."""
+        """Return the command's parameters, set up so that the help shows flags without a value type."""
         parameters = super().get_params(ctx)  # type: ignore[misc]  # of TyperCommand or TyperGroup
         for parameter in parameters:
             if getattr(parameter, "is_flag", False):
@@ -47,7 +47,7 @@ class CliGroup(_PlainSwitches, TyperGroup):
     """The group of all subcommands, which accepts the forms and the old names of ``rstar2_env.cli._calls``."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the subcommand; report a wrong argument in the style of all errors."""
+        """Run the subcommand; report a wrong argument in the same style as all other errors."""
         try:
             return super().invoke(ctx)
         except _USAGE_ERROR as error:
@@ -59,7 +59,7 @@ class CliGroup(_PlainSwitches, TyperGroup):
             raise typer.Exit(2) from error
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments; print a note for each old name."""
+        """Parse the arguments; print a note for each old name that was replaced."""
         call = read_call(args)
         for note in call.notes:
             say(note, err=True)
@@ -67,10 +67,10 @@ class CliGroup(_PlainSwitches, TyperGroup):
 
 
 class CliCommand(_PlainSwitches, TyperCommand):
-    """A command that reports user errors in terms of its flags, without a traceback."""
+    """A command that reports a user's errors without a traceback, and names options as flags."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command."""
+        """Run the command, and report errors."""
         set_running_command(ctx.info_name or "")
         try:
             with _reported_errors(ctx), _bounds(ctx):
@@ -104,13 +104,13 @@ def flag(ctx: typer.Context, name: str, value: str | None = None) -> str:
 
 
 def is_typed(ctx: typer.Context, name: str) -> bool:
-    """Whether the parameter ``name`` of a command was given on the command line."""
+    """Whether the user gave the parameter ``name`` on the command line."""
     source = ctx.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
 
 
 def example(line: str) -> str:
-    """Format an example command line as the end of a command's help."""
+    """Format an example command line for the end of a command's help."""
     return f"Example: `{line}`"
 
 

@@ -1,4 +1,4 @@
-"""Ctrl-C handling of commands with work in flight: the first requests a stop, the second stops immediately.
+"""Ctrl-C in commands with work in flight: the first one requests a stop, the second one stops immediately.
 
 Not covered: training runs (``trainers/backends/trl/run/stopping.py``).
 """

@@ -1,7 +1,7 @@
 """Arguments shared by several commands: each has one name, one meaning and one help text.
 
-Every command takes options by name with ``--set``. If a command has several parts, the option name begins with the
-part: ``--set env.max_turns=3 --set agent.corrupt=true``.
+Commands take options by name with ``--set``. If a command has several parts, an option's name begins with the part:
+``--set env.max_turns=3 --set agent.corrupt=true``.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ ReportTo = Annotated[
 
 
 def with_tools(settings: Iterable[str] | None, tools: Iterable[str] | None) -> list[str]:
-    """Return the values of ``--set`` and of ``--tool`` as values of ``--set``."""
+    """Return the values of ``--set``, extended by the values of ``--tool`` in the same form."""
     import json
 
     chosen = list(tools or ())
@@ -104,7 +104,7 @@ def with_tools(settings: Iterable[str] | None, tools: Iterable[str] | None) -> l
 
 
 def options_of(settings: Iterable[str] | None, *parts: str) -> dict[str, dict[str, Any]]:
-    """Parse ``--set PART.NAME=VALUE`` arguments into the options of each part.
+    """Parse ``--set PART.NAME=VALUE`` arguments into a dict of options for each part.
 
     Args:
         settings: The values of ``--set``.
@@ -132,13 +132,13 @@ def refuse_disagreement(
     settings: Mapping[str, tuple[str, object]],
     typed: Callable[[str, object], object],
 ) -> None:
-    """Reject a flag and a ``--set`` that give different values to the same option.
+    """Raise an error if a flag and a ``--set`` give different values to the same option.
 
     Args:
         ctx: The command that was called.
         flags: For each option that a flag gives: the flag's name in Python, and the value.
         settings: For each option that ``--set`` gives: the argument of ``--set``, and the value as text.
-        typed: Reads the text of an option's value.
+        typed: Function that parses the text of an option's value.
 
     Raises:
         ConfigurationError: An option has two values (the message names both), or the text is not a value of the option.
@@ -157,7 +157,7 @@ def refuse_disagreement(
 
 
 def as_typed(value: Any, written: str) -> Any:
-    """Return the value of a flag for the options of a run; messages about a number name the flag.
+    """Return the value of a flag for the options of a run, so that messages about a number name the flag.
 
     Args:
         value: The value.
@@ -175,7 +175,7 @@ def check_flags(
     options: Mapping[str, Mapping[str, object]],
     flags: Mapping[str, tuple[str, object]],
 ) -> dict[str, object]:
-    """Reject flags that disagree with ``--set PART.NAME=VALUE``; return the values of the given flags by option.
+    """Raise an error if flags disagree with ``--set PART.NAME=VALUE``; otherwise return the values of the given flags.
 
     Args:
         ctx: The command that was called.
@@ -207,7 +207,7 @@ def whole_numbers(text: str, flag: str) -> list[int]:
 
 
 def source_of(spec: str, split: str | None, default: str) -> ProblemSource:
-    """Load the problems that ``--problems`` or an argument names.
+    """Load the source of problems that ``--problems`` or an argument specifies.
 
     Args:
         spec: A specification for ``load_problems``.
@@ -229,7 +229,7 @@ def source_of(spec: str, split: str | None, default: str) -> ProblemSource:
 
 
 def layers_of(settings: Iterable[str] | None) -> list[dict[str, Any]]:
-    """Parse each ``--set NAME=VALUE`` into a layer of options; later layers override earlier layers.
+    """Parse each ``--set NAME=VALUE`` into a separate mapping of options; later mappings override earlier ones.
 
     Args:
         settings: The values of ``--set``.

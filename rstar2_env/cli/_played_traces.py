@@ -1,4 +1,4 @@
-"""The part of ``rstar2 traces`` in which a model or an agent plays."""
+"""The part of ``rstar2 traces`` in which a model or an agent solves problems."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def by_playing(
     playing: dict[str, Any],
     worked: dict[str, Any],
 ) -> None:
-    """Let a model or an agent play, write the traces of right episodes, and print their figures."""
+    """Let a model or an agent solve problems, write traces of the correct episodes, and print figures."""
     from dataclasses import fields
 
     from rstar2_env.cli._interrupt import stopped_by_ctrl_c

@@ -1,4 +1,4 @@
-"""Files of a new environment, agent or part, and of a distribution around it, made from the folder ``templates``.
+"""Makes the files of a new environment, agent or part, or of a distribution with it, from the folder ``templates``.
 
 Every template has a module and its test. In both, ``my_name`` stands for the name and ``MyName`` for the class.
 """
@@ -29,9 +29,10 @@ class NewKind:
 
     Attributes:
         noun: Name of the kind in sentences, with its article.
-        use: Command, or code, that uses the written file; ``{code}`` is the file, or the name of an installed package.
-        use_file: Command, or code, that uses a file that is not installed; empty if ``use`` works for it too.
-        registry: Registry of the kind, as ``module:NAME``; empty without one.
+        use: Command or code that uses the written file; ``{code}`` stands for the file or for the name of an installed
+            package.
+        use_file: Command or code that uses the file without installing it; empty if ``use`` does that too.
+        registry: Registry of the kind, as ``module:NAME``; empty if the kind has no registry.
         extra: Extra of rstar2-env that the code needs; empty for none.
     """
 
@@ -89,20 +90,20 @@ KINDS: Mapping[str, NewKind] = {
         "train",
     ),
 }
-"""The kinds by name; each has a template."""
+"""Kinds of code that ``rstar2 new`` writes, by name; each has a template."""
 
 _GROUPS = {"env": "envs", "problems": "problems", "loss": "losses"}
 
 
 @dataclass(frozen=True, slots=True)
 class NewFiles:
-    """New files, not yet written.
+    """Files that were made but not yet written.
 
     Attributes:
         folder: The folder of all files.
         files: Text of each file, by its path in the folder.
         name: Name of the module, and of the part in its registry.
-        use: Command, or code, that uses the part.
+        use: Command or code that uses the part.
         test: Command that runs the test.
     """
 
@@ -113,7 +114,7 @@ class NewFiles:
     test: str
 
     def write(self) -> None:
-        """Write the files.
+        """Write all files to disk.
 
         Raises:
             ConfigurationError: A file exists already, or the folder cannot be written; no file is written then.
@@ -135,13 +136,14 @@ class NewFiles:
 
 
 def scaffold(kind: str, name: str, out: Path, *, package: bool) -> NewFiles:
-    """Make the files of a new part.
+    """Make the files of a new part, without writing them.
 
     Args:
         kind: A name of ``KINDS``.
         name: Name of the part: letters, digits, ``-`` and ``_``.
         out: Folder of the files; with ``package``, the folder of the distribution is made in it.
-        package: Make a distribution, with metadata, entry point, README with a card, test and a workflow for CI.
+        package: Whether to make a distribution, with metadata, entry point, README with a card, test and a workflow for
+            CI.
 
     Raises:
         ConfigurationError: The name cannot be the name of a module, or is taken.

@@ -1,4 +1,4 @@
-"""Terminal display of an episode: the conversation with highlighted programs, the call statuses and the outcome."""
+"""``Screen``: shows an episode in the terminal: the conversation with highlighted programs, call statuses, outcome."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rstar2_env.view.terminal.sanitize import safe_text
 
 
 class Screen:
-    """Display of one episode: in colour on a terminal, plain elsewhere.
+    """Shows one episode: in colour on a terminal, plain elsewhere.
 
     Args:
         dialect: Dialect of the calls in turns; ``None`` if the environment does not have one.
@@ -29,7 +29,7 @@ class Screen:
         self._dialect = dialect
 
     def note(self, text: str) -> None:
-        """Print a note of the program itself."""
+        """Print a note of the command itself, as opposed to text of the episode."""
         self.console.print(safe_text(text, style="dim"))
 
     def message(self, role: str, text: str) -> None:
@@ -37,7 +37,7 @@ class Screen:
         self.console.print(message_panel(role, text))
 
     def turn(self, text: str) -> None:
-        """Print a turn as it was sent: its text, with the programs of its calls highlighted."""
+        """Print a turn with its text unchanged, and the programs in its calls highlighted."""
         calls = self._dialect.calls(text) if self._dialect else []
         parts = program_parts(calls)
         bare = self._dialect.format_call(calls[-1].name, calls[-1].arguments) if self._dialect and parts else ""

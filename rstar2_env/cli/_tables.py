@@ -1,4 +1,4 @@
-"""Tables of all commands: they fit the width of the terminal and never cut a name that the user may have to type."""
+"""Tables for all commands: they fit the terminal's width, and never shorten a name that the user may have to type."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def print_figures(title: str, rows: Mapping[str, str]) -> None:
 
 
 def print_list(rows: Mapping[str, str], *, cut: bool = False) -> None:
-    """Print names with their descriptions; a name is never cut.
+    """Print names with their descriptions; names are never shortened.
 
     Args:
         rows: Description of each name.
-        cut: Shorten each description to one line, at a word boundary, instead of wrapping it.
+        cut: Whether each description is shortened to one line, at a word boundary, instead of wrapped.
     """
     import shutil
     import textwrap
@@ -48,9 +48,9 @@ def print_named(
 
     Args:
         named: The entries: classes or functions.
-        options_of: Returns the options of an entry, with their defaults.
-        as_json: Print one JSON object instead of text.
-        whole: Print the whole docstring.
+        options_of: Function that returns the options of an entry, with their defaults.
+        as_json: Whether to print one JSON object instead of text.
+        whole: Whether to print the whole docstring instead of its first line.
     """
     import inspect
     import json
@@ -102,7 +102,7 @@ def _cell(text: str) -> str:
 
 
 def one_line(value: object, longest: int = 60) -> str:
-    """Return a value as one line of text, cut to a length in characters; a dash for ``None``."""
+    """Return a value as one line of text, shortened to ``longest`` characters; a dash for ``None``."""
     text = "–" if value is None else " ".join(str(value).split())
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
@@ -111,8 +111,8 @@ def print_text(text: str, indent: str = "") -> None:
     """Print a paragraph, wrapped to the width of the terminal.
 
     Args:
-        text: The paragraph; white space before its first word stays.
-        indent: Indentation of its later lines.
+        text: The paragraph; white space before its first word is kept.
+        indent: Indentation of all lines but the first.
     """
     import shutil
     import textwrap

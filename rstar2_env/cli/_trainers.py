@@ -1,4 +1,4 @@
-"""Lazy imports of ``rstar2_env.trainers`` by name: rstar2_env must not depend on trainers."""
+"""Imports ``rstar2_env.trainers`` on demand and by name, because the rest of rstar2_env must not depend on trainers."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from typing import Any
 
 
 def import_trainers(name: str = "") -> Any:
-    """Import ``rstar2_env.trainers``, or a module in it by its dotted name."""
+    """Import and return ``rstar2_env.trainers``, or a module in it by its dotted name."""
     return importlib.import_module(f"rstar2_env.trainers.{name}" if name else "rstar2_env.trainers")

@@ -1,4 +1,4 @@
-"""Input of a person's turns: lines up to a full stop, or a multi-line editor if prompt_toolkit is installed.
+"""``Typist``: reads turns that a person types: lines up to a full stop, or a multi-line editor with prompt_toolkit.
 
 Covered: typing, and commands that format a call or an answer in the environment's dialect. Not covered: the display
 (``rstar2_env.cli._screen``).
@@ -26,7 +26,7 @@ Type a turn as a model would write it; {end}. A first line that begins with a co
 
 
 class GaveUpError(Exception):
-    """The person gave up the episode."""
+    """The person who plays gave up the episode."""
 
 
 class Typist:
@@ -60,7 +60,7 @@ class Typist:
         self._screen.note(HELP.format(end=self._end_hint))
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
-        """Show the observation, and read a turn.
+        """Show the observation, and read the person's turn.
 
         Raises:
             GaveUpError: The person gave up, or the input ended.

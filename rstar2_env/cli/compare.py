@@ -87,7 +87,7 @@ def compare_command(
 
 
 def show_comparison(comparison: Comparison, problems: int) -> None:
-    """Print a comparison.
+    """Print a comparison of evaluations.
 
     Args:
         comparison: The comparison.

@@ -77,7 +77,7 @@ def _show(result: Any) -> None:
 
 
 def figure_text(figures: Mapping[str, float], name: str) -> str:
-    """Format a figure for tables, the pass rate with its interval; a dash if it is NaN."""
+    """Format a figure for a table, the pass rate with its confidence interval; a dash if the figure is NaN."""
     from rstar2_env.evaluation.figures.statistics import effective_trials, wilson
 
     value = figures[name]
@@ -98,4 +98,4 @@ FIGURES = {
     "broken_format": "broken formats",
     "turns": "mean turns",
 }
-"""Labels of the figures in tables that compare before and after."""
+"""Label of each figure in tables that compare a model before and after training."""

@@ -28,7 +28,7 @@ app.command(cls=CliCommand, epilog=example("rstar2 sandbox serve-mcp --timeout 5
 app.command(cls=CliCommand, epilog=example("rstar2 sandbox image --package numpy --package scipy"))(image)
 
 _LIMITS = ("timeout", "memory", "processes", "output")
-"""The flags that give limits, by their names in Python."""
+"""Names, in Python, of the flags that set limits of programs."""
 
 Provider = Annotated[str, typer.Option(help="Sandbox provider.")]
 

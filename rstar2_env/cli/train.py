@@ -40,7 +40,7 @@ _FLAGS = {
     "resume": "run.resume",
     "overwrite": "run.overwrite",
 }
-"""The option of the run that each flag gives."""
+"""Option of the run that each flag sets, by the flag's name."""
 
 
 def train_command(

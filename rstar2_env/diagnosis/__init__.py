@@ -1,4 +1,4 @@
-"""Find faults in a training run: named checks that read the run's folder, or the log of another trainer."""
+"""Finds faults in a training run by named checks, which read the run's folder or the log of another trainer."""
 
 from __future__ import annotations
 

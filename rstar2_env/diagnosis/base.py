@@ -1,4 +1,4 @@
-"""``RunCheck``: a check for one fault of a run, and ``Evidence``: the observation of a check in a run."""
+"""``RunCheck``: a check for one fault of a run; ``Evidence``: the data in a run that shows the fault."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from rstar2_env.core.run_folder.layout import Kind
 from rstar2_env.diagnosis.record import RunRecord
 
 FindingSeverity: TypeAlias = Literal["error", "warning", "note"]
-"""``error``: the run learns nothing, or something false; ``warning``: it learns less than it could; ``note``: worth
-knowing."""
+"""Severity of a fault. ``error``: the run learns nothing, or something wrong; ``warning``: it learns less than it
+could; ``note``: worth knowing."""
 SEVERITIES: tuple[FindingSeverity, ...] = ("error", "warning", "note")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """The observation of a check in a run.
+    """The data that shows a fault in a run, as a check has found it.
 
     Attributes:
         since: First step at which the check's rule held.
-        until: Last step at which it held; ``None`` if it still holds at the last step.
+        until: Last step at which the rule held; ``None`` if it still holds at the run's last step.
         says: The observation as a sentence with figures.
-        figures: The figures that the observation is based on, by name.
-        episodes: Keys of up to three episodes that show it, as ``rstar2 view RUN --text --episode KEY`` takes them.
+        figures: The figures on which the observation is based, by name.
+        episodes: Keys of up to three episodes that show the fault, for ``rstar2 view RUN --text --episode KEY``.
         severity: Severity of this observation; ``None`` means the severity of the check.
     """
 
@@ -38,12 +38,12 @@ class Evidence:
 
 
 PLAYED: frozenset[Kind] = frozenset({"training", "evaluation"})
-"""Kinds of runs in which a policy plays episodes."""
+"""Kinds of runs in which a policy plays episodes, so that there are episodes to check."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCheck:
-    """A check for one fault of a run.
+    """A check for one fault of a training run.
 
     Attributes:
         name: Name of the check, unique among all checks.
@@ -58,10 +58,10 @@ class RunCheck:
             ``evaluations``, ``held_out`` (episodes of evaluations), or ``option:NAME``; ``a|b`` means that one of them
             is enough.
         finite: Whether a figure counts as recorded only if it has a finite value.
-        look: Function that examines a run; returns ``None`` if it finds nothing.
-        kinds: Kinds of runs that the check applies to.
-        applies: Whether the check applies to a run with these options; for example, a rule about lag does not apply to
-            a run whose engine shares the trainer's weights.
+        look: Function that examines a run, and returns the evidence of the fault, or ``None``.
+        kinds: Kinds of runs to which the check applies.
+        applies: Function that returns whether the check applies to a run, given its options; for example, a rule about
+            stale weights does not apply if the engine shares the trainer's weights.
     """
 
     name: str
@@ -79,7 +79,7 @@ class RunCheck:
     applies: Callable[[RunRecord], bool] = lambda run: True
 
     def lacks(self, run: RunRecord) -> list[str]:
-        """Return the needed data that a run did not record."""
+        """Return the names of data in ``needs`` that a run did not record."""
         return [need for need in self.needs if not any(run.has(one, finite=self.finite) for one in need.split("|"))]
 
 

@@ -1,8 +1,8 @@
-"""``compare_runs``: find the options, data, versions or seeds that can explain why the curves of two runs differ.
+"""``compare_runs``: finds the options, data, versions or seeds that can explain why the curves of two runs differ.
 
-the data and the
-sampling act; the optimizer, the loss and the selection act from the first update on. Not covered: causes that neither
-folder records, and interactions of several differences.
+A difference can explain only curves that diverge after it takes effect. The model, the data and the sampling take
+effect in the first episodes; the optimizer, the loss and the selection from the first update on. Not covered: causes
+that neither folder records, and combined effects of several differences.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from rstar2_env.diagnosis.record import FigurePoint, RunRecord
 from rstar2_env.diagnosis.spells import rolling, spell
 
 Acts: TypeAlias = Literal["start", "updates", "chance", "never"]
-"""When a difference acts: before the first update, from the first update on, by chance alone, or not at all."""
+"""When a difference between two runs takes effect: before the first update, from the first update on, by chance alone,
+or not at all."""
 
 CURVES = (
     "rollout/reward",
@@ -38,7 +39,7 @@ CURVES = (
 )
 _WINDOW, _ERRORS, _LEAST = 5, 3.0, 3
 _START = ("model", "rollout", "eval", "parts.rollout", "parts.sampler")
-"""Options that act from the first episode on."""
+"""Options that take effect from the first episode on."""
 _NEVER = (
     "run.output_dir",
     "run.resume",
@@ -53,7 +54,7 @@ _NEVER = (
     "run.process_timeout_s",
     "parts.hook.diagnosis",
 )
-"""Options that change what is recorded, and no curve."""
+"""Options that change which data is recorded, but not any curve."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +63,10 @@ class RunDifference:
 
     Attributes:
         kind: ``option``, ``seed``, ``data``, ``version`` or ``processes``.
-        name: The differing item, such as ``optim.learning_rate``.
+        name: Name of the item that differs, such as ``optim.learning_rate``.
         first: Value in the first run.
         second: Value in the second run.
-        acts: From when on the difference affects a run; see ``Acts``.
+        acts: When the difference takes effect in a run; see ``Acts``.
     """
 
     kind: str
@@ -77,7 +78,7 @@ class RunDifference:
 
 @dataclass(frozen=True, slots=True)
 class PartedCurve:
-    """A figure whose curves in two runs differ by more than their noise.
+    """A figure whose curves in two runs differ by more than their noise from some step on.
 
     Attributes:
         figure: Name of the figure.
@@ -222,7 +223,7 @@ def _options(one: RunRecord, other: RunRecord) -> list[RunDifference]:
 
 
 def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested options by their dotted names; the entries of a list by the names of the entries."""
+    """Return nested options as one dict by dotted names; entries of a list are named by the names of the entries."""
     found: dict[str, Any] = {}
     for name, value in config.items():
         full = f"{prefix}{name}"

@@ -1,4 +1,4 @@
-"""``diagnose``: find the faults of a run, from its folder or from the log of another trainer."""
+"""``diagnose``: finds the faults of a run, from its folder or from the log of another trainer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def diagnose(path: str | os.PathLike[str], *, step: int | None = None) -> Diagno
     Args:
         path: The folder of a run (training, cold start, evaluation, pipeline), the file of an evaluation, or the log
             of another trainer; see docs/diagnosis.md for its form.
-        step: Examine the run as it was after this step; ``None`` examines all steps.
+        step: Number of the step after which to examine the run, as if it had ended there; ``None`` examines all steps.
 
     Returns:
         The findings, the checks that found nothing, and the checks for which the run lacks data.
@@ -45,7 +45,7 @@ def read(path: Path) -> RunRecord:
     """Read the record of a run of this package, or of the log of another trainer.
 
     Raises:
-        ConfigurationError: The path is neither a run nor such a log.
+        ConfigurationError: The path is neither a run nor the log of another trainer.
         RecordFormatError: A line of a file does not have the documented form.
     """
     return read_foreign(path) if is_foreign(path) else read_folder(path)
@@ -62,8 +62,8 @@ def examine(run: RunRecord, *, step: int | None = None, checks: Sequence[RunChec
 
     Args:
         run: The record of a run.
-        step: Examine the run as it was after this step.
-        checks: The checks; ``None`` for all.
+        step: Number of the step after which to examine the run, as if it had ended there; ``None`` examines all steps.
+        checks: The checks to run; ``None`` runs all checks.
 
     Raises:
         ConfigurationError: The run has no step up to ``step``.
@@ -93,5 +93,5 @@ def examine(run: RunRecord, *, step: int | None = None, checks: Sequence[RunChec
 
 
 def every_check() -> list[RunCheck]:
-    """Return all checks, by name."""
+    """Return all registered checks, sorted by name."""
     return [CHECKS.get(name) for name in CHECKS.names()]

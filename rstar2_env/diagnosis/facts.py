@@ -1,4 +1,4 @@
-"""``facts_of``: reduce an episode of a run's folder to the facts that the checks need."""
+"""``facts_of``: extracts the facts that checks need from an episode in a run's folder."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ _MARKUP = re.compile(
     r"<\|im_(?:start|end)\|>|<\|(?:eot_id|start_header_id|end_header_id|endoftext|user|assistant|end)\|>"
     r"|<(?:start|end)_of_turn>|\[/?INST\]|<｜(?:User|Assistant)｜>"
 )
-"""Markup of the turns of common chat templates. A policy whose template fits never writes it as text: its tokens end
-the turn and are not part of the text."""
+"""Pattern of the turn markup of common chat templates. A policy that uses its template correctly never writes markup as
+text: the tokens that end its turn are not part of the text."""
 _SPACE = re.compile(r"\s+")
 
 
 def facts_of(entry: EpisodeEntry, key: str, rank: int = 0) -> EpisodeDigest:
-    """Return the facts of an episode that the checks need.
+    """Extract the facts that checks need from an episode.
 
     Args:
         entry: The episode.
         key: Key of the episode in the viewer.
-        rank: Rank of the process that wrote it.
+        rank: Rank of the process that wrote the episode.
     """
     episode = entry.episode
     written = [message.content for message in episode.messages if message.role == "assistant"]

@@ -1,4 +1,4 @@
-"""Read the folder of a run into a ``RunRecord``: at once, or step by step while the run is in progress."""
+"""Reads the folder of a run into a ``RunRecord``: at once, or step by step while the run is in progress."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def read_folder(path: str | os.PathLike[str], *, first: int | None = None, last:
 
     Args:
         path: The folder of a run, or the file of an evaluation.
-        first: Read the episodes of this many first and ``last`` last steps only, and of the last evaluation; ``None``
-            reads all episodes.
+        first: Number of first steps whose episodes are read; of the other steps, only the ``last`` ones and the last
+            evaluation are read with episodes. ``None`` reads all episodes.
         last: Number of last steps whose episodes are read, if ``first`` is given.
 
     Raises:
@@ -48,7 +48,7 @@ def read_folder(path: str | os.PathLike[str], *, first: int | None = None, last:
 
 
 def record_of(run: Run) -> RunRecord:
-    """Return the record of a run without its steps and evaluations."""
+    """Return the record of a run with its options, but without steps and evaluations."""
     began = [event for event in run.events if event.get("event") in ("started", "resumed")]
     return RunRecord(
         str(run.path),
@@ -75,7 +75,7 @@ def digests_of(run: Run, split: Split, step: int, *, without: int | None = None)
 
 
 def stages_of(path: Path) -> dict[str, Path]:
-    """Return the folders of a pipeline's stages that are runs, by name, in the order in which they began."""
+    """Return the run folders of a pipeline's stages, by stage name, in the order in which the stages began."""
     found: dict[str, Path] = {}
     for event in read_run(path).events:
         if event.get("event") == "stage_began":

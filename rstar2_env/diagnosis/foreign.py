@@ -1,7 +1,7 @@
-"""Read the log of another trainer into a ``RunRecord``: JSON lines of episodes and metrics, TRL's and verl's logs.
+"""Reads the log of another trainer into a ``RunRecord``: JSON lines of episodes and metrics, TRL's and verl's logs.
 
-docs/diagnosis.md documents the minimal form. Not covered: the options of the other trainer. Without them, checks that
-need an option are listed as not recorded.
+docs/diagnosis.md documents the minimal format of such a log. Not covered: the options of the other trainer; checks that
+need an option are therefore listed as not recorded.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ NAMES: Mapping[str, str] = {
     "timing_s/gen": "seconds/rollout",
     "perf/throughput": "speed/generated_tokens_per_second",
 }
-"""Names of figures in the logs of other trainers, and the names of this package."""
+"""This package's name of each figure, by the figure's name in the logs of other trainers."""
 _EVALUATED = re.compile(r"eval_reward|val-core/.+/mean@\d+|val-core/[^@]+")
-"""Names of the reward on held-out problems; of several in a line, the first counts."""
+"""Names, in other trainers' logs, of the reward on held-out problems; if a line has several, the first one counts."""
 _OF_EPISODE = ("messages", "prompt", "completion", "input", "output")
 _MOST_HEAD = 1 << 26
 

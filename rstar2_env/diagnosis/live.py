@@ -1,4 +1,4 @@
-"""``LiveDiagnosis``: examine a run after each step while it is in progress, and report findings that appear or end."""
+"""``LiveDiagnosis``: examines a run in progress after each step, and reports findings that appear or end."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from rstar2_env.diagnosis.record import EpisodeDigest, StepData
 from rstar2_env.diagnosis.result import Finding
 
 _QUIET = 5
-"""Consecutive examinations without a finding after which it has ended: a figure near its threshold crosses it again and
-again."""
+"""Number of consecutive steps without a finding after which the finding has ended, since a figure near its threshold
+may cross it repeatedly."""
 _EXAMINED = 300
-"""An examination takes time in proportion to the number of steps (about 50 µs each). A run of n steps is therefore
-examined at every step up to this number, at every second one up to twice this number, and so on."""
+"""Number of steps up to which a run is examined at every step; up to twice this number, it is examined at every second
+step, and so on. The time of an examination grows with the number of steps (about 50 µs each)."""
 _FIRST = 5
-"""Number of first steps whose episodes are read when a run resumes: the level at which a figure started."""
+"""Number of first steps whose episodes are read when a run resumes, to determine the level at which figures started."""
 _REMEMBERED = 20
-"""Number of latest steps whose episodes are kept, to show some of them. Of older steps, the checks keep what they read
-(``StepData.once``), so that they judge the whole run. Episodes of steps since the last examination are kept too."""
+"""Number of latest steps whose episodes are kept, as examples for findings. Of older steps, only the results of the
+checks are kept (``StepData.once``), so that these still cover the whole run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A finding that appeared or ended."""
+    """A finding that has appeared or ended since the last examination."""
 
     finding: Finding
     ended: bool
 
     @property
     def line(self) -> str:
-        """The change as one line of text."""
+        """Return the change as one line of text."""
         found = self.finding
         if self.ended:
             return f"Finding ended: {found.title} ({found.check}, {found.when})."
@@ -47,8 +47,8 @@ class Change:
 class LiveDiagnosis:
     """Examines a run in progress after each step.
 
-    Episodes that ``wrote`` received are not read from the run's folder; the first process passes its own. Other
-    episodes are read once, from the files of each new step.
+    The run's first process passes its own episodes to ``wrote``. Episodes of other processes are read once, from the
+    files of each new step.
 
     Args:
         folder: The run's folder. Findings of steps that are already in the folder are not reported as new; of these
@@ -71,12 +71,12 @@ class LiveDiagnosis:
         self._forget()
 
     def wrote(self, split: Split, step: int, line: int, entries: Sequence[EpisodeEntry]) -> None:
-        """Digest episodes that the first process wrote.
+        """Receive episodes that the first process has just written to the run's folder.
 
         Args:
             split: ``"train"`` or ``"eval"``.
             step: Step of the episodes.
-            line: Number of the first of them in the step's file, from 0.
+            line: Number of the first of these episodes in the step's file, from 0.
             entries: The episodes.
         """
         self._told = True
@@ -93,7 +93,7 @@ class LiveDiagnosis:
         self.record.evaluations = [*earlier, StepData(step, own, self._episodes("eval", step))]
 
     def add(self, step: int, figures: Mapping[str, float]) -> Sequence[Change]:
-        """Add a step's figures and the episodes since the last step; return the findings that appeared or ended."""
+        """Add a step's figures, and the episodes since the last step; return the findings that appeared or ended."""
         if step <= self.record.last:
             return ()
         played = [one for number in range(self.record.last + 1, step + 1) for one in self._episodes("train", number)]

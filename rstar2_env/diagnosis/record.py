@@ -16,42 +16,43 @@ from rstar2_env.core.status import ToolStatus
 
 T = TypeVar("T")
 FigurePoint = tuple[int, float]
-"""A step and the value of a figure in it."""
+"""A step, and the value of a figure at that step."""
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeDigest:
-    """The facts of an episode, without its texts.
+    """The facts of an episode that checks need, without the episode's texts.
 
     Attributes:
         key: Key of the episode in the viewer, such as ``train-3-17``.
-        step: The step for which it was played; for an evaluation, the step before it.
-        rank: Rank of the process that wrote it.
-        group: Number of its group; in an evaluation, the number of the episode.
-        round: Number of the round that collected its group; a step plays further rounds if too few groups are usable.
+        step: The step for which the episode was played; for an evaluation, the step before it.
+        rank: Rank of the process that wrote the episode.
+        group: Number of the episode's group; in an evaluation, the number of the episode.
+        round: Number of the round in which the group was played; a step plays further rounds if too few groups are
+            usable.
         problem: Id of the problem; empty if unknown.
         question: Digest of the user's first message, with white space and case removed; empty if unknown.
         task: Family or kind of the problem.
         seed: Seed of the ``reset``; ``None`` if unknown.
-        kept: Whether the trainer used it.
-        reason: Why the selector dropped it.
-        advantage: Its advantage; ``None`` without one.
+        kept: Whether the trainer used the episode.
+        reason: Why the selector dropped the episode; empty if it did not.
+        advantage: Advantage of the episode; ``None`` if it has none.
         reward: The reward.
         rewards: The components of the reward.
-        correct: Whether its answer is right; ``None`` if unknown.
-        end: How it ended.
+        correct: Whether the answer is right; ``None`` if unknown.
+        end: How the episode ended; see ``Episode.end``.
         turns: Number of the policy's turns.
-        statuses: Statuses of its tool calls, without injected faults.
+        statuses: Statuses of the policy's tool calls, without injected faults.
         injected: Number of injected faults.
-        tokens: Tokens that the policy wrote; 0 if unknown.
+        tokens: Number of tokens that the policy wrote; 0 if unknown.
         tags: Number of marked answers; -1 if unknown.
-        repetition: Share of repeated four-word sequences.
-        text: Digest of the policy's text; empty if it wrote nothing.
+        repetition: Share of the policy's four-word sequences that already occurred in the episode, in [0, 1].
+        text: Digest of the policy's text; empty if the policy wrote nothing.
         markup: Whether the policy wrote markup of a chat template as text.
         verdict: Reason of the verifier's verdict; empty if unknown.
-        prompt_tokens: Tokens of the prompt; 0 if unknown.
+        prompt_tokens: Number of tokens of the prompt; 0 if unknown.
         cut_prompt: Whether the prompt was cut; ``None`` if unknown.
-        available: Whether the episode counts; ``False`` if the infrastructure failed.
+        available: Whether the episode counts in means; ``False`` if the infrastructure failed.
     """
 
     key: str
@@ -86,7 +87,7 @@ class EpisodeDigest:
 
 @dataclass(slots=True)
 class StepData:
-    """The figures of a step, and the episodes that were played for it."""
+    """The figures of one step, and the episodes that were played for the step."""
 
     number: int
     figures: dict[str, float] = field(default_factory=dict)
@@ -95,7 +96,7 @@ class StepData:
     _reduced: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def once(self, name: str, reduce: Callable[[StepData], T]) -> T:
-        """Return what a function makes of this step; it is called once, so its result outlasts the episodes.
+        """Return the result of ``reduce`` for this step, computed once and kept even after the episodes are dropped.
 
         Args:
             name: Name of the result, unique among the checks.
@@ -107,17 +108,17 @@ class StepData:
         return found
 
     def forget(self) -> None:
-        """Drop the episodes of the step; the questions and the results that ``once`` stored are kept."""
+        """Drop the episodes of the step; the results of ``once`` are kept."""
         _ = self.questions
         self.episodes, self._grouped = (), None
 
     @property
     def questions(self) -> frozenset[tuple[str, str]]:
-        """The texts and the ids of the problems that were played."""
+        """The texts and ids of the problems that were played in this step."""
         return self.once("questions", lambda own: frozenset((one.question, one.problem) for one in own.episodes))
 
     def groups(self) -> list[list[EpisodeDigest]]:
-        """Return the episodes that count, by group."""
+        """Return the episodes of this step that are ``available``, by group."""
         if self._grouped is None or self._grouped[0] is not self.episodes:
             self._grouped = (self.episodes, self._by_group())
         return self._grouped[1]
@@ -137,9 +138,10 @@ class RunRecord:
     Attributes:
         name: Name of the run, for messages.
         kind: Kind of the run.
-        config: Its options, in groups; empty if unknown.
-        steps: Its steps, ascending.
-        evaluations: Its evaluations, in the same form; the number of an evaluation is the number of steps before it.
+        config: Options of the run, in groups; empty if unknown.
+        steps: Steps of the run, in ascending order.
+        evaluations: Evaluations of the run, in the same form as steps; the number of an evaluation is the number of
+            steps before it.
         resumed: Numbers of the steps after which the run was resumed.
         processes: Number of processes; 0 if unknown.
     """
@@ -160,7 +162,7 @@ class RunRecord:
 
     @property
     def last(self) -> int:
-        """Number of the last step; 0 without steps."""
+        """Number of the last step; 0 if there are no steps."""
         return self.steps[-1].number if self.steps else 0
 
     def points(self, name: str) -> list[FigurePoint]:
@@ -176,7 +178,7 @@ class RunRecord:
         return [point for point in self.points(name) if math.isfinite(point[1])]
 
     def counted(self, name: str) -> list[FigurePoint]:
-        """Return the value of a figure at each step, 0 at a step that did not report it; empty if it is unknown."""
+        """Return the value of a figure at each step, 0 at steps that did not report it; empty if no step did."""
         known = dict(self.series(name))
         return [(step.number, known.get(step.number, 0.0)) for step in self.steps] if known else []
 
@@ -190,7 +192,7 @@ class RunRecord:
         return default if value is None else value
 
     def has(self, need: str, *, finite: bool = True) -> bool:
-        """Whether the run recorded the named data; see ``RunCheck.needs`` and ``RunCheck.finite``."""
+        """Whether the run recorded the named data; for the names see ``RunCheck.needs``."""
         if need == "episodes":
             return any(step.episodes for step in self.steps)
         if need == "cut_prompt":
@@ -208,7 +210,7 @@ class RunRecord:
     def examples(
         self, since: int, until: int | None, chosen: Callable[[EpisodeDigest], bool], most: int = 3
     ) -> tuple[str, ...]:
-        """Return the keys of the latest episodes of steps ``since`` to ``until`` that satisfy a condition."""
+        """Return the keys of the latest episodes from steps ``since`` to ``until`` for which ``chosen`` holds."""
         found: list[str] = []
         for step in reversed(self.steps):
             if step.number < since or len(found) >= most:
@@ -218,7 +220,7 @@ class RunRecord:
         return tuple(found)
 
     def until(self, step: int) -> RunRecord:
-        """Return the record as it was after a step."""
+        """Return the record as if the run had ended after a step."""
         return RunRecord(
             self.name,
             self.kind,

@@ -13,20 +13,20 @@ from rstar2_env.diagnosis.base import SEVERITIES, Evidence, FindingSeverity, Run
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A fault that a check found in a run.
+    """A fault that a check has found in a run.
 
     Attributes:
         check: Name of the check.
-        title: The fault.
+        title: Name of the fault, as a heading.
         severity: ``error``, ``warning`` or ``note``.
         since: First step at which the rule of the check held.
-        until: Last step at which it held; ``None`` if it still holds.
-        says: The observation, with its figures.
-        figures: The figures that the observation is based on, by name.
-        episodes: Keys of up to three episodes that show it.
+        until: Last step at which the rule held; ``None`` if it still holds.
+        says: The observation as a sentence with figures.
+        figures: The figures on which the observation is based, by name.
+        episodes: Keys of up to three episodes that show the fault.
         cause: The usual cause of the fault.
         change: Remedies, as options and commands that can be typed.
-        otherwise: Other explanations.
+        otherwise: Other explanations of the observation.
     """
 
     check: str
@@ -43,7 +43,7 @@ class Finding:
 
     @classmethod
     def of(cls, check: RunCheck, evidence: Evidence) -> Finding:
-        """Return the finding of a check."""
+        """Create a finding from a check and its evidence."""
         return cls(
             check=check.name,
             title=check.title,
@@ -60,12 +60,12 @@ class Finding:
 
     @property
     def when(self) -> str:
-        """Text that names the steps at which the finding held."""
+        """Text that names the steps at which the fault was found."""
         return f"since step {self.since}" if self.until is None else f"step {self.since} to {self.until}"
 
     @property
     def lines(self) -> list[str]:
-        """The finding as lines of text."""
+        """Return the finding as lines of text."""
         lines = [f"{self.severity}: {self.title} ({self.check}, {self.when})", f"  {self.says}"]
         lines.append(f"  Usual cause: {self.cause}")
         lines += [f"  Change: {change}" for change in self.change]
@@ -77,13 +77,14 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The results of all checks of a run.
+    """The results of all checks on a run.
 
     Attributes:
         run: The run.
         kind: Kind of the run.
         step: Last step that was examined.
-        findings: The findings: those that still hold come first, then by severity and step.
+        findings: The findings; findings that still hold come first, and within these parts the order is by severity and
+            step.
         silent: Names of the checks that found nothing.
         not_recorded: For each check that could not decide, the data that the run lacks.
         stages: The diagnosis of each stage of a pipeline, by name.
@@ -103,7 +104,7 @@ class Diagnosis:
 
     @property
     def names(self) -> list[str]:
-        """The names of the checks that found something."""
+        """Return the names of the checks that found a fault."""
         return [finding.check for finding in self.findings]
 
     def record(self) -> dict[str, Any]:
@@ -124,7 +125,7 @@ class Diagnosis:
 
     @property
     def summary(self) -> str:
-        """The diagnosis in one sentence."""
+        """One sentence that summarizes the diagnosis."""
         counts = {severity: sum(one.severity == severity for one in self.findings) for severity in SEVERITIES}
         found = ", ".join(f"{count} {name}{'s' * (count > 1)}" for name, count in counts.items() if count)
         looked = (

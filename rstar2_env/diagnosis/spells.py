@@ -1,4 +1,4 @@
-"""Find spells: consecutive steps at which a condition holds. Shared by the checks that watch a figure."""
+"""Finds spells: consecutive steps at which a condition on a figure holds."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from statistics import fmean, median
 from rstar2_env.diagnosis.record import EpisodeDigest, FigurePoint, RunRecord, StepData
 
 LEAST = 3
-"""Number of consecutive steps after which a condition counts: one step is a few groups and noisy, and a fault should be
-named within three steps."""
+"""Number of consecutive steps for which a condition must hold: a single step has few groups and is noisy, but a fault
+should be reported within three steps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spell:
-    """Consecutive points at which a condition held.
+    """Consecutive steps at which a condition on a figure held.
 
     Attributes:
         since: First step of the spell.
-        until: Last step; ``None`` if the spell lasts to the last point.
-        values: The values at its points.
+        until: Last step of the spell; ``None`` if the spell lasts to the last step of the figure.
+        values: The values of the figure at the steps of the spell.
     """
 
     since: int
@@ -29,12 +29,12 @@ class Spell:
 
     @property
     def mean(self) -> float:
-        """Mean of the values."""
+        """Mean of the values in the spell."""
         return fmean(self.values)
 
     @property
     def last(self) -> float:
-        """Last of the values."""
+        """Last of the values in the spell."""
         return self.values[-1]
 
 
@@ -43,7 +43,7 @@ def spell(points: Sequence[FigurePoint], holds: Callable[[float], bool], least: 
 
     Args:
         points: Steps with their values, ascending.
-        holds: The condition on a value.
+        holds: Function that returns whether the condition holds for a value.
         least: Smallest number of points that count as a spell.
     """
     stop = len(points)
@@ -61,7 +61,7 @@ def spell(points: Sequence[FigurePoint], holds: Callable[[float], bool], least: 
 
 
 def rolling(points: Sequence[FigurePoint], window: int) -> list[FigurePoint]:
-    """Return the mean of each ``window`` consecutive values, at the step of the last of them."""
+    """Return the mean of every ``window`` consecutive values, each at the step of the last value."""
     return [
         (points[stop - 1][0], fmean(value for _, value in points[stop - window : stop]))
         for stop in range(window, len(points) + 1)
@@ -69,7 +69,7 @@ def rolling(points: Sequence[FigurePoint], window: int) -> list[FigurePoint]:
 
 
 def start_level(points: Sequence[FigurePoint], first: int = 5) -> float | None:
-    """Return the median of the first values, the level at which a figure started; ``None`` if there are fewer."""
+    """Return the median of the first values of a figure, its level at the start; ``None`` if there are fewer values."""
     return median(value for _, value in points[:first]) if len(points) >= first else None
 
 
@@ -79,13 +79,13 @@ def shares(
     chosen: Callable[[EpisodeDigest], bool],
     of: Callable[[EpisodeDigest], bool] = lambda episode: episode.available,
 ) -> list[FigurePoint]:
-    """Return the share of the episodes of each step for which a condition holds.
+    """Return, for each step, the share of episodes for which a condition holds.
 
     Args:
         run: The run.
         name: Name of the share, unique among the checks (``StepData.once``).
-        chosen: The condition on an episode.
-        of: Which episodes are counted; by default, those that count.
+        chosen: Function that returns whether the condition holds for an episode.
+        of: Function that returns whether an episode is included; by default, whether it is ``available``.
     """
 
     def share(step: StepData) -> float | None:
@@ -96,12 +96,12 @@ def shares(
 
 
 def each_step(run: RunRecord, name: str, reduce: Callable[[StepData], float | None]) -> list[FigurePoint]:
-    """Return what a function makes of each step, without the steps of which it makes ``None``.
+    """Return a value for each step, computed by a function; steps without a value are left out.
 
     Args:
         run: The run.
         name: Name of the result, unique among the checks (``StepData.once``).
-        reduce: The function; it is called once for each step.
+        reduce: Function that returns the value of a step, or ``None``; it is called once for each step.
     """
     found = ((step.number, step.once(name, reduce)) for step in run.steps)
     return [(number, value) for number, value in found if value is not None]

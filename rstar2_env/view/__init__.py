@@ -1,5 +1,5 @@
-"""The viewer: indexes run folders on disk, serves them as a local web page, exports them, shows them in a terminal.
+"""The viewer: shows runs as a local web page, as an exported HTML file, or in a terminal (``rstar2 view``).
 
-Covered: everything that displays runs to people (``rstar2 view``). Not covered: the format of a run
-folder (``rstar2_env.core.run_folder``), and replaying or regrading (``rstar2_env.evaluation.stored``).
+Covered: indexing run folders on disk, and everything that displays runs. Not covered: the format of a run folder
+(``rstar2_env.core.run_folder``), and replaying or regrading (``rstar2_env.evaluation.stored``).
 """

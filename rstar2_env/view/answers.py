@@ -1,4 +1,4 @@
-"""The query layer of the viewer: the content of all responses, which the server sends and an export stores.
+"""``Answers``: the queries of the viewer; their results are the responses of the server and the content of an export.
 
 Each response is a JSON-compatible mapping. ``KeyError`` means that the requested item does not exist,
 ``ConfigurationError`` that the query is invalid.
@@ -33,14 +33,14 @@ _CACHE_SIZE = 64
 _MOST_EVENTS = 2000
 """Maximum number of events in a response about a run."""
 _READ_S = 3600.0
-"""Time limit for reading all runs, in seconds."""
+"""Maximum time to read all runs, in seconds."""
 
 Params = Mapping[str, str]
 JsonObject = dict[str, Any]
 
 
 class Answers:
-    """Queries over the runs of a follower; thread-safe.
+    """Answers the viewer's queries about the runs of a follower; thread-safe.
 
     Args:
         follower: Keeps the indexes of the runs up to date.
@@ -73,7 +73,7 @@ class Answers:
         return runs
 
     def row(self, run: ViewedRun, followed: FollowedRun) -> JsonObject:
-        """Return the row of a run in the list of runs."""
+        """Return one run's row for the list of runs."""
         read, size = followed.read
         searchable, known = followed.searchable
         return {
@@ -89,7 +89,7 @@ class Answers:
         }
 
     def run(self, name: str) -> JsonObject:
-        """Return one run with its options, events, figures and columns."""
+        """Return one run: its options, events, figures, and the columns of its table of episodes."""
         run, followed, index = self._find(name)
         facts = followed.facts
         parts = facts.config.get("parts")
@@ -132,14 +132,14 @@ class Answers:
         return stages_of(facts.events, facts.config, str(facts.row()["state"]), runs)
 
     def findings(self, name: str, *, wait: bool = False) -> JsonObject:
-        """Return the known findings of the diagnosis; see ``queries.findings``.
+        """Return the findings of ``rstar2 diagnose`` that are known for a run; see ``queries.findings``.
 
         Args:
             name: The run.
-            wait: Wait until those of the run's present state are known.
+            wait: Whether to wait until the findings for the run's present state are known.
 
         Raises:
-            ConfigurationError: The run is a pipeline.
+            ConfigurationError: The run is a pipeline, which has no findings of its own.
         """
         run, facts = self._library.run(name), self._follower.followed(name).facts
         if run.kind == "pipeline":
@@ -149,7 +149,7 @@ class Answers:
         return self._found.find(run.path, name, facts.signature(), running=running, **waiting)
 
     def metrics(self, name: str) -> JsonObject:
-        """Return the figures of each step."""
+        """Return the figures (metrics) of a run at each step."""
         metrics = self._find(name)[1].facts.metrics
         steps = list(metrics)
         names = sorted({name for figures in metrics.values() for name in figures})
@@ -159,19 +159,19 @@ class Answers:
         }
 
     def statuses(self, name: str, params: Params) -> JsonObject:
-        """Return the statuses of calls and the ends of episodes, by step."""
+        """Return, for each step, how often tool calls ended with each status, and episodes with each end."""
         found: JsonObject = cached_figures(self._find(name)[2], f"by_step {split_of(params, 'train')}")
         return found
 
     def episodes(self, name: str, params: Params) -> JsonObject:
-        """Return a page of the table of episodes."""
+        """Return one page of a run's table of episodes."""
         _, followed, index = self._find(name)
         found = episodes.list_episodes(index, params)
         searched = not params.get("q") or followed.searchable[0] >= followed.searchable[1]
         return {**found, "partial": not (followed.complete or followed.read[0] >= followed.read[1]) or not searched}
 
     def aggregates(self, name: str, params: Params) -> JsonObject:
-        """Return the figures of the filtered episodes, in total and by step."""
+        """Return figures over the episodes that match a filter, in total and by step."""
         return episodes.aggregate_episodes(self._find(name)[2], params)
 
     def place(self, name: str, key: str, params: Params) -> JsonObject:
@@ -179,20 +179,20 @@ class Answers:
         return episodes.find_place(self._find(name)[2], params, key)
 
     def episode(self, name: str, key: str) -> JsonObject:
-        """Return one episode."""
+        """Return the full record of one episode."""
         return episodes.find_episode(self._find(name)[2], key)
 
     def tokens(self, name: str, key: str) -> JsonObject:
-        """Return the tokens of a training episode."""
+        """Return the tokens of a training episode, with text, mask, log-probability, advantage and ratio of each."""
         _, followed, index = self._find(name)
         return tokens.tokens_of(index, followed.facts.config, key)
 
     def groups(self, name: str, params: Params) -> JsonObject:
-        """Return a page of the groups."""
+        """Return one page of a run's list of groups (episodes of one problem that were compared with each other)."""
         return groups.list_groups(self._find(name)[2], params)
 
     def group(self, name: str, step: str, group: str, params: Params) -> JsonObject:
-        """Return one group."""
+        """Return one group with its episodes."""
         _, followed, index = self._find(name)
         if not (step.isdecimal() and group.removeprefix("-").isdecimal() and len(step + group) < 24):
             raise ConfigurationError(f"The step and the number of a group must be whole numbers, not {step}/{group}.")
@@ -204,35 +204,35 @@ class Answers:
         return {**found, "selector": selector, "keep": keep}
 
     def sampler(self, name: str) -> JsonObject:
-        """Return the sampler: its options, its draws by step, its state in checkpoints."""
+        """Return the sampler of a run: its options, its draws at each step, and its state in checkpoints."""
         _, followed, index = self._find(name)
         key = (index.file, index.version, followed.facts.signature())
         return self._cache.find(key, lambda: sampling.sampler_of(index, followed.facts))
 
     def problems(self, name: str, params: Params) -> JsonObject:
-        """Return a page of the problems."""
+        """Return one page of a run's list of problems."""
         return problems.list_problems(self._find(name)[2], params)
 
     def problem(self, name: str, problem: str, params: Params) -> JsonObject:
-        """Return one problem."""
+        """Return one problem, with its success rates and newest episodes."""
         return problems.find_problem(self._find(name)[2], problem, params)
 
     def compare(self, params: Params) -> JsonObject:
-        """Compare two runs problem by problem."""
+        """Compare the success rates of two runs, problem by problem."""
         a, b = (self._find(_run_parameter(params, name))[2] for name in "ab")
         return comparing.compare_runs(a, b, params)
 
     def difference(self, params: Params) -> JsonObject:
-        """Return the options in which two runs differ."""
+        """Return the options that differ between two runs."""
         a, b = (self._find(_run_parameter(params, name))[1].facts.config for name in "ab")
         return comparing.differing_options(a, b)
 
     def facts(self, name: str) -> RunFacts:
-        """Return the facts from the small files of a run."""
+        """Return an object that reads the small files of a run: options, metrics and events."""
         return self._find(name)[1].facts
 
     def index(self, name: str) -> RunIndex:
-        """Return the index of a run."""
+        """Return the index of a run's episodes."""
         return self._find(name)[2]
 
     def _find(self, name: str) -> tuple[ViewedRun, FollowedRun, RunIndex]:
@@ -245,7 +245,7 @@ def read_runs(
     cache: Path | None = None,
     on_progress: Callable[[int, int], object] = lambda done, total: None,
 ) -> Iterator[Answers]:
-    """Read all runs below the given paths completely, and return the queries over them.
+    """Within the block, provide queries over all runs below the given paths, which have been read completely.
 
     Args:
         roots: Run folders, folders that contain runs, and single files of evaluations.

@@ -1,4 +1,4 @@
-"""Location of the built page, and the message if it is missing.
+"""The folder of the viewer's built web page, and the error message if the page has not been built.
 
 Covered: the folder that ``make view`` writes; a wheel built afterwards includes it. Not covered: serving the page
 (``server.page``) and embedding it in one file (``export.page``).
@@ -14,7 +14,7 @@ INDEX = "index.html"
 
 
 def not_built(missing: Path = FOLDER / INDEX) -> str:
-    """Return the error message for a page that has not been built.
+    """Return the error message that the page has not been built.
 
     Args:
         missing: The missing file.

@@ -1,4 +1,4 @@
-"""Keeps the indexes of a library up to date in a background thread, and publishes which runs have changed.
+"""``Follower``: keeps the indexes of runs up to date in a background thread, and reports which runs have changed.
 
 Files are polled, because runs may be written by processes on other machines, for which there are no file-system
 notifications. A run on display is polled every second, a run that has not changed for a while less often.
@@ -21,25 +21,25 @@ from rstar2_env.view.queries.run_facts import RunFacts
 SLICE_S = 0.5
 """Maximum seconds to spend on one run before the next run is read."""
 _NEAR_S, _FAR_S = 1.0, 15.0
-"""Seconds between two polls of a run that is on display or changed recently, and of any other run."""
+"""Seconds between two polls of a run: if it is displayed or changed recently, and otherwise."""
 _SCAN_S = 5.0
-"""Minimum seconds between two scans for new runs."""
+"""Minimum seconds between two searches for new runs."""
 _LATELY_S = 60.0
-"""Seconds for which a request or a change counts as recent."""
+"""Seconds after a request or a change during which a run is polled often."""
 _PUBLISH_S = 2.0
-"""Minimum seconds between two change notifications about a run whose index is being filled."""
+"""Minimum seconds between two reports of changes in a run whose index is still being filled."""
 
 
 @dataclass(slots=True)
 class FollowedRun:
-    """Reading progress of a run.
+    """How far a run has been read and indexed.
 
     Attributes:
-        facts: Facts from its small files.
+        facts: Reader of the run's small files: options, metrics, events.
         episodes: Number of indexed episodes of each split.
         read: Bytes of episodes that were read, and total bytes of episodes.
         searchable: Number of episodes in the full-text index, and total number of episodes.
-        complete: Whether everything has been indexed.
+        complete: Whether all episodes have been indexed.
         notes: Notes on unreadable content.
         change: Value of the follower's change counter when the run last changed.
     """
@@ -84,7 +84,7 @@ class Follower:
 
     @property
     def ended(self) -> bool:
-        """Whether the follower was closed."""
+        """Whether ``close`` was called."""
         return self._ended.is_set()
 
     def close(self) -> None:
@@ -95,7 +95,7 @@ class Follower:
             self._thread.join()
 
     def followed(self, name: str) -> FollowedRun:
-        """Return the progress of a run, and poll it often from now on.
+        """Return the indexing progress of a run, and poll the run often from now on.
 
         Raises:
             KeyError: There is no such run.
@@ -110,7 +110,7 @@ class Follower:
         return run
 
     def peek(self, name: str) -> FollowedRun:
-        """Return the progress of a run without changing how often it is polled.
+        """Return the indexing progress of a run, without changing how often the run is polled.
 
         Raises:
             KeyError: There is no such run.
@@ -119,9 +119,10 @@ class Follower:
             return self._runs[name]
 
     def changes(self, since: str) -> tuple[str, list[str], bool]:
-        """Return the current cursor, the runs changed since an earlier cursor, and whether the list of runs changed.
+        """Return a new cursor, the runs changed since an earlier cursor, and whether the list of runs changed.
 
-        After an empty cursor, or a cursor from another viewer, everything counts as changed.
+        A cursor is a text that stands for a point in time. If it is empty or from another viewer, all runs count as
+        changed.
         """
         boot, _, number = since.partition("-")
         with self._lock:
@@ -132,7 +133,7 @@ class Follower:
             return cursor, changed, self._listed > int(number)
 
     def read_all(self, seconds: float, on_progress: Callable[[int, int], object] = lambda done, total: None) -> bool:
-        """Read the runs in the calling thread, up to a time limit. Return whether all runs were read completely.
+        """Read all runs in the calling thread, up to a time limit; return whether all were read completely.
 
         Args:
             seconds: Time limit in seconds.

@@ -1,4 +1,4 @@
-"""The library of a viewer: finds the runs below the given folders; each has a short name and an index."""
+"""``Library``: finds the runs below the given folders, and gives each a short name and an index."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _IDENTITY_BYTES = 1 << 20
 
 @dataclass(slots=True)
 class ViewedRun:
-    """A run of the library.
+    """A run that the viewer has found.
 
     Attributes:
-        name: Short name, unique in the library: ``run`` in addresses.
+        name: Short name, unique in the library; the value of ``run`` in the page's addresses.
         path: Folder of the run, or the single file of an evaluation.
         kind: ``training``, ``sft``, ``evaluation`` or ``pipeline``.
         parent: Name of the pipeline that contains the run; ``None`` if there is none.
@@ -41,7 +41,7 @@ class ViewedRun:
 
 
 class Library:
-    """The runs below a list of paths.
+    """All runs below a list of paths.
 
     Args:
         roots: Run folders, folders that contain run folders, and single files of evaluations.
@@ -63,7 +63,7 @@ class Library:
         self.scan()
 
     def scan(self) -> bool:
-        """Scan for runs again; return whether the list of runs changed."""
+        """Search for runs again; return whether the list of runs changed."""
         found: dict[Path, str] = {}
         for root in self.roots:
             for path, kind in runs_below(root):
@@ -87,7 +87,7 @@ class Library:
 
     @property
     def runs(self) -> list[ViewedRun]:
-        """The runs, sorted by path."""
+        """The runs found by the last ``scan``, sorted by path."""
         with self._lock:
             return list(self._runs.values())
 
@@ -101,7 +101,7 @@ class Library:
             return self._runs[name]
 
     def index(self, name: str) -> RunIndex:
-        """Open the index of a run and return it.
+        """Return the index of a run, opened if necessary.
 
         Raises:
             KeyError: There is no such run.
@@ -117,7 +117,7 @@ class Library:
             return index
 
     def close(self) -> None:
-        """Close the indexes."""
+        """Close all open indexes."""
         with self._lock:
             while self._open:
                 self._open.popitem()[1].close()
@@ -133,7 +133,7 @@ class Library:
 
 
 def no_runs(roots: Iterable[Path]) -> str:
-    """Return the error message for paths without runs."""
+    """Return the error message that the given paths contain no runs."""
     where = ", ".join(map(str, roots))
     return (
         f"There are no runs in {where}: no folder there contains a run.json of rstar2-env. Name the --out folder of "
@@ -142,7 +142,7 @@ def no_runs(roots: Iterable[Path]) -> str:
 
 
 def check_root(root: Path) -> None:
-    """Reject a path that cannot contain a run.
+    """Raise an error if a path cannot contain a run.
 
     Raises:
         ConfigurationError: The path does not exist, or is a file of another kind.
@@ -158,7 +158,7 @@ def check_root(root: Path) -> None:
 
 
 def runs_below(root: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the runs in and below a folder, with their kinds; a file is a run itself.
+    """Yield each run in and below a folder, with its kind; a file is a run itself.
 
     Weights, episodes and hidden folders are skipped. The scan does not descend into runs other than pipelines.
     """
@@ -188,7 +188,7 @@ def runs_below(root: Path) -> Iterator[tuple[Path, str]]:
 
 
 def kind_of(folder: Path) -> str | None:
-    """Return the kind of run in a folder; ``None`` if it is not a run that this version can read."""
+    """Return the kind of run in a folder; ``None`` if the folder is not a run that this version can read."""
     try:
         with (folder / RUN_FILE).open("rb") as file:
             identity: Any = json.loads(file.read(_IDENTITY_BYTES))

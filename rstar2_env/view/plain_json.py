@@ -1,4 +1,4 @@
-"""Strict JSON, as browsers require it, from the content of files."""
+"""Converts values from files to strict JSON, as browsers require it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rstar2_env.core.files.json_values import jsonable
 
 
 def to_json(value: Any) -> str:
-    """Return a value as JSON; numbers that are not finite become null.
+    """Convert a value to JSON text; numbers that are not finite become null.
 
     Raises:
         ConfigurationError: The value is nested too deeply.

@@ -7,8 +7,8 @@ from rstar2_env.diagnosis.record import RunRecord
 from rstar2_env.diagnosis.spells import rolling, spell, start_level
 
 LOWEST = 0.05
-"""In nats a token. Below it, a sampled token is the most likely one in about 99 of 100 cases, so that the episodes of a
-group hardly differ."""
+"""Entropy in nats per token. Below this value, a sampled token is the most likely one in about 99 of 100 cases, so that
+the episodes of a group hardly differ."""
 _TIMES, _LEAST, _WINDOW = 3.0, 1.0, 3
 
 

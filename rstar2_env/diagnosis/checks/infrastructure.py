@@ -1,4 +1,4 @@
-"""Checks of the sandbox, of injected faults and of the verifier."""
+"""Checks for failures of the sandbox, for injected faults, and for failures of the verifier."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _unavailable(run: RunRecord) -> Evidence | None:
 
 
 def fault_rate(run: RunRecord) -> float:
-    """Return the probability with which the options inject a fault into a call; 0 if they name none."""
+    """Return the probability that the run's options inject a fault into a call; 0 if the options set none."""
     for wrapper in run.option("rollout.wrappers", ()):
         if isinstance(wrapper, dict):
             name, options = str(wrapper.get("name", "")), {**wrapper, **(wrapper.get("options") or {})}

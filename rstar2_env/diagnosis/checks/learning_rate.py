@@ -9,10 +9,12 @@ from rstar2_env.diagnosis.record import RunRecord
 from rstar2_env.diagnosis.spells import spell
 
 _HIGH = 1e-2
-"""Adam changes a weight by about the learning rate at each step. Trained weights have a root mean square of about 0.02
-to 0.1, so 1e-2 of their norm is a learning rate of 2e-4 to 1e-3, one to three orders above published recipes."""
+"""Largest healthy change of the weights per step, relative to their norm. Adam changes a weight by about the learning
+rate at each step. Trained weights have a root mean square of about 0.02 to 0.1, so 1e-2 of their norm is a learning
+rate of 2e-4 to 1e-3, one to three orders above published recipes."""
 _LOW = 1e-7
-"""Float32 resolves 6e-8 of a value, so smaller changes are mostly rounded away."""
+"""Smallest useful change of the weights per step, relative to their norm: float32 resolves 6e-8 of a value, so smaller
+changes are mostly rounded away."""
 _LEAST_LOW = 5
 
 

@@ -1,4 +1,4 @@
-"""Check for two groups, or two processes, that use the same random numbers."""
+"""Check for two groups, or two processes, whose episodes are equal because they used the same random seed."""
 
 from __future__ import annotations
 

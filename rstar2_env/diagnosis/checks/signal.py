@@ -15,7 +15,7 @@ _FEW, _VERY_FEW = 0.3, 0.2
 
 
 def signal_shares(run: RunRecord) -> list[tuple[int, Mapping[str, float], float]]:
-    """Return for each step: its number, the groups without a signal counted by reason, and the number with a signal."""
+    """Return each step's number, its number of groups without a signal by reason, and its number of groups with one."""
     found: list[tuple[int, Mapping[str, float], float]] = []
     for step in run.steps:
         figures = step.figures

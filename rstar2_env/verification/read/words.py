@@ -60,7 +60,7 @@ _DATE = re.compile(
 
 
 def date(text: str) -> str | None:
-    """Return a date ("March 5th, 2024", "5 March 2024") in the spelling "2024-03-05"; ``None`` for other texts."""
+    """Return a date ("March 5th, 2024", "5 March 2024") in canonical spelling; ``None`` for other texts."""
     if (match := _DATE.fullmatch(_without_commands(text).strip(" ."))) is None:
         return None
     found = {name.rstrip("23"): value.lower() for name, value in match.groupdict().items() if value}

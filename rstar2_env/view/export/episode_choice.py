@@ -1,4 +1,4 @@
-"""Choice of the episodes in an export: whole groups, evenly over the run, up to a maximum number."""
+"""Chooses the episodes in an export: whole groups, spread evenly over the run, up to a maximum number."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from rstar2_env.view.queries.filters import read_filter
 from rstar2_env.view.queries.rows import FROM, PLACE
 
 _GOLDEN = 0.618
-"""Golden ratio: the fractional parts of its multiples are spread evenly over [0, 1]."""
+"""Golden ratio: the fractional parts of its multiples are spread evenly over [0, 1], and select the groups."""
 
 
 def choose_episodes(index: RunIndex, most: int, params: Mapping[str, str]) -> tuple[list[int], str]:
     """Choose the episodes of a run to export.
 
-    Half of the slots are for held-out episodes, half for training episodes; unused slots go to the other half.
+    Half of the places are for held-out episodes, half for training episodes; unused places go to the other half.
 
     Args:
         index: Index of the run.

@@ -1,4 +1,4 @@
-"""The responses that an export contains, by the addresses that the page requests."""
+"""Collects the responses that an export contains, by the addresses that the page requests."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from rstar2_env.view.queries.rows import rows_of
 
 MOST_RUNS = 12
 MOST_BYTES = 96 << 20
-"""Maximum bytes of JSON of all episodes together, before compression."""
+"""Maximum size of the JSON of all episodes together, in bytes, before compression."""
 _MOST_PROBLEMS = 1000
 _MOST_PAIRS = 15
 _MOST_TOKENS = 50
 _REPLACED = (OSError, EOFError, KeyError)
-"""Errors of queries about data that a running or resumed run has removed or replaced in the meantime."""
+"""Errors of a query whose data was removed or replaced meanwhile, because the run is in progress."""
 
 
 def pack(answers: Answers, *, episodes: int, params: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Return the content of an export.
+    """Return the content of an export as JSON-compatible values.
 
     Paths of this machine are removed from the list of runs; the options of runs are included unchanged.
 
@@ -62,7 +62,7 @@ class _Packer:
     bytes_left: int = MOST_BYTES
 
     def pack(self) -> dict[str, Any]:
-        """Return the content of the export."""
+        """Return the content of the export as JSON-compatible values."""
         found = self.answers.runs()
         names = [row["run"] for row in found["runs"]][:MOST_RUNS]
         notes = []

@@ -1,7 +1,7 @@
-"""The HTML file of an export: the built page with its script, style and data inlined.
+"""Builds the HTML file of an export: the built page with its script, style and data inlined.
 
-The data is base64, so the page does not contain text from a model. A content security policy allows only the page's
-own script and style, by digest, and forbids all requests.
+The data is encoded in base64, so that no text from a model can act as HTML. A content security policy allows only the
+page's own script and style, by digest, and forbids all requests.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CHARSET = re.compile(r"<meta\b[^>]*\bcharset[^>]*>", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class EmptyPage:
-    """The page without data, from the output of ``make view``.
+    """The built page without data, as written by ``make view``.
 
     Attributes:
         page: Content of ``index.html``.
@@ -62,7 +62,7 @@ def empty_page(static: Path) -> EmptyPage:
 
 
 def page_of(data: Mapping[str, Any], empty: EmptyPage) -> str:
-    """Return the page with the data embedded.
+    """Return the HTML of the page, with the data embedded.
 
     Args:
         data: Data to show (``packed``).

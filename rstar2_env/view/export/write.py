@@ -1,4 +1,4 @@
-"""Writing of an export: reads the runs completely, packs the data and assembles the page."""
+"""Writes an export: reads the runs completely, collects the data, and writes the HTML file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def write_export(
     static: Path | None = None,
     overwrite: bool = False,
 ) -> str:
-    """Write runs as one HTML file.
+    """Write runs as one HTML file that works without a server.
 
     Args:
         roots: Run folders, folders that contain runs, and single files of evaluations.

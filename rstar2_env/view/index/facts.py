@@ -1,4 +1,4 @@
-"""The indexed values of an episode, parsed leniently from its line, so that files of other versions work too."""
+"""Extracts the values to index from an episode's line; missing or unknown keys are tolerated, as in other versions."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from rstar2_env.core.errors import RecordFormatError
 from rstar2_env.core.status import ToolStatus
 
 STATUSES = tuple(str(status) for status in ToolStatus)
-"""Names of all tool statuses; the position of a name is its bit in ``status_bits``."""
+"""Names of all tool statuses; the position of a name is the number of its bit in ``status_bits``."""
 _BITS = {name: 1 << place for place, name in enumerate(STATUSES)}
 ERRORS = frozenset(str(status) for status in ToolStatus if status.is_error)
-"""Names of the statuses of failed calls."""
+"""Names of the statuses that count as the policy's errors."""
 _VOID = frozenset({"unavailable", "cancelled", "no_text", "cut", "refused"})
-"""Ends of episodes that are excluded from means (see ``Episode.available``)."""
+"""Values of ``end`` for which an episode is excluded from means (see ``Episode.available``)."""
 _DECODER = json.JSONDecoder(parse_constant=lambda name: None)
-"""Decoder that reads non-finite numbers, which strict JSON does not allow, as null."""
+"""JSON decoder that reads NaN and infinities, which strict JSON does not allow, as null."""
 QUESTION = 2000
-"""Maximum number of characters of a question in the index."""
+"""Maximum length of a question in the index, in characters."""
 ANSWER = 200
-"""Maximum number of characters of an answer in the index."""
+"""Maximum length of an answer in the index, in characters."""
 
 ProblemFacts = tuple[str, str, str, str, str, str | None]
-"""A problem of an episode: name, task, source, difficulty, question, and gold answer."""
+"""The indexed values of an episode's problem: name, task, source, difficulty, question, gold answer."""
 
 
 class EpisodeFacts(NamedTuple):
-    """The indexed values of an episode: the columns of the table ``episodes`` that come from its line."""
+    """The indexed values of an episode: the columns of the table ``episodes`` that come from the episode's line."""
 
     split: str
     step: int
@@ -78,7 +78,7 @@ def parse_line(line: bytes) -> dict[str, Any]:
 
 
 def facts_of(record: Mapping[str, Any], split: str, step: int, line: int) -> EpisodeFacts:
-    """Return the indexed values of an episode.
+    """Extract the indexed values of an episode from its record.
 
     Args:
         record: The parsed line.
@@ -128,7 +128,7 @@ def facts_of(record: Mapping[str, Any], split: str, step: int, line: int) -> Epi
 
 
 def check_episode(record: Mapping[str, Any]) -> None:
-    """Reject a record that is not an episode.
+    """Raise an error if a record is not an episode.
 
     Raises:
         RecordFormatError: The record does not contain a list of messages.
@@ -138,13 +138,13 @@ def check_episode(record: Mapping[str, Any]) -> None:
 
 
 def list_field(record: Mapping[str, Any], name: str) -> list[Any]:
-    """Return a list from a record; empty if it is missing or is not a list."""
+    """Return a list from a record; an empty list if the field is missing or is not a list."""
     value = record.get(name)
     return value if isinstance(value, list) else []
 
 
 def searchable_text(record: Mapping[str, Any]) -> str:
-    """Return the searchable text: the problem's id, the conversation, the answer and the gold answer."""
+    """Return the text to search in an episode: the problem's id, the conversation, the answer and the gold answer."""
     parts = [_text(record.get("problem_id"))]
     parts += [_text(message.get("content")) for message in _messages(record)]
     parts += [_text(record[name]) for name in ("answer", "gold") if record.get(name) is not None]
@@ -153,12 +153,12 @@ def searchable_text(record: Mapping[str, Any]) -> str:
 
 
 def question_of(record: Mapping[str, Any]) -> str:
-    """Return the first user message."""
+    """Return the first user message of an episode."""
     return next((_text(message.get("content")) for message in _messages(record) if message.get("role") == "user"), "")
 
 
 def clean(text: str) -> str:
-    """Remove NUL characters and lone surrogates, which SQLite and UTF-8 cannot store."""
+    """Remove the characters that SQLite and UTF-8 cannot store: NUL characters and lone surrogates."""
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode("utf-8")
     return text.replace("\0", "�")
@@ -169,7 +169,7 @@ def _messages(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def problem_of(record: Mapping[str, Any]) -> ProblemFacts:
-    """Return the problem of an episode; a problem without an id is named by a digest of its question."""
+    """Extract an episode's problem from its record; a problem without an id is named by a digest of its question."""
     question = clean(question_of(record)[:QUESTION])
     name = _text(record.get("problem_id"))
     if not name:
@@ -236,7 +236,7 @@ def _bits(counts: Mapping[str, int]) -> int:
 
 
 def bits_of(names: list[str]) -> int:
-    """Return the bit mask of a list of status names; unknown names are ignored."""
+    """Return status names as a bit mask, in the order of ``STATUSES``; unknown names are ignored."""
     return _bits(dict.fromkeys(names, 1))
 
 
@@ -257,7 +257,7 @@ def as_int(value: Any, otherwise: int | None = 0) -> int | None:
 
     Args:
         value: Value in the file: an integer of any size, or a float.
-        otherwise: Replacement for values that are not numbers or are out of range.
+        otherwise: Result for values that are not numbers or are out of range.
     """
     # Integers are compared as they are: ``math.isfinite`` raises for an integer of 400 digits.
     return int(value) if isinstance(value, (int, float)) and abs(value) < 2**62 else otherwise

@@ -1,7 +1,7 @@
-"""Filling of an index from the files of a run: adds new lines, and removes the rows of deleted files.
+"""``Filler``: fills an index from the files of a run: adds new lines, and removes the rows of deleted files.
 
-Rows and the file offset that they reach are committed together, so the index is consistent after every transaction
-and a kill at any moment loses only work in progress. Not covered: when an index is filled (``run_index``).
+New rows are committed together with the file offset up to which they were read. So the index is consistent after every
+transaction, and a kill at any moment loses only work in progress. Not covered: when an index is filled (``run_index``).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rstar2_env.view.index.line_files import LineFile, fingerprints_of
 from rstar2_env.view.index.schema import has_words
 
 MOST_NOTES = 20
-"""Maximum number of notes per file."""
+"""Maximum number of notes on unreadable content per file."""
 _COMMIT_S = 0.25
 _INSERT = (
     f"INSERT INTO episodes (file, line, start, at, length, problem, {', '.join(EpisodeFacts._fields)}) "
@@ -51,14 +51,14 @@ class Filler:
         self._problems: dict[str, tuple[Any, ...]] = {}
 
     def fill(self, sources: Sequence[LineFile], deadline: float) -> bool:
-        """Index new lines until a deadline.
+        """Index new lines of the files, until a deadline.
 
         Args:
             sources: Current state of the files.
             deadline: Value of ``time.monotonic`` at which to stop.
 
         Returns:
-            Whether everything was indexed.
+            Whether all lines were indexed.
         """
         read = self._drop_lost_files(sources)
         for source in sources:

@@ -1,4 +1,4 @@
-"""Reading of append-only files: new lines from an offset on, and single lines by position.
+"""Reads append-only files: new lines from an offset on, and single lines by their position.
 
 A line is complete if it ends with a newline, and a gzip member if its checksum is valid, as in
 ``rstar2_env.core.files.append_only``. Memory is bounded: a file is read in batches, and lines longer than ``MOST_LINE``
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 MOST_LINE = 64 << 20
-"""Maximum bytes of a line; longer lines are skipped."""
+"""Maximum length of a line, in bytes; longer lines are skipped."""
 _PIECE = 1 << 16
 _LINES = 256
 """Maximum number of lines in a batch."""
@@ -38,7 +38,7 @@ class LinePosition:
 
 @dataclass(frozen=True, slots=True)
 class LineBatch:
-    """A batch of lines.
+    """Consecutive lines of a file.
 
     Attributes:
         lines: Position and content of each line; ``None`` instead of the content of a line that is too long.

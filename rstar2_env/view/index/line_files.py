@@ -1,4 +1,4 @@
-"""The files that an index is built from, and fingerprints to detect replaced files."""
+"""Lists the files that an index is built from, and computes fingerprints that detect replaced files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from rstar2_env.core.run_folder.layout import EPISODES, TOKENS, step_files
 
 _PRINT = 1024
-"""Bytes in the fingerprints of the beginning and the end of the content that was read."""
+"""Number of bytes at the beginning and at the end of the read content from which fingerprints are computed."""
 _INTEGER = 2**63 - 1
 """The largest integer of SQLite."""
 
@@ -42,7 +42,7 @@ class LineFile:
 
 
 def line_files_of(run: Path) -> list[LineFile]:
-    """Return the files of a run: episodes before tokens, newest steps first. A single file is a run of one file."""
+    """Return the files of a run with episodes or tokens: episodes before tokens, newest steps first."""
     if run.is_file():
         found = _source(run, run.name, "episodes", "eval", 0, 0)
         return [found] if found else []
@@ -67,7 +67,7 @@ def _source(path: Path, name: str, what: str, split: str, step: int, rank: int) 
 
 
 def file_state(path: Path) -> tuple[int, int, int]:
-    """Return inode, size in bytes and time of the last modification in ns of a file.
+    """Return the inode, the size in bytes and the time of last modification in ns of a file.
 
     Raises:
         OSError: The file does not exist or cannot be read.
@@ -77,7 +77,7 @@ def file_state(path: Path) -> tuple[int, int, int]:
 
 
 def fingerprints_of(path: Path, offset: int) -> tuple[bytes, bytes]:
-    """Return digests of the beginning and the end of the first ``offset`` bytes of a file.
+    """Return digests of the beginning and of the end of a file's first ``offset`` bytes.
 
     Raises:
         OSError: The file cannot be read.

@@ -1,4 +1,4 @@
-"""The lock of an index: only its holder may fill or remove the index."""
+"""The lock of an index: only the viewer that holds the lock may fill or remove the index."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import IO
 
 
 def lock_file(index: Path) -> Path:
-    """Return the lock file next to the index. Its modification time is the last time a viewer opened the index."""
+    """Return the path of an index's lock file, whose modification time shows when a viewer last opened the index."""
     return index.with_suffix(".lock")
 
 
 def claim(index: Path) -> IO[bytes] | None:
-    """Try to take the lock of an index, without waiting.
+    """Try to lock an index, without waiting.
 
     Args:
         index: File of the index.

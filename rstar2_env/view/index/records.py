@@ -1,4 +1,4 @@
-"""The records of a small append-only file (metrics, events), kept in memory; only new lines are read."""
+"""``GrowingRecords``: the records of a small append-only file (metrics, events) in memory; reads only new lines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_RECORDS = 200_000
 
 
 class GrowingRecords:
-    """The records of a file; thread-safe.
+    """The records of an append-only file; thread-safe.
 
     Args:
         path: The file; it may be missing.
@@ -39,7 +39,7 @@ class GrowingRecords:
         self.notes: list[str] = []
 
     def read(self) -> list[dict[str, Any]]:
-        """Return all current records of the file."""
+        """Read new lines, and return all records of the file."""
         with self._lock:
             try:
                 state = file_state(self._path)

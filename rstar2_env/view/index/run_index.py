@@ -1,4 +1,4 @@
-"""``RunIndex``: the index of one run, updated from its files; thread-safe.
+"""``RunIndex``: the index of one run on disk, updated from the run's files; thread-safe.
 
 Several viewers may share an index: one of them fills it, under a lock, and all read it. If the cache folder cannot be
 written, the index is stored in a temporary folder while it is open.
@@ -32,7 +32,7 @@ ResultT = TypeVar("ResultT")
 
 
 class RunIndex(Closing):
-    """The index of a run; close it when it is no longer needed. A closed index reopens on use.
+    """The index of one run. Close it when it is no longer needed; a closed index reopens on use.
 
     Args:
         run: Folder of the run, or the single file of an evaluation.
@@ -93,13 +93,13 @@ class RunIndex(Closing):
             return connect(self.file, writes=True)
 
     def refresh(self, timeout_s: float = 60.0) -> bool:
-        """Index new content of the run's files, up to a time limit; thread-safe.
+        """Index new content of the run's files, for at most ``timeout_s`` seconds; thread-safe.
 
         Args:
             timeout_s: Time limit in seconds.
 
         Returns:
-            Whether everything has been indexed, by this viewer or by the one that holds the lock.
+            Whether all content has been indexed, by this viewer or by the viewer that holds the lock.
         """
         with self._filling:
             if not self._may_fill():
@@ -118,7 +118,7 @@ class RunIndex(Closing):
 
     @property
     def fills(self) -> bool:
-        """Whether this viewer, and not another process, fills the index."""
+        """Whether this viewer fills the index, rather than another process."""
         return self._claimed is not None
 
     @property
@@ -129,7 +129,7 @@ class RunIndex(Closing):
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Open a read transaction, so that all queries see the same state."""
+        """Within the block, read the database in one transaction, so that all queries see the same state."""
         with self._lock:
             if self._reader is None:
                 self._reader = self._open()
@@ -140,16 +140,16 @@ class RunIndex(Closing):
                 self._reader.execute("COMMIT")
 
     def query(self, statement: str, values: Sequence[Any] = ()) -> list[Any]:
-        """Return all rows of one query."""
+        """Run one SQL query, and return all rows."""
         with self.reading() as db:
             return db.execute(statement, values).fetchall()
 
     def cached(self, name: str, make: Callable[[], ResultT]) -> ResultT:
-        """Return a result about the whole run; it is cached in the index until the index changes.
+        """Return a result about the whole run, which is stored in the index until the index changes.
 
         Args:
             name: Name of the result.
-            make: Computes the result, which must be JSON-compatible.
+            make: Function that computes the result, which must be JSON-compatible.
         """
         version = self.version
         with self.reading() as db:
@@ -170,13 +170,13 @@ class RunIndex(Closing):
         return made
 
     def record(self, file: str, start: int, at: int, length: int) -> dict[str, Any]:
-        """Read a record from one of the run's files.
+        """Read the record of an episode from one of the run's files.
 
         Args:
             file: Name of the file in the index.
-            start: ``LinePosition.start`` of its line.
-            at: ``LinePosition.at``.
-            length: ``LinePosition.length``.
+            start: ``LinePosition.start`` of the record's line.
+            at: ``LinePosition.at`` of the record's line.
+            length: ``LinePosition.length`` of the record's line.
 
         Raises:
             OSError: The file cannot be read.
@@ -189,7 +189,7 @@ class RunIndex(Closing):
             raise EOFError(f"{file} has changed: {error}") from error
 
     def progress(self) -> tuple[int, int, int, int]:
-        """Return four numbers: read bytes and all bytes of episodes, searchable episodes, indexed episodes."""
+        """Return the indexing progress: read bytes and all bytes of episodes, searchable episodes, indexed episodes."""
         total = sum(file.size for file in line_files_of(self.run) if file.what == "episodes")
         with self.reading() as db:
             taken, worded = db.execute(
@@ -201,7 +201,7 @@ class RunIndex(Closing):
         return min(taken or 0, total), total, searchable, episodes
 
     def notes(self) -> list[str]:
-        """Return notes on unreadable content, each with file and line."""
+        """Return notes on unreadable content of the run's files, each with file and line."""
         with self.reading() as db:
             broken = db.execute("SELECT name, broken FROM files WHERE broken != '' ORDER BY name").fetchall()
             lines = db.execute(

@@ -1,4 +1,4 @@
-"""The tables of an index, and opening its file.
+"""The SQL tables of an index, and functions that open and remove index files.
 
 There is one SQLite file per run, in the user's cache folder: SQLite's write-ahead log works on one machine only, while
 runs may be on shared or read-only disks. An index can be deleted at any time and is then rebuilt.
@@ -19,13 +19,13 @@ from rstar2_env.view.index.facts import EpisodeFacts
 from rstar2_env.view.index.locking import claim, lock_file
 
 VERSION = 3
-"""Schema version; an index of another version is rebuilt."""
+"""Version of the tables; an index with another version is rebuilt."""
 WAIT_MS = 30_000
-"""Timeout for locks held by other connections, in milliseconds."""
+"""Maximum wait for locks of other connections, in milliseconds."""
 KEEP_DAYS = 60
 """Number of days without use after which an index is removed."""
 _NAME = re.compile(r"[A-Za-z0-9-]{0,40}-[0-9a-f]{16}\.sqlite")
-"""File names of indexes, as made by ``index_file``."""
+"""Pattern of the file names that ``index_file`` makes."""
 _SQLITE_SUFFIXES = ("-wal", "-shm")
 """Suffixes of the files that SQLite keeps next to an index."""
 _TYPES = {int: "INTEGER", float: "REAL", str: "TEXT"}
@@ -59,7 +59,7 @@ _WORDS = "CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(body, content='', 
 
 
 def cache_folder() -> Path:
-    """Return the folder of indexes: ``RSTAR2_VIEW_CACHE``, else a folder below the user's cache folder."""
+    """Return the folder of all indexes: ``RSTAR2_VIEW_CACHE``, else a folder below the user's cache folder."""
     if given := os.environ.get("RSTAR2_VIEW_CACHE"):
         return Path(given)
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
@@ -67,14 +67,14 @@ def cache_folder() -> Path:
 
 
 def index_file(cache: Path, run: Path) -> Path:
-    """Return the path of a run's index file; its name is readable and contains a digest of the run's path."""
+    """Return the path of a run's index; the file name is readable and contains a digest of the run's path."""
     where = os.path.realpath(run)
     name = "".join(letter if letter.isalnum() and letter.isascii() else "-" for letter in run.name)[:40]
     return cache / f"{name}-{hashlib.sha256(os.fsencode(where)).hexdigest()[:16]}.sqlite"
 
 
 def connect(file: Path, *, writes: bool) -> sqlite3.Connection:
-    """Open an index; ``writes`` creates missing tables, and recreates those of another version.
+    """Open an index. If ``writes`` is set, create missing tables, and recreate tables of another version.
 
     Raises:
         sqlite3.Error: The file cannot be opened or is damaged.
@@ -118,7 +118,7 @@ def _make(connection: sqlite3.Connection) -> None:
 
 
 def has_words(connection: sqlite3.Connection) -> bool:
-    """Whether the index has a full-text index, that is, whether SQLite supports FTS5."""
+    """Whether an index has a full-text index, which needs FTS5 in SQLite."""
     found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'words'").fetchone()
     if found is None:
         return False
@@ -130,7 +130,7 @@ def has_words(connection: sqlite3.Connection) -> bool:
 
 
 def version_of(connection: sqlite3.Connection) -> int:
-    """Return the version of the content of an index: a counter that grows with every change."""
+    """Return the version of an index's content: a counter that grows with every change."""
     found = connection.execute("SELECT value FROM meta WHERE name = 'version'").fetchone()
     return int(found[0]) if found else 0
 
@@ -146,7 +146,7 @@ def remove(file: Path) -> None:
 
 
 def remove_old(cache: Path, *, days: float = KEEP_DAYS) -> None:
-    """Delete indexes and their lock files that were not used for a long time; indexes in use are kept.
+    """Delete indexes that were not used for a long time, with their lock files; indexes in use are kept.
 
     Args:
         cache: Folder of indexes; other files in it are not touched.

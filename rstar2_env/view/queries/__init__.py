@@ -1,5 +1,5 @@
-"""The queries of the viewer: JSON-compatible results from the index and the small files of a run.
+"""The queries of the viewer: their results are JSON-compatible values from the index and the small files of a run.
 
-Each module has one kind of result; docs/viewer-reference.md lists them with their addresses. Not covered: HTTP
-(``server``).
+Each module computes one kind of result; docs/viewer-reference.md lists the results with their addresses. Not covered:
+HTTP (``server``).
 """

@@ -1,4 +1,4 @@
-"""Comparison of two runs by problem, and of their options."""
+"""Compares two runs by problem, and compares their options."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rstar2_env.view.queries.result_cache import CACHE
 from rstar2_env.view.queries.rows import common_prefixes, short_question
 
 _KEYS = 16
-"""Maximum number of episodes listed for a problem."""
+"""Maximum number of episodes that are listed for a problem."""
 _MOST_OPTIONS = 2000
 _CHANGES = {"gained": "gained", "better": "gained", "lost": "lost", "worse": "lost", "same": "same"}
 
@@ -30,7 +30,7 @@ Side = dict[str, Any]
 
 
 def compare_runs(a: RunIndex, b: RunIndex, params: Mapping[str, str]) -> dict[str, Any]:
-    """Return the problems that occur in both runs, with the success rates in each run.
+    """Return the problems that occur in both runs, with the success rate in each run.
 
     Args:
         a: Index of the first run.
@@ -172,7 +172,7 @@ def _keys(index: RunIndex, split: str, step: int | None, problem: str) -> dict[s
 
 
 def differing_options(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options in which two runs differ, by dotted name; a missing option is null."""
+    """Return the options that differ between two runs, by dotted name; a missing option is null."""
     flat_a, flat_b = _flat(a), _flat(b)
     names = sorted(name for name in flat_a.keys() | flat_b.keys() if flat_a.get(name) != flat_b.get(name))
     rows = [{"path": name, "a": flat_a.get(name), "b": flat_b.get(name)} for name in names[:_MOST_OPTIONS]]

@@ -26,7 +26,7 @@ MOST_ROWS = 1000
 
 
 def list_episodes(index: RunIndex, params: Mapping[str, str]) -> dict[str, Any]:
-    """Return a page of the table of episodes.
+    """Return one page of a run's table of episodes.
 
     Args:
         index: Index of the run.
@@ -50,8 +50,8 @@ def aggregate_episodes(index: RunIndex, params: Mapping[str, str]) -> dict[str, 
         params: Filters (``queries.filters``).
 
     Returns:
-        ``figures`` as ``figures_of`` returns them, ``None`` without episodes; ``steps`` with the number of ``episodes``
-        and their share of correct ones (``success``) at each.
+        ``figures`` as ``figures_of`` returns them, ``None`` without episodes; ``steps``, with the number of
+        ``episodes`` and the share of correct episodes (``success``) at each step.
 
     Raises:
         ConfigurationError: A value is invalid.
@@ -84,7 +84,7 @@ def find_place(index: RunIndex, params: Mapping[str, str], key: str) -> dict[str
     Args:
         index: Index of the run.
         params: Filters and ``sort``, as for the table.
-        key: The episode. If the filters exclude it, position and neighbours are ``None``.
+        key: Key of the episode. If the filters exclude the episode, position and neighbours are ``None``.
 
     Raises:
         ConfigurationError: The key or another value is invalid.
@@ -108,7 +108,7 @@ def _cached_ids(index: RunIndex, db: sqlite3.Connection, params: Mapping[str, st
 
 
 def page_of(params: Mapping[str, str], most: int = MOST_ROWS, default: int = 100) -> tuple[int, int]:
-    """Return the offset and limit of a query.
+    """Return the offset and the limit that a query's parameters request.
 
     Raises:
         ConfigurationError: A value is not a whole number.
@@ -135,7 +135,7 @@ def matching_ids(index: RunIndex, db: sqlite3.Connection, params: EpisodeFilter,
 
 
 def find_episode(index: RunIndex, key: str) -> dict[str, Any]:
-    """Return one episode: its record, its group, its neighbours and its verdict.
+    """Return one episode: its record, its group, its neighbours in the table, and its verdict.
 
     Raises:
         ConfigurationError: The key is invalid.
@@ -167,7 +167,7 @@ def find_episode(index: RunIndex, key: str) -> dict[str, Any]:
 
 
 def tokens_place(db: sqlite3.Connection, row: EpisodeRow) -> tuple[Any, ...] | None:
-    """Return file and position of the line with the tokens of an episode; ``None`` if they were not stored."""
+    """Return the file and the position of the line with an episode's tokens; ``None`` if the tokens were not stored."""
     if row["split"] != "train":
         return None
     found: tuple[Any, ...] | None = db.execute(
@@ -205,7 +205,7 @@ def _neighbour(db: sqlite3.Connection, number: int, *, after: bool) -> str | Non
 
 
 def verdict_of(record: Mapping[str, Any]) -> dict[str, str] | None:
-    """Return ``reason`` and ``method`` of the grade, from ``info["verdict"]`` of the last turn."""
+    """Return ``reason`` and ``method`` of an episode's grade, from ``info["verdict"]`` of its last turn."""
     turns = record.get("steps")
     last = turns[-1] if isinstance(turns, list) and turns else None
     info = last.get("info") if isinstance(last, dict) else None

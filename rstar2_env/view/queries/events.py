@@ -1,4 +1,4 @@
-"""The events of a run: their details as text, and those that its curves mark."""
+"""The events of a run: converts their details to text, and selects the events to mark on curves."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from typing import Any
 from rstar2_env.view.index.facts import as_int
 
 _COMMON = frozenset({"event", "time", "step", "versions"})
-"""Keys that the details omit: keys with their own column, and versions of packages, which the model card lists."""
+"""Keys of an event that its details omit: keys with their own column, and package versions, which the model card lists.
+"""
 _EVALUATION = ("pass_rate", "reward", "tool_error_share", "broken_format", "turns", "tokens", "episodes")
-"""Figures of an evaluation that its event shows, in order; curves show all of them."""
+"""Figures of an evaluation that its event shows, in order."""
 _LONGEST = 2000
 _MARKED = ("evaluation", "checkpoint", "note", "resumed")
 
 
 def event_details(event: Mapping[str, Any]) -> str:
-    """Return the details of an event, such as ``figures: pass_rate 0.941, episodes 1,024``."""
+    """Return the details of an event as text, such as ``figures: pass_rate 0.941, episodes 1,024``."""
     parts = []
     for name, value in event.items():
         if name in _COMMON:
@@ -30,10 +31,10 @@ def event_details(event: Mapping[str, Any]) -> str:
 
 
 def marks_of(events: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the events that curves mark: evaluations, checkpoints, notes (such as actions of hooks) and resumptions.
+    """Return the events to mark on curves: evaluations, checkpoints, notes (such as actions of hooks) and resumptions.
 
     Args:
-        events: Events of the run, without revoked ones.
+        events: Events of the run, without events of steps that a resume dropped.
 
     Returns:
         For each step with such an event, in ascending order, ``step`` and ``events``, each kind once.

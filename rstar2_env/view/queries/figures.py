@@ -1,4 +1,4 @@
-"""Figures over the episodes of a run, by step and by split; and the columns of the table of episodes."""
+"""Computes figures over the episodes of a run, by step and by split, and the columns of the table of episodes."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _SHOWN = {
     "success": "pass_rate",
     **{name: name for name in ("reward", "tool_error_share", "tool_error_share_correct", "tokens", "turns")},
 }
-"""Figures that are returned for a split: the name in the response, and the name in ``FIGURES``."""
+"""Name in ``FIGURES`` of each figure that is returned for a split, by the figure's name in the response."""
 _COLUMNS = {
     "episodes": "1",
     "tokened": "tokens > 0",
     "errors_correct": "correct * errors",
     "calls_correct": "correct * calls",
 }
-"""Counts that are not columns of the index, each with its SQL expression over the columns."""
+"""SQL expression, over the columns of the index, of each count that is not a column itself."""
 
 
 def count_sql(count: str, condition: str = "1") -> str:
@@ -58,11 +58,11 @@ CACHED: Mapping[str, Callable[[RunIndex], Any]] = {
     "answered after error": lambda index: answered_after_error(index),
     "rewarded": lambda index: rewarded_episodes(index),
 }
-"""Queries whose results are cached in the index, by the name of the result."""
+"""Queries whose results are cached in the index, by name of the result."""
 
 
 def cached_figures(index: RunIndex, name: str) -> Any:
-    """Return the result of a query in ``CACHED`` from the cache in the index, or compute and cache it."""
+    """Return the result of a query in ``CACHED``: from the cache in the index, or computed and then cached."""
     return index.cached(name, lambda: CACHED[name](index))
 
 
@@ -73,7 +73,7 @@ def warm_cache(index: RunIndex) -> None:
 
 
 def figures_by_step(index: RunIndex, split: str) -> dict[str, Any]:
-    """Count statuses, ends, reasons and groups by round for each step.
+    """Count, for each step, call statuses, ends of episodes, reasons for dropping, and groups by round.
 
     Args:
         index: Index of the run.
@@ -120,8 +120,9 @@ def rewarded_episodes(index: RunIndex) -> dict[str, Any]:
     """Count training episodes that may have earned their reward without solving the problem.
 
     Returns:
-        The mean ``reward`` of correct episodes (``None`` without any); ``wrong`` episodes, of these ``rewarded`` with
-        at least that mean; ``correct`` episodes, of these ``without_calls``, which is ``None`` if no episode has calls.
+        ``reward``: the mean reward of correct episodes, ``None`` without any; ``wrong``: the number of wrong episodes;
+        ``rewarded``: the number of wrong episodes with at least that mean; ``correct``: the number of correct episodes;
+        ``without_calls``: the number of correct episodes without calls, ``None`` if no episode has calls.
     """
     counts = "sum(correct), sum(NOT correct), sum(correct AND calls = 0), max(calls)"
     with index.reading() as db:
@@ -141,12 +142,12 @@ def rewarded_episodes(index: RunIndex) -> dict[str, Any]:
 
 
 def figures_of(db: sqlite3.Connection, where: str, values: tuple[Any, ...]) -> dict[str, Any] | None:
-    """Return figures of the episodes that match a condition; means exclude unavailable episodes.
+    """Return figures of the episodes that match a condition; means exclude episodes that are not ``available``.
 
     Args:
         db: Connection to the index.
         where: SQL condition on ``episodes``.
-        values: Values of its parameters.
+        values: Values of the condition's parameters.
     """
     columns = ", ".join(map(figure_sql, _SHOWN.values()))
     count, problems, calls, *shown = db.execute(
@@ -174,7 +175,7 @@ def figures_of(db: sqlite3.Connection, where: str, values: tuple[Any, ...]) -> d
 
 
 def last_step(db: sqlite3.Connection, split: str) -> int | None:
-    """Return the last step with episodes of a split."""
+    """Return the last step that has episodes of a split; ``None`` if no step has."""
     found: int | None = db.execute("SELECT max(step) FROM episodes WHERE split = ?", (split,)).fetchone()[0]
     return found
 
@@ -190,7 +191,7 @@ def figures_by_split(index: RunIndex) -> dict[str, Any]:
 
 
 def columns_of(index: RunIndex) -> list[dict[str, Any]]:
-    """Return the non-empty columns of the table of episodes, with the kinds and values of their filters."""
+    """Return the columns of the table of episodes that are not empty, with the kinds and values of their filters."""
     found: list[dict[str, Any]] = []
 
     def add(name: str, kind: str, by: str | None, **more: Any) -> None:

@@ -1,4 +1,4 @@
-"""Filters and sort orders of episodes: parsed from a query, translated to SQL.
+"""Parses filters and sort orders of episodes from a query, and translates them to SQL.
 
 Every value is passed to SQLite as a bound parameter, and every column name comes from a table below.
 """
@@ -46,28 +46,28 @@ FIELDS: Mapping[str, str] = {
     "question": "p.question",
     "version": "e.version",
 }
-"""The fields of an episode's row, each with its column in the tables ``e`` (episodes) and ``p`` (problems)."""
+"""SQL column of each field of an episode's row, in the tables ``e`` (episodes) and ``p`` (problems)."""
 RANGES = ("step", "reward", "advantage", "turns", "policy_tokens", "calls", "errors", "seconds", "version")
-"""Fields with filters ``min_X`` and ``max_X``."""
+"""Fields that can be filtered by ``min_FIELD`` and ``max_FIELD``."""
 SORTS: Mapping[str, str] = {**{name: FIELDS[name] for name in RANGES}, **FIELDS, "problem": "p.name"}
-"""Fields that the table of episodes can be sorted by, with their columns."""
+"""SQL column of each field by which the table of episodes can be sorted."""
 _TEXTS = ("end", "reason", "after_error", "source", "task", "problem_source", "difficulty", "split")
 _NUMBERS = ("group", "member", "round", "turns")
 _FLAGS = ("kept", "correct")
 _YES, _NO = frozenset({"1", "true", "yes"}), frozenset({"0", "false", "no"})
 WORD = re.compile(r'"([^"]*)"?|(\S+)')
-"""One term of a search: a phrase in quotes, or a word."""
+"""Pattern of one term of a search: a phrase in quotes, or a word."""
 MOST_WORDS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeFilter:
-    """A filter of episodes.
+    """A filter of episodes, as SQL.
 
     Attributes:
         where: SQL condition over the tables ``e`` (episodes), ``f`` (files) and ``p`` (problems).
-        values: Values of its parameters.
-        q: Full-text search of the conversation; empty for none.
+        values: Values of the condition's parameters.
+        q: Text to search for in the conversations; empty for none.
     """
 
     where: str
@@ -76,7 +76,7 @@ class EpisodeFilter:
 
 
 def read_filter(params: Mapping[str, str]) -> EpisodeFilter:
-    """Parse the filter in a query; empty and unrelated parameters are ignored.
+    """Parse the filter in a query's parameters; empty and unrelated parameters are ignored.
 
     Raises:
         ConfigurationError: A value is invalid.
@@ -125,7 +125,7 @@ def read_filter(params: Mapping[str, str]) -> EpisodeFilter:
 
 
 def typed_filter(text: str, named: str) -> dict[str, str]:
-    """Parse a typed filter, ``NAME=VALUE&NAME=VALUE``, into query parameters.
+    """Parse a filter that a user typed as ``NAME=VALUE&NAME=VALUE`` into query parameters.
 
     Args:
         text: The typed text.
@@ -144,7 +144,7 @@ def typed_filter(text: str, named: str) -> dict[str, str]:
 
 
 def read_sort(text: str, columns: Mapping[str, str], default: str) -> str:
-    """Translate a sort order to SQL: a column name, or ``-NAME`` for descending; missing values come last.
+    """Translate a sort order to SQL: a column name, or ``-NAME`` for descending order; missing values come last.
 
     Raises:
         ConfigurationError: The column does not exist.
@@ -198,7 +198,7 @@ def _whole(name: str, text: str) -> int:
 
 
 def number_of(name: str, text: str) -> float:
-    """Parse a number of a query.
+    """Parse the value of a query's parameter as a number.
 
     Raises:
         ConfigurationError: The value is not a number.
@@ -213,7 +213,7 @@ def number_of(name: str, text: str) -> float:
 
 
 def flag(name: str, text: str) -> int:
-    """Parse a boolean of a query as 1 or 0.
+    """Parse the value of a query's parameter as a boolean, and return 1 or 0.
 
     Raises:
         ConfigurationError: The value is not a boolean.
@@ -226,7 +226,7 @@ def flag(name: str, text: str) -> int:
 
 
 def split_of(params: Mapping[str, str], default: str) -> str:
-    """Return the split that a query selects.
+    """Return the split (``train`` or ``eval``) that a query selects.
 
     Raises:
         ConfigurationError: The split is not ``train`` or ``eval``.

@@ -1,4 +1,4 @@
-"""The findings of ``rstar2 diagnose`` in the viewer: computed outside the requests, once for each state of a run."""
+"""The findings of ``rstar2 diagnose`` for the viewer, computed in background threads, once for each state of a run."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from rstar2_env.diagnosis.examination import examine
 from rstar2_env.diagnosis.folder import read_folder
 
 _WAIT_S = 0.3
-"""Seconds that a request waits for findings that are being computed: most runs are looked at sooner."""
+"""Seconds that a request waits for findings that are being computed, which is enough for most runs."""
 _ASK_S = 2.0
-"""Seconds after which the page asks again."""
+"""Seconds after which the page repeats a request whose findings are still being computed."""
 _SHARE = 20.0
-"""The findings of a run in progress are kept for at least this many times the seconds that they took, because each look
-reads the whole run: it then takes at most one twentieth of the time."""
+"""Factor for a run in progress: its findings are kept for at least this many times the seconds that their computation
+took. Each computation reads the whole run, so computations then take at most one twentieth of the time."""
 
 
 def findings_of(path: Path, name: str) -> dict[str, Any]:
-    """Return the findings of a run.
+    """Compute the findings of a run.
 
     Args:
         path: The run's folder, or the file of an evaluation.
-        name: Its name, which stands for the path in sentences.
+        name: Name of the run, which replaces the path in sentences.
 
     Returns:
-        ``summary``, ``step`` (the last step that was looked at), ``findings``, ``silent`` and ``not_recorded`` as in
-        ``rstar2 diagnose --json``; ``failed``: why the run cannot be looked at, empty if it can.
+        ``summary``, ``step`` (the last examined step), ``findings``, ``silent`` and ``not_recorded`` as in ``rstar2
+        diagnose --json``; ``failed``: the reason why the run cannot be diagnosed, or empty.
     """
     try:
         record = read_folder(path)
@@ -54,11 +54,12 @@ class _Held:
 
 
 class RunFindings:
-    """Findings by run; thread-safe. Runs are looked at one at a time, in threads of their own.
+    """Computes and caches findings by run, one run at a time, in background threads; thread-safe.
 
     Args:
-        look: Returns the findings of a run by its path and name.
-        share: How many times the seconds that a look took its result is kept while the run is in progress.
+        look: Function that computes the findings of a run, given its path and name.
+        share: Time for which findings of a run in progress are kept, as a multiple of the time that their computation
+            took.
     """
 
     def __init__(self, look: Callable[[Path, str], dict[str, Any]] = findings_of, share: float = _SHARE) -> None:
@@ -69,18 +70,18 @@ class RunFindings:
     def find(
         self, path: Path, name: str, state: Any, *, running: bool, wait_s: float | None = _WAIT_S
     ) -> dict[str, Any]:
-        """Return the known findings of a run, and start a look if the run has changed.
+        """Return the known findings of a run; if the run has changed, begin to compute new ones.
 
         Args:
-            path: The run.
-            name: Its name.
+            path: Path of the run.
+            name: Name of the run.
             state: A value that changes whenever the run does.
-            running: Whether the run is in progress; its findings are then kept for a while.
+            running: Whether the run is in progress, so that its findings are kept for a while.
             wait_s: Seconds to wait for findings of this state; ``None`` for no limit.
 
         Returns:
-            As ``findings_of``, with ``again_s``: seconds after which newer findings are there, ``None`` if these are
-            of this state. Without any findings yet, ``again_s`` alone.
+            The result of ``findings_of``, and ``again_s``: seconds after which to request newer findings, ``None`` if
+            these are for the given state. If no findings are known yet, only ``again_s``.
         """
         with self._lock:
             held = self._held.setdefault(path, _Held())

@@ -1,4 +1,4 @@
-"""Groups of episodes: which episodes the selector kept or dropped, the reasons, and the values it used.
+"""Queries about groups of episodes: which episodes the selector kept or dropped, why, and the values it used.
 
 A group is identified by split, step, round and number. Its ``marks`` have one letter per episode: ``C`` correct and
 kept, ``c`` correct and dropped, ``W`` wrong and kept, ``w`` wrong and dropped, ``x`` excluded from means.
@@ -39,16 +39,16 @@ _SORTS: Mapping[str, str] = {
 _FILTERS = ("split", "step", "problem", "problem_q", "round", "group", "task")
 _MOST_EPISODES = 4096
 _FROM_LINES = ("weighed", "copies", "parent", "seed", "rewards", "answer_tags")
-"""Fields of an episode that are stored only in its line, not in the index."""
+"""Fields of an episode that only its line has, not the index."""
 
 
 def list_groups(index: RunIndex, params: Mapping[str, str]) -> dict[str, Any]:
-    """Return a page of the groups.
+    """Return one page of a run's list of groups.
 
     Args:
         index: Index of the run.
-        params: ``split``, ``step``, ``problem`` (id), ``q`` (substring of its id or question), ``round``, ``task``,
-            ``rejected``, ``sort``, ``offset``, ``limit``.
+        params: ``split``, ``step``, ``problem`` (id), ``q`` (substring of the problem's id or question), ``round``,
+            ``task``, ``rejected``, ``sort``, ``offset``, ``limit``.
 
     Raises:
         ConfigurationError: A value is invalid.

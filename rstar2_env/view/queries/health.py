@@ -1,4 +1,4 @@
-"""The health of a run: for a few figures, the last value, the curve, and the findings of the diagnosis.
+"""The health strip of a run's page: for a few figures, the last value, the curve, and the findings of the diagnosis.
 
 The state of a figure follows from the checks of ``rstar2_env.diagnosis`` that use it; the viewer defines no thresholds.
 Only recorded figures are read; ``rstar2 diagnose`` also runs the checks that need episodes.
@@ -18,8 +18,8 @@ from rstar2_env.diagnosis.record import FigurePoint, RunRecord, StepData
 from rstar2_env.diagnosis.result import Diagnosis
 
 HealthState: TypeAlias = Literal["ok", "watch", "problem", "unknown"]
-"""``ok``: no check finds anything now; ``watch``: a warning or a note; ``problem``: an error; ``unknown``: no check
-could decide."""
+"""State of a figure. ``ok``: no check finds anything now; ``watch``: a warning or a note; ``problem``: an error;
+``unknown``: no check could decide."""
 _STATES: Mapping[str, HealthState] = dict(zip(SEVERITIES, ("problem", "watch", "watch"), strict=True))
 _MOST_POINTS = 60
 _HELD_OUT = "eval/"
@@ -27,14 +27,14 @@ _HELD_OUT = "eval/"
 
 @dataclass(frozen=True, slots=True)
 class HealthSign:
-    """A figure in the health strip at the top of a run's page.
+    """Definition of a figure in the health strip at the top of a run's page.
 
     Attributes:
         label: Label of the figure.
         figure: Name of the figure in the metrics.
         percent: Whether the figure is a share, shown in percent.
         checks: Names of the diagnosis checks that use the figure.
-        points: Returns the values of the figure with their steps; ``None`` means the recorded values.
+        points: Function that computes the figure's values with their steps; ``None`` uses the recorded values.
     """
 
     label: str
@@ -74,7 +74,7 @@ SIGNS = (
     HealthSign("Gradient norm", "grad_norm", False, ("gradient_nan", "gradient_zero", "gradient_clipped")),
     HealthSign("Failed calls", "rollout/tool_error_share", True, ("tool_fails",)),
 )
-"""The figures in the health strip, in order; figures that a run does not record are left out."""
+"""The figures in the health strip, in order; figures that a run does not record are not shown."""
 
 
 def health_of(

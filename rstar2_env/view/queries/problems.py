@@ -1,4 +1,4 @@
-"""The problems of a run, with their success rates in total and by step."""
+"""Queries about the problems of a run, with their success rates in total and by step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rstar2_env.view.queries.filters import FIELDS, number_of, read_filter, read
 from rstar2_env.view.queries.rows import FROM, PLACE, cached_ids, common_prefixes, rows_of, short_question
 
 TREND = 24
-"""Maximum number of steps in the trend of a problem: the last steps."""
+"""Maximum number of steps in the trend of a problem; only the last steps are shown."""
 _MOST_EPISODES = 200
 _FIGURES = {"success": "pass_rate", **{name: name for name in ("reward", "tokens", "tool_error_share")}}
 _OF_PROBLEM = "problem = ? AND (? = '' OR split = ?)"
@@ -29,7 +29,7 @@ _SORTS: Mapping[str, str] = {
 
 
 def list_problems(index: RunIndex, params: Mapping[str, str]) -> dict[str, Any]:
-    """Return a page of the problems.
+    """Return one page of a run's list of problems.
 
     Args:
         index: Index of the run.
@@ -57,7 +57,7 @@ def list_problems(index: RunIndex, params: Mapping[str, str]) -> dict[str, Any]:
 
 
 def problem_row(db: sqlite3.Connection, number: int, split: str) -> dict[str, Any]:
-    """Return the table row of a problem.
+    """Return one problem's row for the list of problems.
 
     Args:
         db: Connection to the index.

@@ -1,4 +1,4 @@
-"""A bounded cache of expensive query results."""
+"""``ResultCache``: a cache, of limited size, for expensive query results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ResultT = TypeVar("ResultT")
 
 
 class ResultCache:
-    """A least-recently-used cache of results; thread-safe.
+    """A cache of query results that drops the least recently used ones; thread-safe.
 
     Args:
         most: Maximum number of results.
@@ -23,11 +23,11 @@ class ResultCache:
         self._lock = threading.Lock()
 
     def find(self, key: Hashable, make: Callable[[], ResultT]) -> ResultT:
-        """Return a cached result, or compute and cache it.
+        """Return a cached result, or compute it and cache it.
 
         Args:
             key: Key of the result, which includes the version of the data.
-            make: Computes the result.
+            make: Function that computes the result.
         """
         with self._lock:
             if key in self._results:

@@ -18,9 +18,9 @@ from rstar2_env.view.queries.filters import FIELDS
 from rstar2_env.view.queries.result_cache import CACHE
 
 QUESTION = 120
-"""Maximum number of characters of a question in a row."""
+"""Maximum length of a question in a row, in characters."""
 PLACE = "e.split, e.step, e.round, e.grp, e.member, e.file, e.line"
-"""Default sort order of episodes."""
+"""SQL of the default sort order of episodes."""
 FROM = "episodes e JOIN files f ON f.id = e.file JOIN problems p ON p.id = e.problem"
 _KEY = re.compile(r"(train|eval)-(\d{1,12})-(\d{1,12})(?:-rank(\d{1,6}))?")
 
@@ -28,7 +28,7 @@ EpisodeRow = dict[str, Any]
 
 
 def cached_ids(index: RunIndex, db: sqlite3.Connection, statement: str, values: Sequence[Any]) -> array[int]:
-    """Return the ids that a query selects, in its order; cached until the index changes."""
+    """Return the ids that an SQL query selects, in the query's order; cached until the index changes."""
     return CACHE.find(
         (index.file, version_of(db), statement, tuple(values)),
         lambda: array("q", (number for (number,) in db.execute(statement, values))),
@@ -38,14 +38,14 @@ def cached_ids(index: RunIndex, db: sqlite3.Connection, statement: str, values: 
 def neighbour_of(
     db: sqlite3.Connection, select: str, columns: str, place: Sequence[Any], *, after: bool
 ) -> tuple[Any, ...] | None:
-    """Return the values of ``select`` for the next or previous place in the same split; ``None`` if there is none.
+    """Return values of the next or previous row in the same split, in a given sort order; ``None`` if there is none.
 
     Args:
         db: Connection to the index.
         select: Columns to return, as SQL.
-        columns: Columns that define a place, as SQL, in sort order; the first is ``e.split``.
-        place: Values of these columns.
-        after: Whether to return the next place instead of the previous one.
+        columns: Columns to sort by, as SQL; the first is ``e.split``.
+        place: Values of these columns in the current row.
+        after: Whether to return the next row instead of the previous one.
     """
     sign, direction = (">", "ASC") if after else ("<", "DESC")
     names = columns.split(", ")
@@ -59,7 +59,7 @@ def neighbour_of(
 
 
 def read_key(key: str) -> tuple[str, int, int, int]:
-    """Parse a key into split, step, line and rank.
+    """Parse the key of an episode, such as ``train-3-17``, into split, step, line and rank.
 
     Raises:
         ConfigurationError: The key is invalid.
@@ -88,7 +88,7 @@ def rows_of(db: sqlite3.Connection, ids: Sequence[int]) -> list[EpisodeRow]:
 
 
 def common_prefixes(db: sqlite3.Connection) -> Mapping[str, int]:
-    """Return the length of the common prefix of the questions of each task, such as shared instructions."""
+    """Return, for each task, the length of the common prefix of its questions, such as shared instructions."""
     file = db.execute("PRAGMA database_list").fetchone()[2]
     return CACHE.find((file, version_of(db), "heads"), lambda: _heads(db))
 
@@ -125,13 +125,13 @@ def _row(key: str, row: EpisodeRow, heads: Mapping[str, int]) -> EpisodeRow:
 
 
 def parse_counts(text: str | None) -> dict[str, int]:
-    """Parse counts by name from the index."""
+    """Parse counts by name from their JSON in the index."""
     found: dict[str, int] = json.loads(text or "{}")
     return found
 
 
 def sum_counts(counts: Iterable[tuple[Mapping[str, int], int]]) -> dict[str, int]:
-    """Sum counts by name, each multiplied by a factor; the most frequent name comes first."""
+    """Add up counts by name, each multiplied by a factor; the most frequent name comes first."""
     total: Counter[str] = Counter()
     for by_name, times in counts:
         for name, count in by_name.items():
@@ -140,7 +140,7 @@ def sum_counts(counts: Iterable[tuple[Mapping[str, int], int]]) -> dict[str, int
 
 
 def id_of(db: sqlite3.Connection, key: str) -> int:
-    """Return the id of an episode in the index.
+    """Return the id in the index of the episode with a key.
 
     Raises:
         ConfigurationError: The key is invalid.

@@ -1,4 +1,4 @@
-"""Facts of a run from its small files (options, state, metrics, events); a file is reread only when it changes."""
+"""``RunFacts``: reads the small files of a run (options, state, metrics, events), and again only if they change."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from rstar2_env.view.index.line_files import file_state
 from rstar2_env.view.index.records import GrowingRecords
 
 STILL_S = 600.0
-"""Seconds without a write after which an unfinished run counts as stopped."""
+"""Seconds without a write after which an unfinished run is shown as stopped."""
 MOST_BYTES = 16 << 20
 """Maximum size of a small file (options, summary, model card) in bytes; larger files are skipped."""
 _ENDS = frozenset({"finished", "interrupted", "failed"})
-"""Events that end a run; they are also its states."""
+"""Names of the events that end a run, which are also states of the run."""
 _PLACES = frozenset({"seed", "output_dir", "name", "run_name", "port", "resume", "logging_dir"})
-"""Options that may differ between the runs of one group."""
+"""Options that are left out when two runs are compared for equal options."""
 
 
 class RunFacts:
-    """Facts from the small files of a run.
+    """Reads the small files of a run, and caches their content until they change.
 
     Args:
         path: Folder of the run, or the single file of an evaluation.
@@ -56,12 +56,12 @@ class RunFacts:
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """All events, in order."""
+        """All events of the run, in order."""
         return self._events.read()
 
     @property
     def valid_events(self) -> list[dict[str, Any]]:
-        """The events without those that a resumed run has revoked (docs/run-folder.md, rule 4)."""
+        """The events of the run, without events of steps that a resume dropped (docs/run-folder.md, rule 4)."""
         valid: list[dict[str, Any]] = []
         for event in self.events:
             step = _step(event)
@@ -83,7 +83,7 @@ class RunFacts:
 
     @property
     def metrics(self) -> dict[int, dict[str, float | None]]:
-        """Figures by step. Lines of the same step are merged; later values win. An evaluation has step 0 only."""
+        """Figures (metrics) by step; lines of one step are merged, later values win. An evaluation has only step 0."""
         lines = self._metrics.read()
         events = self.valid_events
         state = (self._metrics.changes, self._events.changes)
@@ -103,7 +103,7 @@ class RunFacts:
         return merged
 
     def notes(self) -> list[str]:
-        """Read the metrics and events, and return notes on unreadable content of all files read so far."""
+        """Return notes on unreadable content of the files that were read so far, including metrics and events."""
         self._events.read()
         self._metrics.read()
         with self._lock:
@@ -117,18 +117,18 @@ class RunFacts:
 
     @property
     def summary(self) -> dict[str, Any] | None:
-        """The figures of an evaluation run."""
+        """The figures of a standalone evaluation; ``None`` for other runs."""
         return self.object(SUMMARY_FILE)
 
     @property
     def verdict(self) -> list[str]:
-        """The sentences of a training run's verdict; empty if there is none."""
+        """The sentences of the summary that a finished training run has written; empty if there is none."""
         sentences = (self.object(VERDICT_FILE) or {}).get("sentences")
         return [str(one) for one in sentences] if isinstance(sentences, list) else []
 
     @property
     def card(self) -> str | None:
-        """The model card."""
+        """The model card of the run; ``None`` if there is none."""
         found = self._read_cached(CARD_FILE, _text_of)
         return found if isinstance(found, str) else None
 
@@ -155,7 +155,7 @@ class RunFacts:
             return value
 
     def row(self) -> dict[str, Any]:
-        """Return the row of the list of runs, without the values that come from the index."""
+        """Return the run's row for the list of runs, without the values that come from the index."""
         events, config, valid = self.events, self.config, self.valid_events
         steps = [_step(record) for record in (*valid, *self._metrics.read())]
         last = events[-1] if events else {}
@@ -208,7 +208,7 @@ class RunFacts:
         return max(_mtime(path) for path in (*self._small_files(), *episodes))
 
     def signature(self) -> tuple[Any, ...]:
-        """Return a value that changes whenever one of the small files changes."""
+        """Return a value that changes whenever one of the run's small files changes."""
         found = []
         for path in self._small_files():
             try:
@@ -246,7 +246,7 @@ _REVOCABLE = frozenset({"checkpoint", "evaluation", "saved"})
 
 
 def group_of(config: Mapping[str, Any]) -> str:
-    """Return a digest that is equal for runs that differ only in seed and paths; used to draw bands over seeds."""
+    """Return a digest of a run's options without seed and paths; runs with equal digests are drawn as one band."""
     try:
         text = json.dumps(_without_places(config), sort_keys=True, default=str)
     except RecursionError:

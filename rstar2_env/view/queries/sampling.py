@@ -1,4 +1,4 @@
-"""The sampler of a run: its draws by step, the problems that are currently hard, and its state in checkpoints."""
+"""Queries about the sampler of a run: its draws by step, the hardest problems now, and its state in checkpoints."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from rstar2_env.view.queries.run_facts import MOST_BYTES, RunFacts
 
 _HARDEST = 50
 _STATES = 3
-"""Number of newest checkpoints whose sampler state is returned."""
+"""Number of checkpoints, the newest ones, whose sampler state is returned."""
 _GROUPS = {"easy": "all_right", "middle": "mixed", "hard": "all_wrong"}
-"""For each kind of problem, the name of the groups that show it: all correct, mixed, or all wrong."""
+"""Name of the groups that indicate each kind of problem: all correct, mixed, or all wrong."""
 _LONG = 50
 """Maximum number of returned entries of a list or mapping in a sampler state."""
 
 
 def sampler_of(index: RunIndex, facts: RunFacts) -> dict[str, Any]:
-    """Return the options of the sampler, its draws by step, the hardest problems and its state in checkpoints.
+    """Return the sampler's options, its draws by step, the hardest problems, and its state in checkpoints.
 
     Args:
         index: Index of the run.
@@ -39,7 +39,7 @@ def sampler_of(index: RunIndex, facts: RunFacts) -> dict[str, Any]:
 
 
 def part_of(config: Mapping[str, Any], slot: str) -> tuple[str, dict[str, Any]]:
-    """Return name and options of the part that a run uses in ``slot``, such as "sampler"; empty if not specified."""
+    """Return the name and options of the part that a run uses in ``slot``, such as "sampler"; empty if unknown."""
     parts = config.get("parts")
     part = parts.get(slot) if isinstance(parts, Mapping) else None
     if isinstance(part, str):

@@ -1,4 +1,4 @@
-"""Search without FTS5: scans the files of episodes for words, with the same results as FTS5."""
+"""Searches the files of episodes for words, with the same results as SQLite's FTS5, if SQLite does not have FTS5."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from rstar2_env.view.index.line_batches import read_batches
 from rstar2_env.view.queries.filters import WORD
 
 MOST_S = 60.0
-"""Time limit of a search in seconds."""
+"""Maximum time of a search, in seconds."""
 _TOKEN, _ACCENT = re.compile(r"[\w\ue000-\uf8ff]+"), re.compile(r"[\u0300-\u036f]")
 
 
 def scan_for_words(index: RunIndex, db: sqlite3.Connection, numbers: Sequence[int], q: str) -> list[int]:
-    """Return the given episodes whose text contains all words, ignoring case and accents.
+    """Return those of the given episodes whose text contains all words of a search, ignoring case and accents.
 
     Raises:
         ConfigurationError: The search exceeds its time limit.

@@ -1,4 +1,4 @@
-"""Summary sentences about a run, each with the filter that selects its episodes, for the page, terminal and exports."""
+"""Sentences that summarize a run, each with the filter that selects its episodes, for page, terminal and exports."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _ACTIVITIES = {
     "seconds/advantage": "advantage",
     "seconds/wait": "waiting for the rollout",
 }
-"""Parts of a step's time, and their names in sentences."""
+"""Name, in sentences, of each part of a step's time."""
 _PLAYED_AHEAD = frozenset({"seconds/rollout", "seconds/reward", "seconds/select", "seconds/advantage"})
-"""Parts that overlap with training if episodes are played ahead: the step then only waits for them."""
+"""Parts of a step's time that overlap with training if episodes are played ahead; then the step only waits for them."""
 _AFTER_ERROR = {
     "ok": "the next call worked",
     "failed": "the next call failed too",
     "answered": "the policy answered",
     "ended": "the episode ended",
 }
-"""Texts about the outcome of the call after an episode's first failed call."""
+"""Text for each outcome of the call that follows an episode's first failed call."""
 _MOST = 4
 
 
 def sentences_of(index: RunIndex, metrics: Mapping[int, Mapping[str, float | None]]) -> list[dict[str, Any]]:
-    """Return sentences about the training episodes and the time of a run; a sentence without data is left out.
+    """Return sentences about a run's training episodes and times; a sentence without data is left out.
 
     Args:
         index: Index of the run.

@@ -12,7 +12,7 @@ from typing import Any
 from rstar2_env.view.index.facts import as_float
 
 _SHARED_STATES = frozenset({"running", "stopped"})
-"""States of a pipeline that are also the state of its unfinished stage."""
+"""States of a pipeline that are also shown as the state of the pipeline's unfinished stage."""
 
 
 def stages_of(
@@ -21,13 +21,13 @@ def stages_of(
     state: str,
     runs: Mapping[str, Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
-    """Return the stages in the order of their start, followed by those that have not started.
+    """Return the stages of a pipeline in the order of their start, and then the stages that have not started.
 
     Args:
         events: Events of the pipeline.
         config: Options of the pipeline, with the planned ``stages``.
         state: State of the pipeline.
-        runs: Run folders of stages, by name: ``run``, ``state``, ``error``, ``figures``.
+        runs: For each stage with a run folder, by the stage's name: ``run``, ``state``, ``error``, ``figures``.
 
     Returns:
         For each stage: ``name``, ``kind``, ``state`` (``finished``, ``running``, ``waiting``, …), ``seconds`` over all

@@ -1,4 +1,4 @@
-"""The tokens of a training row, with their text if the run's tokenizer is available on this machine."""
+"""The tokens of a training row, with their texts if the run's tokenizer is available on this machine."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from rstar2_env.view.queries.rows import id_of, rows_of
 MOST_TOKENS = 20_000
 _FILE = "tokenizer.json"
 _WINDOW = 8
-"""Number of preceding tokens that may affect the text of a token."""
+"""Number of preceding tokens that may change the text of a token."""
 
 
 def tokens_of(index: RunIndex, config: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """Return the tokens of an episode.
+    """Return the tokens of an episode, with text, mask, log-probability, advantage and ratio of each.
 
     Args:
         index: Index of the run.
@@ -57,7 +57,7 @@ def tokens_of(index: RunIndex, config: Mapping[str, Any], key: str) -> dict[str,
 def texts_of(tokenizer: Any, ids: Sequence[int]) -> list[str]:
     """Return the text that each token adds to the preceding text.
 
-    A character made of several tokens is the text of the last one; the others are empty.
+    If several tokens make one character, the last of these tokens gets the character, and the others an empty text.
 
     Args:
         tokenizer: Tokenizer from the library ``tokenizers``.

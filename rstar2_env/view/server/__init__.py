@@ -1,4 +1,4 @@
-"""The viewer's server: queries as JSON over HTTP, and the page that displays them.
+"""The viewer's server: sends the results of queries as JSON over HTTP, and the page that displays them.
 
 Covered: access control, routes, starting and stopping. Not covered: the queries (``rstar2_env.view.answers``).
 """

@@ -29,17 +29,18 @@ from rstar2_env.view.server.page import PageFiles
 _LOOK_S = 0.2
 _MOST_ANSWER = 256 << 20
 _ZIPPED, _EFFORT = 4096, 4
-"""Smallest response in bytes that is compressed, and the level of gzip: higher ones cost more time than they save."""
+"""Size in bytes of the smallest response that is compressed, and the gzip level: higher levels cost more time than they
+save."""
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def build_app(answers: Answers, follower: Follower, files: PageFiles, options: ViewOptions) -> ASGIApp:
-    """Build the Starlette application.
+    """Build the viewer's HTTP application (Starlette).
 
     Args:
-        answers: Query layer.
-        follower: Publishes changes.
+        answers: Answers the queries.
+        follower: Reports which runs have changed.
         files: Files of the page.
         options: Options of the server.
     """

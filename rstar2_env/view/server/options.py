@@ -1,4 +1,4 @@
-"""The options of the viewer's server, checked in one place."""
+"""``ViewOptions``: the options of the viewer's server."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from rstar2_env.sandbox.serve.options import is_loopback
 
 @dataclass(frozen=True)
 class ViewOptions(CheckedOptions):
-    """Address and limits of the server.
+    """Address and limits of the viewer's server.
 
     Attributes:
         host: Address to listen on. A token is required if other machines can reach it.
         port: Port to listen on; 0 chooses a free port.
-        token: Token that a browser must present once, in the link; ``None`` requires no token, on loopback only.
+        token: Token that a browser must send once, as a part of the link; ``None`` requires no token, which is allowed
+            only on loopback.
         names: Additional host names of this machine, accepted in the Host header.
         connections: Maximum number of concurrent connections; further ones are closed.
         header_timeout_s: Timeout for the header of a request.
@@ -52,12 +53,12 @@ class ViewOptions(CheckedOptions):
 
     @classmethod
     def create(cls, host: str, port: int, *, token: bool = False, names: tuple[str, ...] = ()) -> Self:
-        """Return options with a random token if the address or the user requires one.
+        """Create options, with a random token if the address or the user requires one.
 
         Args:
             host: Address to listen on.
             port: Port to listen on.
-            token: Require a token on loopback too.
+            token: Whether a token is required on loopback too.
             names: Additional host names of this machine.
         """
         made = Secret(secrets.token_hex(24)) if token or not is_loopback(host) else None

@@ -1,4 +1,4 @@
-"""The files of the page: read once and served by name; paths of requests are never opened."""
+"""``PageFiles``: the files of the viewer's page, read once and served by name; a request's path is never opened."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TYPES = {
 
 
 class PageFiles:
-    """The files of the viewer's page.
+    """The files of the viewer's page, in memory.
 
     Args:
         folder: Folder of the built page.

@@ -1,4 +1,4 @@
-"""``ViewServer``: the viewer's server in a thread, for the command line, tests and notebooks."""
+"""``ViewServer``: runs the viewer's server in a thread, for the command line, tests and notebooks."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from rstar2_env.view.server.options import ViewOptions
 
 _STOP_S = 3
 _PORT_ERRORS = frozenset({errno.EADDRINUSE, errno.EACCES})
-"""Errors that concern the port rather than the address."""
+"""Error numbers that concern the port rather than the address."""
 
 
 class ViewServer(Closing):
-    """Serves the page in a thread until it is closed; it listens as soon as it is constructed.
+    """Serves the viewer's page in a thread until it is closed; requests are accepted as soon as the object exists.
 
     Args:
         roots: Run folders, folders that contain runs, and single files of evaluations.
@@ -37,7 +37,7 @@ class ViewServer(Closing):
 
     Attributes:
         address: Address of the server, without the token.
-        answers: Query layer.
+        answers: Answers the queries.
 
     Raises:
         MissingExtraError: The extra ``view`` is not installed.
@@ -94,13 +94,13 @@ class ViewServer(Closing):
 
     @property
     def address(self) -> str:
-        """Address of the server."""
+        """Address of the server, without the token."""
         host = self._options.host
         return f"http://{f'[{host}]' if ':' in host and not host.startswith('[') else host}:{self._options.port}/"
 
     @property
     def link(self) -> str:
-        """Link to open: the address, with the token if one is required."""
+        """Link for the browser: the address, with the token if one is required."""
         token = secret_of(self._options.token)
         return self.address + (f"?token={token.reveal()}" if token is not None else "")
 
@@ -110,7 +110,7 @@ class ViewServer(Closing):
             self._thread.join(0.5)
 
     def close(self) -> None:
-        """Stop the server."""
+        """Stop the server and its thread."""
         self._follower.close()  # first, to end requests that wait for changes
         self._server.should_exit = True
         self._thread.join(_STOP_S + 5)

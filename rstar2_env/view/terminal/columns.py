@@ -1,4 +1,4 @@
-"""Columns of terminal tables, printed or interactive: the cell of each row, and the width."""
+"""``TableColumn``: a column of the tables in a terminal, for printed and interactive tables."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from rich.text import Text
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """A column of a terminal table.
+    """A column of a table in a terminal.
 
     Attributes:
         heading: Heading of the column.
-        cell: Returns the cell of a row: one line of harmless text.
+        cell: Function that returns the cell of a row: one line of text without control characters.
         number: Whether the cells are numbers, which are right-aligned.
         least: Minimum width on a narrow terminal; 0 if the column is never cut.
-        spare: Whether the column uses only the remaining width, and is hidden if that is less than ``least``.
+        spare: Whether the column uses only the width that other columns leave, and is hidden if that is less than
+            ``least``.
     """
 
     heading: str
@@ -32,7 +33,7 @@ class TableColumn:
 def printable_table(
     columns: Sequence[TableColumn], rows: Sequence[Mapping[str, Any]], title: str | None = None
 ) -> Table:
-    """Make a table to print, with long cells folded."""
+    """Create a table for printing; long cells are wrapped."""
     table = Table(title=title, title_justify="left")
     for column in columns:
         if column.number:
@@ -45,7 +46,7 @@ def printable_table(
 
 
 def fit_widths(columns: Sequence[TableColumn], wanted: Sequence[int], width: int) -> tuple[list[int], int]:
-    """Return widths that fit the terminal (0 for a hidden column), and the gap between columns.
+    """Return column widths that fit the terminal (0 for a hidden column), and the gap between columns.
 
     If space is short, the widest columns are cut first, down to their minimum widths.
 

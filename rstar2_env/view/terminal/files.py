@@ -1,4 +1,4 @@
-"""A file of episodes in a terminal: a summary, or one of its episodes.
+"""Shows a file of episodes in a terminal: a summary, or one of its episodes.
 
 Supported are files from run folders, evaluations and the recording wrapper, and JSON files.
 """
@@ -24,11 +24,11 @@ from rstar2_env.view.terminal.sanitize import one_line, safe_text
 
 _NOTES = 10
 _FIELD = {"reward": "reward", "turns": "turns", "tokens": "policy_tokens"}
-"""Record field of each mean in the summary."""
+"""Field of a record from which each mean in the summary is computed."""
 
 
 def show_file(file: Path, episode: int | None = None) -> RenderableType:
-    """Show one episode of a file, or a summary if the file has several and none was selected.
+    """Show one episode of a file; if none is selected and the file has several, show a summary.
 
     Args:
         file: The file.

@@ -1,4 +1,4 @@
-"""The overview of runs in a terminal: progress, figures as small curves, statuses of calls, ends of episodes."""
+"""Shows an overview of runs in a terminal: progress, figures as small curves, statuses of calls, ends of episodes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _CURVE = 40
 _HEALTH_CURVE = 16
 _HEALTH_STYLES = {"ok": "green", "watch": "yellow", "problem": "bold red", "unknown": "dim"}
 _NARROW = 110
-"""Terminal width below which the minimum and maximum of a figure are omitted, to leave space for the curve."""
+"""Width of the terminal below which the minimum and maximum of a figure are not shown, to leave space for the curve."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class _Fitted:
 
 
 def run_list(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
-    """Make a table of runs.
+    """Create a table of runs for printing.
 
     Args:
         rows: Rows from ``Answers.runs``.
@@ -82,7 +82,7 @@ COLUMNS = (
 
 
 def run_overview(run: Mapping[str, Any], metrics: Mapping[str, Any]) -> Group:
-    """Show the overview of one run.
+    """Show the overview of one run, for printing.
 
     Args:
         run: Result of ``Answers.run``.
@@ -208,11 +208,11 @@ def _style(state: str) -> str:
 
 
 def print_all(console: Console, parts: Sequence[RenderableType], *, pager: bool) -> None:
-    """Print renderables; on a terminal, use a pager if allowed.
+    """Print several outputs; on a terminal, use a pager if ``pager`` is set.
 
     Args:
         console: Output console.
-        parts: Renderables to print.
+        parts: Objects to print, which rich can render.
         pager: Whether a pager may be used.
     """
     import os

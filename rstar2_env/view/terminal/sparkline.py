@@ -1,4 +1,4 @@
-"""Curves drawn in one line of text."""
+"""Draws curves in one line of text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The output of ``rstar2 view --text``: runs, the episodes of one run, or one episode."""
+"""Builds the output of ``rstar2 view --text``: runs, the episodes of one run, or one episode."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def text_view(
     cache: Path | None = None,
     on_progress: Callable[[int, int], object] = lambda done, total: None,
 ) -> list[RenderableType]:
-    """Return the renderables to print.
+    """Return the objects to print for ``rstar2 view --text``.
 
     Args:
         roots: Run folders, folders that contain runs, and single files of evaluations.
         episodes: Maximum number of episodes to list.
-        params: Filters and sort order of that list, as for the table of episodes.
-        key: Episode to show.
+        params: Filters and sort order of the episodes, as for the table of episodes.
+        key: Key of the episode to show.
         cache: Folder of indexes [default: in the user's cache folder].
         on_progress: Progress callback, as for ``Follower.read_all``.
 

@@ -1,4 +1,4 @@
-"""The tokens of an episode in a terminal, coloured by their probability under the policy."""
+"""Shows the tokens of an episode in a terminal, coloured by their probability under the policy."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from rstar2_env.core.text import harmless
 from rstar2_env.view.terminal.sanitize import safe_text
 
 _SHADES = ((0.9, "green"), (0.5, "cyan"), (0.1, "yellow"), (0.0, "red"))
-"""Minimum probability of the tokens in each colour, highest first."""
+"""Lowest probability of the tokens in each colour, from the highest to the lowest."""
 
 
 def token_lines(found: Mapping[str, Any]) -> list[RenderableType]:
-    """Show the tokens of an episode.
+    """Show the tokens of an episode, for printing.
 
     Args:
         found: Result of ``Answers.tokens``.

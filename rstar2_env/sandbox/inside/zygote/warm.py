@@ -1,9 +1,9 @@
 """Prepares an interpreter, so that its forks are ready to run programs and cost little memory and time.
 
 A fork copies the page tables of all memory. Later, each page is copied when a process writes to it, even if only a
-reference count changes.
-Therefore the heap is moved to huge pages (one table entry for 2 MiB instead of 512). Memory that every child touches is
-separated from the preloaded modules, most of which is rarely used: a write to a shared huge page splits it.
+reference count changes. Therefore the heap is moved to huge pages (one table entry for 2 MiB instead of 512). Memory
+that every child touches is separated from the preloaded modules, most of which is rarely used: a write to a shared huge
+page splits it.
 
 Covered: imports, filling caches by a first use, the layout of memory. Not covered: forking (``server``).
 """

@@ -2,9 +2,8 @@
 
 An rlimit applies to one process or one file, but a program can have many. Covered: the sum of the memory of a tree,
 including kernel memory of its sockets; its tasks; its pipes; and its files, including unnamed ones that are open or
-mapped. A
-check has a bounded duration and continues where the previous one stopped, since a program can make its processes slow
-to read. Not covered: usage between two checks, tens of milliseconds apart, which rlimits bound.
+mapped. A check has a bounded duration and continues where the previous one stopped, since a program can make its
+processes slow to read. Not covered: usage between two checks, tens of milliseconds apart, which rlimits bound.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``walk``: the interactive terminal program."""
+"""``walk``: the interactive program for browsing runs in a terminal."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from rstar2_env.view.terminal.walk.runs import OverviewScreen, RunsScreen
 from rstar2_env.view.terminal.walk.screen import RunScreen
 
 _LOOK_S = 0.5
-"""Interval between two queries of the follower for changes, in seconds."""
+"""Seconds between two queries for changed runs."""
 
 
 class Walk(App[None], inherit_bindings=False):
-    """The interactive program over the runs of a follower; the caller starts and closes the follower.
+    """The interactive program over the runs of a follower; the caller must start and close the follower.
 
     Args:
         follower: Keeps the indexes of the runs up to date.

@@ -18,13 +18,13 @@ from rstar2_env.view.terminal.walk.screen import RunScreen
 
 
 class EpisodeScreen(RunScreen[str]):
-    """The screen of one episode; its result is the key of the last episode shown.
+    """The screen of one episode; when it closes, it returns the key of the episode shown last.
 
     Args:
-        answers: Query layer.
+        answers: Answers the queries.
         run: Name of the run.
         key: Key of the episode.
-        params: Filters, search and sort order of the table that next and previous refer to.
+        params: Filters, search and sort order of the table of episodes, for the actions next and previous.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -41,11 +41,11 @@ class EpisodeScreen(RunScreen[str]):
         self._place: dict[str, Any] = {}
 
     def body(self) -> Iterable[Widget]:
-        """Lay out the lines, which are the same as in the printed view."""
+        """Create the widgets, with the same lines as in the printed view."""
         yield Lines()
 
     def update_content(self) -> None:
-        """Update the position in the table; the episode itself does not change."""
+        """Update the displayed position in the table of episodes; the episode itself does not change."""
         self._show(self.key)
 
     @work(exclusive=True)
@@ -98,10 +98,10 @@ class EpisodeScreen(RunScreen[str]):
             self._show(key)
 
     def action_tokens(self) -> None:
-        """Toggle between tokens and conversation."""
+        """Switch between tokens and conversation."""
         self._tokens = not self._tokens
         self._draw_again()
 
     def action_back(self) -> None:
-        """Return to the table, with the cursor on this episode."""
+        """Return to the table of episodes, with the cursor on this episode."""
         self.dismiss(self.key)

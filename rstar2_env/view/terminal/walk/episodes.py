@@ -34,13 +34,13 @@ _WORDS = 'Search conversations, answers and ids. All words must match; "a phrase
 
 
 class FilterNames(Suggester):
-    """Completes names of filters."""
+    """Completes names of filters while the user types."""
 
     def __init__(self) -> None:
         super().__init__(case_sensitive=True)
 
     async def get_suggestion(self, value: str) -> str | None:
-        """Return the text with the last name completed."""
+        """Return the typed text with its last name completed."""
         before, separator, prefix = value.rpartition("&")
         matching = [name for name in known_names() if prefix and name.startswith(prefix)]
         return f"{before}{separator}{matching[0]}=" if matching else None
@@ -68,7 +68,7 @@ class EpisodesScreen(RunScreen[None]):
         self._left_at: str | None = None  # last episode shown, until the cursor is on it
 
     def body(self) -> Iterable[Widget]:
-        """Lay out the active filters and the table."""
+        """Create the widgets: the active filters and the table."""
         yield Static(markup=False, id="filters")
         yield RowTable(_COLUMNS, self._rows, "No matching episodes.")
 
@@ -96,13 +96,13 @@ class EpisodesScreen(RunScreen[None]):
         return found["rows"], found["total"]
 
     def on_row_table_fetched(self) -> None:
-        """Update the head with the number of episodes."""
+        """Show the number of episodes in the heading line."""
         table = self.query_one(RowTable)
         more = "" if table.total is None else f"{table.total:,} episodes{' so far' if self._partial else ''}"
         self.set_head(self.run_name, "episodes", more=more, error=table.problem)
 
     def on_row_table_opened(self, event: RowTable.Opened) -> None:
-        """Open the selected row."""
+        """Open the selected episode."""
         screen = EpisodeScreen(self.answers, self.run_name, event.row["key"], self.params)
         self.app.push_screen(screen, self._back_from)
 
@@ -145,21 +145,21 @@ class EpisodesScreen(RunScreen[None]):
         self.app.push_screen(window, closed)
 
     def action_filter(self) -> None:
-        """Open the window for the filter."""
+        """Open a window for entering a filter."""
         window = InputWindow(
             "Filter", self._filter(), Text(_FILTERS), lambda typed: self._check(self._with_filter(typed)), FilterNames()
         )
         self._open(window, self._with_filter)
 
     def action_search(self) -> None:
-        """Open the window for the search."""
+        """Open a window for entering a search."""
         window = InputWindow(
             "Search", self.params.get("q", ""), Text(_WORDS), lambda typed: self._check({**self.params, "q": typed})
         )
         self._open(window, lambda typed: {**self.params, "q": typed.strip()})
 
     def action_sort(self) -> None:
-        """Open the window for the sort column."""
+        """Open a window for choosing the column to sort by."""
         now = self.params.get("sort", "key").removeprefix("-")
         window = ChoiceWindow("Sort by, ascending (r reverses)", ["key", *SORTS], now)
         self._open(window, lambda name: {**self.params, "sort": name})

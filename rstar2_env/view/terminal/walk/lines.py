@@ -1,4 +1,4 @@
-"""``Lines``: a scrollable view of rich renderables; the lines are rendered in a thread, once per width."""
+"""``Lines``: a scrollable widget of text, rendered in a thread, once for each width."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from textual.strip import Strip
 
 
 class Lines(ScrollView, can_focus=True, inherit_bindings=False):
-    """A scrollable view of lines.
+    """A scrollable widget that shows rendered lines.
 
     Attributes:
         lines: The lines at the current width of the widget.
@@ -43,10 +43,10 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
         self.lines: list[Strip] = []
 
     def show(self, parts: Sequence[RenderableType], *, from_top: bool) -> None:
-        """Replace the content.
+        """Replace the content of the widget.
 
         Args:
-            parts: Renderables to show.
+            parts: Objects to show, which rich can render.
             from_top: Whether to scroll to the top.
         """
         self._parts = parts
@@ -76,7 +76,7 @@ class Lines(ScrollView, can_focus=True, inherit_bindings=False):
         return self.lines[at].adjust_cell_length(width).apply_style(self.rich_style)
 
     def action_panel(self, by: int) -> None:
-        """Scroll to the next or previous panel, that is, message of a conversation."""
+        """Scroll to the next or previous panel, which is a message in a conversation."""
         here = self.scroll_offset.y
         ahead = [at for at in self._panels if (at > here if by > 0 else at < here)]
         if ahead:

@@ -1,4 +1,4 @@
-"""``RowTable``: a table of any length; only the visible pages are fetched and cached."""
+"""``RowTable``: a table widget of any length, which fetches and caches only the visible pages."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _MOST_PAGES = 8
 
 TableRow = Mapping[str, Any]
 Fetch = Callable[[int, int], tuple[list[TableRow], int]]
-"""Returns rows for an offset and a limit, and the total number of rows; called in a thread."""
+"""Function that returns rows for an offset and a limit, and the total number of rows; called in a thread."""
 
 
 class RowTable(ScrollView, can_focus=True, inherit_bindings=False):
-    """A table with a cursor.
+    """A table widget with a cursor.
 
     Args:
         columns: Columns of the table.
-        fetch: Fetches rows.
+        fetch: Function that returns rows; see ``Fetch``.
         empty: Text to show if there are no rows.
 
     Attributes:
@@ -60,14 +60,14 @@ class RowTable(ScrollView, can_focus=True, inherit_bindings=False):
     """
 
     class Opened(Message):
-        """Message: a row was opened."""
+        """Message that the user opened a row."""
 
         def __init__(self, row: TableRow) -> None:
             super().__init__()
             self.row = row
 
     class Fetched(Message):
-        """Message: a fetch finished; see ``total`` and ``problem``."""
+        """Message that a fetch has ended; its result is in ``total`` and ``problem`` of the table."""
 
     def __init__(self, columns: Sequence[TableColumn], fetch: Fetch, empty: str) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ class RowTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.problem = ""
 
     def restart(self) -> None:
-        """Discard all rows, and fetch from the first row."""
+        """Discard all rows, and fetch again from the first row."""
         self.cursor, self.total, self.pages = 0, None, {}
         self._wanted = [0] * len(self._columns)
         self.scroll_to(y=0, animate=False, force=True)
@@ -120,7 +120,7 @@ class RowTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.refresh()
 
     def row(self, number: int) -> TableRow | None:
-        """Return a row; ``None`` if it was not fetched."""
+        """Return a row by its number; ``None`` if the row was not fetched."""
         page = self.pages.get(number // PAGE, [])
         return page[number % PAGE] if number % PAGE < len(page) else None
 
@@ -210,11 +210,11 @@ class RowTable(ScrollView, can_focus=True, inherit_bindings=False):
         return Strip(segments).adjust_cell_length(width).apply_style(style)
 
     def action_move(self, rows: int) -> None:
-        """Move the cursor."""
+        """Move the cursor by a number of rows."""
         self.select(self.cursor + rows)
 
     def action_page(self, pages: int) -> None:
-        """Move the cursor by one page."""
+        """Move the cursor by a number of pages."""
         self.select(self.cursor + pages * max(self.size.height - 2, 1))
 
     def action_end(self, last: bool) -> None:

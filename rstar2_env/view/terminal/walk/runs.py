@@ -21,7 +21,7 @@ class RunsScreen(RunScreen[None]):
     """The screen with the list of runs."""
 
     def body(self) -> Iterable[Widget]:
-        """Lay out the table."""
+        """Create the table of runs."""
         yield RowTable(COLUMNS, self._rows, "There are no runs.")
 
     def update_content(self) -> None:
@@ -33,7 +33,7 @@ class RunsScreen(RunScreen[None]):
         return rows[offset : offset + limit], len(rows)
 
     def on_row_table_fetched(self) -> None:
-        """Update the head with the number of runs."""
+        """Show the number of runs in the heading line."""
         table = self.query_one(RowTable)
         self.set_head(more=f"{table.total or 0:,}", error=table.problem)
 
@@ -56,7 +56,7 @@ class OverviewScreen(RunScreen[None]):
         self._names: list[str] = []
 
     def body(self) -> Iterable[Widget]:
-        """Lay out the lines, which are the same as in the printed view."""
+        """Create the widgets, with the same lines as in the printed view."""
         yield Lines()
 
     def update_content(self) -> None:
@@ -87,5 +87,5 @@ class OverviewScreen(RunScreen[None]):
             self._show(from_top=True)
 
     def action_episodes(self) -> None:
-        """Show the episodes of the run."""
+        """Open the table of the run's episodes."""
         self.app.push_screen(EpisodesScreen(self.answers, self.run_name))

@@ -1,4 +1,4 @@
-"""``RunScreen``: base class of the screens, with the head, navigation, the window of keys, and live updates."""
+"""``RunScreen``: base class of the screens, with a heading line, navigation, a window of keys, and live updates."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ ResultT = TypeVar("ResultT")
 
 
 class RunScreen(Screen[ScreenResultType], inherit_bindings=False):
-    """A screen about one run or about all runs.
+    """Base class of screens about one run or about all runs.
 
     Args:
-        answers: Query layer.
+        answers: Answers the queries.
         run: Name of the run; empty for all runs.
     """
 
     MORE: ClassVar[tuple[str, ...]] = ()
-    """Additional lines below the list of keys."""
+    """Additional lines for the window of keys, below the list of keys."""
 
     def __init__(self, answers: Answers, run: str = "") -> None:
         super().__init__()
         self.answers, self.run_name = answers, run
 
     def compose(self) -> ComposeResult:
-        """Lay out the head, the body and the footer with the keys."""
+        """Create the heading line, the body, and the footer with the keys."""
         yield Static(markup=False, id="head")
         yield from self.body()
         yield Footer(show_command_palette=False)
 
     def body(self) -> Iterable[Widget]:
-        """Return the widgets of the body."""
+        """Create the widgets between heading line and footer."""
         raise NotImplementedError
 
     def update_content(self) -> None:
@@ -58,7 +58,7 @@ class RunScreen(Screen[ScreenResultType], inherit_bindings=False):
         """Set the text of the heading line.
 
         Args:
-            *names: Path to this screen.
+            *names: Names of the screens that lead to this one, as a path.
             more: Additional information.
             error: Error message; empty if there is no error.
         """
@@ -68,14 +68,14 @@ class RunScreen(Screen[ScreenResultType], inherit_bindings=False):
         self.query_one("#head", Static).update(text)
 
     async def run_query(self, query: Callable[[], ResultT]) -> ResultT | str:
-        """Run a query in a thread; return its result, or the message of its error."""
+        """Run a query in a thread; return the result, or the message of the error."""
         try:
             return await asyncio.to_thread(query)
         except PROBLEMS as error:
             return error_text(error)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Disable going back from the first screen."""
+        """Disable the action "back" on the first screen."""
         return not (action == "back" and self.app.screen_stack[1:2] == [self])
 
     def action_back(self) -> None:
@@ -83,7 +83,7 @@ class RunScreen(Screen[ScreenResultType], inherit_bindings=False):
         self.dismiss()
 
     def action_keys(self) -> None:
-        """Show the window of keys."""
+        """Show the window with the keys of this screen."""
         table = Table.grid(padding=(0, 2))
         listed: set[tuple[str, str]] = set()
         for bound in self.active_bindings.values():
@@ -95,7 +95,7 @@ class RunScreen(Screen[ScreenResultType], inherit_bindings=False):
 
 
 def reading(row: dict[str, Any]) -> str:
-    """Return the reading progress of a run; empty when it is complete.
+    """Return the reading progress of a run as text; empty when the run has been read completely.
 
     Args:
         row: Result of ``Answers.row``.

@@ -22,11 +22,11 @@ from rstar2_env.core.text import harmless
 from rstar2_env.view.terminal.sanitize import safe_text
 
 PROBLEMS = (ConfigurationError, KeyError, EOFError, OSError, sqlite3.Error)
-"""Errors of queries while the files of a run and its index change."""
+"""Errors that queries may raise while the files of a run and its index change."""
 
 
 def error_text(error: BaseException) -> str:
-    """Return the harmless message of an error."""
+    """Return the message of an error, without control characters."""
     if isinstance(error, KeyError):
         return harmless(f"No longer available: {error.args[0] if error.args else ''}")
     return harmless(str(error) or type(error).__name__)
@@ -39,8 +39,8 @@ class InputWindow(ModalScreen[str | None]):
         title: Title of the window.
         value: Initial text.
         usage: Help about the syntax.
-        check: Raises ``ConfigurationError`` if the text is invalid; called in a thread.
-        suggester: Completes the text.
+        check: Function that raises ``ConfigurationError`` if the text is invalid; called in a thread.
+        suggester: Completes the text while the user types.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "Cancel", show=False)]
@@ -58,7 +58,7 @@ class InputWindow(ModalScreen[str | None]):
         self._suggester = suggester
 
     def compose(self) -> ComposeResult:
-        """Lay out the input, and the help below it."""
+        """Create the input line, and the help below it."""
         with Vertical(classes="window bottom") as window:
             window.border_title = self._heading
             window.border_subtitle = "⏎ apply   esc cancel   empty: clear"
@@ -67,7 +67,7 @@ class InputWindow(ModalScreen[str | None]):
             yield Static("", markup=False, id="wrong")
 
     async def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Close the window with the text, or show the error in it."""
+        """Close the window and return the text, or show why the text is invalid."""
         try:
             await asyncio.to_thread(self._check, event.value)
         except PROBLEMS as error:
@@ -92,24 +92,24 @@ class ChoiceWindow(ModalScreen[str | None]):
         self._heading, self._names, self._chosen = title, names, chosen
 
     def compose(self) -> ComposeResult:
-        """Lay out the list of names."""
+        """Create the list of names."""
         with Vertical(classes="window bottom") as window:
             window.border_title = self._heading
             window.border_subtitle = "⏎ choose   esc cancel"
             yield OptionList(*(Option(Text(name), id=name) for name in self._names))
 
     def on_mount(self) -> None:
-        """Highlight the selected name."""
+        """Highlight the currently selected name."""
         if self._chosen in self._names:
             self.query_one(OptionList).highlighted = self._names.index(self._chosen)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Close the window with the chosen name."""
+        """Close the window and return the chosen name."""
         self.dismiss(event.option.id)
 
 
 class KeysWindow(ModalScreen[None]):
-    """A window with the keys of a screen.
+    """A window that lists the keys of a screen.
 
     Args:
         parts: Content of the window.
@@ -124,7 +124,7 @@ class KeysWindow(ModalScreen[None]):
         self._parts = parts
 
     def compose(self) -> ComposeResult:
-        """Lay out the keys."""
+        """Create the list of keys."""
         with VerticalScroll(classes="window") as window:
             window.border_title = "Keys"
             window.border_subtitle = "esc close"
