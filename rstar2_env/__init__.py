@@ -1,4 +1,4 @@
-"""Math problems with a Python tool as Gymnasium text environments, and trainers swapped by name.
+"""Math problems with a Python tool as Gymnasium text environments, and trainers whose parts are chosen by name.
 
 Importing the package registers its environments with Gymnasium::
 
@@ -160,7 +160,7 @@ _WHERE = {
     "validate": "evaluation.validation",
     "verify": "verification.api",
 }
-"""The module of each name, with ``:attribute`` where it is called otherwise there."""
+"""The module of each public name, followed by ``:attribute`` if the module uses another name for the object."""
 
 
 if not TYPE_CHECKING:  # a checker that saw it would take any name

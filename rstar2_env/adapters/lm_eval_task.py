@@ -86,6 +86,6 @@ def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str,
         results: The model's text, in a list.
 
     Returns:
-        The metrics; empty for an episode that does not measure the model, which leaves it out of every mean.
+        The metrics; empty if a failure outside the model ended the episode, so that every mean leaves it out.
     """
     return grade_single_turn(doc, str(results[0]))

@@ -194,7 +194,7 @@ class _Played:
 
 
 class EpisodeDesk:
-    """Episodes by name, for clients without sessions; safe to call from any thread.
+    """Runs episodes, each identified by a name, for clients without sessions; safe to call from any thread.
 
     Args:
         make: Creates an environment.

@@ -105,7 +105,7 @@ class TextTaskset(vf.Taskset[TextTask, TextTasksetConfig]):
 
 
 class TextEnvConfig(vf.EnvConfig):
-    """Configuration of ``TextEnv``: one seat, whose program runs without a container."""
+    """Configuration of ``TextEnv``: one player (a "seat"), whose program runs without a container."""
 
     agent: vf.AgentConfig = vf.AgentConfig(runtime=vf.SubprocessConfig())
 

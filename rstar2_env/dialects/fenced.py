@@ -33,7 +33,7 @@ answer in \\boxed{}."""
 
 _COMPACT = """\
 To compute, write a ```python fence and stop; its output comes back. Then put the answer in \\boxed{}."""
-"""For small models: about a third of the tokens, for a policy that has learned the form from traces."""
+"""Short system message, for small models that learned the format from traces; a third of the tokens of the default."""
 
 # Possessive, and only at the start of a run of backticks: otherwise a long run would take quadratic time.
 _OPEN = re.compile(
@@ -70,7 +70,7 @@ class FencedDialect:
         instruction: The user message; ``"%s"`` stands for the question.
         tool: Name of the tool that runs the programs.
         stdin: Whether that tool has an argument ``input`` in addition to ``code``; it is always empty.
-        compact: Use a short system message, without an example, for a policy that knows the form from traces.
+        compact: Use a short system message, without an example, for a policy that learned the format from traces.
     """
 
     name = "fenced"
@@ -140,7 +140,7 @@ class FencedDialect:
         """Return the program in its fence.
 
         Raises:
-            ValueError: The call is for a tool other than ``tool``, or it has an input.
+            ValueError: The call is for a tool other than ``tool``, or its argument ``input`` is not empty.
         """
         code = arguments.get("code")
         if name != self._tool or not isinstance(code, str) or arguments.get("input") or set(arguments) - _ARGUMENTS:

@@ -19,7 +19,7 @@ _HISTORY = "## Version history"
 
 
 class FamilyEnv(ToolEnv):
-    """An environment over a family; ``environment_class`` creates one subclass per family.
+    """Base class of environments for puzzles or games; ``environment_class`` creates one subclass per family.
 
     Attributes:
         family_class: The family's class.

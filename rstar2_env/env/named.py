@@ -34,7 +34,7 @@ _SHAPE = Shape(
 
 @dataclass(frozen=True, slots=True)
 class NamedEnv:
-    """An environment that was found.
+    """The environment that a name refers to.
 
     Attributes:
         name: The user's text, or the name of the class or function.
@@ -53,7 +53,7 @@ def find_env(env: EnvSpec) -> NamedEnv:
     Raises:
         UnknownEnvError: No such id is registered; the message suggests the closest id.
         MissingExtraError: The environment needs an extra that is not installed.
-        ConfigurationError: The user's code does not exist, fails on import, or does not hold such an environment.
+        ConfigurationError: The user's code does not exist, fails on import, or does not define the environment.
     """
     if not isinstance(env, str):
         if not callable(env):

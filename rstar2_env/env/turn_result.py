@@ -21,7 +21,7 @@ StepReturn: TypeAlias = "tuple[str, float, bool, bool, dict[str, Any]]"
 
 
 def call_counts(statuses: Iterable[ToolStatus]) -> dict[str, int]:
-    """Return the numbers of failed and of counted calls, as entries of ``info`` at the end of an episode.
+    """Return the number of failed calls, and of all calls except ``unavailable`` ones, as entries of ``info``.
 
     Args:
         statuses: Statuses of the calls, without injected faults.

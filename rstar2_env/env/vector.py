@@ -203,7 +203,7 @@ def vector_entry_point(env_id: str) -> str:
 
 
 def add_vector_forms(namespace: str = "rstar2") -> list[str]:
-    """Add this vector form to the registered ids of a namespace that have no vector form yet.
+    """Make ``ThreadVectorEnv`` the vector form of the registered ids of a namespace that have no vector form yet.
 
     Returns:
         The ids that were changed.

@@ -1,1 +1,1 @@
-"""Evaluation: playing one episode or many, summaries and logs, validation, cards of environments."""
+"""Evaluation: play and record episodes, summarize and compare them, and validate or describe environments."""

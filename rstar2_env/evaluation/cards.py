@@ -1,7 +1,8 @@
 """Descriptions of environments, made from their docstring, their signature and a played episode.
 
-Covered: the line, knobs and baseline of each environment, its card, and the gallery docs/environments.md. Not covered:
-the layout on a terminal (see ``rstar2_env.cli.envs``).
+Covered: the one-line description, the arguments ("knobs") and the mean reward of a random player ("baseline") of each
+    environment, and the gallery docs/environments.md. Not covered: the layout on a terminal (see
+    ``rstar2_env.cli.envs``).
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ def card(env_id: str) -> Card:
     Raises:
         UnknownNameError: There is no such environment, or it is one of Gymnasium's own, which are not text.
         MissingExtraError: The environment needs an extra that is not installed.
-        ConfigurationError: The user's code does not hold such an environment.
+        ConfigurationError: The user's code does not define the environment.
     """
     found = find_env(env_id)
     maker: Any = found.creator

@@ -178,7 +178,7 @@ class EvalResult:
         return rows
 
     def log_figures(self) -> dict[str, float | None]:
-        """Return the figures that a run's log records of this evaluation, by name: those of training, and pass@k."""
+        """Return the figures to record in a run's log, by name: the metrics that training also logs, and pass@k."""
         return {**self.summary.figures(), **self.figures.numbers()}
 
     def to_dict(self) -> dict[str, Any]:

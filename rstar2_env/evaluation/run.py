@@ -158,13 +158,13 @@ def evaluate(
 
 
 def open_crew(env_id: EnvSpec, asked: EvaluationOptions, parts: EvaluationParts, opened: ExitStack) -> Crew:
-    """Make the crew that plays; it, and a model that is loaded here, are closed with ``opened``.
+    """Create the player of an evaluation (agents or a loaded model), and register it with ``opened`` for closing.
 
     Args:
         env_id: The environment.
         asked: The options.
         parts: The parts that ``make_parts`` made from the options.
-        opened: Closes the crew.
+        opened: Closes the player, and the model if it was loaded here.
     """
     make: EnvFactory = partial(make_env, env_id, wrappers=parts.wrappers, **parts.env_options)
     crew: Crew

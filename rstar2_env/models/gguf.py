@@ -26,7 +26,7 @@ _PART = re.compile(r"-\d{5}-of-\d{5}$")
 
 
 def is_gguf(model: Any) -> bool:
-    """Whether a model is named by a GGUF file: the path of an existing file that ends in ``.gguf``."""
+    """Return whether a model's name is the path of an existing file that ends in ``.gguf``."""
     return isinstance(model, (str, os.PathLike)) and Path(model).suffix == ".gguf" and Path(model).is_file()
 
 

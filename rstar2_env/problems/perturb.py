@@ -1,4 +1,4 @@
-"""Deliberately wrong answers, to test that a verifier rejects them, and for traces with a wrong number."""
+"""Deliberately wrong answers: to test that a verifier rejects them, and for training traces with a mistake."""
 
 from __future__ import annotations
 

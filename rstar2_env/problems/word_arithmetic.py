@@ -24,13 +24,13 @@ from rstar2_env.problems.word_sentences import ITEMS, NAMES, SENTENCES
 T = TypeVar("T")
 
 _CHOICE = re.compile(r"\[(.*?)\]")
-"""The alternatives of a sentence."""
+"""Matches the alternatives in a sentence, as in ``[one|another]``."""
 _LARGEST_VALUE = 999_999
 _SHARES = range(2, 26)
 _PERCENT = (10, 20, 25, 30, 40, 50, 60, 75, 80)
 
 _EVENTS = {"gain": 1, "loss": 1, "packs": 2, "gifts": 2, "times": 1, "percent": 2, "share": 1}
-"""Operations of each kind of event; a share is the last."""
+"""Number of operations of each kind of event; ``share`` can only be the last event of a story."""
 
 
 @checked

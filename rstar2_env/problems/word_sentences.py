@@ -157,4 +157,4 @@ SENTENCES: Mapping[str, Mapping[str, Sequence[str]]] = {
         ),
     },
 }
-"""Sentences by split and kind; ``validation`` has those of ``train``."""
+"""Sentences by split and kind of event; ``validation`` has the same sentences as ``train``."""

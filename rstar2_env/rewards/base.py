@@ -64,7 +64,7 @@ class OnTurns(tuple[float, ...]):
 
 
 class RewardJudge(Protocol):
-    """A model that gives a verdict: text in, text out."""
+    """Protocol of a judge: a model that receives a prompt as text, and replies with text."""
 
     async def __call__(self, prompt: str) -> str:
         """Return the model's answer."""
@@ -77,7 +77,7 @@ class RewardContext:
 
     Attributes:
         info: The ``info`` of the episode's last step.
-        group: The episodes of the group that count, including the scored episode; their ``reward`` is the environment's
+        group: The available episodes of the group, including the scored episode; their ``reward`` is the environment's
             return. Empty for a component that does not need the group.
         lm: The policy; ``None`` for a component that does not need it.
         judge: The judge; ``None`` for a component that does not need it.
@@ -106,7 +106,7 @@ class GroupOutcome(Protocol):
 
     @property
     def successes(self) -> int:
-        """Number of correct episodes among those that count."""
+        """Number of correct episodes among the available episodes (``Episode.available``)."""
         ...
 
     @property
@@ -116,7 +116,7 @@ class GroupOutcome(Protocol):
 
     @property
     def lengths(self) -> Sequence[int]:
-        """Number of policy tokens in each episode that counts."""
+        """Number of policy tokens in each available episode."""
         ...
 
 
@@ -125,7 +125,7 @@ class Learns(Protocol):
     """Protocol of a component whose scores depend on earlier steps; its state is saved in checkpoints."""
 
     def observe(self, outcomes: Sequence[GroupOutcome]) -> None:
-        """Update from a scored step; every process receives the groups of all processes."""
+        """Update the state with the groups of a training step, which every process receives from all processes."""
         ...
 
     def state_dict(self) -> dict[str, Any]:

@@ -15,9 +15,10 @@ A search begins at the start of a line, and every match is replaced, as in the a
 ``problem.meta["files"]`` has the text of each file by its path; the gold answer is a unified diff, or
 ``problem.meta["fixed"]`` has the fixed files.
 
-This module is longer than most parts because it parses edits, applies them and compares the
-patches, each with its own errors.
+The module parses the edits, applies them to the files, and compares the two patches.
 """
+
+# This module is longer than most parts because it parses edits, applies them and compares the patches.
 
 from __future__ import annotations
 

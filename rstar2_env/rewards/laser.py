@@ -14,9 +14,10 @@ The score is ``correct`` (1) or ``wrong`` (-0.5), plus ``bonus`` (0.5) for a cor
 The authors monitor 500 separate problems, which they replay each time; here the latest ``monitor`` training groups are
 monitored, which needs no further episodes. Before the first update, L_T is ``limit``.
 
-This module is longer than most parts because it implements three published rewards, and the targets of two of
-them are estimated and saved.
+The module implements all three rewards. The targets of LASER-D and LASER-DE are part of its state in checkpoints.
 """
+
+# This module is longer than most parts because it implements three published rewards.
 
 from __future__ import annotations
 
@@ -88,7 +89,7 @@ class Laser(CheckedOptions):
         return self.wrong + self.bonus * explores
 
     def observe(self, outcomes: Sequence[GroupOutcome]) -> None:
-        """Update from a scored step; every process receives the groups of all processes; see ``Learns``."""
+        """Record the lengths and successes of a scored step, and update the target lengths when they are due."""
         if self.mode == "fixed":
             return
         for one in outcomes:

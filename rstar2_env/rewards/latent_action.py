@@ -11,8 +11,10 @@ reduces the method to next-token prediction. Example: p(a) of 0.5 after ``<act>`
 log 1.6 - 0.05 = 0.42; a thought without effect earns -0.05. Not covered: the prior over intents as a separate
 distribution.
 
-This module is longer than most parts because it computes two likelihoods of the same line.
+The module computes the log-probability of the expert's line twice: after the policy's latent, and after ``<act>``.
 """
+
+# This module is longer than most parts because it computes two likelihoods of the same line.
 
 from __future__ import annotations
 

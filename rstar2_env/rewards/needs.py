@@ -12,7 +12,7 @@ from rstar2_env.rewards.component import Component
 ALL: frozenset[Need] = frozenset(get_args(Need))
 
 Place: TypeAlias = Literal["wrapper", "agents", "models", "training"]
-"""Where components score: in an environment's wrapper, in an evaluation of agents, in one of models, in training."""
+"""Places where components score: a wrapper of an environment, an evaluation of agents or of models, training."""
 
 PLACES: Mapping[Place, frozenset[Need]] = {
     "wrapper": frozenset({"judge", "problem"}),

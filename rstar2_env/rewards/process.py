@@ -9,9 +9,10 @@ With the scores r_1 ... r_K of the steps, the episode earns the sum of
 A plain sum would grow with every step, so a policy would learn to repeat a step with a high score. The steps are the
 policy's turns. The paper pays each step separately: with ``credit="turns"``, the sum of a turn's and all later bounded
 scores is added to the advantage of the turn; for ``delta`` and ``both`` this is the turn's own (clipped) score. With
-``credit="episode"``, the sum over all turns is added to the reward for the answer. This module is longer than most
-parts because it has two forms of credit.
+``credit="episode"``, the sum over all turns is added to the reward for the answer.
 """
+
+# This module is longer than most parts because it has two forms of credit.
 
 from __future__ import annotations
 

@@ -4,8 +4,10 @@ An episode is scored by the component of its source, with that component's weigh
 component is an error, not a 0, since a 0 would train the policy away from ungraded problems. Not covered: normalizing
 each source by its own statistics, which ``advantage=task_norm`` does.
 
-This module is longer than most parts because nested components can adapt and have a state.
+The router passes the results of each step to components that adapt, and saves their states in checkpoints.
 """
+
+# This module is longer than most parts because nested components can adapt and have a state.
 
 from __future__ import annotations
 

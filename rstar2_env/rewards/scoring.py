@@ -17,11 +17,12 @@ from rstar2_env.rewards.needs import check_needs
 _LOG = logging.getLogger(__name__)
 
 _OWN = "return/"
-"""Prefix of the environment's components of its own return."""
+"""Prefix of the names of reward components that the environment itself reported."""
 TURN_SCORES = "turn_scores"
-"""Key in ``Episode.measured`` of the scores of single turns."""
+"""Key in ``Episode.measured`` for the scores of single turns."""
 TURN_RETURNS = "turn_returns"
-"""Key in ``Episode.measured`` of each turn's reward, multiplied by the factor of the components for the return."""
+"""Key in ``Episode.measured`` for the environment's reward of each turn, scaled by the weight of the component
+``return``."""
 
 
 class ComponentPolicy(LanguageModel, Plays, Protocol):
@@ -68,7 +69,7 @@ class RewardScorer:
 
     @property
     def learning(self) -> list[Learns]:
-        """The components' scores that adapt from step to step."""
+        """The scores of components that adapt from step to step and have a state."""
         scores: list[object] = [component.score for component in self._components]
         return [score for score in scores if isinstance(score, Learns)]
 

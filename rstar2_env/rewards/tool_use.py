@@ -19,7 +19,7 @@ class ToolUse:
     ``min(most, base + each * calls)``.
 
     Attributes:
-        each: Bonus per countable call.
+        each: Bonus per tool call of the policy.
         base: Bonus of any correct answer.
         most: Maximum bonus.
     """

@@ -270,4 +270,4 @@ CAUSES: Mapping[str, Callable[[Random], Hack]] = MappingProxyType(
         "several": _several,
     }
 )
-"""A generator for each cause."""
+"""The function that generates hacks of each cause."""

@@ -274,7 +274,7 @@ def _layers(env: TextEnv) -> list[str]:
 
 
 AROUND = ("rstar2/MathTool-v0", "rstar2/TicTacToe-v0", "rstar2/Countdown-v0")
-"""A math environment with a tool, a game of several turns, a puzzle."""
+"""Environments to wrap by default: a math environment with a tool, a game of several turns, a puzzle."""
 
 
 def check_wrapper(

@@ -1,1 +1,1 @@
-"""Tool-use traces for a cold start, and the deliberate mistakes in them."""
+"""Tool-use traces for a cold start (supervised fine-tuning before reinforcement learning), and mistakes in them."""

@@ -155,7 +155,7 @@ CALL_MISTAKES: Mapping[str, _CallMistake] = {
     "wrong_argument": _CallMistake(frozenset({ToolStatus.INVALID_ARGUMENTS}), in_call=_wrong_argument),
     "unknown_tool": _CallMistake(frozenset({ToolStatus.UNKNOWN_TOOL}), in_call=_unknown_tool),
 }
-"""The mistakes of a failing first call."""
+"""The kinds of mistakes in a first call that fails, by name."""
 
 
 def _without_tags(answer: str) -> str | None:
@@ -193,4 +193,4 @@ FORMAT_MISTAKES: Mapping[str, FormatMistake] = {
     "unclosed": FormatMistake(_unclosed, earns=False),
     "two_answers": FormatMistake(_twice, earns=True),
 }
-"""The format mistakes of an answer."""
+"""The kinds of mistakes in the format of an answer, by name."""

@@ -272,7 +272,7 @@ class _State:
         return (task for task in self.first_tasks() if not self.problems[task.start].kept)
 
     def begin_round(self, sample: int) -> list[Task]:
-        """Return the tasks of a round that remain."""
+        """Return the tasks of a round that are still to be played."""
         tasks = [self._plan[index] for index in self._missing(sample)]
         self.planned = self.count + len(tasks)
         return tasks

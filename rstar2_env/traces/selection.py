@@ -90,7 +90,7 @@ class ProblemTries:
     """The tries of one problem so far.
 
     Attributes:
-        counted: Number of episodes that count.
+        counted: Number of episodes that count (``Episode.available``).
         right: Number of them that earned the full reward.
         kept: Numbers of the qualifying episodes.
     """
@@ -156,7 +156,7 @@ def played_trace(episode: Episode, index: int, tries: ProblemTries) -> Trace:
 
 
 def most_traces(counts: Mapping[str, int], shares: Mapping[str, float]) -> dict[str, int]:
-    """Return the number of traces of each level to keep; see the formula above.
+    """Return the number of traces of each level to keep, by the formula in the module's docstring.
 
     Args:
         counts: Number of traces of each level.

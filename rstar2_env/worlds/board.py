@@ -86,7 +86,7 @@ class BoardMatch:
         seed: Seed of the opponent's choices.
         strength: Probability that the opponent looks for wins and threats in a position; otherwise it plays a random
             move.
-        search: Number of random lines that the search for a winning line tries; ``None`` tries all lines.
+        search: Number of random move sequences that the search for a win tries; ``None`` tries all sequences.
         board: The position.
         score: 1 for a win, 0.5 for a draw, 0 for a loss.
     """
@@ -156,7 +156,7 @@ class BoardMatch:
         return choice[int(draw(self.seed, "plays", board) * len(choice))]
 
     def best(self) -> str:
-        """The next move of a line that wins against this opponent; if none is found, any move that does not lose."""
+        """Return the next move of a winning sequence; if none was found, return a move that does not lose."""
         if self.board not in self._book:
             self._book |= self._line(self.board)
         return str(self._book.get(self.board) or self._safe())
@@ -167,7 +167,7 @@ class BoardMatch:
         return str(moves[int(rng.integers(len(moves)))])
 
     def winnable(self) -> bool:
-        """Whether a winning line was found."""
+        """Whether a sequence of moves was found that wins against this opponent."""
         return self.best() != "" and self.board in self._book
 
     def _safe(self) -> int:

@@ -48,7 +48,10 @@ def random_statement(speaker: int, people: int, depth: int, rng: np.random.Gener
 
 
 def truth(statement: Statement, people: int) -> int:
-    """The worlds in which the statement is true: bit ``w`` is the world in which the set bits of ``w`` are knights."""
+    """Return the assignments of kinds in which a statement is true, as a bit mask.
+
+    Bit ``w`` of the result stands for one assignment: person ``i`` is a knight exactly if bit ``i`` of ``w`` is 1.
+    """
     worlds = 1 << people
     everywhere = (1 << worlds) - 1
     kind = statement[0]
@@ -115,7 +118,7 @@ def speech(name: str, statement: Statement, names: Sequence[str]) -> str:
 
 
 def written(names: Sequence[str], knights: Sequence[bool]) -> str:
-    """The kind of each person, in the form of an answer."""
+    """Write the kind of each person, knight or knave, in the form of an answer."""
     return ", ".join(f"{name}: {ROLES[knight]}" for name, knight in zip(names, knights, strict=True))
 
 

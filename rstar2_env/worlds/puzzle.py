@@ -67,7 +67,7 @@ class Puzzle(Family, ABC):
         """A sensible random answer of the right form, for the random baseline."""
 
     def source(self, split: str = "train", seed: int = 0) -> ProceduralSource:
-        """One split of the family at this difficulty.
+        """Return the problems of one split of the family, at this difficulty.
 
         Args:
             split: "train", "validation" or "test".
@@ -80,7 +80,7 @@ class Puzzle(Family, ABC):
 
     @classmethod
     def family(cls, *, split: str = "train", seed: int = 0, **knobs: Any) -> ProceduralSource:
-        """The source for the registry of problem families, with knobs as options.
+        """Return the problems of one split; the registry of problem families calls this with the knobs as options.
 
         Args:
             split: "train", "validation" or "test".

@@ -151,4 +151,4 @@ def functions() -> Mapping[str, StringFunction]:
 
 
 CASE_METHODS = ("upper", "lower", "capitalize", "swapcase")
-"""Methods of ``str`` that a program may call too, in both sets."""
+"""Methods of ``str`` that programs may call in addition, both for training and for evaluation."""

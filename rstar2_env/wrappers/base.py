@@ -15,7 +15,7 @@ from rstar2_env.tools.chain import Middleware
 
 
 class SupportsToolUse(Protocol):
-    """The method of a ``ToolChain`` that wrappers call."""
+    """Protocol of an object to which wrappers add tool middleware, such as a ``ToolChain``."""
 
     def use(self, middleware: Middleware) -> None:
         """Add a middleware around all existing middleware."""

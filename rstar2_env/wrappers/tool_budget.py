@@ -51,7 +51,7 @@ class ToolBudget(TextWrapper, gym.utils.RecordConstructorArgs):
         return text, self._told(info)
 
     def step(self, action: str) -> StepReturn:
-        """Play a turn within the budget."""
+        """Play a turn; tool calls beyond the budget are blocked."""
         self._budget.turn = 0
         text, reward, terminated, truncated, info = self.take(action)
         return text, reward, terminated, truncated, self._told(info)

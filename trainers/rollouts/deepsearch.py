@@ -36,7 +36,7 @@ from .chunk_tree import ChunkNode, back_up, best_child, best_of, child_of, value
 _log = logging.getLogger(__name__)
 _COMPLETE = ("answered", "terminated")
 NODE_VALUE = "node_value"
-"""Key in ``Episode.measured`` of the values of the tokens' nodes, which the advantage ``tree_value`` reads."""
+"""Key in ``Episode.measured`` for the value of each token's tree node, which the advantage ``tree_value`` reads."""
 
 
 @dataclass

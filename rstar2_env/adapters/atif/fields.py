@@ -19,14 +19,14 @@ AGENT_ONLY = ("model_name", "reasoning_effort", "reasoning_content", "tool_calls
 
 
 def token_id(value: Any) -> int:
-    """Read a token id."""
+    """Return a value as a token id; raise ``ValueError`` if it is negative."""
     if read.number(value) < 0:
         raise ValueError(f"expected a token id, at least 0, got {value}.")
     return int(value)
 
 
 def finite(value: Any) -> float:
-    """Read a finite number."""
+    """Return a value as a float; raise ``ValueError`` if it is not a finite number."""
     number = read.instance_of((int, float), "a number")(value)
     if not math.isfinite(number):
         raise ValueError(f"expected a finite number, got {value!r}.")

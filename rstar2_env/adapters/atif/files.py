@@ -24,7 +24,7 @@ FORMATS: Mapping[str, Callable[[Any], Imported]] = {
     "atif": read_trajectory,
     "nemo-gym": lambda row: read_trajectory(rollout_as_trajectory(row)),
 }
-"""How a trajectory of each format is read, from parsed JSON."""
+"""Function that converts a trajectory of each format, as parsed JSON, to an episode."""
 
 
 def export_trajectories(run: str | Path, out: str | Path, *, overwrite: bool = False) -> int:
@@ -64,7 +64,7 @@ class ImportedFiles:
 
     Attributes:
         episodes: The file with all episodes.
-        traces: The file with the traces of a cold start.
+        traces: The file with the traces for supervised fine-tuning (a cold start).
         counts: Number of ``episodes`` and ``traces``.
     """
 
@@ -81,7 +81,7 @@ def import_trajectories(
     env: str = "rstar2/MathTool-v0",
     overwrite: bool = False,
 ) -> ImportedFiles:
-    """Read trajectories, and write them as episodes and as traces of a cold start.
+    """Read trajectories, and write them as episodes and as traces for supervised fine-tuning (a cold start).
 
     All episodes are written as an evaluation, ``OUT.episodes.jsonl``. A trajectory becomes a trace in ``OUT.jsonl`` if
     its episode counts in means (``Episode.available``), it has a turn that may be trained on, and it does not state

@@ -110,7 +110,7 @@ class _Steps:
         self._add_tokens(item, place)
 
     def add_message(self, source: str, text: str, *, copied: bool) -> None:
-        """Add a message; one of the policy continues the reply that has only reasoning so far."""
+        """Add a message. A message of the policy completes its current reply if that has only reasoning so far."""
         if source == "agent":
             self._reply(copied, lambda step: not {"message", "tool_calls", "observation"} & set(step))
             self.made[-1]["message"] = text

@@ -69,7 +69,7 @@ def trajectory_of(
 
 
 def line_of(entry: EpisodeEntry) -> dict[str, Any]:
-    """Return the line of an episode as JSON, without tokens and without the options of its run."""
+    """Return the JSON record of an episode, without tokens and without the options of its run."""
     more = {name: value for name, value in entry.more.items() if name not in ("run", "tokens")}
     if entry.decision is not None:
         record = training_record(entry.episode, entry.step, entry.member, entry.decision)

@@ -1,7 +1,8 @@
-"""``OwnPages``: rejects requests of foreign web pages to a server without a token, over HTTP and WebSocket.
+"""``OwnPages``: rejects requests that foreign web pages send to a server without authentication.
 
-A page in a browser of this machine may open a websocket to any address, and may let its own name resolve to this
-machine. Covered: the headers Host and Origin. Not covered: programs, which may send any header.
+A page in a browser on this machine may open a websocket to any address, and may let its own host name resolve to this
+machine. Covered: HTTP and WebSocket requests, by the headers Host and Origin. Not covered: programs, which may send any
+header.
 """
 
 from __future__ import annotations

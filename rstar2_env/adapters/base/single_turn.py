@@ -1,4 +1,4 @@
-"""Problems of an environment as records whose only turn, a text, the environment grades: for frameworks with one turn.
+"""Exports problems for frameworks whose episodes have one turn, a text, which the environment grades.
 
 Covered: the prompts, without the tools; the reward of a text, whether it is right, and whether it has an answer. Not
 covered: further turns. Environments whose episodes continue after a text are rejected.
@@ -60,7 +60,7 @@ def grade_single_turn(doc: Mapping[str, Any], turn: str) -> dict[str, float]:
         turn: The text.
 
     Returns:
-        The metrics; empty for an episode that does not measure the model.
+        The metrics; empty if the episode does not count, because a failure outside the model ended it.
     """
     env, problem = _env(doc["env"], doc["options"], doc["wrappers"]), json.loads(doc["problem"])
     options = None if problem is None else {"problem": Problem(**problem)}

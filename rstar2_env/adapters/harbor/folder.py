@@ -25,7 +25,7 @@ PLAIN_IMAGE = re.compile(
     r"((docker\.io/)?(library/)?(python|debian|ubuntu|buildpack-deps)"
     r"|ghcr\.io/laude-institute/t-bench/(ubuntu|python)-[\d-]+)(:[\w.-]+)?"
 )
-"""Images with Python or a shell and nothing else that a task uses; the second line: those of Terminal-Bench."""
+"""Images that provide only Python or a shell; the second line matches the images of Terminal-Bench."""
 _FROM = re.compile(r"(?:--platform=\S+\s+)?(\S+)(?:\s+as\s+\S+)?", re.IGNORECASE)
 _MOST_BYTES = 16 << 20
 _TIMEOUT_S = 600.0
@@ -66,9 +66,9 @@ class HarborTask:
     Attributes:
         name: Name in ``task.toml``, or of the folder.
         instruction: The text for the policy.
-        workdir: Working folder of all commands, an absolute path inside.
-        folders: Folders to create, absolute paths inside.
-        files: Files of the image: absolute paths inside, and the file outside.
+        workdir: Working folder of all commands, an absolute path in the sandbox.
+        folders: Folders to create, absolute paths in the sandbox.
+        files: Files of the image: the absolute path in the sandbox, and the file on this machine.
         tests: Folder with ``test.sh``.
         solution: Folder with ``solve.sh``; ``None`` if the task has no reference solution.
         environment: Environment variables of all commands.
@@ -199,7 +199,7 @@ def read_task(folder: str | Path) -> HarborTask:
 
 
 def archive(files: Mapping[str, Path] | tuple[tuple[str, Path], ...], folders: tuple[str, ...] = ()) -> bytes:
-    """Return a tar archive of folders and files, whose paths inside are relative to the root; modes are kept."""
+    """Return a tar archive of folders and files; its paths are relative to the root, and file modes are kept."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as tar:
         for folder in folders:
@@ -215,7 +215,7 @@ def archive(files: Mapping[str, Path] | tuple[tuple[str, Path], ...], folders: t
 
 
 def files_below(folder: Path, inside: str) -> tuple[tuple[str, Path], ...]:
-    """Return all files below a folder, each with its path inside."""
+    """Return all files below a folder, each with its path in the sandbox, which begins with ``inside``."""
     return tuple((posixpath.join(inside, path.relative_to(folder).as_posix()), path) for path in _files(folder))
 
 

@@ -1,4 +1,4 @@
-"""The tool ``bash(command)``: commands in the files of a task of Harbor, kept for a whole episode; and its grading.
+"""The tool ``bash(command)``, which runs commands on the files of a Harbor task, and the grading of these files.
 
 Every command runs in a session of the sandbox, so files and background processes are kept between commands. The tests
 run in a fresh process on a copy of the files in the task's folders: processes that commands left behind, and files in
@@ -84,7 +84,7 @@ class TaskRewards:
     Attributes:
         rewards: Rewards by name; ``reward`` is the reward of the episode. Empty if there is none.
         error: Why there is no reward; empty if there is one.
-        available: Whether the tests could run: the policy is not at fault otherwise.
+        available: Whether the tests could run; if not, the policy is not at fault.
     """
 
     rewards: Mapping[str, float]
@@ -93,7 +93,7 @@ class TaskRewards:
 
 
 class ShellTool(NotebookTool):
-    """Runs commands in the files of a task. The arguments are those of ``SandboxTool``."""
+    """Tool that runs commands on the files of a task. It has the same arguments as ``SandboxTool``."""
 
     schema = ToolSpec(
         name="bash",

@@ -44,8 +44,8 @@ def audit(
         target: ``module:function`` or ``FILE.py:function`` with the parameters (gold, answer), a TRL reward function,
             ``reasoning-gym:NAME``, ``verifiers:TASKSET``, ``openenv:URL``, ``nemo-gym:URL``, ``lm-eval:TASK``,
             ``inspect:module:scorer``, or an environment (an id), ``reward:NAME`` or ``verifier:NAME`` of this package.
-        golds: Classes of gold answers for which the grader is intended, names of ``CLASSES``; empty means all classes
-            whose gold answers the grader accepts for themselves and distinguishes from wrong answers.
+        golds: Classes of gold answers that the grader is meant to grade, as keys of ``CLASSES`` (such as ``integers``);
+            empty selects every class in which the grader accepts right answers and rejects wrong ones.
         grade_timeout_s: Time limit of one grade, in seconds.
         timeout_s: Seconds after which no further check of the audit begins.
         seed: Seed of the randomly generated gold answers.
@@ -117,7 +117,7 @@ def _suspicions(probes: Mapping[str, Suspicions], step: Callable[[int, str], Non
 
 
 MOST_FINDINGS = 8
-"""Maximum number of findings of each kind; further causes appear only in the table of pairs."""
+"""Maximum number of confirmed findings of each kind; further ones are counted only in the table of causes."""
 
 
 def _confirmed(suspicions: Suspicions, until: float) -> tuple[list[AuditFinding], list[str]]:

@@ -1,4 +1,4 @@
-"""``AuditBench``: the target in its process, the format in which it expects answers, and all grades so far."""
+"""``AuditBench``: grades answers with the audited grader, which runs in a separate process, and caches the grades."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ANSWER_FORMS = (
 )
 _LETTERS = re.compile("[A-Za-z]{3}")
 _START = re.compile(r"(?:\(\?[a-z]+\))?\^?((?:[^\\\[\](){}.*+?^$|]|\\[^A-Za-z0-9])*)")
-"""The beginning of a pattern of ``re`` that stands for itself."""
+"""Matches the literal text at the beginning of a regular expression."""
 _MOST_MARKERS = 40
 _PROBES = ("7", "12", "365", "0.5", "Paris", "London", "B", "yes", "1/2", "x+1")
 _READ = 0.5
@@ -121,7 +121,7 @@ class AuditBench:
         return GraderProcess(folder=self.folder / folder, grade_timeout_s=self.grade_timeout_s, **given)  # type: ignore[arg-type]  # the fields vary
 
     def close(self) -> None:
-        """End the process."""
+        """End the process of the target."""
         self._grader.stop()
 
     def open(self, classes: Sequence[str] = ()) -> None:
@@ -156,7 +156,7 @@ class AuditBench:
 
     @property
     def markers(self) -> list[str]:
-        """Texts of the target's source that may come before an answer, each also with a space at its end."""
+        """Return texts of the target's source that may precede an answer, with and without a final space."""
         starts = [_start_of(text) for text in self.texts]
         found = [text for text in (*self.texts, *starts) if _LETTERS.search(text)]
         return list(dict.fromkeys(one for text in found for one in (text, f"{text.rstrip()} ")))
@@ -185,7 +185,7 @@ class AuditBench:
         return self.fresh
 
     def enough_time(self, probe: str) -> bool:
-        """Whether there is time left; if not, add the check to ``unfinished``."""
+        """Return whether the audit has time left; if it has none, add the probe's name to ``unfinished``."""
         if time.monotonic() < self.until:
             return True
         if probe not in self.unfinished:

@@ -97,7 +97,7 @@ class AuditReport:
 
     @property
     def cheapest(self) -> AuditFinding | None:
-        """The exploit with the fewest characters per gold answer that accepts it; ``None`` if there is none."""
+        """The exploit with the fewest characters per gold answer for which it is accepted, if there is one."""
         exploits = [finding for finding in self.findings if finding.kind == "exploit"]
         return min(exploits, key=lambda one: (len(one.answer) + 1) * one.tried / one.found, default=None)
 

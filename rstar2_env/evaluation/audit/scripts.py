@@ -133,7 +133,7 @@ def in_order(setup: str, before: Sequence[AuditCall], call: AuditCall) -> str:
 def in_settings(
     setup: str, call: AuditCall, settings: Sequence[tuple[str, Mapping[str, str | None], Sequence[str], str, bool]]
 ) -> str:
-    """Return a program that grades a call in several settings, whose scores differ.
+    """Return a program that grades a call in several settings, and succeeds if the scores differ.
 
     Args:
         setup: Setup of the target.
@@ -171,8 +171,8 @@ def growing(setup: str, gold: str, answer: str, size: int, *, factor: float, lea
 
     Args:
         setup: Setup of the target.
-        gold: The gold.
-        answer: Expression of the answer, in terms of ``n``.
+        gold: The gold answer.
+        answer: Python expression of the answer for a size ``n``.
         size: The larger ``n``.
         factor: Smallest ratio of the two times.
         least_s: Smallest time at ``size``, in CPU seconds.

@@ -81,7 +81,7 @@ class RunCounts:
         name: Name of the run, as the user wrote it.
         step: The step of training after which its episodes were played; 0 in an evaluation.
         problems: Number of problems with at least one episode that counts (``Episode.available``).
-        episodes: Number of episodes that count.
+        episodes: Number of episodes that count (``Episode.available``).
         uncounted: Number of episodes that do not count: failures of the infrastructure, and replies that could not be
             played.
     """

@@ -109,7 +109,7 @@ def figures_by(tally: EpisodeTally, ks: Sequence[int], *, seed: int = 0) -> dict
 
 
 def check_ks(ks: Iterable[int] | None, samples: int) -> tuple[int, ...]:
-    """Return the k of the figures, ascending, without duplicates.
+    """Check the requested values of k, and return them in ascending order without duplicates.
 
     Args:
         ks: The requested k; ``None`` means 1 and the number of samples.
@@ -154,7 +154,7 @@ def _figures(problems: Sequence[ProblemTally], ks: Sequence[int], seed: int, jud
 
 
 def at_k(kind: str, problems: Sequence[ProblemTally], k: int) -> FloatArray:
-    """Return a figure for k samples for each problem; NaN if fewer than k episodes of the problem count.
+    """Return pass@k or a similar figure of each problem, (problems,); NaN if fewer than k of its episodes count.
 
     Args:
         kind: ``"pass"``, ``"avg"``, ``"maj"`` or ``"cot_pass"``.

@@ -144,7 +144,7 @@ def summarize(episodes: Iterable[Episode]) -> Summary:
 
 
 def summary_of(tally: EpisodeTally) -> Summary:
-    """Summarize counted episodes."""
+    """Summarize an evaluation from the counts of its episodes."""
     estimates = {name: ratio(*columns) for name, columns in figure_columns(list(tally.problems.values())).items()}
     return Summary(
         episodes=tally.episodes,

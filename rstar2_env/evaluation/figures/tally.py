@@ -30,7 +30,7 @@ class About:
     """Facts that a line of an evaluation's file holds in addition to the episode.
 
     Attributes:
-        start: Number of the episode's start; it identifies the problem if the problem has no id.
+        start: Number of the episode's start (a problem and a seed); it identifies a problem that has no id.
         source: Source of the episode's problem; empty if unknown.
         difficulty: Difficulty of the episode's problem, as the source names it; empty if unknown.
         chain: Whether a judge found the episode's chain of thought right; ``None`` if no judge was asked or none
@@ -81,7 +81,7 @@ class ProblemTally:
     Attributes:
         source: Source of the problem.
         difficulty: Difficulty of the problem.
-        counts: Sums over its episodes that count, in the order of ``COUNTS``.
+        counts: Sums over its episodes that count (``Episode.available``), in the order of ``COUNTS``.
         wrong: Number of times each wrong answer was given; the remaining wrong episodes have no answer.
         chains: Number of episodes with a right answer and a right chain of thought.
         unjudged: Number of episodes with a right answer whose chain of thought was not judged.
@@ -174,7 +174,7 @@ class EpisodeTally:
 
     @property
     def count(self) -> int:
-        """Number of episodes, including those that do not count."""
+        """Number of all episodes, including failed, cancelled and unusable episodes."""
         return self.ends.total()
 
     @property

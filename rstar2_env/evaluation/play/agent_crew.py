@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class AgentCrew:
-    """A crew whose player is an agent.
+    """Plays the episodes of an evaluation with an agent, in several worker threads.
 
     Args:
         make_env: Makes an environment.
@@ -48,7 +48,7 @@ class AgentCrew:
         env: The first worker's environment.
         record: The agent's name and options, except options that do not affect its turns.
         determinism: Sentence that states whether the same seeds give the same episodes.
-        lacking: Requirements of scores that an agent cannot meet: tokens and a policy.
+        lacking: Requirements of reward components that an agent cannot meet: tokens and a policy.
 
     Raises:
         ConfigurationError: The options do not fit.

@@ -48,7 +48,8 @@ class EvalLog(Closing):
     addition to the episodes. ``read_run`` reads files and folders.
 
     Each line is ``Episode.record()`` without ``group`` and with these keys: ``index`` (the episode's number in the
-    evaluation), ``start`` (the number of its start), ``sample`` (its number among the samples of the start),
+    evaluation), ``start`` (the number of its start, a problem and a seed), ``sample`` (its number among the samples of
+    the start),
     ``problem_source`` and ``difficulty``, ``gold`` (the gold answer, if it is known), ``seconds`` (wall clock),
     ``chain`` (the judge's verdict, if a judge was asked) and ``run`` (the settings of the evaluation, the same in every
     line).
@@ -237,7 +238,7 @@ def read_episodes(path: Path, last: int | None = None) -> Iterator[Episode]:
 
 
 def episode_of(line: Mapping[str, Any]) -> Episode:
-    """Return the episode of a line that ``EvalLog`` wrote; the episode's ``group`` is its number in the evaluation.
+    """Make an episode from a line that ``EvalLog`` wrote; the episode's ``group`` is its number in the evaluation.
 
     Raises:
         RecordFormatError: A key is missing, is unknown, or has a value of another form.

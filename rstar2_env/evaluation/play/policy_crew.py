@@ -166,7 +166,7 @@ def policy_record(path: str, engine: str, options: PolicyOptions) -> dict[str, A
 
 
 class PolicyCrew:
-    """A crew whose player is a model.
+    """Plays the episodes of an evaluation with a model, many at the same time.
 
     Args:
         make_env: Makes an environment.
@@ -178,7 +178,8 @@ class PolicyCrew:
         env: An environment to read specifications from.
         record: The model, the engine, and the options of sampling.
         determinism: Sentence that states whether the engine gives the same tokens for the same seeds.
-        lacking: Log-probabilities (``lm``), if the engine does not compute them for given tokens.
+        lacking: Requirements of reward components that the engine cannot meet: ``lm``, if it does not compute
+            log-probabilities of given tokens.
     """
 
     def __init__(

@@ -65,7 +65,7 @@ def read_scores(written: str | Sequence[ScoreSpec], limit: int | None = None) ->
 
 
 def recorded(written: str | Sequence[ScoreSpec]) -> list[str]:
-    """Return scores as JSON values; component objects are recorded by name."""
+    """Return the specifications of scores as JSON values; component objects are replaced with their names."""
     listed = split_parts(written) if isinstance(written, str) else written
     return [one.name if isinstance(one, Component) else str(read_part(one)) for one in listed]
 
@@ -154,7 +154,7 @@ class OfferedPolicy:
         self._tasks = {id(one.episode): one.task for one in group}
 
     async def branch(self, episode: Episode, token: int, n: int) -> list[Episode]:
-        """See ``Plays``.
+        """Play ``n`` episodes that share the first ``token`` completion tokens of ``episode``, then differ.
 
         Raises:
             ConfigurationError: The episode is not in the group.

@@ -60,7 +60,7 @@ class Regrading:
         correct_before: How many of these were right before.
         correct: How many of these are right now.
         no_gold: Episodes left out because their gold answer is unknown.
-        uncounted: Episodes left out because they do not count.
+        uncounted: Episodes left out because they failed, were cancelled or could not be played.
         unavailable: Episodes for which the verifier was not available.
         changes: Episodes whose verdict changed.
     """
@@ -128,11 +128,12 @@ def regrade(
 
 
 def regraded_line(one: Regraded, record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the line of an episode with its new grade.
+    """Return the JSON record of an episode with its new grade.
 
     Args:
         one: The episode that was graded again.
-        record: The line of the episode. If its reward was 1 for a right answer and 0 for a wrong answer, the reward
+        record: The JSON record of the episode. If its reward was 1 for a right answer and 0 for a wrong answer, the
+            reward
             changes too.
     """
     if not one.changed or one.verdict is None:

@@ -54,7 +54,8 @@ class Setting:
         wrappers: Wrappers of the environment, the innermost first.
         problems: Source of the problems; empty if the environment chose.
         split: Split of the source.
-        trusted: Whether it may name code: the user wrote it, or trusts the run (``rstar2_env.core.trust``).
+        trusted: Whether the setting may name code to import: the user wrote it or trusts the run
+            (``rstar2_env.core.trust``).
     """
 
     env: str

@@ -1,7 +1,7 @@
-"""The other process of ``verifier_determinism``: ``python -m rstar2_env.evaluation.validation.again``.
+"""Grades turns in a fresh process, for the check ``verifier_determinism``.
 
-Reads a JSON request of the parent process from standard input: the environment to make, pickled by name, and the turns
-to play. Prints the grades as one line of JSON.
+``python -m rstar2_env.evaluation.validation.again`` reads a JSON request from standard input: a pickled function that
+makes the environment, and the turns to play. It prints the grades as one line of JSON.
 """
 
 from __future__ import annotations

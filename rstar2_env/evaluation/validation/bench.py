@@ -69,7 +69,7 @@ class StepRecord:
     Attributes:
         action: The player's action.
         text: The environment's next text.
-        reward: Reward of the turn, before a mixture scales it.
+        reward: Reward of the turn, before a mixture of environments scales it.
         terminated: As ``step`` returned it.
         truncated: As ``step`` returned it.
         info: As ``step`` returned it.
@@ -256,7 +256,7 @@ class Bench:
         return range(self.seed, self.seed + self.plays)
 
     def fresh(self) -> TextEnv:
-        """A new instance, closed at the end."""
+        """Make a new instance of the environment, which ``close`` closes."""
         self._made.append(self.make())
         return self._made[-1]
 

@@ -106,7 +106,7 @@ CHECKS: dict[str, Check] = {}
 def check(
     level: Level, *, demands: str, remedy: str
 ) -> Callable[[Callable[[Bench], CheckFinding]], Callable[[Bench], CheckFinding]]:
-    """Put a function into the table of checks, under its own name.
+    """Return a decorator that registers a function as a check, under the function's name.
 
     Args:
         level: From 1 to 4.

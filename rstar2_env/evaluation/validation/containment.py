@@ -74,7 +74,7 @@ print("found in " + "; ".join(where) if where else "not found")
     remedy="Run programs in a sandbox without a network (sandbox='local' with namespaces; see rstar2 sandbox check).",
 )
 def network_policy(bench: Bench) -> CheckFinding:
-    """RFC 008 network_policy: a program in the tool cannot connect to a server on the machine."""
+    """Check that a program in the tool cannot connect to a server on the machine (OpenEnv RFC 008)."""
     mark = secrets.token_hex(8)
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
@@ -96,7 +96,7 @@ def network_policy(bench: Bench) -> CheckFinding:
     remedy="Run programs in a sandbox with a file system of its own (rstar2 sandbox check reports the protections).",
 )
 def host_containment(bench: Bench) -> CheckFinding:
-    """RFC 008 host_containment: a program in the tool cannot read the files of the user who runs the environment."""
+    """Check that a program in the tool cannot read the files of the user who runs the environment (OpenEnv RFC 008)."""
     mark = secrets.token_hex(8)
     with tempfile.TemporaryDirectory(prefix="rstar2-validate-") as folder:
         file = Path(folder) / "secret"
@@ -113,7 +113,7 @@ def host_containment(bench: Bench) -> CheckFinding:
     remedy="Give the tool limits (Limits.wall_s), enforced from outside of the program.",
 )
 def resource_bounds(bench: Bench) -> CheckFinding:
-    """RFC 008 resource_bounds: the environment stops a program that never ends, and the next call works."""
+    """Check that the environment stops a program that never ends, and the next call works (OpenEnv RFC 008)."""
     turn = _run(bench, _LOOP)
     stopped = turn.status == ToolStatus.TIMEOUT
     after = _run(bench, "print(6 * 7)")
@@ -129,7 +129,7 @@ def resource_bounds(bench: Bench) -> CheckFinding:
     remedy="Keep the gold answer in the environment's process: pass nothing of the problem to the tool but the call.",
 )
 def oracle_containment(bench: Bench) -> CheckFinding:
-    """RFC 008 oracle_containment: a program in the tool does not find the gold answer in anything that it can read."""
+    """Check that a program in the tool does not find the gold answer in anything that it can read (OpenEnv RFC 008)."""
     view, gold = _searchable(bench)
     code = _FIND.format(gold=base64.b64encode(gold[::-1].encode()).decode())
     turn = _stepped(view, code)

@@ -36,7 +36,7 @@ class UntriedError(Exception):
     remedy="Take clocks, random draws, counters and the state of the process out of the grader.",
 )
 def verifier_determinism(bench: Bench) -> CheckFinding:
-    """RFC 008 verifier_determinism: the same turns get the same grades in another thread and in another process."""
+    """Check that the same turns get the same grades in another thread and in another process (OpenEnv RFC 008)."""
     episodes = _episodes(bench)
     ways: dict[str, Any] = {
         "again": lambda: [replayed(bench.env, played.seed, played.actions).graded() for played in episodes],
@@ -52,7 +52,7 @@ def verifier_determinism(bench: Bench) -> CheckFinding:
     remedy="Sort before iterating over sets, name encodings, and use no locale in the grader.",
 )
 def verifier_portability(bench: Bench) -> CheckFinding:
-    """RFC 008 verifier_portability: grades do not depend on hash seed, time zone, locale or terminal width."""
+    """Check that grades do not depend on hash seed, time zone, locale or terminal width (OpenEnv RFC 008)."""
     episodes = _episodes(bench)
     return _compared(episodes, {"in another surrounding": lambda: _in_process(bench, episodes, _SURROUNDING, ["-O"])})
 

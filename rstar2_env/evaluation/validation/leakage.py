@@ -37,7 +37,7 @@ _SURE = 0.9
     remedy="Remove the answer from the text or key that the finding names; info may hold it only at the end.",
 )
 def no_solution_leakage(bench: Bench) -> CheckFinding:
-    """RFC 008 no_solution_leakage: no text and no ``info`` before the end reveals the gold answer."""
+    """Check that no text and no ``info`` before the end reveals the gold answer (OpenEnv RFC 008)."""
     marked = _marked(bench)
     if marked is not None and (where := _holding(marked)):
         return CheckFinding(False, f"the gold answer appears in {where}", {"where": where}, [marked])

@@ -40,7 +40,7 @@ class Report:
     Attributes:
         env_id: The environment.
         level: The highest requested level.
-        plays: Episodes of each player.
+        plays: Number of episodes of each player.
         seed: The first seed.
         results: The result of each check, in order.
         seconds: Wall-clock seconds.

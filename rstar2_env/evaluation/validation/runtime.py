@@ -34,7 +34,7 @@ _FEW = 6
     remedy="Do not create anything in __init__ that only one instance can have (a port, a file with a fixed name).",
 )
 def startup(bench: Bench) -> CheckFinding:
-    """RFC 008 startup: each of two instances can start and close while the other runs."""
+    """Check that each of two instances can start and close while the other runs (OpenEnv RFC 008)."""
     one, other = bench.make(), bench.make()
     try:
         for env in (one, other):
@@ -52,7 +52,7 @@ def startup(bench: Bench) -> CheckFinding:
     remedy="Return a float from step, and in info['reward_components'] numbers whose sum is the reward.",
 )
 def reward_well_formed(bench: Bench) -> CheckFinding:
-    """RFC 008 reward_well_formed and reward_attribution: rewards are finite, and their components add up."""
+    """Check that rewards are finite sums of their components (OpenEnv RFC 008, also ``reward_attribution``)."""
     episodes = _episodes(bench)
     for played in episodes:
         for turn in played.turns:
@@ -73,7 +73,7 @@ def reward_well_formed(bench: Bench) -> CheckFinding:
     remedy="Return text within the space's length, JSON values in info, and never both terminated and truncated.",
 )
 def observation_schema(bench: Bench) -> CheckFinding:
-    """RFC 008 observation_schema: texts fit the space, ``info`` is JSON, no end is both terminated and truncated."""
+    """Check that texts fit the space, ``info`` is JSON, no end is both terminated and truncated (OpenEnv RFC 008)."""
     space = bench.env.observation_space
     episodes = _episodes(bench)
     for played in episodes:
@@ -95,7 +95,7 @@ def observation_schema(bench: Bench) -> CheckFinding:
     remedy="Raise rstar2_env.core.errors.EpisodeOverError (or gymnasium.error.ResetNeeded) from step.",
 )
 def state_contract(bench: Bench) -> CheckFinding:
-    """RFC 008 state_contract: a step outside of an episode raises an error, and a reset then starts an episode."""
+    """Check that a step outside of an episode raises an error, and a reset then starts an episode (OpenEnv RFC 008)."""
     env = bench.fresh()
     if not _refuses(env.unwrapped):
         return CheckFinding(False, "a step before the first reset was accepted, or its error does not mention reset")
@@ -112,7 +112,7 @@ def state_contract(bench: Bench) -> CheckFinding:
     remedy="Put only the keys of the contract (docs/environment-contract.md) into info, with JSON values.",
 )
 def trajectory_record(bench: Bench) -> CheckFinding:
-    """RFC 008 trajectory_record: the record of an episode survives a round trip through JSON unchanged."""
+    """Check that the record of an episode survives a round trip through JSON unchanged (OpenEnv RFC 008)."""
     for played in _episodes(bench):
         record = json.loads(json.dumps(recorded(played).record()))
         if json.loads(json.dumps(Episode.from_record(record).record())) != record:
@@ -126,7 +126,7 @@ def trajectory_record(bench: Bench) -> CheckFinding:
     remedy="Correct the schema (ToolSpec.parameters), or the arguments that the tool takes.",
 )
 def tool_declaration_accuracy(bench: Bench) -> CheckFinding:
-    """RFC 008 tool_declaration_accuracy: declared tools accept fitting calls, and undeclared tools are unknown."""
+    """Check that declared tools accept fitting calls, and undeclared tools are unknown (OpenEnv RFC 008)."""
     env = bench.env
     seed, tools = next(
         ((seed, tools) for seed in bench.seeds if (tools := env.reset(seed=seed)[1].get("tools"))), (0, ())
@@ -153,7 +153,7 @@ def tool_declaration_accuracy(bench: Bench) -> CheckFinding:
     remedy="Let reset take options={'problem_id': ...}, and put the id into its info.",
 )
 def task_declaration_accuracy(bench: Bench) -> CheckFinding:
-    """RFC 008 task_declaration_accuracy: a reset with the id of a problem gives the same start again."""
+    """Check that a reset with the id of a problem gives the same start again (OpenEnv RFC 008)."""
     env = bench.env
     text, info = env.reset(seed=bench.seed)
     named = info.get("problem_id")
@@ -171,7 +171,7 @@ def task_declaration_accuracy(bench: Bench) -> CheckFinding:
     remedy="Draw with self.np_random after super().reset(seed=seed), and with nothing else.",
 )
 def seed_control(bench: Bench) -> CheckFinding:
-    """RFC 008 seed_control: equal seeds give equal starts in any instance, and other seeds give other starts."""
+    """Check that equal seeds give equal starts in any instance, and other seeds give other starts (OpenEnv RFC 008)."""
     one, other = bench.env, bench.fresh()
     starts = set()
     for seed in bench.seeds:
@@ -193,7 +193,7 @@ def seed_control(bench: Bench) -> CheckFinding:
     remedy="Take clocks, counters and draws of random or numpy.random out of texts, rewards and info.",
 )
 def episode_determinism(bench: Bench) -> CheckFinding:
-    """RFC 008 episode_determinism: the same seed and the same turns give the same episode in any instance."""
+    """Check that the same seed and the same turns give the same episode in any instance (OpenEnv RFC 008)."""
     other = bench.fresh()
     episodes = _episodes(bench)
     for played in episodes:
@@ -209,7 +209,7 @@ def episode_determinism(bench: Bench) -> CheckFinding:
     remedy="Keep the data of an episode in attributes that reset (or begin) sets again, and none in the class.",
 )
 def episode_isolation(bench: Bench) -> CheckFinding:
-    """RFC 008 episode_isolation: an episode does not depend on earlier, simultaneous or interrupted episodes."""
+    """Check that an episode does not depend on earlier, simultaneous or interrupted episodes (OpenEnv RFC 008)."""
     used, beside = bench.env, bench.fresh()
     episodes = _episodes(bench)
     for played, before in zip(episodes, [episodes[-1], *episodes[:-1]], strict=True):
@@ -230,7 +230,7 @@ def episode_isolation(bench: Bench) -> CheckFinding:
     remedy="Leave handles (sandboxes, files, threads) out of __getstate__, and open them again when they are used.",
 )
 def pickled_state(bench: Bench) -> CheckFinding:
-    """Whether an environment can be pickled, as vector environments and other processes require. Not in RFC 008."""
+    """Check that an environment can be pickled, as vector environments and other processes require (not in RFC 008)."""
     played = max(_episodes(bench), key=lambda played: len(played.turns))
     env = bench.fresh()
     env.reset(seed=played.seed)
@@ -254,7 +254,7 @@ def pickled_state(bench: Bench) -> CheckFinding:
     remedy="The message names each clause that is broken; docs/environment-contract.md has the contract.",
 )
 def contract(bench: Bench) -> CheckFinding:
-    """Whether the environment passes ``check_text_env``, which checks the whole contract. RFC 008 has no such check."""
+    """Check that the environment passes ``check_text_env``, which checks the whole contract (not in RFC 008)."""
     if not bench.contract:
         raise NotApplicableError("skipped, as requested")
 

@@ -32,7 +32,7 @@ _LEAKS = 2
     remedy="Correct the gold answers or the verifier; `rstar2 validate ID` without --level lists problem by problem.",
 )
 def oracle_max(bench: Bench) -> CheckFinding:
-    """RFC 008 oracle_max: a player that knows the answer earns the full reward."""
+    """Check that a player that knows the answer earns the full reward (OpenEnv RFC 008)."""
     episodes = _oracle(bench)
     reached = mean(episodes)
     figures = {"oracle": round(reached, 4), "episodes": len(episodes)}
@@ -48,7 +48,7 @@ def oracle_max(bench: Bench) -> CheckFinding:
     remedy="Make the task harder to guess, or the reward stricter; bounds.floor_margin is the least distance.",
 )
 def floor_gap(bench: Bench) -> CheckFinding:
-    """RFC 008 floor_gap: a random player earns clearly less than a player that knows the answer."""
+    """Check that a random player earns clearly less than a player that knows the answer (OpenEnv RFC 008)."""
     top, floor = mean(_oracle(bench)), mean(bench.episodes("guesser", PLAYERS["guesser"]))
     figures = {"oracle": round(top, 4), "random": round(floor, 4)}
     said = f"random {floor:.3g}, reference {top:.3g}"
@@ -63,7 +63,7 @@ def floor_gap(bench: Bench) -> CheckFinding:
     remedy="Make the grader compare instead of search: wrong answers that hold the right one must not pass.",
 )
 def canary_floor(bench: Bench) -> CheckFinding:
-    """RFC 008 canary_floor: a wrong answer is not reported as correct, and earns almost nothing."""
+    """Check that a wrong answer is not reported as correct, and earns almost nothing (OpenEnv RFC 008)."""
     episodes = [played for name in ("canary", "fixed") for played in bench.episodes(name, PLAYERS[name])]
     paid = [played for played in episodes if played.correct or played.reward > bench.bounds.floor_margin]
     most = max(played.reward for played in episodes)
@@ -77,7 +77,7 @@ def canary_floor(bench: Bench) -> CheckFinding:
     remedy="Begin at a reward of 0, and grade only an answer that the policy gave.",
 )
 def noop(bench: Bench) -> CheckFinding:
-    """Whether turns without an answer earn nothing, as in ``validate`` of the library verifiers. Not in RFC 008."""
+    """Check that turns without an answer earn nothing, as in ``validate`` of the library verifiers (not in RFC 008)."""
     episodes = [played for name in _DO_NOTHING for played in bench.episodes(name, PLAYERS[name])]
     paid = [played for played in episodes if played.correct or played.reward > 0]
     said = f"{len(paid)} of {len(episodes)} episodes without an answer were rewarded"
@@ -90,7 +90,7 @@ def noop(bench: Bench) -> CheckFinding:
     remedy="Derive everything from the seed of reset and the turns, including results of tools (CallContext.seed).",
 )
 def replayability(bench: Bench) -> CheckFinding:
-    """RFC 008 replayability: replaying an episode from its JSON record alone gives the same episode."""
+    """Check that replaying an episode from its JSON record alone gives the same episode (OpenEnv RFC 008)."""
     need_oracle(bench)
     episodes = bench.episodes("caller", caller, 6) + bench.episodes("noise", PLAYERS["noise"], 4)
     fresh = bench.fresh()
@@ -109,7 +109,7 @@ def replayability(bench: Bench) -> CheckFinding:
     remedy="Close what an episode opens at its end and in close(), and bound what is kept between episodes.",
 )
 def resource_envelope(bench: Bench) -> CheckFinding:
-    """RFC 008 resource_envelope: episodes end in time, and leave no handles, threads or memory behind."""
+    """Check that episodes end in time, and leave no handles, threads or memory behind (OpenEnv RFC 008)."""
     env = bench.fresh()
     longest = 0.0
     before = _held()
@@ -139,7 +139,7 @@ def resource_envelope(bench: Bench) -> CheckFinding:
     remedy="`rstar2 validate ID` without --level lists every faulty problem with its fault.",
 )
 def problems(bench: Bench) -> CheckFinding:
-    """Whether the first problems pass the four checks of ``rstar2 validate`` without a level. Not in RFC 008."""
+    """Check that the first problems pass the four checks of ``rstar2 validate`` without a level (not in RFC 008)."""
     source = source_of(bench.env)
     if source is None:
         raise NotApplicableError("the environment does not expose a source of problems (env.unwrapped.problems)")

@@ -31,7 +31,7 @@ _LOOKED_AT = 200
     remedy="Give every argument a default, and the class a docstring whose first line says what the environment is.",
 )
 def manifest(bench: Bench) -> CheckFinding:
-    """RFC 008 manifest: the environment has a versioned id and a description, and is made without arguments."""
+    """Check that the environment has a versioned id and a description, and needs no arguments (OpenEnv RFC 008)."""
     maker = bench.found.creator
     said = inspect.cleandoc(getattr(maker, "__doc__", None) or "").partition("\n")[0]
     spec = gym.registry.get(bench.found.env_id)
@@ -50,7 +50,7 @@ def manifest(bench: Bench) -> CheckFinding:
     remedy="Use rstar2_env.env.spaces.UnicodeText for action_space and observation_space.",
 )
 def text_spaces(bench: Bench) -> CheckFinding:
-    """Whether actions and observations are texts of a stated maximum length. Not in RFC 008."""
+    """Check that actions and observations are texts of a stated maximum length (not in RFC 008)."""
     env = bench.env
     lengths = {}
     for kind in ("action", "observation"):
@@ -68,7 +68,7 @@ def text_spaces(bench: Bench) -> CheckFinding:
     remedy="Leave max_episode_steps out of gym.register (the environment has max_turns), and lower Limits.wall_s.",
 )
 def timeout_ceiling(bench: Bench) -> CheckFinding:
-    """RFC 008 timeout_ceiling: the registration sets no step limit, and a program may run for at most an hour.
+    """Check that the registration sets no step limit, and a program may run for at most an hour (OpenEnv RFC 008).
 
     Gymnasium's ``TimeLimit`` can set ``terminated`` and ``truncated`` in the same step.
     """
@@ -87,7 +87,7 @@ def timeout_ceiling(bench: Bench) -> CheckFinding:
     remedy="Give the tool limits (rstar2_env.sandbox.limits.Limits).",
 )
 def resource_declaration(bench: Bench) -> CheckFinding:
-    """RFC 008 resource_declaration: every tool that runs programs declares limits of time and memory."""
+    """Check that every tool that runs programs declares limits of time and memory (OpenEnv RFC 008)."""
     declared = _limits(bench)
     if not declared:
         raise NotApplicableError("the environment has no tool that runs programs in a sandbox")
@@ -105,7 +105,7 @@ def resource_declaration(bench: Bench) -> CheckFinding:
     remedy="Draw problems from a seed of the source's own (ProceduralSource), not from the clock or a set.",
 )
 def task_distribution_pinning(bench: Bench) -> CheckFinding:
-    """RFC 008 task_distribution_pinning: another instance has the same problems in the same order."""
+    """Check that another instance has the same problems in the same order (OpenEnv RFC 008)."""
     one, other = _first(bench, bench.env), _first(bench, bench.fresh())
     for number, (here, there) in enumerate(zip(one, other, strict=False)):
         if here != there:
@@ -119,7 +119,7 @@ def task_distribution_pinning(bench: Bench) -> CheckFinding:
     remedy="Remove duplicates, and problems without a question or an answer, from the source.",
 )
 def problem_ids(bench: Bench) -> CheckFinding:
-    """Whether every problem has a question, an answer and a unique id. Not in RFC 008."""
+    """Check that every problem has a question, an answer and a unique id (not in RFC 008)."""
     seen: dict[str, Problem] = {}
     for problem in _first(bench, bench.env):
         if not problem.question.strip() or not problem.id:
@@ -136,7 +136,7 @@ def problem_ids(bench: Bench) -> CheckFinding:
     remedy="Divide by the question, as ProceduralSource and holdout= do.",
 )
 def splits_disjoint(bench: Bench) -> CheckFinding:
-    """Whether training and test problems are disjoint. Not in RFC 008."""
+    """Check that training and test problems are disjoint (not in RFC 008)."""
     own = source_of(bench.env)
     if own is not None and own.split == "test":
         raise NotApplicableError("the environment uses the problems of its split 'test' itself")

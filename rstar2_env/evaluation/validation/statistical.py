@@ -27,7 +27,7 @@ _SURE = 3.0
     remedy="Correct the gold answers; use problems that can be solved; reward intermediate steps if none is solved.",
 )
 def reward_reachability(bench: Bench) -> CheckFinding:
-    """RFC 008 reward_reachability: the full reward can be reached, and partial skill earns part of it."""
+    """Check that the full reward can be reached, and partial skill earns part of it (OpenEnv RFC 008)."""
     need_oracle(bench)
     best = bench.episodes("oracle", PLAYERS["oracle"])
     some = bench.episodes("skill 0.5", PLAYERS["skill 0.5"])
@@ -46,7 +46,7 @@ def reward_reachability(bench: Bench) -> CheckFinding:
     remedy="Make the reward increase with the quality of play: a policy learns only if better play earns more.",
 )
 def difficulty_separation(bench: Bench) -> CheckFinding:
-    """RFC 008 difficulty_separation: players of higher skill earn more."""
+    """Check that players of higher skill earn more (OpenEnv RFC 008)."""
     need_oracle(bench)
     ladder = {skill: bench.episodes(f"skill {skill:g}", PLAYERS[f"skill {skill:g}"]) for skill in SKILLS}
     means = {skill: mean(episodes) for skill, episodes in ladder.items()}
@@ -65,7 +65,7 @@ def difficulty_separation(bench: Bench) -> CheckFinding:
     remedy="Remove randomness from the reward, or derive it from the seed of reset.",
 )
 def variance_bound(bench: Bench) -> CheckFinding:
-    """RFC 008 variance_bound: the same play earns the same, and the reference player's reward hardly varies."""
+    """Check that the same play earns the same, and the reference player's reward hardly varies (OpenEnv RFC 008)."""
     need_oracle(bench)
     episodes = bench.episodes("oracle", PLAYERS["oracle"])
     repeated = [
@@ -90,7 +90,7 @@ def variance_bound(bench: Bench) -> CheckFinding:
     remedy="Raise the difficulty; compare every score with the random baseline.",
 )
 def headroom(bench: Bench) -> CheckFinding:
-    """RFC 008 headroom: a random player leaves room to learn. RFC 008 measures it with a model."""
+    """Check that a random player leaves room to learn (OpenEnv RFC 008). RFC 008 measures it with a model."""
     episodes = bench.episodes("guesser", PLAYERS["guesser"])
     floor = mean(episodes)
     return CheckFinding(
@@ -104,7 +104,7 @@ def headroom(bench: Bench) -> CheckFinding:
     remedy="Reward the differences between episodes; a constant reward gives no advantage to train on.",
 )
 def training_signal(bench: Bench) -> CheckFinding:
-    """RFC 008 training_signal (advisory there): rewards differ within groups that start from the same state."""
+    """Check that rewards differ within groups that start from the same state (advisory in OpenEnv's RFC 008)."""
     need_oracle(bench)
     player = skilled(0.5)
     groups = [
@@ -123,7 +123,7 @@ def training_signal(bench: Bench) -> CheckFinding:
     remedy="The evidence shows the rewarded answers: grade exactly one marked answer from the policy's own turns.",
 )
 def adversarial_floor(bench: Bench) -> CheckFinding:
-    """RFC 008 adversarial_floor: no exploit earns significantly more than a random player."""
+    """Check that no exploit earns significantly more than a random player (OpenEnv RFC 008)."""
     floor = bench.episodes("guesser", PLAYERS["guesser"])
     earned = exploited(bench)
     best = max(earned, key=lambda name: mean(earned[name]))
@@ -158,7 +158,7 @@ def adversarial_floor(bench: Bench) -> CheckFinding:
     remedy="Raise the difficulty, or close the exploit that adversarial_floor names.",
 )
 def gameability_gap(bench: Bench) -> CheckFinding:
-    """RFC 008 gameability_gap: the reference player earns much more than the best exploit."""
+    """Check that the reference player earns much more than the best exploit (OpenEnv RFC 008)."""
     need_oracle(bench)
     earned = exploited(bench)
     best = max(earned, key=lambda name: mean(earned[name]))

@@ -100,10 +100,11 @@ def parse_column(written: str) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Converts records with other column names to records with our field names.
+    """Converts records with other column names to records with the field names of a problem.
 
     Attributes:
-        fields: Each of our fields (``question``, ``answer``, ``id``, ``source``, or a name of ``meta``) and its column.
+        fields: Each field of a problem (``question``, ``answer``, ``id``, ``source``, or a name of ``meta``) and its
+            column.
         keep: Columns that go to ``meta``; ``None`` keeps every column that is not itself a field.
     """
 
@@ -134,7 +135,7 @@ class Columns:
 
 
 def make_columns(columns: Mapping[str, str] | None, keep: Sequence[str] | str | None = None) -> Columns:
-    """Parse a mapping from our fields to columns.
+    """Parse a mapping from fields of a problem to columns.
 
     Raises:
         ConfigurationError: ``columns`` is not a mapping from names to columns.

@@ -73,7 +73,7 @@ class Reading:
         return len(questions) > before
 
     def passes_over(self, record: Any) -> bool:
-        """Whether the record is skipped before it is converted."""
+        """Whether the record is skipped because it lacks a question or an answer (``skip_incomplete``)."""
         if not self.skip_incomplete or not isinstance(record, Mapping):
             return False
         texts = [record.get("question"), record.get("answer")]

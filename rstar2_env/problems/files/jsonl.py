@@ -59,7 +59,7 @@ def or_fault(read: Callable[[], Any]) -> Any:
 
 
 def parse_line(line: bytes, columns: Columns, where: str) -> Any:
-    """The record of one line, with our field names.
+    """Return the record of one line, with columns renamed to the fields of a problem.
 
     Args:
         line: The line.

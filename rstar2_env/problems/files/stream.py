@@ -27,14 +27,14 @@ from rstar2_env.problems.source import UnknownProblemError
 
 
 class Table(Protocol):
-    """Protocol of a table of records, which can be read by number; pickled with the source."""
+    """Protocol of a table whose records can be read by number; it must support pickling."""
 
     def __len__(self) -> int:
         """Number of records."""
         ...
 
     def row(self, index: int) -> tuple[str, int, Any]:
-        """Return the place of record ``index`` (from 0), its number for a default id, and the record with our names."""
+        """Return the place of record ``index`` (from 0), its number for a default id, and its renamed columns."""
         ...
 
     def rows(self) -> Iterator[tuple[str, int, Any]]:

@@ -63,7 +63,7 @@ class PlainPlay:
         return made
 
     async def given(self, start: Any, turns: Sequence[str], *, group: int, member: int) -> Episode:
-        """Return an expert's episode, which is correct."""
+        """Return an episode that consists of given turns, such as an expert's, and counts as correct."""
         made = await self._made(group, member, start.problem_id, 1.0)
         made.source = "expert"
         self.played.append(made)

@@ -33,7 +33,7 @@ class RolloutHarness:
     make: Callable[[], Any]
 
     def starts(self, count: int = _GROUPS) -> list[Any]:
-        """Return the starts of the groups."""
+        """Return one start, a problem and a seed, for each group."""
         return [
             samplers.Start(seed=100 + number, options={"problem_id": f"problem-{number}"}) for number in range(count)
         ]

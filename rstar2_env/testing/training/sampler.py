@@ -44,7 +44,7 @@ class SamplerHarness:
     sources: Sequence[ProblemSource | None]
 
     def outcomes(self, starts: Sequence[Any], step: int, sampler_rates: Sequence[float] = (0.0, 0.3, 0.9)) -> list[Any]:
-        """Make the outcomes of one step: hard, medium and easy groups, and a group that does not count."""
+        """Make the outcomes of one step: hard, medium and easy groups, and a group whose episodes are unavailable."""
         rng = np.random.default_rng([step, 5])
         mixtures = []
         for number, start in enumerate(starts):
@@ -111,7 +111,7 @@ def parts_of_a_draw(harness: SamplerHarness) -> None:
 
 
 def outcomes(harness: SamplerHarness) -> None:
-    """Check that ``observe`` accepts outcomes of any draw, of groups that do not count, and an empty list."""
+    """Check that ``observe`` accepts outcomes of any draw, outcomes of unavailable groups, and an empty list."""
     for problems in harness.sources:
         sampler = harness.make(problems, 2)
         drawn = harness.run(sampler, range(_STEPS))

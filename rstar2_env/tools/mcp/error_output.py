@@ -1,4 +1,4 @@
-"""``ErrorOutput``: the end of what a local MCP server writes to its standard error."""
+"""``ErrorOutput``: captures the last lines that a local MCP server writes to its standard error."""
 
 from __future__ import annotations
 

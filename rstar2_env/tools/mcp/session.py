@@ -106,7 +106,7 @@ class McpSession:
 
     @property
     def usable(self) -> bool:
-        """Whether the session still runs, in this process."""
+        """Whether the session is still running, and belongs to this process."""
         return self._client is not None and self._process == os.getpid() and not (self._keeper and self._keeper.done())
 
     def call(self, name: str, arguments: Mapping[str, Any], meta: Mapping[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Conversations for a cold start without reasoning: tool use, instruction following, chat.
+"""Conversations for supervised fine-tuning without reasoning: tool use, instruction following, chat.
 
 One file for each conversation format of data sets; ``catalog`` lists the sets, ``mixture`` mixes them.
 """

@@ -1,4 +1,4 @@
-"""Write conversations of data sets in the dialect ``rstar2``, for a cold start.
+"""Convert conversations of public data sets to the dialect ``rstar2``, for supervised fine-tuning.
 
 Data sets of tool use have their own formats of calls; here calls become JSON between tags, and results become an
 environment's observations. Covered: system message with the tools' schemas, calls, results, and the conditions under

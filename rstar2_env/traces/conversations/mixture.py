@@ -1,4 +1,4 @@
-"""A mixture of conversations from several sources, as training records for a cold start."""
+"""A mixture of conversations from several sources, as records for supervised fine-tuning."""
 
 from __future__ import annotations
 

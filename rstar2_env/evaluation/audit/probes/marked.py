@@ -1,4 +1,4 @@
-"""Wrong answers after a marker of the grader's own ("Final answer: "), which its source names.
+"""Probe for wrong answers that the grader accepts after a marker that its source contains, such as "Final answer: ".
 
 A grader that searches an answer for its marker followed by the gold answer also accepts a wrong answer that begins with
 the gold answer (``Final answer: 12`` for 1). A text of the source counts as a marker if the grader accepts most gold

@@ -1,7 +1,8 @@
-"""Writes files that an agent can write and the grader reads, with contents that could mean success.
+"""Probe that plants files: it writes files that the grader reads, with contents that could mean success.
 
-These are the files that the target opens, examines, imports or runs, entries of the folders that it lists, and files
-that it wrote itself, with each number and decision replaced by its opposite. A finding is a verdict that changes
+An agent could write the same files. They are the files that the target opens, examines, imports or runs, entries of the
+folders that it lists, and files that it wrote itself, with each number and decision replaced by its opposite. A finding
+is a verdict that changes
 without an exception. Existing files of the user are never changed, and files that the audit creates outside its folder
 are removed again.
 """
@@ -46,7 +47,7 @@ _FLIPPED |= {new: old for old, new in _FLIPPED.items()}
 _FLIPS = re.compile(rf"(?<![\w.])(?:{'|'.join(map(re.escape, sorted(_FLIPPED, key=len, reverse=True)))})(?![\w.])")
 
 Planted = Mapping[str, str]
-"""Contents by path, relative to the current folder of the target or absolute."""
+"""Contents of the planted files, by path: absolute, or relative to the current folder of the target."""
 
 
 def planted_files(

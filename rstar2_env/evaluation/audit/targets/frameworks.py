@@ -1,4 +1,4 @@
-"""Targets of other frameworks; their setups play or score an answer with the framework's own code.
+"""Targets of other frameworks: Python source that plays or scores an answer with the framework's own code.
 
 Covered: generators of reasoning-gym 0.1, tasksets of verifiers 0.4, servers of OpenEnv 0.10, servers of NeMo Gym
 (``/verify``, or the steps of Gymnasium servers), tasks of lm-eval 0.4 and scorers of Inspect 0.3. Not covered: tools of

@@ -140,7 +140,7 @@ _WHY: dict[str, dict[str, str]] = {
 REFUSED: dict[str, tuple[str, str]] = {
     name: (why, instead) for why, names in _WHY.items() for name, instead in names.items()
 }
-"""The reason why each argument is refused, and the option to use instead (empty if there is none)."""
+"""For each refused argument of TRL: the reason, and the option to use instead (empty if there is none)."""
 
 
 def check_trl_options(names: Iterable[str]) -> None:
