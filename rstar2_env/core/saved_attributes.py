@@ -1,4 +1,4 @@
-"""``SavedAttributes``: base class of parts that save some of their attributes in checkpoints."""
+"""``SavedAttributes``: base class of a trainer's components that save some of their attributes in checkpoints."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 
 class SavedAttributes:
-    """A part whose state in a checkpoint is the values of some attributes, which a subclass names in ``saved``.
+    """A component whose state in a checkpoint is the values of some attributes, which a subclass names in ``saved``.
 
     The value of such an attribute is JSON-compatible, a NumPy array, or an object with a state of its own. The keys of
     the state are the names without their leading underscore.

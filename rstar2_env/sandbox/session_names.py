@@ -1,4 +1,4 @@
-"""Names of the sessions that a caller has started, so that sessions lost with their warden can be reported.
+"""``SessionNames``: the names of the sessions that a caller has started, to report sessions lost with their warden.
 
 Covered: names. Not covered: sessions themselves (``inside.warden.sessions``).
 """
@@ -11,7 +11,7 @@ _MOST = 65_536
 
 
 class SessionNames:
-    """Names of the sessions that are believed to be alive. Not thread-safe: the owner holds a lock."""
+    """Names of the sessions that are probably alive. Not thread-safe: the owner holds a lock."""
 
     def __init__(self) -> None:
         self._names: OrderedDict[str, None] = OrderedDict()
@@ -21,7 +21,7 @@ class SessionNames:
         return name in self._names
 
     def note(self, name: str, state: str) -> None:
-        """Record the session state that an outcome reported."""
+        """Record the state of a session that an outcome reported."""
         if state == "ended":
             self.forget(name)
             return
@@ -31,10 +31,10 @@ class SessionNames:
             self._names.popitem(last=False)
 
     def forget(self, name: str | None) -> None:
-        """Forget a session: its end was reported or requested."""
+        """Remove a session whose end was reported or requested."""
         if name is not None:
             self._names.pop(name, None)
 
     def names(self) -> list[str]:
-        """Names of all sessions, least recently used first."""
+        """Return the names of all sessions, least recently used first."""
         return list(self._names)

@@ -1,10 +1,10 @@
-"""One sandbox per process, shared by all handles of the process with equal options.
+"""``SharedSandbox``: one sandbox per process for all users with equal options.
 
-A forked process, and a process that unpickles a handle, use their own sandbox. When the last handle is closed, the
-sandbox is kept for a while, since a program that makes an environment for each problem needs the sandbox again
-immediately and would otherwise wait for a new one each time. At most ``KEEP_MOST`` idle sandboxes are kept, each for
-``KEEP_S`` seconds, without running programs or live sessions; all of them end with the process. Covered: which handles
-share a sandbox, and when it ends. Not covered: running (the providers).
+Each user has a handle. A forked process, and a process that unpickles a handle, use their own sandbox. When the last
+handle is closed, the sandbox is kept for a while, since a program that makes an environment for each problem needs the
+sandbox again immediately and would otherwise wait for a new one each time. At most ``KEEP_MOST`` idle sandboxes are
+kept, each for ``KEEP_S`` seconds, without running programs or live sessions; all of them end with the process. Covered:
+which handles share a sandbox, and when it ends. Not covered: running (the providers).
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from rstar2_env.sandbox.providers import make_sandbox
 from rstar2_env.sandbox.session_names import SessionNames
 
 KEEP_S = 30.0
-"""Seconds that a sandbox without handles is kept."""
+"""Seconds for which a sandbox is kept after its last handle was closed."""
 KEEP_MOST = 4
-"""Largest number of sandboxes without handles; beyond it, the sandbox that has been idle longest is ended."""
+"""Largest number of sandboxes that are kept without a handle; beyond it, the one that has been idle longest is ended.
+"""
 
 _Key = tuple[int, str, tuple[tuple[str, Any], ...]]
 
@@ -55,7 +56,7 @@ class _Entry:
 
 
 class SharedSandbox(Sandbox):
-    """Handle on the shared sandbox of this process for a provider and its options.
+    """A handle on the sandbox that this process shares for a provider and its options.
 
     When the last handle is closed, all sessions end, and the sandbox ends ``KEEP_S`` seconds later. If a call is in
     flight when the last handle is closed, the sandbox ends immediately and the call becomes ``unavailable``. In a fork
@@ -73,36 +74,36 @@ class SharedSandbox(Sandbox):
         self._sandbox()
 
     def run(self, job: Job) -> Outcome:
-        """Run one job and wait for it."""
+        """Run one job and wait for its outcome."""
         with self._call([job]) as (sandbox, outcomes):
             outcomes.append(sandbox.run(job))
         return outcomes[0]
 
     async def arun(self, job: Job) -> Outcome:
-        """Run one job without blocking the event loop. Cancelling the call ends the program."""
+        """Run one job without blocking the event loop. Cancelling the coroutine ends the program."""
         with self._call([job]) as (sandbox, outcomes):
             outcomes.append(await sandbox.arun(job))
         return outcomes[0]
 
     def run_many(self, jobs: Sequence[Job]) -> list[Outcome]:
-        """Run jobs in parallel; returns outcomes in the order of the jobs."""
+        """Run jobs in parallel, up to the number of workers; return the outcomes in the order of the jobs."""
         with self._call(jobs) as (sandbox, outcomes):
             outcomes += sandbox.run_many(jobs)
         return outcomes
 
     def capabilities(self) -> Sequence[Capability]:
-        """Each layer of isolation and whether it is active."""
+        """Return each layer of isolation, and whether it is active."""
         return self._sandbox().capabilities()
 
     def end_session(self, name: str) -> None:
-        """End a session and forget its state. Unknown names are ignored."""
+        """End a session and delete its state; an unknown name is ignored."""
         entry = self._open()
         with entry.lock:
             entry.sessions.forget(name)
         _made(entry).end_session(name)
 
     def close(self) -> None:
-        """Close the handle. Idempotent."""
+        """Close the handle; a second call has no effect."""
         with self._lock:
             if self._closed:
                 return
@@ -154,7 +155,7 @@ class SharedSandbox(Sandbox):
 
 
 def shared_sandbox(provider: str = "local", **options: Any) -> SharedSandbox:
-    """Return a handle on the one sandbox of this process for the provider and its options.
+    """Return a handle on this process's shared sandbox for a provider and its options.
 
     Args:
         provider: Name of a registered provider.
@@ -169,7 +170,7 @@ def shared_sandbox(provider: str = "local", **options: Any) -> SharedSandbox:
 
 
 def end_idle_sandboxes() -> None:
-    """End every shared sandbox without an open handle now, instead of after ``KEEP_S`` seconds."""
+    """End every shared sandbox that has no open handle now, instead of after ``KEEP_S`` seconds."""
     with _guard:
         ended = [_forget(key) for key in list(_idle)]
     for entry in ended:

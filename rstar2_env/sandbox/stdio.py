@@ -1,4 +1,4 @@
-"""``StdioLimits``: what a long-lived program of the user may do that talks on its standard input and output.
+"""``StdioLimits``: limits for a long-lived program of the user that communicates over standard input and output.
 
 Covered: the limits, the layers of isolation that this machine has for them, and the command that starts a program under
 them. Not covered: the layers themselves (``inside.stdio``), and the pipes to the program.
@@ -34,14 +34,14 @@ _lock = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class StdioLimits:
-    """Limits of a program of the user.
+    """Limits of a long-lived program of the user, such as an MCP server.
 
     Attributes:
-        memory_mb: MiB of memory of each process.
-        file_mb: MiB of each file that it writes.
-        processes: Concurrent processes and threads.
-        network: Whether it may use the network and other sockets.
-        write: Folders and files that it may write, besides a temporary folder of its own (``TMPDIR``).
+        memory_mb: Maximum memory of each process, in MiB.
+        file_mb: Maximum size of each file that the program writes, in MiB.
+        processes: Maximum number of concurrent processes and threads.
+        network: Whether the program may use the network and other sockets.
+        write: Folders and files that the program may write, besides a temporary folder of its own (``TMPDIR``).
         isolation: ``"strict"`` refuses to start without a required layer, ``"best"`` runs with the available layers and
             warns once, ``"none"`` keeps only the limits on memory and on files.
     """
@@ -71,7 +71,7 @@ class StdioLimits:
 def limited(
     limits: StdioLimits, command: Sequence[str], without: Sequence[str] = ()
 ) -> Iterator[tuple[list[str], dict[str, str]]]:
-    """Within this context, a program has a temporary folder of its own.
+    """Within the block, provide the command and the environment variables that start a program under limits.
 
     Args:
         limits: The limits of the program.
@@ -79,8 +79,8 @@ def limited(
         without: Layers to omit, by their short names; for tests of machines that lack them.
 
     Yields:
-        The command that starts the program under the limits, once, as a child of this process, and variables of the
-        environment for it.
+        The command, which may be started once as a child of this process, and environment variables for it, such as its
+        temporary folder.
 
     Raises:
         SandboxUnavailableError: The machine lacks a layer that ``isolation="strict"`` requires.
@@ -101,7 +101,7 @@ def limited(
 
 
 def check_layers(limits: StdioLimits, without: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the plan of the layers for programs under ``limits``, found once in each process.
+    """Return the plan of the isolation layers for programs under ``limits``; it is computed once in each process.
 
     Raises:
         SandboxUnavailableError: The machine lacks a layer that ``isolation="strict"`` requires.

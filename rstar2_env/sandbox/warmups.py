@@ -1,4 +1,4 @@
-"""Programs that a parent process runs once per preloaded module, to finish lazy imports and fill caches ahead of calls.
+"""Programs that a parent process runs once per preloaded module, to complete lazy imports and fill caches.
 
 Much of numpy and sympy is imported or computed on first use: a first ``solve`` takes 40 ms, a second one 2 ms.
 """
@@ -37,4 +37,4 @@ sympy.factorint(360), sympy.isprime(97), sympy.gcd(12, 18), sympy.binomial(5, 2)
 str(sympy.Eq(x, sympy.sqrt(2)))
 """,
 }
-"""Source of each warm-up program, by the name of the module that it warms up."""
+"""Source of each warm-up program, by the name of the preloaded module."""

@@ -1,4 +1,4 @@
-"""The notation of a part with options, for configurations and command lines.
+"""The notation of a part (a replaceable component, such as a wrapper) with options, for configurations and commands.
 
 ``name``, ``name:key=value,key2=a+b`` (a list joined by ``+``), ``["name", {...}]``, or ``{"name": ..., key: value}``,
 as in a TOML table. Brackets, braces and quotes protect their content, so a value may be JSON (``rate={"lost": 0.1}``),

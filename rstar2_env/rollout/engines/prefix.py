@@ -129,8 +129,8 @@ class PrefixPool:
         """Return the entry with the longest common prefix, and the number of common tokens; marks the entry as used.
 
         Args:
-            key: The ids.
-            number: The current time, in the units of the caller.
+            key: The token ids of a prompt.
+            number: The current time, on the caller's clock.
         """
         entry, common = self._index.best(key)
         if entry is not None:
@@ -141,9 +141,9 @@ class PrefixPool:
         """Keep a sequence; it replaces entries that are prefixes of it.
 
         Args:
-            key: The ids.
-            slot: The slot with its keys and values.
-            number: The current time, in the units of the caller.
+            key: The token ids of the sequence.
+            slot: The cache slot with the keys and values of the sequence.
+            number: The current time, on the caller's clock.
 
         Returns:
             The slots that become free: the slots of the prefixes, or ``slot`` if the sequence itself is a prefix of

@@ -97,7 +97,7 @@ class Admission:
         """Add an episode to the queue.
 
         Raises:
-            ConfigurationError: No engine could ever hold the prompt.
+            ConfigurationError: The prompt is longer than the cache of any engine.
         """
         if prompt >= max(self.capacities):
             raise ConfigurationError(

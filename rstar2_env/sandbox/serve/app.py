@@ -1,4 +1,4 @@
-"""The server's HTTP interface, as a Starlette application.
+"""The HTTP interface of the sandbox server, as a Starlette application.
 
     POST /v1/calls          a batch of calls; returns one JSON object per line, as each call finishes
     POST /v1/cancel         cancel calls whose outcomes are no longer needed
@@ -37,7 +37,7 @@ from rstar2_env.sandbox.serve.stream import OutcomeStream
 
 
 def build_app(service: Service) -> ASGIApp:
-    """Build the application over a service."""
+    """Build the HTTP application that passes calls to a service."""
     max_bytes = int(service.options.max_request_mb * (1 << 20))
 
     def reads(answer: Callable[[Service, Any], Response]) -> Callable[[Request], Awaitable[Response]]:

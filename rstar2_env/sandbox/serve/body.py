@@ -1,7 +1,8 @@
-"""The body of a request, bounded in bytes and in JSON values, so that it delays no other request.
+"""Reads the body of a request within limits on bytes and JSON values, so that large bodies do not delay others.
 
-A parser holds the event loop until it has made every value, and a body of tiny values has millions of them. Therefore
-the values are counted first, in short steps between which other requests run, and too many are refused.
+A JSON parser blocks the event loop until it has parsed the whole body, which can contain millions of tiny values.
+Therefore the values are counted first, in short steps between which other requests run, and a body with too many values
+is refused.
 """
 
 from __future__ import annotations
@@ -20,18 +21,19 @@ if TYPE_CHECKING:
     from rstar2_env.sandbox.serve.service import Service
 
 VALUES_PER_CALL = 32
-"""Largest number of JSON values in a request, per call of ``max_calls``; a call has 13, and 3 for each of its files."""
+"""Factor by which ``max_calls`` is multiplied to get the largest number of JSON values in a request; a call has 13
+values, and 3 more for each of its files."""
 LEAST_VALUES = 4096
-"""Number of JSON values that a request may have, even if ``max_calls`` is small."""
+"""Number of JSON values that a request may always have, even if ``max_calls`` is small."""
 _STEP = 1 << 15
-"""Bytes that are counted in one step: a few milliseconds at most."""
+"""Number of bytes that are counted in one step, which takes a few milliseconds at most."""
 _IN_STRING = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
 _QUOTE = ord('"')
 _MOST_DIGITS = 400
 
 
 class RequestTooLargeError(Exception):
-    """A request exceeds the size limit."""
+    """The body of a request exceeds the size limit."""
 
 
 async def read_json(request: Request, max_bytes: int, service: Service) -> Any:
@@ -43,8 +45,8 @@ async def read_json(request: Request, max_bytes: int, service: Service) -> Any:
         service: The service; its option ``max_calls`` limits the number of values.
 
     Raises:
-        RequestTooLargeError: The body is larger than ``max_bytes``, regardless of the header.
-        ConfigurationError: The body has too many values.
+        RequestTooLargeError: The body is larger than ``max_bytes``, whatever its header states.
+        ConfigurationError: The body has too many JSON values.
         ValueError: The body is not JSON in UTF-8, or has a number of too many digits.
     """
     body = await _read(request, max_bytes)
@@ -84,13 +86,13 @@ async def count_values(body: bytes, most: int) -> int:
 
 
 def too_large(max_bytes: int) -> Response:
-    """Answer to a request that is too large."""
+    """Return the HTTP response to a request that is too large."""
     text = f"A request can have at most {max_bytes} bytes: send fewer calls, or start the server with --max-request."
     return JSONResponse({"error": text, "max_request_bytes": max_bytes}, 413, headers={"Connection": "close"})
 
 
 def too_many(count: int, service: Service) -> str:
-    """Message for a request with too many calls."""
+    """Return the error message for a request with too many calls."""
     most = service.options.max_calls
     return f"A request can have at most {most} calls, not {count}: send the others in further requests."
 

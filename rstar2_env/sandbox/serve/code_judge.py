@@ -1,8 +1,8 @@
-"""Requests of code-judge: ``/run``, ``/judge`` and their ``/batch`` and ``/long-batch`` forms, ``/ping``, ``/status``.
+"""Serves the HTTP API of code-judge, rStar2-Agent's tool service, so that its clients work unchanged.
 
-Clients of rStar2-Agent's tool service work unchanged. Covered: the fields and reasons of code-judge, for Python. Not
-covered: other languages (``invalid_input``), and truncation of stdout, which is returned whole. docs/code-judge.md
-lists the differences.
+The paths are ``/run`` and ``/judge``, their forms ``/batch`` and ``/long-batch``, ``/ping`` and ``/status``. Covered:
+the fields and reasons of code-judge, for Python. Not covered: other languages (``invalid_input``), and truncation of
+stdout, which is returned whole. docs/code-judge.md lists the differences.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from rstar2_env.sandbox.serve.service import ServedCall, Service
 from rstar2_env.sandbox.serve.stream import until_disconnect
 
 _WAIT_S = 15.0
-"""Seconds that a call can wait for a place in the queue."""
+"""Maximum seconds that a call waits for a place in the queue."""
 _LONG_WAIT_S = 3600.0
-"""Seconds that a call of a long batch can wait for a place in the queue."""
+"""Maximum seconds that a call of a long batch waits for a place in the queue."""
 _POLL_S = 0.02
 _REASONS = {ToolStatus.TIMEOUT: "worker_timeout", ToolStatus.UNAVAILABLE: "internal_error"}
 
 
 def code_judge_routes(service: Service, max_bytes: int) -> list[Route]:
-    """Create the routes: the results of ``/run`` include the output of the program, those of ``/judge`` do not."""
+    """Create the HTTP routes: results of ``/run`` include the program's output, results of ``/judge`` do not."""
 
     async def ping(request: Request) -> Response:
         return JSONResponse("pong")
@@ -106,7 +106,7 @@ class _Run:
         self._changed = asyncio.Event()
 
     async def run_all(self, wait_s: float) -> None:
-        """Run all submissions, waiting for places in the queue."""
+        """Run all submitted programs; each waits for a place in the queue for at most ``wait_s`` seconds."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait_s
         limits = self._service.options.judge_limits
@@ -144,7 +144,7 @@ class _Run:
         self.results[place] = result
 
     def leave(self) -> None:
-        """Stop waiting and end running calls, since a client of this API cannot reconnect to a call."""
+        """Stop waiting, and end running calls, since a client of this API cannot reconnect to a call."""
         for call in list(self._places):
             self._service.leave(call, self.finished, grace_s=0.0)
 

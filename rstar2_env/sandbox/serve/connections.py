@@ -1,4 +1,4 @@
-"""Limits on the connections of the server: their number, and the time for the header of a request.
+"""Limits on the connections of the server: their number, and the time that a request's header may take.
 
 If there are too many, the oldest connection without a complete request is closed, so that clients that send requests
 slowly or not at all do not block other clients.
@@ -18,15 +18,16 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from rstar2_env.core.open_file_limit import raise_open_file_limit
 
 _RESERVED = 128
-"""Descriptors that the server needs in addition to its connections: for the sandbox, the log and the listener."""
+"""Number of file descriptors that the server needs in addition to its connections: for sandbox, log and listener."""
 
 
 def bounded(most: int, header_timeout_s: float) -> type[H11Protocol]:
-    """Create the protocol class of a server whose connections are limited.
+    """Create a protocol class for uvicorn whose connections are limited.
 
     Args:
         most: Largest number of connections. The limit on open files of this process may lower this number.
-        header_timeout_s: Seconds for the header of a request, from its first byte or from the start of the connection.
+        header_timeout_s: Maximum seconds for the header of a request, counted from its first byte or the connection's
+            start.
     """
     most = min(most, raise_open_file_limit() - _RESERVED)
 

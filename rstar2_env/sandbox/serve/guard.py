@@ -1,4 +1,4 @@
-"""Checks on requests: the token, the content type, the size.
+"""``ServiceGuard``: checks requests before they reach the application: token, content type, size.
 
 Covered: every request except ``/healthz`` and ``/ping``, before its body is read; and all requests while the server
 stops. Without a token, only programs on this machine are allowed, not web pages in its browser: the Host header must
@@ -31,14 +31,14 @@ _WHILE_STOPPING = ("/healthz", "/metrics", "/v1/cancel")
 
 
 class ServiceGuard:
-    """Forwards a request to the application, or answers it with an error.
+    """Passes a request to the application, or answers with an error if a check fails.
 
     Args:
         app: The application.
         token: The required token, sent as a bearer token or as the password of basic authentication (for clients that
             accept only a host name: ``user:TOKEN@host``); ``None`` requires none.
         max_bytes: Largest size of a request.
-        service: The service of the application; while it stops, new calls are refused.
+        service: The service of the application; while the service stops, new calls are refused.
     """
 
     def __init__(self, app: ASGIApp, token: Secret | None, max_bytes: int, service: Service) -> None:
@@ -97,7 +97,7 @@ def _closing(send: Send) -> Send:
 
 
 def foreign_origin(request: HTTPConnection) -> str | None:
-    """Return the header that names another host; ``None`` if the request is from a program on this machine."""
+    """Return the header that names another host, as text; ``None`` if a program on this machine sent the request."""
     for header, start in (("host", "//"), ("origin", "")):
         value = request.headers.get(header, "//localhost".removeprefix(start))
         try:

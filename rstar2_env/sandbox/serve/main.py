@@ -1,4 +1,4 @@
-"""The server process: one sandbox, one event loop, one listening socket, until a signal.
+"""The server process: serves one sandbox on one socket, in one event loop, until a signal ends it.
 
 Covered: starting, listening, graceful shutdown (refuse new and waiting calls, finish calls in flight). Not covered:
 several processes; on a machine too large for one process, start several servers and give clients all addresses.
@@ -28,7 +28,7 @@ def serve(
     *,
     announce: Callable[[str], None] | None = None,
 ) -> None:
-    """Serve a sandbox until SIGTERM or SIGINT. Call it in the main thread.
+    """Serve a sandbox over HTTP until SIGTERM or SIGINT. Call this in the main thread.
 
     Args:
         options: Address, bounds and timeouts of the server.

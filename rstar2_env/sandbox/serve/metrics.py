@@ -1,4 +1,4 @@
-"""Metrics of the server in the format of Prometheus.
+"""``Metrics``: the metrics of the server in the format of Prometheus.
 
 Covered: the metrics, in a separate registry for each server. Not covered: persistence over restarts.
 """
@@ -17,17 +17,17 @@ _NAMESPACE = "rstar2_sandbox"
 
 
 class Metrics:
-    """The metrics at ``/metrics``.
+    """The metrics that the server shows at ``/metrics``.
 
     Args:
-        gauges: Values that are read when the page is requested, by name: a function and a help text.
+        gauges: Gauges by name: a function that is called when the metrics are requested, and a help text.
 
     Attributes:
         calls: Finished calls, by status.
         started: Calls passed to the provider.
         rejected: Refused calls.
-        repeated: Calls that were sent again under a known id and did not run again.
-        cancelled: Calls ended because their outcomes were no longer needed.
+        repeated: Calls that were sent again under a known id, and did not run again.
+        cancelled: Calls that were ended because their outcomes were no longer needed.
         unauthorized: Requests without the right token.
         wait: Seconds that calls waited in the queue.
         service: Seconds from the start of a call to its outcome.
@@ -53,7 +53,7 @@ class Metrics:
             Gauge(name, line, namespace=_NAMESPACE, registry=self._registry).set_function(read)
 
     def page(self) -> bytes:
-        """Render the metrics page."""
+        """Return all metrics in the text format of Prometheus."""
         return generate_latest(self._registry)
 
     def _counter(self, name: str, line: str, *labels: str) -> Counter:

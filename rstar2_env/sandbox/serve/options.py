@@ -14,13 +14,13 @@ from rstar2_env.sandbox.limits import Limits
 
 @dataclass(frozen=True)
 class ServeOptions(CheckedOptions):
-    """Address, bounds and timeouts of the server.
+    """Address, limits and timeouts of the sandbox server.
 
     Attributes:
         host: Address to listen on.
         port: Port to listen on; 0 chooses a free port.
-        token: Token that clients must send; ``None`` is accepted on loopback addresses only.
-        queue: Largest number of waiting calls; further calls get status 429.
+        token: Token that clients must send; ``None`` requires none, which is allowed only on loopback addresses.
+        queue: Largest number of waiting calls; further calls are refused with HTTP status 429.
         slots: Number of programs that the provider runs concurrently, as reported to clients; ``None`` uses the number
             from the provider, or the number of cores.
         in_flight: Largest number of calls passed to the provider at the same time; ``None`` means twice ``slots``, so
@@ -100,7 +100,7 @@ class ServeOptions(CheckedOptions):
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address to listen on is reachable from this machine only."""
+    """Whether an address to listen on can be reached only from this machine."""
     if host == "localhost":
         return True
     try:
@@ -110,7 +110,7 @@ def is_loopback(host: str) -> bool:
 
 
 def cut_to(limits: Limits, most: Limits) -> tuple[Limits, list[str]]:
-    """Lower limits to at most ``most``; return them and the names of the lowered ones."""
+    """Lower limits to at most ``most``; return the resulting limits, and the names of the lowered ones."""
     cut: dict[str, Any] = {}
     for item in fields(Limits):
         asked, bound = getattr(limits, item.name), getattr(most, item.name)

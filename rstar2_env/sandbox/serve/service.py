@@ -1,8 +1,8 @@
-"""Calls by id: a bounded queue in front of one sandbox; each call runs once, and its outcome is kept for a while.
+"""``Service``: a queue of limited length in front of one sandbox; each call has an id and runs once.
 
-Covered: accepting or refusing calls, running them, passing the outcome to every watcher, calls that are sent again,
-cancelling, clients that disconnect and reconnect, stopping. Not covered: HTTP (``app``, ``stream``). Everything
-here runs in one event loop.
+The outcome is kept for some time, so that a client that has lost its connection can ask again. Covered: accepting or
+refusing calls, running them, passing the outcome to every watcher, calls that are sent again, cancelling, clients that
+disconnect and reconnect, stopping. Not covered: HTTP (``app``, ``stream``). Everything here runs in one event loop.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from rstar2_env.sandbox.serve.options import ServeOptions, cut_to
 from rstar2_env.sandbox.session_names import SessionNames
 
 Watcher: TypeAlias = "Callable[[ServedCall], None]"
-"""Function that is called when a call has its answer."""
+"""Function that is called with a call when the call has its answer."""
 _SHORTEST_RETRY_S, _LONGEST_RETRY_S = 0.05, 30.0
 _GIVEN_UP = "The call was ended because its client disconnected or cancelled it."
 
 
 class ServedCall:
-    """One call, from its arrival until it is forgotten.
+    """One call of a client, from its arrival until the server forgets it.
 
     Args:
         call_id: Id that the client chose.
-        job: The job; ``None`` for a call that never runs.
-        arrived: Time of arrival, by the loop's clock.
+        job: The job; ``None`` if the call will not run.
+        arrived: Time of arrival, on the event loop's clock.
 
     Attributes:
         id: Id that the client chose.
         answer: Outcome or refusal of the call as a JSON object, while it is remembered; ``None`` before.
-        outcome: The outcome, while its watchers are notified; ``None`` if it never ran.
+        outcome: The outcome, while its watchers are notified; ``None`` if the call did not run.
     """
 
     def __init__(self, call_id: str, job: Job | None, arrived: float) -> None:
@@ -59,7 +59,7 @@ class ServedCall:
 
 
 class Service:
-    """The queue in front of a sandbox.
+    """A queue of calls in front of a sandbox.
 
     Args:
         sandbox: A running sandbox of any provider; the caller closes it.
@@ -100,24 +100,24 @@ class Service:
 
     @property
     def waiting(self) -> int:
-        """Number of waiting calls."""
+        """Number of calls in the queue."""
         return len(self._queue)
 
     def room(self) -> int:
-        """Number of further calls that can be accepted now."""
+        """Number of further calls that the queue can accept now."""
         if self.draining:
             return 0
         return max(0, self.options.queue - len(self._queue)) + max(0, self.in_flight_limit - self.running)
 
     def known(self, call_id: str) -> ServedCall | None:
-        """Return the call with that id if it is remembered, else ``None``."""
+        """Return the call with that id; ``None`` if the service does not remember such a call."""
         call = self._calls.get(call_id)
         if call is not None:
             self.metrics.repeated.inc()
         return call
 
     def take(self, call_id: str, job: Job) -> ServedCall:
-        """Accept a call; there must be ``room``."""
+        """Accept a call and put it into the queue; there must be ``room``."""
         call = ServedCall(call_id, job, asyncio.get_running_loop().time())
         limits, call.cut = cut_to(job.limits, self.options.max_limits)
         if call.cut:
@@ -129,7 +129,7 @@ class Service:
         return call
 
     def leave(self, call: ServedCall, watcher: Watcher, *, grace_s: float) -> None:
-        """Remove a watcher of a call. If the call has no watcher for ``grace_s`` seconds, it is ended.
+        """Remove a watcher of a call. If the call then has no watcher for ``grace_s`` seconds, the call is ended.
 
         Args:
             call: The call.
@@ -145,7 +145,7 @@ class Service:
             self.cancel(call.id)
 
     def cancel(self, call_id: str) -> None:
-        """End a call whose outcome is no longer needed. Unknown and finished calls are ignored."""
+        """End a call whose outcome is no longer needed; unknown and finished calls are ignored."""
         call = self._calls.get(call_id)
         if call is None or call.done:
             return
@@ -167,7 +167,7 @@ class Service:
         asyncio.get_running_loop().run_in_executor(None, self.sandbox.end_session, name)
 
     async def drain(self) -> None:
-        """Stop: refuse waiting calls, which clients send elsewhere, and wait for running ones (``drain_timeout_s``)."""
+        """Stop the service: refuse waiting calls, so that clients send them elsewhere, and wait for running ones."""
         self.draining = True
         for call in list(self._queue):
             self._refuse(call, "stopping")

@@ -1,4 +1,4 @@
-"""Configuration of uvicorn for the server, in its own process (``main``) or in an actor of a cluster (``ray``)."""
+"""Configures uvicorn for the sandbox server, in its own process (``main``) or in a Ray actor (``ray``)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CLOSE_S = 2.0
 
 
 def configured(service: Service) -> uvicorn.Config:
-    """Create and load the configuration of uvicorn.
+    """Create and load uvicorn's configuration for a service.
 
     Raises:
         ConfigurationError: The certificate or its key cannot be used.
@@ -46,16 +46,16 @@ def configured(service: Service) -> uvicorn.Config:
 
 
 def address(options: ServeOptions, listener: socket.socket) -> str:
-    """Return the URL at which clients reach a server."""
+    """Return the URL under which clients reach the server."""
     scheme = "https" if options.tls_cert else "http"
     host = f"[{options.host.strip('[]')}]" if ":" in options.host else options.host
     return f"{scheme}://{host}:{listener.getsockname()[1]}"
 
 
 class QuietServer(uvicorn.Server):
-    """Uvicorn server that installs no signal handlers, since the program around it handles signals."""
+    """A uvicorn server that does not install signal handlers, since the program around it handles signals."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Keep the signal handlers unchanged."""
+        """Leave the signal handlers unchanged within the block."""
         yield

@@ -1,4 +1,4 @@
-"""Stream of outcomes, one JSON object per line, so that a slow call of a batch does not delay the others.
+"""Streams the outcomes of a batch, one JSON object per line, so that a slow call does not delay the others.
 
 Covered: the answer to a batch of calls, heartbeats while no call finishes, clients that disconnect. Not covered:
 running calls (``service``).
@@ -16,13 +16,14 @@ from rstar2_env.sandbox.messages import lost
 from rstar2_env.sandbox.serve.service import ServedCall, Service
 
 _GATHER_S = 0.01
-"""Seconds within which outcomes are sent together while calls wait, since a packet is expensive for short calls."""
+"""Seconds for which outcomes are collected and sent together while calls wait, since a packet is expensive for short
+calls."""
 _FORGOTTEN = lost("The call has run, but its outcome is no longer kept.", 1)
 _UNREAD = lost("The call has run, but the client did not read the outcomes of this request fast enough.", 1)
 
 
 class OutcomeStream(Response):
-    """Answer to a batch: refused and finished calls immediately, the others line by line as they finish."""
+    """The answer to a batch: sends refused and finished calls immediately, the others as they finish, one line each."""
 
     media_type = "application/x-ndjson"
 
@@ -39,7 +40,7 @@ class OutcomeStream(Response):
         self._gone = False
 
     def wait_for(self, call: ServedCall) -> None:
-        """Send the answer of a call as soon as the call has finished."""
+        """Send the answer of a call as soon as the call finishes."""
         if call.done:
             self._add_answer(call)
         else:
@@ -47,12 +48,12 @@ class OutcomeStream(Response):
             self._waiting.add(call)
 
     def add(self, line: bytes) -> None:
-        """Send a line."""
+        """Add a line to the answer."""
         self._lines.append(line)
         self._held += len(line) + 1
 
     def finished(self, call: ServedCall) -> None:
-        """Send the answer of a call that has finished."""
+        """Send the answer of a call that has just finished."""
         self._waiting.discard(call)
         self._add_answer(call)
         self._changed.set()
@@ -111,7 +112,7 @@ async def until_disconnect(receive: Receive) -> None:
 
 
 def answer_line(call: ServedCall) -> bytes:
-    """Return the answer of a finished call as a line."""
+    """Return the answer of a finished call as one line of JSON."""
     if call.answer is not None:
         return call.answer
     return dump({"id": call.id, "outcome": outcome_to_json(_FORGOTTEN)})

@@ -67,8 +67,8 @@ _FREE = frozenset({"arithmetic", "power", "root", "factorial", "logarithm"})
 _BITS = 256
 _NOTATION = frozenset({"neg", "deg", "rad", "base", "ratio", "pm", "mp", "conj", "cases", "pmod"})
 _DRESSES = frozenset({"base", "cases", "conj", "pmod"})
-"""Notations that an answer may use inside an expression only if the gold answer uses them too: they may leave the value
-unchanged."""
+"""Notations that can disguise an expression without changing its value; an answer may use them inside an expression
+only if the gold answer does."""
 
 _SAYS = {
     "root": {"power", "absolute value"},

@@ -103,7 +103,7 @@ kexec_file_load 320 294, init_module 175 105, finit_module 313 273, delete_modul
 add_key 248 217, request_key 249 218, keyctl 250 219, open_by_handle_at 304 265, fanotify_init 300 262, acct 163 89,
 settimeofday 164 170, clock_settime 227 112
 """
-"""Calls that end the program: no benign program of this kind uses them."""
+"""Calls for which a program is ended, since no benign program uses them."""
 
 ABSENT = "memfd_create 319 279, mbind 237 235"
 """Calls that occur in a trace but nevertheless return ENOSYS, since their kernel memory is not counted anywhere."""

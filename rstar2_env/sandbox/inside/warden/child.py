@@ -343,7 +343,7 @@ class Child:
         return self.slot.group is not None and self.slot.group.out_of_memory()
 
     def outcome(self) -> tuple[dict[str, Any], tuple[bytes, bytes]]:
-        """Return the outcome as a header and the two output streams."""
+        """Return the outcome of the child's call: its header, and the bytes of stdout and stderr."""
         assert self.call is not None
         out, err = self.streams
         group = self.slot.group
