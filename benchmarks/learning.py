@@ -46,16 +46,16 @@ from learning_runs import ARMS, CURVES, LAST, WORLDS, Arm, Results, Run, Setting
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = {name: ROOT / "benchmarks" / f"learning_{name}.jsonl" for name in WORLDS}
-ENV = "rstar2/MathTool-v0"
-ENV_OPTIONS: dict[str, Any] = {
-    "sandbox": learning_sandbox.SUMS,
-    "dialect_options": {"system": "", "instruction": ""},
-    "traceback": False,
-    "max_turns": 5,
-}
+MATH = "rstar2/MathTool-v0"
+OPTIONS: dict[str, Any] = {"dialect_options": {"system": "", "instruction": ""}}
+"""Options of every environment."""
+MATH_OPTIONS: dict[str, Any] = {"sandbox": learning_sandbox.SUMS, "traceback": False, "max_turns": 5}
+"""Further options of ``MATH``."""
 EPISODE_TOKENS, TURN_TOKENS = 160, 48
 GROUPS, GROUP_SIZE = 8, 8
 FAULTS = "fault_injection:rate={rate},kinds=timeout+lost+transient"
+MOST_STEPS = 20_000
+"""Optimizer steps that no budget of tokens allows."""
 FREQUENT = 40
 """Minimum number of occurrences in the traces for a word to get its own token."""
 
@@ -67,13 +67,9 @@ def cold_start(folder: Path, settings: Settings) -> Path:
         folder: Where runs are kept.
         settings: The settings of the cold start; a folder with other settings is rejected.
     """
-    from functools import partial
-
     from rstar2_env.traces.reading import read_traces
-    from rstar2_env.traces.writer import generate_traces
     from rstar2_env.trainers.api import sft
     from rstar2_env.trainers.demonstration.tiny import make_tiny_model
-    from rstar2_env.wrappers.make import make_env
 
     untrained, start = folder / "untrained", folder / "cold-start"
     done, own = folder / "cold-start.json", dataclasses.asdict(settings)
@@ -84,18 +80,7 @@ def cold_start(folder: Path, settings: Settings) -> Path:
     for earlier in (untrained, start):
         shutil.rmtree(earlier, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
-    written = generate_traces(
-        partial(make_env, ENV, problems=settings.source, **ENV_OPTIONS),
-        settings.source,
-        episodes=settings.traces,
-        seed=0,
-        error_rate=settings.error_rate,
-        wrong_rate=settings.wrong_rate,
-        call_mistakes=settings.call_mistakes.split("+"),
-    )
-    records = [trace.record() for trace in written]
-    if settings.twice:
-        records = [twice(record) for record in records]
+    records = demonstrations(settings)
     traces = folder / "traces.jsonl"
     traces.write_text("".join(json.dumps(record) + "\n" for record in records))
     words = words_of(message["content"] for record in records for message in record["messages"])
@@ -114,6 +99,42 @@ def cold_start(folder: Path, settings: Settings) -> Path:
     )
     done.write_text(json.dumps(own))
     return start
+
+
+def env_options(settings: Settings) -> dict[str, Any]:
+    """Return the options of the settings' environment."""
+    return {**OPTIONS, **(MATH_OPTIONS if settings.env == MATH else {}), "problems": settings.source}
+
+
+def demonstrations(settings: Settings) -> list[dict[str, Any]]:
+    """Return the traces of the cold start: with the tool, written with mistakes; else, the gold answers."""
+    from functools import partial
+    from itertools import islice
+
+    from rstar2_env.agents.oracle import Oracle
+    from rstar2_env.evaluation.play.episode import play_episode
+    from rstar2_env.problems import choices, load_problems
+    from rstar2_env.traces.writer import generate_traces
+    from rstar2_env.wrappers.make import make_env
+
+    make = partial(make_env, settings.env, **env_options(settings))
+    if settings.env != MATH:
+        env, agent, problems = make(), Oracle(), choices(load_problems(settings.source), seed=0)
+        drawn = enumerate(islice(problems, settings.traces))
+        episodes = [play_episode(env, agent, seed=seed, problem=problem) for seed, problem in drawn]
+        env.close()
+        return [{"messages": [message.record() for message in episode.messages]} for episode in episodes]
+    written = generate_traces(
+        make,
+        settings.source,
+        episodes=settings.traces,
+        seed=0,
+        error_rate=settings.error_rate,
+        wrong_rate=settings.wrong_rate,
+        call_mistakes=settings.call_mistakes.split("+"),
+    )
+    records = [trace.record() for trace in written]
+    return [twice(record) for record in records] if settings.twice else records
 
 
 def twice(record: dict[str, Any]) -> dict[str, Any]:
@@ -143,13 +164,15 @@ def train(run: Run, results: Results, out: Path) -> None:
     from rstar2_env.core.run_folder import read_run
     from rstar2_env.trainers.base import TRAINERS
 
-    settings, arm = results.settings, arm_of(run.arm)
+    settings, tokens = results.settings, run.counts == "tokens"
+    arm = Arm(run.arm) if tokens else arm_of(run.arm)
     start, folder, began = cold_start(out, settings), out / run.folder, time.process_time()
     config = TRAINERS.get(arm.recipe).configure({"model": "m"}, arm.options)
     oversample = config.rollout.oversample
     each = GROUPS * GROUP_SIZE
     played = run.counts == "played"
     steps = max(1, settings.curve_budget // (each * oversample) if played else settings.budget // each)
+    steps = MOST_STEPS if tokens else steps
     if not ((folder / "run.json").exists() and read_run(folder).finished):
         play(run, arm, steps, start, folder, settings)
     read = read_run(folder)
@@ -158,14 +181,27 @@ def train(run: Run, results: Results, out: Path) -> None:
         for step in read.evaluated_steps
         if (held := read.held_out(step))
     ]
-    told = {"curve": curve, **final(curve), "steps": steps, "cpu_seconds": time.process_time() - began}
-    if not played:
+    told = {"curve": curve, **final(curve), "steps": curve[-1]["step"], "cpu_seconds": time.process_time() - began}
+    if tokens:
+        told |= of_tokens(read)
+    elif not played:
         till = next(point["step"] for point in curve if point["step"])
         penalty = config.parts.advantage.options.get("failed") or 0.0
         told |= {"cause_steps": till, "causes": learning_cause.causes(read, till, penalty)}
     results.add(run, **json.loads(json.dumps(told), parse_float=lambda text: round(float(text), 5)))
-    for heavy in (*folder.glob("checkpoint-*"), folder / "episodes"):
+    for heavy in (*folder.glob("checkpoint-*"), *([] if tokens else [folder / "episodes"])):
         shutil.rmtree(heavy, ignore_errors=True)
+
+
+def of_tokens(read: Any) -> dict[str, Any]:
+    """Count what a run of the bake-off generated in training, refills included, and name the commit that made it."""
+    played = [entry.episode for step in read.steps for entry in read.episodes(step)]
+    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    return {
+        "tokens": sum(episode.policy_tokens for episode in played),
+        "episodes": len(played),
+        "commit": done.stdout.strip(),
+    }
 
 
 def play(run: Run, arm: Arm, steps: int, start: Path, folder: Path, settings: Settings) -> None:
@@ -185,25 +221,27 @@ def play(run: Run, arm: Arm, steps: int, start: Path, folder: Path, settings: Se
     if not begun:
         shutil.rmtree(folder, ignore_errors=True)  # it was killed before its first checkpoint
     every = evaluated_every(run, steps, settings)
-    held_out = settings.problems if run.counts == "trained" else settings.curve_problems
+    problems = {"trained": settings.problems, "played": settings.curve_problems, "tokens": settings.bakeoff_problems}
+    hooks = [f"token_budget:tokens={settings.token_budget}"] if run.counts == "tokens" else []
     trainer = make(
         arm.recipe,
         **{
             "model": str(start),
-            "env": ENV,
-            "env_options": {**ENV_OPTIONS, "problems": settings.source},
+            "env": settings.env,
+            "env_options": env_options(settings),
             "wrappers": [FAULTS.format(rate=run.faults)] if run.faults else [],
             "output_dir": str(folder),
             "seed": run.seed,
             "steps": steps,
             "temperature": 1.0,
-            "learning_rate": settings.learning_rate,
+            "learning_rate": run.rate or settings.learning_rate,
             "problems_per_step": GROUPS,
             "group_size": GROUP_SIZE,
             "tokens_per_device": 2 * GROUPS * GROUP_SIZE * EPISODE_TOKENS,
             "max_episode_tokens": EPISODE_TOKENS,
             "max_turn_tokens": TURN_TOKENS,
-            "eval": {"every": every, "episodes": held_out},
+            "eval": {"every": every, "episodes": problems[run.counts]},
+            "hook": hooks,
             "save_every": every,
             "resume": begun,
             "threads": 1,
@@ -218,10 +256,10 @@ def play(run: Run, arm: Arm, steps: int, start: Path, folder: Path, settings: Se
 
 
 def evaluated_every(run: Run, steps: int, settings: Settings) -> int:
-    """Steps between evaluations; of a run of the comparison, so many that only the last two are made."""
+    """Steps between evaluations: two are made at the end of a run of the comparison, one of the bake-off."""
     if run.counts == "trained":
         return max(1, steps - max(1, steps // settings.evaluations))
-    return max(1, steps // settings.curve_evaluations)
+    return steps if run.counts == "tokens" else max(1, steps // settings.curve_evaluations)
 
 
 def figures(episodes: Iterator[Any]) -> dict[str, float]:

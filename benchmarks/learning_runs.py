@@ -126,7 +126,10 @@ class Settings:
         call_mistakes: How first calls fail, joined by +; names of ``rstar2_env.traces.mistakes``.
         twice: 1 where the other traces make their call twice.
         sft_steps: Optimizer steps of the cold start.
-        learning_rate: Learning rate of every run, which overrides the recipe's.
+        learning_rate: Learning rate of every run without a rate of its own, which overrides the recipe's.
+        env: The environment.
+        token_budget: Tokens that a run of the bake-off generates in training.
+        bakeoff_problems: Held-out problems of an evaluation of the bake-off.
     """
 
     budget: int = 2560
@@ -145,6 +148,9 @@ class Settings:
     layers: int = 2
     sft_steps: int = 600
     learning_rate: float = 7e-4
+    env: str = "rstar2/MathTool-v0"
+    token_budget: int = 45_000
+    bakeoff_problems: int = 512
 
 
 WORLDS: dict[str, Mapping[str, Any]] = {
@@ -166,18 +172,22 @@ class Run:
         arm: Name of its arm, or of a recipe.
         seed: Its seed.
         faults: Share of calls in training that meet an injected fault.
-        counts: Whether the budget is of episodes that are ``"trained"`` on or ``"played"``.
+        counts: Whether the budget is of episodes that are ``"trained"`` on or ``"played"``, or of generated
+            ``"tokens"``.
+        rate: Its learning rate; 0 for that of the settings.
     """
 
     arm: str
     seed: int
     faults: float = 0.0
     counts: str = "trained"
+    rate: float = 0.0
 
     @property
     def folder(self) -> str:
         """Name of its folder."""
-        return f"{self.arm.replace(', ', '-')}-{self.counts}-faults{self.faults:g}-seed{self.seed}"
+        own = f"rate{self.rate:g}-" if self.rate else ""
+        return f"{self.arm.replace(', ', '-')}-{self.counts}-{own}faults{self.faults:g}-seed{self.seed}"
 
 
 class Results:
@@ -215,7 +225,7 @@ class Results:
     def missing(self, runs: Sequence[Run]) -> list[Run]:
         """The runs without a line, in their order."""
         names = [one.name for one in dataclasses.fields(Run)]
-        done = {Run(**{name: line[name] for name in names}) for line in self.lines()}
+        done = {Run(**{name: line[name] for name in names if name in line}) for line in self.lines()}
         return [run for run in runs if run not in done]
 
     def add(self, run: Run, **found: Any) -> None:

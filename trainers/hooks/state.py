@@ -69,6 +69,10 @@ class RunState(Protocol):
         """Number of optimizer steps of the whole run."""
 
     @property
+    def between_rollouts(self) -> bool:
+        """Whether all updates on the last rollout are done, so that the next step begins with a new rollout."""
+
+    @property
     def figures(self) -> Mapping[str, float]:
         """The latest logged value of each metric, equal on every process; empty before the first log."""
 

@@ -31,6 +31,7 @@ class PlainRun:
     ) -> None:
         self.step, self.steps, self.has_reference, self.evaluates = 0, steps, reference, evaluates
         self.stopped = False
+        self.between_rollouts = True
         self.figures: dict[str, float] = {}
         self.done: list[tuple[int, str, Any]] = []
         self._coefficients = dict(terms)

@@ -31,6 +31,7 @@ class Evaluation(TrainerCallback):
         log: Logs the metrics of the evaluation on a separate line.
         every: Number of steps between evaluations.
         folder: The run's folder, in which the best weights are saved.
+        interrupted: Returns whether a signal ended the training; the resumed run then makes the later evaluations.
     """
 
     def __init__(
@@ -41,9 +42,10 @@ class Evaluation(TrainerCallback):
         *,
         every: int,
         folder: Path,
+        interrupted: Callable[[], object] = lambda: False,
     ) -> None:
         self._evaluate, self._save, self._log = evaluate, save, log
-        self._every, self._folder = every, folder
+        self._every, self._folder, self._interrupted = every, folder, interrupted
         self._last_step = -1
         self.before: dict[str, float] | None = None
         self.after: dict[str, float] | None = None
@@ -72,6 +74,13 @@ class Evaluation(TrainerCallback):
             due = control.should_log
             self._run(state)
             control.should_log = due
+
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Evaluate the final weights if a hook ended the run between two evaluations."""
+        if not self._interrupted():
+            self._run(state)
 
     def _run(self, state: TrainerState) -> dict[str, float]:
         if self._last_step == state.global_step and self.after is not None:

@@ -84,7 +84,14 @@ class TrlRun:
         recorder.begin(*notes, *measured, *([] if cache is None or cache.why is None else [cache.why]))
         evaluation: Evaluation | None = None
         if every := self.config.eval.every:
-            evaluation = Evaluation(self.evaluate, recorder.save, recorder.log_evaluation, every=every, folder=folder)
+            evaluation = Evaluation(
+                self.evaluate,
+                recorder.save,
+                recorder.log_evaluation,
+                every=every,
+                folder=folder,
+                interrupted=lambda: self._stopping.number,
+            )
             self.trl.add_callback(evaluation)
         steps = StepSpans()
         self.trl.add_callback(steps)

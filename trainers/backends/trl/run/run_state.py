@@ -88,6 +88,11 @@ class TrlRunState:
         return int(self._trainer.args.max_steps)
 
     @property
+    def between_rollouts(self) -> bool:
+        """Whether all updates on the last rollout are done; see ``RunState``."""
+        return self._trainer.pending is None
+
+    @property
     def figures(self) -> Mapping[str, float]:
         """The latest logged value of each metric; see ``RunState``."""
         return self._figures

@@ -1,0 +1,53 @@
+"""``token_budget``: ends a run when the policy has generated a number of tokens.
+
+Runs of different recipes then end after equal generation work, however many episodes a recipe plays for each that it
+trains on. The run ends when the budget is spent or when all of the run's steps are done, whichever comes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from rstar2_env.core.options.declare import Count
+from rstar2_env.core.saved_attributes import SavedAttributes
+
+from ..samplers.base import GroupResult
+from .base import HOOKS, RunHook
+from .guard import act
+
+
+@dataclass
+class TokenBudget(SavedAttributes, RunHook):
+    """End the run once its policy has generated ``tokens`` tokens in training: ``token_budget:tokens=300000``.
+
+    Tokens of all episodes of the groups count: selected, rejected and refilled ones. Not counted are the tokens of
+    prompts, environments, evaluations and demonstrations, and of episodes that ended as ``unavailable`` or
+    ``cancelled``. The last rollout is trained on to its end, so a run exceeds its budget by less than one rollout. With
+    ``rollout.max_staleness``, rollouts that were played ahead and not trained on do not count.
+
+    Args:
+        tokens: Number of tokens after which the run ends, over all processes.
+    """
+
+    tokens: Count
+
+    saved: ClassVar[tuple[str, ...]] = ("generated",)
+
+    def __post_init__(self) -> None:
+        """Check the options, and set the count to 0."""
+        super().__post_init__()
+        self.generated = 0
+
+    def observe(self, outcomes: Sequence[GroupResult]) -> None:
+        """Count the tokens of a rollout; see ``Observes``."""
+        self.generated += sum(sum(one.lengths) for one in outcomes)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """End the run if the budget is spent and the updates on the last rollout are done."""
+        if self.generated >= self.tokens and self._run.between_rollouts and not control.should_training_stop:
+            act(self._run, control, "stop", f"{self.generated} tokens were generated, of a budget of {self.tokens}")
+
+
+HOOKS.register("token_budget", TokenBudget)
