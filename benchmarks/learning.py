@@ -347,6 +347,11 @@ def runs_of(what: str, seeds: int, recipes: Sequence[str] = (), faults: Sequence
     return [Run(arm, seed, share, counts) for seed in range(seeds) for share in shares for arm in arms]
 
 
+def told_of(read: Mapping[str, Results]) -> dict[str, tuple[list[dict[str, Any]], dict[str, Any]]]:
+    """Return the lines and the settings of each file of results, as the pages take them."""
+    return {name: (one.lines(), dataclasses.asdict(one.settings)) for name, one in read.items()}
+
+
 def main(given: Sequence[str] | None = None) -> int:
     """Make runs, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -375,11 +380,11 @@ def main(given: Sequence[str] | None = None) -> int:
         print(short_table(results.lines(), dataclasses.asdict(results.settings)), end="")
         return 0
     if options.what == "page":
+        from bakeoff import open_results
         from learning_page import write_page
 
         read = {name: Results(path, {}) for name, path in RESULTS.items()}
-        told = {name: (one.lines(), dataclasses.asdict(one.settings)) for name, one in read.items()}
-        print(write_page(told, options.docs))
+        print(write_page(told_of(read), options.docs, told_of(open_results())))
         return 0
     asked = {name: value for name in names if (value := getattr(options, name)) is not None}
     results = Results(options.results or RESULTS[options.world], {**WORLDS[options.world], **asked})

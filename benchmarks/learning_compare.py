@@ -38,13 +38,16 @@ def interval(differences: Sequence[float]) -> tuple[float, float, float]:
     return middle, middle - half, middle + half
 
 
-def compared(lines: Sequence[Line], faults: float, base: str = BASE) -> list[dict[str, Any]]:
+def compared(
+    lines: Sequence[Line], faults: float, base: str = BASE, *, counts: str = "trained"
+) -> list[dict[str, Any]]:
     """Compare each arm with the base, seed by seed.
 
     Args:
         lines: Lines of the comparison.
         faults: Share of injected faults; other lines are skipped.
         base: The arm that the others are compared with.
+        counts: Unit of the budget of the runs that count; other lines are skipped.
 
     Returns:
         For each arm: ``arm``, its name; ``seeds``, its lines by seed; ``apart``, mean and interval of the differences
@@ -52,7 +55,7 @@ def compared(lines: Sequence[Line], faults: float, base: str = BASE) -> list[dic
     """
     by_arm: dict[str, dict[int, Line]] = {}
     for line in lines:
-        if line["counts"] == "trained" and line["faults"] == faults:
+        if line["counts"] == counts and line["faults"] == faults:
             by_arm.setdefault(line["arm"], {})[line["seed"]] = line
     found = []
     for arm in sorted(by_arm, key=lambda name: (name != base, name)):

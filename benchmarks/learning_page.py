@@ -10,7 +10,9 @@ from statistics import mean, stdev
 from textwrap import wrap
 from typing import Any
 
+import bakeoff_page
 import learning_cause
+from bakeoff_page import Told
 from learning_compare import BASE, Line, apart_text, compared, holds, short_results, short_table
 from learning_runs import CURVES, EARLIER, LAST
 
@@ -33,11 +35,13 @@ HEAD = """<!-- Made by `python benchmarks/learning.py page`. Change benchmarks/l
 
 # Learning curves
 
-This page compares recipes on a very small model: 0.1 million parameters, 2 layers, width 64. The environment is
-`rstar2/MathTool-v0` with arithmetic problems. The model often copies the numbers of a problem wrongly. All runs start
-from the same cold start, a checkpoint trained by supervised fine-tuning. The ranking says little about large models.
+This page compares recipes on a very small model: 0.1 million parameters, 2 layers, width 64. Runs of a world start from
+the same cold start, a checkpoint trained by supervised fine-tuning. The ranking says little about large models.
+"""
+TERMS = """## Comparison of failing calls, and curves
 
-Terms of this page:
+The environment of the comparison and the curves is `rstar2/MathTool-v0` with arithmetic problems. The model often
+copies the numbers of a problem wrongly. Terms:
 
 - *Arm*: a recipe with its options. *World*: the cold start (its traces and its options) and the learning rate.
 - *Success*: share of held-out episodes with a correct answer.
@@ -116,12 +120,13 @@ call, so answers without failing calls are longer.
 """
 
 
-def write_page(told: Mapping[str, tuple[Sequence[Line], Mapping[str, Any]]], docs: Path) -> Path:
+def write_page(told: Told, docs: Path, baked: Told | None = None) -> Path:
     """Write the page, the file of short results, and the figures if there are curves; return the page's path.
 
     Args:
         told: The lines of all runs and their common settings, by the name of the world.
         docs: The folder to write to.
+        baked: The same of the bake-off.
     """
     data = docs / "data" / "learning.json"
     data.parent.mkdir(parents=True, exist_ok=True)
@@ -131,13 +136,13 @@ def write_page(told: Mapping[str, tuple[Sequence[Line], Mapping[str, Any]]], doc
             draw(curves, docs / "pictures", name)
     docs.mkdir(parents=True, exist_ok=True)
     path = docs / PAGE
-    path.write_text(page_text(told), encoding="utf-8")
+    path.write_text(page_text(told, baked), encoding="utf-8")
     return path
 
 
-def page_text(told: Mapping[str, tuple[Sequence[Line], Mapping[str, Any]]]) -> str:
+def page_text(told: Told, baked: Told | None = None) -> str:
     """Return the text of the page; see ``write_page``."""
-    text = [HEAD]
+    text = [HEAD, *bakeoff_page.section(baked or {}), TERMS]
     for name, (lines, settings) in told.items():
         title, world = WORLDS[name]
         kinds = settings["call_mistakes"].split("+")

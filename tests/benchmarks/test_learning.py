@@ -32,6 +32,11 @@ def page(benchmark_named: Callable[[str], ModuleType]) -> ModuleType:
 
 
 @pytest.fixture(scope="module")
+def bakeoff(benchmark_named: Callable[[str], ModuleType]) -> ModuleType:
+    return benchmark_named("bakeoff")
+
+
+@pytest.fixture(scope="module")
 def compare(benchmark_named: Callable[[str], ModuleType]) -> ModuleType:
     return benchmark_named("learning_compare")
 
@@ -202,9 +207,9 @@ def test_the_page_shows_every_seed_and_who_reaches_the_aim(
 
 
 def test_the_page_in_the_documentation_is_that_of_the_results_in_the_repository(
-    learning: ModuleType, page: ModuleType
+    learning: ModuleType, page: ModuleType, bakeoff: ModuleType
 ) -> None:
-    text = page.page_text(told(learning))
+    text = page.page_text(told(learning), learning.told_of(bakeoff.open_results()))
     assert (DOCS / "learning.md").read_text() == text, "run `python benchmarks/learning.py page`"
 
 
@@ -254,8 +259,7 @@ def test_what_the_page_says_of_the_paper_s_selector_is_what_was_counted(learning
 
 def told(learning: ModuleType) -> dict[str, Any]:
     """What the files of the repository say, by world."""
-    read = {name: learning.Results(path, {}) for name, path in learning.RESULTS.items()}
-    return {name: (one.lines(), dataclasses.asdict(one.settings)) for name, one in read.items()}
+    return dict(learning.told_of({name: learning.Results(path, {}) for name, path in learning.RESULTS.items()}))
 
 
 @pytest.mark.parametrize("world", ["indifferent", "teaching"])
@@ -295,6 +299,7 @@ def test_learning(
     world: str,
     learning: ModuleType,
     page: ModuleType,
+    bakeoff: ModuleType,
     compare: ModuleType,
     record_property: Callable[[str, object], None],
 ) -> None:
@@ -302,7 +307,7 @@ def test_learning(
     results = learning.Results(learning.RESULTS[world], learning.WORLDS[world])
     runs = learning.runs_of(what, {"compare": 5, "curves": 3}[what])
     missing = learning.make_all(runs, results, ROOT / "runs" / "learning" / world)
-    page.write_page(told(learning), DOCS)
+    page.write_page(told(learning), DOCS, learning.told_of(bakeoff.open_results()))
     record_property("runs", len(results.lines()))
     assert missing == []
     if what == "compare":

@@ -50,6 +50,7 @@ WITH = {
     ("hook", "interleaved_sft"): [{"demonstrations": str(SUPPORT / "demonstrations.jsonl"), "size": 1}],
     ("hook", "length_stages"): [{}, {"when_cut": 0.1, "tokens": (1.0, 2.0, 3.0), "reset": (2, 3)}],
     ("hook", "policy_refresh"): [{"steps": (5,)}, {"steps": (3, 4), "optimizer": False}],
+    ("hook", "token_budget"): [{"tokens": 4}],
     ("hook", "until"): [{"criterion": "rollout/reward >= 0.9"}, {"criterion": "loss < 0.2"}],
     ("hook", "reference_reset"): [{}, {"most_kl": 0.3, "patience": 1}, {"optimizer": False}],
     ("loss", "apo_dads"): [{"columns": ("accuracy",)}],

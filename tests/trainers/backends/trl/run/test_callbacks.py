@@ -56,11 +56,21 @@ def test_the_last_step_is_shown_even_where_few_lines_are(capsys: pytest.CaptureF
 class Evaluated:
     """An evaluation whose pass rates are given, in a run's folder that is written as a run writes it."""
 
-    def __init__(self, folder: Path, rates: dict[int, float], *, resumed: int | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        rates: dict[int, float],
+        *,
+        resumed: int | None = None,
+        every: int = 1,
+        interrupted: bool = False,
+    ) -> None:
         self.files = RunWriter(folder)
         self.files.begin({}, resumed=resumed)
         self.rates, self.step = rates, resumed or 0
-        self.callback = Evaluation(self.evaluate, self.save, self.log, every=1, folder=folder)
+        self.callback = Evaluation(
+            self.evaluate, self.save, self.log, every=every, folder=folder, interrupted=lambda: interrupted
+        )
 
     def evaluate(self) -> dict[str, float]:
         return {"pass_rate": self.rates[self.step], "tool_error_share": float("nan")}
@@ -90,6 +100,18 @@ def test_the_best_weights_are_those_of_the_highest_pass_rate(tmp_path: Path) -> 
     assert callback.before is not None
     assert callback.after is not None
     assert (callback.before["pass_rate"], callback.after["pass_rate"]) == (0.1, 0.4)
+
+
+@pytest.mark.parametrize(("interrupted", "evaluated"), [(False, [0, 2, 3]), (True, [0, 2])])
+def test_final_weights_are_evaluated_once_unless_a_signal_ended_the_run(
+    interrupted: bool, evaluated: list[int], tmp_path: Path
+) -> None:
+    arguments: Any = None
+    callback = Evaluated(tmp_path, RATES, every=2, interrupted=interrupted).until(3)
+    for _ in range(2):
+        callback.on_train_end(arguments, state(3), TrainerControl())
+    assert [one.step for one in read_run(tmp_path).evaluations] == evaluated
+    assert callback.best_step == evaluated[-1 if not interrupted else 1]
 
 
 def test_a_run_that_resumes_knows_its_best_step(tmp_path: Path) -> None:
