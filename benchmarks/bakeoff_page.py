@@ -72,7 +72,7 @@ def _rows(lines: Sequence[Line], base: str) -> list[dict[str, Any]]:
 
 
 def _answer(lines: Sequence[Line]) -> str:
-    """Return which recipes are best in a world, as far as the intervals tell."""
+    """Return which recipes are best in a world, according to the intervals."""
     before = mean(line["curve"][0]["success"] for line in lines)
     means = {row["arm"]: mean(line["success"] for line in row["seeds"].values()) for row in _rows(lines, BASE)}
     if not means:
@@ -84,7 +84,7 @@ def _answer(lines: Sequence[Line]) -> str:
     order = sorted(equal, key=lambda recipe: -means[recipe])
     return (
         f"`{best}` has the highest success, {means[best]:.3f} (cold start: {before:.3f}). "
-        + (f"Not told apart from it by their intervals: {_list(order, means)}. " if order else "")
+        + (f"Not distinguishable from it by their intervals: {_list(order, means)}. " if order else "")
         + (f"Lower: {_list(sorted(worse, key=lambda recipe: -means[recipe]), means)}." if worse else "")
     ).strip()
 

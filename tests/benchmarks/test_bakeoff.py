@@ -89,7 +89,7 @@ def test_slices_make_all_rates_first_and_then_seed_by_seed(
     assert seeds == sorted(seeds)
 
 
-def test_the_page_tells_who_is_best_and_who_is_told_apart(bakeoff: ModuleType, page: ModuleType) -> None:
+def test_the_page_tells_who_is_best_and_who_is_worse(bakeoff: ModuleType, page: ModuleType) -> None:
     low = bakeoff.RATES[0]
     shown = {"grpo": (0.70, 0.72, 0.74), "rloo": (0.69, 0.72, 0.73), "dapo": (0.50, 0.53, 0.55)}
     lines = [line(name, seed, low, value) for name, own in shown.items() for seed, value in enumerate(own)]
@@ -97,7 +97,7 @@ def test_the_page_tells_who_is_best_and_who_is_told_apart(bakeoff: ModuleType, p
     settings = dataclasses.asdict(bakeoff.open_results()["countdown"].settings)
     text = " ".join(" ".join(page.section({"countdown": (lines, settings)})).split())
     assert "`grpo` has the highest success, 0.720 (cold start: 0.200)." in text
-    assert "Not told apart from it by their intervals: `rloo` 0.713. Lower: `dapo` 0.527." in text
+    assert "Not distinguishable from it by their intervals: `rloo` 0.713. Lower: `dapo` 0.527." in text
     assert "| `dapo` | 0.0002 | 0.500 | 0.530 | 0.550 | 0.527 (0.464 to 0.589) | -0.193" in text, "without seed 3"
     assert "| `dapo` | **0.990** | 0.990 | 0.990 |" in text
     assert "12 of 96 planned runs" in text

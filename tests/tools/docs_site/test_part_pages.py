@@ -48,6 +48,7 @@ OURS = {
     ("correction", "none"),
     ("hook", "diagnosis"),
     ("hook", "guard"),
+    ("hook", "token_budget"),
     ("hook", "until"),
     ("reward", "answer_format"),
     ("reward", "outcome"),
