@@ -74,7 +74,7 @@ class RandomText:
         self._rng = np.random.default_rng(seed)
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
-        """Return a turn of random pieces."""
+        """Return a turn of randomly drawn answers, calls and fragments of text."""
         return "".join(self._piece() for _ in range(int(self._rng.integers(1, self._length + 1))))
 
     def _piece(self) -> str:

@@ -37,7 +37,7 @@ class Ranks(Protocol):
 
 
 class OneProcess:
-    """A run in a single process."""
+    """The ``Ranks`` of a run that has a single process."""
 
     rank = 0
     size = 1

@@ -147,7 +147,7 @@ def episode(make: Any, plan: EvaluationPlan, dialect: Any, native: bool) -> Solv
 
 @scorer(metrics=[mean(), stderr()])  # type: ignore[untyped-decorator, unused-ignore]
 def reward() -> Any:
-    """Return a scorer that scores an episode with its reward, and leaves episodes without a measurement unscored."""
+    """Return a scorer: an episode gets its reward as score; if it does not measure the model, it gets no score."""
 
     async def score(state: TaskState, target: Target) -> Score:
         found = state.metadata[KEPT]

@@ -37,7 +37,7 @@ def env_tools(box: Toolbox) -> list[Any]:
     """Return the tools of an environment as LangChain tools.
 
     Args:
-        box: A ``ToolSession``, or the argument of a graph's factory.
+        box: A ``ToolSession``, or the ``RunningLoop`` that the function ``make`` of ``start`` receives.
     """
     return [_tool(schema["function"], box) for schema in box.tools]
 

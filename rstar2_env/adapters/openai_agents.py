@@ -38,7 +38,7 @@ def env_tools(box: Toolbox) -> list[Any]:
     """Return the tools of an environment as tools of the SDK.
 
     Args:
-        box: A ``ToolSession``, or the object that a function which creates an agent receives as its argument.
+        box: A ``ToolSession``, or the ``RunningLoop`` that the function ``make`` of ``start`` receives.
     """
     return [_tool(schema["function"], box) for schema in box.tools]
 

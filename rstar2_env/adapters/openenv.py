@@ -43,7 +43,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class TextAction(Action):
-    """The policy's whole turn."""
+    """An action of a client: the text of the policy's whole turn."""
 
     text: str
 

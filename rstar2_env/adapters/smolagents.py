@@ -64,7 +64,7 @@ def env_tools(box: Toolbox) -> list[SmolTool]:
     """Return the tools of an environment as smolagents tools.
 
     Args:
-        box: A ``ToolSession``, or the argument of an agent's factory.
+        box: A ``ToolSession``, or the ``RunningLoop`` that the function ``make`` of ``start`` receives.
     """
     return [SmolTool(schema["function"], box) for schema in box.tools]
 

@@ -80,7 +80,7 @@ class TextTasksetConfig(vf.TasksetConfig):
 
 
 class TextTaskset(vf.Taskset[TextTask, TextTasksetConfig]):
-    """A task for every seed; its prompt is the observation of ``reset``."""
+    """A taskset with one task for every seed; the prompt of a task is the observation of ``reset``."""
 
     def __init__(self, config: TextTasksetConfig) -> None:
         super().__init__(config)

@@ -135,7 +135,7 @@ class EnvTool(BaseTool):
 
 
 class EnvInteraction(BaseInteraction):
-    """A whole environment as the user in verl's conversation (verl up to 0.7).
+    """An environment that plays the user in a conversation of verl (verl up to 0.7).
 
     Args:
         config: ``env``, ``options``, ``wrappers``.

@@ -76,7 +76,7 @@ class EvalResult:
 
     @property
     def split(self) -> str:
-        """Split of the source."""
+        """Split of the problems."""
         return str(self.run["split"])
 
     @cached_property

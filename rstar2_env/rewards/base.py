@@ -26,7 +26,7 @@ problem with its gold answer, or the tokens of the episode."""
 
 
 class LanguageModel(Protocol):
-    """The interface of the policy for a component that needs ``lm``."""
+    """Interface to the policy (log-probabilities, tokenizer) for a component that needs ``lm``."""
 
     async def score(self, prompt_ids: Sequence[int], ids: Sequence[int]) -> list[float]:
         """Return the log-probability of each token id in ``ids``, given ``prompt_ids`` and the preceding ids."""

@@ -129,7 +129,7 @@ class Tool(Protocol):
         ...
 
     def close(self) -> None:
-        """Release resources."""
+        """Release the resources of the tool."""
         ...
 
 

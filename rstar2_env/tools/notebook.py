@@ -112,7 +112,7 @@ class NotebookTool(SandboxTool):
         return self._result(outcome, note)
 
     def end_episode(self) -> None:
-        """End the session."""
+        """End the sandbox session in which the episode's cells ran."""
         self._end_session()
         self._cells = []
 

@@ -75,7 +75,7 @@ def satisfies(clauses: Sequence[Sequence[int]], values: Sequence[bool]) -> bool:
 
 
 def solutions(clauses: Sequence[Sequence[int]], variables: int) -> Iterator[str]:
-    """Every satisfying assignment, by trying all."""
+    """Yield every assignment that satisfies all clauses, by trying every assignment."""
     for number in range(2**variables):
         bits = format(number, f"0{variables}b")
         if satisfies(clauses, [bit == "1" for bit in bits]):

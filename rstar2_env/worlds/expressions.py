@@ -236,5 +236,5 @@ def random_target(numbers: Sequence[int], least: int, largest: int, rng: np.rand
 
 @lru_cache(maxsize=1 << 14)
 def solution(numbers: tuple[int, ...], target: int) -> str | None:
-    """``solve`` with a cache, since the same numbers are drawn repeatedly."""
+    """Return the cached result of ``solve``; random draws repeat the same numbers."""
     return solve(numbers, target)

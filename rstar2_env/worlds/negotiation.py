@@ -109,7 +109,7 @@ class Negotiation:
         return ", ".join(map(str, self._most()))
 
     def guess(self, rng: np.random.Generator) -> str:
-        """A random proposal that is possible."""
+        """Return a random proposal that the rules allow."""
         return ", ".join(str(int(rng.integers(count + 1))) for count in self.counts)
 
     def _deals(self) -> list[Deal]:

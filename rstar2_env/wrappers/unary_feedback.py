@@ -61,7 +61,7 @@ class UnaryFeedback(TextWrapper, gym.utils.RecordConstructorArgs):
         self._start()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
-        """Start an episode with all attempts."""
+        """Start an episode with the full number of attempts."""
         self._start()
         self._seed, self._options = self._seeds.next(seed), copied(options)
         return self.env.reset(seed=self._seed, options=copied(options))

@@ -42,7 +42,7 @@ class Desk:
 
     @property
     def waiting(self) -> int:
-        """Number of episodes that wait."""
+        """Number of requested episodes that no process has started yet."""
         return sum(map(len, self._waiting))
 
     def enter(self, rank: int) -> None:

@@ -81,7 +81,7 @@ class Mae(CheckedOptions, SavedAttributes, Rollout):
         return "" if problem is None else problem.question
 
     def report(self, group: Sequence[Episode]) -> list[str] | None:
-        """Return the good problems of a group; see ``Rollout``."""
+        """Return the questions that the policy proposed in a group and that were rated good; see ``Rollout``."""
         good = [one for one in group if one.task == "proposer" and one.available and one.correct]
         return [tagged(answer_of(one), "question")[0] for one in good] or None
 

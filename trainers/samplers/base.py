@@ -75,7 +75,7 @@ class Sampler(Protocol):
     """Chooses the starts of groups. Its draws depend only on its seed and its state."""
 
     def draw(self, n: int) -> list[Start]:
-        """Return the next ``n`` starts, and advance the state."""
+        """Draw the ``reset`` arguments of the next ``n`` groups, and advance the state."""
         ...
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:

@@ -66,7 +66,7 @@ class Curriculum(SavedAttributes):
         return self._kinds.names[self._level]
 
     def draw(self, n: int) -> list[Start]:
-        """Return the next ``n`` starts, and advance the state; see ``Sampler``."""
+        """Draw the ``reset`` arguments of the next ``n`` groups, and advance the state; see ``Sampler``."""
         return [self._kinds.draw(self.level) for _ in range(n)]
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:

@@ -69,7 +69,7 @@ class DifficultyPool(SavedAttributes):
         self._reach = np.cumsum(self._each)
 
     def draw(self, n: int) -> list[Start]:
-        """Return the next ``n`` starts, and advance the state; see ``Sampler``."""
+        """Draw the ``reset`` arguments of the next ``n`` groups, and advance the state; see ``Sampler``."""
         found = []
         for _ in range(n):
             rng = np.random.default_rng(np.random.SeedSequence([self._seed, self._list.drawn, 6]))

@@ -75,7 +75,7 @@ class Dump(SavedAttributes):
         return dict(zip(self._counts, (weights / weights.sum()).tolist(), strict=True))
 
     def draw(self, n: int) -> list[Start]:
-        """Return the next ``n`` starts, and advance the state; see ``Sampler``."""
+        """Draw the ``reset`` arguments of the next ``n`` groups, and advance the state; see ``Sampler``."""
         found = self._kinds.draw_by(self.shares, n, before=self._drawn)
         self._drawn += n
         return found

@@ -74,7 +74,7 @@ class HardFocus(SavedAttributes):
         return [self._list.ids[place] for place in self._hardest]
 
     def draw(self, n: int) -> list[Start]:
-        """Return the next ``n`` starts, and advance the state; see ``Sampler``."""
+        """Draw the ``reset`` arguments of the next ``n`` groups, and advance the state; see ``Sampler``."""
         return self._list.draw(n, self._hardest)
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:

@@ -93,7 +93,7 @@ class Mopps(SavedAttributes):
         self._round, self._order, self._taken = 0, list[int](), 0
 
     def draw(self, n: int) -> list[Start]:
-        """Return the next ``n`` starts, and advance the state; see ``Sampler``."""
+        """Draw the ``reset`` arguments of the next ``n`` groups, and advance the state; see ``Sampler``."""
         return [self._list.start(self._next()) for _ in range(n)]
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:

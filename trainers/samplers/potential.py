@@ -76,7 +76,7 @@ class Potential(SavedAttributes):
         return [self._list.ids[place] for place in self._order[: self._size()]]
 
     def draw(self, n: int) -> list[Start]:
-        """Return the next ``n`` starts, and advance the state; see ``Sampler``."""
+        """Draw the ``reset`` arguments of the next ``n`` groups, and advance the state; see ``Sampler``."""
         self._drawn += n
         return self._list.draw(n, self._order[: self._size()])
 

@@ -67,7 +67,7 @@ class SkillGap(SavedAttributes):
         return {name: weight / total if total else 1 / len(weights) for name, weight in weights.items()}
 
     def draw(self, n: int) -> list[Start]:
-        """Return the next ``n`` starts, and advance the state; see ``Sampler``."""
+        """Draw the ``reset`` arguments of the next ``n`` groups, and advance the state; see ``Sampler``."""
         found = self._kinds.draw_by(self.shares, n, before=self._drawn)
         self._drawn += n
         return found

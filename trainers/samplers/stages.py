@@ -80,7 +80,7 @@ class Stages(SavedAttributes):
         return self._order[self.stage]
 
     def draw(self, n: int) -> list[Start]:
-        """Return the next ``n`` starts, and advance the state; see ``Sampler``."""
+        """Draw the ``reset`` arguments of the next ``n`` groups, and advance the state; see ``Sampler``."""
         return [self._next() for _ in range(n)]
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:

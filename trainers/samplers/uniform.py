@@ -40,7 +40,7 @@ class Uniform(SavedAttributes):
         self._pass: tuple[int, list[int]] = (-1, [])
 
     def draw(self, n: int) -> list[Start]:
-        """Return the next ``n`` starts, and advance the state; see ``Sampler``."""
+        """Draw the ``reset`` arguments of the next ``n`` groups, and advance the state; see ``Sampler``."""
         first, self._cursor = self._cursor, self._cursor + n
         return [Start(self._seed_at(position), self._options_at(position)) for position in range(first, self._cursor)]
 

@@ -68,11 +68,11 @@ class Unsolved(SavedAttributes):
         return len(self._list) - len(self._solved)
 
     def draw(self, n: int) -> list[Start]:
-        """Return the next ``n`` starts, and advance the state; see ``Sampler``."""
+        """Draw the ``reset`` arguments of the next ``n`` groups, and advance the state; see ``Sampler``."""
         return self._list.draw(n, set(range(len(self._list))).difference(self._solved))
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
-        """Record results until problems are excluded."""
+        """Record the results of a step; after ``after`` steps, exclude the solved problems."""
         self._steps += 1
         if self._steps > self._after:
             return

@@ -102,7 +102,7 @@ def read_trajectory(trajectory: Any) -> Imported:
 
 
 def plain_record(trajectory: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the line of the episode, computed from the standard fields of a checked trajectory."""
+    """Return the JSON record of an episode, computed from the standard fields of a checked trajectory."""
     messages: list[dict[str, str]] = []
     turns: list[dict[str, Any]] = []
     row = plain_row(trajectory)
@@ -144,7 +144,7 @@ def plain_record(trajectory: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plain_row(trajectory: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the tokens in a checked trajectory's metrics; ``None`` if some are missing or history was rewritten."""
+    """Return the tokens in a checked trajectory's metrics; ``None`` if some are missing or earlier ones changed."""
     row: dict[str, Any] | None = None
     for place, step in objects(trajectory, "steps", ""):
         if step["source"] != "agent" or step.get("llm_call_count") == 0:

@@ -154,7 +154,7 @@ class RunningLoop:
         return result
 
     def begin(self, start: StartLoop) -> None:
-        """Start the thread."""
+        """Start the framework's loop in its thread."""
         threading.Thread(target=self._main, args=(start,), name="their loop", daemon=True).start()
 
     def go_on(self, text: str) -> tuple[str | None, Any]:
@@ -174,7 +174,7 @@ class RunningLoop:
         return name, what
 
     def abandon(self) -> None:
-        """Unwind the loop."""
+        """End the loop: its pending calls raise ``AbandonedError``."""
         with self._lock:
             self._over, waiting, self._waiting = True, self._waiting, []
         for _, _, result in waiting:

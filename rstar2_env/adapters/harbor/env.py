@@ -83,7 +83,7 @@ class HarborEnv(ToolEnv):
         self._shell.begin_task(self._tasks[self.problem.id])
 
     def answer_turn(self, turn: str) -> Ended:
-        """Run the tests of the task."""
+        """Run the tests of the task, and end the episode with their reward."""
         outcome = self._shell.grade(self._test_timeout_s)
         answer = self.dialect.answer(self._turns)
         if not outcome.available:

@@ -93,7 +93,7 @@ class HarborTask:
 
     @property
     def roots(self) -> set[str]:
-        """Names at the root that the task uses besides ``RESERVED``."""
+        """Names of top-level folders of the sandbox that the task uses, in addition to ``RESERVED``."""
         inside = (self.workdir, *self.folders, *(place for place, _ in self.files))
         return {path.split("/")[1] for path in inside} - {"", *RESERVED}
 

@@ -126,7 +126,7 @@ class ShellTool(NotebookTool):
         """Run ``arguments["command"]``.
 
         Raises:
-            SandboxUnavailableError: The provider does not support sessions, or folders at the root.
+            SandboxUnavailableError: The provider does not support sessions, or top-level folders.
         """
         self._set_up()
         assert self._task is not None
@@ -204,7 +204,7 @@ class ShellTool(NotebookTool):
 
 
 def roots_of(tasks: list[HarborTask]) -> tuple[str, ...]:
-    """Return the folders that a sandbox must show at the root for these tasks."""
+    """Return the names of the top-level folders that a sandbox must provide for these tasks."""
     return tuple(sorted({"app", *RESERVED, *(name for task in tasks for name in task.roots)}))
 
 

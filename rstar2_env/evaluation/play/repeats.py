@@ -25,7 +25,7 @@ class Repeats:
     same: int
 
     def record(self) -> dict[str, Any]:
-        """Return the two numbers by name."""
+        """Return the number of repeated and of identical episodes, by name."""
         return asdict(self)
 
 

@@ -55,7 +55,7 @@ class Replayed:
 
     @property
     def same(self) -> bool:
-        """Whether there is no difference."""
+        """Whether the replay gave the same results as the stored episode."""
         return not self.differences
 
 

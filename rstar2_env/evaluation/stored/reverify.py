@@ -74,7 +74,7 @@ class Regrading:
     changes: list[Regraded] = field(default_factory=list)
 
     def add(self, one: Regraded) -> None:
-        """Count an episode."""
+        """Add an episode that was graded again to the counts."""
         if not one.entry.episode.available:
             self.uncounted += 1
         elif one.verdict is None:

@@ -201,7 +201,7 @@ class View:
 
     @property
     def dialect(self) -> Any:
-        """The dialect, or ``None``."""
+        """The environment's dialect; ``None`` if it has none."""
         return getattr(playing(self.env), "dialect", None)
 
     @property
@@ -247,7 +247,7 @@ class Bench:
 
     @cached_property
     def env(self) -> TextEnv:
-        """The instance that most checks share."""
+        """The instance of the environment that most checks share."""
         return self.fresh()
 
     @property

@@ -65,7 +65,7 @@ def difficulty_separation(bench: Bench) -> CheckFinding:
     remedy="Remove randomness from the reward, or derive it from the seed of reset.",
 )
 def variance_bound(bench: Bench) -> CheckFinding:
-    """Check that the same play earns the same, and the reference player's reward hardly varies (OpenEnv RFC 008)."""
+    """Check that equal turns earn equal rewards, and the reference player's rewards hardly vary (OpenEnv RFC 008)."""
     need_oracle(bench)
     episodes = bench.episodes("oracle", PLAYERS["oracle"])
     repeated = [

@@ -90,7 +90,7 @@ class McpServer:
             self._leave()
 
     def close(self) -> None:
-        """Leave the server, and wait until it has ended if no other environment uses it."""
+        """Stop using the server; if no other environment uses it, end it and wait until it has ended."""
         session = self._session
         self.end_episode()
         if (ended := self._leave() or session) is not None and not ended.usable:
@@ -199,7 +199,7 @@ class McpTool:
         self._server.end_episode()
 
     def close(self) -> None:
-        """Leave the server."""
+        """Stop using the server, which ends if no other environment uses it."""
         self._server.close()
 
 

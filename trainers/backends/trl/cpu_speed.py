@@ -71,7 +71,7 @@ class CpuChoice:
 
     @property
     def line(self) -> str:
-        """One line for the console."""
+        """The choice as one line of text, for the console."""
         return f"Training computes in {self.precision} with {_threads(self.threads)}.{stall(self.seconds)}"
 
 

@@ -85,7 +85,7 @@ class PendingRows:
 
     @property
     def over(self) -> bool:
-        """Whether every batch was trained on."""
+        """Whether the trainer has trained on every batch."""
         return self.done == len(self.batches)
 
     @property

@@ -121,7 +121,7 @@ class RunEvents(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Record the note."""
+        """Write the run's note, if there is one, as an event of the run."""
         if state.is_world_process_zero and (note := self._note()) is not None:
             self._files.event("note", state.global_step, text=note)
 

@@ -36,11 +36,11 @@ class TrainingState(TrainerCallback):
         self._before: Tensor | None = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Store the sample before the first step."""
+        """Store a sample of the weights before the first step."""
         self._before = _sample(kwargs["model"])
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Compare the sample with the sample of the previous step."""
+        """Compare a sample of the weights with the sample of the previous step."""
         after = _sample(kwargs["model"])
         before, self._before = self._before, after
         if before is not None and after is not None and before.shape == after.shape:
