@@ -84,7 +84,7 @@ class RunCheck:
 
 
 CHECKS: Registry[RunCheck] = Registry("check", "rstar2_env.diagnosis.checks")
-"""All checks by name."""
+"""Registry of all checks, by name."""
 
 
 def register(*checks: RunCheck) -> None:

@@ -34,7 +34,7 @@ class ChatCodec:
         tokenizer: A Hugging Face tokenizer; it is not modified.
         chat_template: Replaces the tokenizer's own; ``"chatml"`` names ``CHATML``.
         chat_template_options: Passed to the template (``{"enable_thinking": False}``).
-        stop_ids: Further tokens that end a turn, such as those of a model's ``generation_config.eos_token_id``.
+        stop_ids: Further tokens that end a turn, such as the tokens in a model's ``generation_config.eos_token_id``.
 
     Attributes:
         stop_ids: All tokens that end a turn of the policy: the tokenizer's end of sequence, the token that the template

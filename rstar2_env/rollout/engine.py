@@ -58,7 +58,7 @@ class SamplingParams:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """One generated turn.
+    """One turn that an engine has generated.
 
     Attributes:
         ids: Token ids, including the end-of-turn token if it was generated.

@@ -73,7 +73,7 @@ class SingleReply:
         return "", 0.0, True, False, {"end": "answered"}
 
     def release(self) -> None:
-        """Do nothing; see ``LentEnv.release``."""
+        """Do nothing: there is no environment to return to a pool."""
 
 
 @dataclass(slots=True)

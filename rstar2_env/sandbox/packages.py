@@ -34,5 +34,5 @@ def declared(sandbox: Sandbox | str | Mapping[str, Any]) -> tuple[str, ...] | No
 
 @cache
 def installed(packages: tuple[str, ...]) -> tuple[str, ...]:
-    """Return those of the packages that are installed on this machine, in the same order."""
+    """Return the given packages that are installed on this machine, in the same order."""
     return tuple(name for name in packages if any(Distribution.discover(name=name, path=site_dirs())))

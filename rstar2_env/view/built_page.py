@@ -17,7 +17,7 @@ def not_built(missing: Path = FOLDER / INDEX) -> str:
     """Return the error message that the page has not been built.
 
     Args:
-        missing: The missing file.
+        missing: Path of the missing file.
     """
     return (
         f"The viewer's page has not been built: {missing} is missing. In a clone of the repository, run `make view` "

@@ -78,7 +78,7 @@ class Follower:
         self._sync_runs()
 
     def start(self) -> None:
-        """Start the background thread."""
+        """Start the background thread that updates the indexes."""
         self._thread = threading.Thread(target=self._follow, name="rstar2-view-follower", daemon=True)
         self._thread.start()
 
@@ -88,7 +88,7 @@ class Follower:
         return self._ended.is_set()
 
     def close(self) -> None:
-        """Stop the background thread."""
+        """Stop the background thread that updates the indexes."""
         self._ended.set()
         self._wake.set()
         if self._thread is not None:

@@ -16,12 +16,12 @@ from rstar2_env.core import trust
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 
 SUFFIXES = (".toml", ".yaml", ".yml", ".json")
-"""Suffixes of configuration files."""
+"""File-name suffixes of configuration files."""
 _FLOAT = re.compile(r"[-+]?(\d[\d_]*\.?\d*|\.\d+)[eE][-+]?\d+")
 
 
 def read_mapping(path: str | Path, *, of_run: bool = False) -> dict[str, Any]:
-    """Read a configuration file.
+    """Read a configuration file, and return its mapping of names to values.
 
     Args:
         path: A file whose name ends in one of ``SUFFIXES``, which determines its format.

@@ -68,7 +68,7 @@ class Options:
 
 
 def options_of(target: Callable[..., Any]) -> Options:
-    """Return the options of a function, record or class; for a class with ``**options``, those of its bases too."""
+    """Return the options of a function, record or class; with ``**options``, a class also has those of its bases."""
     if not isinstance(target, (type, types.FunctionType)):
         return _find(target)
     found = _FOUND.get(target)

@@ -67,7 +67,7 @@ def read(text: str, hint: Any, record: Callable[[type, Mapping[str, Any]], Any])
 
 
 def read_loosely(value: Any) -> Any:
-    """Parse a text without an annotation: as JSON, or Python's ``True``, ``False`` and ``None``; otherwise keep it."""
+    """Parse a text without a declared type: as JSON, or Python's ``True``, ``False``, ``None``; else return it."""
     if isinstance(value, Mapping):
         return {key: read_loosely(one) for key, one in value.items()}
     if not isinstance(value, Written):

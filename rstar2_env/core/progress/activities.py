@@ -1,8 +1,8 @@
 """The activities of this process, which may be nested, and the thread that displays their progress.
 
-An entry point (a command, ``evaluate``, a trainer) begins an activity with ``show``. Library code that it calls begins
-activities without ``show``: these are displayed only within an activity that is displayed. Not covered: how they look
-(``screens.py``).
+An entry point (a command, ``evaluate``, a trainer) begins an activity with ``show=True``. Library code that it calls
+begins activities without ``show``: these are displayed only within an activity that is displayed. Not covered: how they
+look (``screens.py``).
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class ProgressLines:
             print(" | ".join([*words, last.line]), file=sys.stderr, flush=True)
 
     def say(self, text: str) -> None:
-        """Print the line."""
+        """Print a line on stderr."""
         self._printed = time.monotonic()
         print(text, file=sys.stderr, flush=True)
 
@@ -85,7 +85,7 @@ class Bars:
         self._bars.start()
 
     def draw(self, rows: Sequence[ActivityRow]) -> None:
-        """Update the bars."""
+        """Update the bars to the current state of the activities."""
         shown = {row.began: row for at, row in enumerate(rows) if at == 0 or row.seconds >= FIRST_BAR_S}
         for began in [began for began in self._tasks if began not in shown]:
             self._bars.remove_task(self._tasks.pop(began))
@@ -99,7 +99,7 @@ class Bars:
         self._bars.console.print(text, markup=False, highlight=False)
 
     def close(self, last: ActivityRow) -> None:
-        """Remove the bars."""
+        """Remove the bars from the terminal."""
         self._bars.stop()
 
 

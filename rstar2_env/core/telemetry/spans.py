@@ -88,7 +88,7 @@ def use(recorder: Records | None) -> None:
 
 
 def is_recording() -> bool:
-    """Whether telemetry is on."""
+    """Whether telemetry is on, so that spans and metrics are recorded."""
     return _recorder is not None
 
 

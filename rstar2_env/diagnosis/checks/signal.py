@@ -15,7 +15,7 @@ _FEW, _VERY_FEW = 0.3, 0.2
 
 
 def signal_shares(run: RunRecord) -> list[tuple[int, Mapping[str, float], float]]:
-    """Return each step's number, its number of groups without a signal by reason, and its number of groups with one."""
+    """Return, for each step: number, groups without a signal counted by reason, number of groups with a signal."""
     found: list[tuple[int, Mapping[str, float], float]] = []
     for step in run.steps:
         figures = step.figures

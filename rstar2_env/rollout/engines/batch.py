@@ -20,7 +20,7 @@ from rstar2_env.rollout.engines.token_sampler import draw_tokens
 
 @dataclass(eq=False)
 class Request:
-    """One turn to generate.
+    """One turn to generate, and its state while it runs.
 
     Attributes:
         prompt: The ids to continue.

@@ -27,8 +27,8 @@ from rstar2_env.rollout.engines.prefix import CachedSequence, Key, PrefixIndex, 
 from rstar2_env.rollout.engines.slots import SlotCache, reusable
 
 MAX_DEAD = 0.25
-"""Share of slots that attention may read although no running request uses them. Above this share, slots are swapped so
-that the used ones come first, since that costs less."""
+"""Share of slots that attention may read although no running request uses them. Above this share, the contents of slots
+are swapped so that attention reads fewer slots, since that costs less."""
 
 MIN_REUSE = 8
 """Minimum length, in tokens, of a cached prefix that is copied; a shorter one is cheaper to compute again."""

@@ -35,9 +35,9 @@ class EngineKind:
     Attributes:
         summary: Description of the kind in lists, one line.
         make: Creates an engine of this kind.
-        takes: Imports and returns the function or class that declares its options.
-        shares_weights: Whether it computes with the module that was passed to ``make``. If not, a trainer must sync the
-            weights after each step, and correct for the differences between the two computations.
+        takes: Function that imports and returns the function or class whose parameters are the engine's options.
+        shares_weights: Whether the engine computes with the module that was passed to ``make``. If not, a trainer must
+            sync the weights after each step, and correct for the differences between the two computations.
         takes_model: The form of the model that ``make`` needs for generation without training: the ``"module"``, only
             its ``"path"``, or ``"nothing"`` if a server holds the model.
         determinism: One sentence on whether the same seeds give the same tokens.

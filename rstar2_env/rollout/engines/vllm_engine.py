@@ -174,8 +174,8 @@ class VllmEngine:
                 with tied ones under both names.
 
         Raises:
-            ConfigurationError: The names differ from those of the current weights; or the engine is closed, or asleep
-                and received no weights.
+            ConfigurationError: The names differ from the names of the current weights; or the engine is closed, or
+                asleep and received no weights.
         """
         done: Future[None] = Future()
         with self._lock:

@@ -14,8 +14,8 @@ _SEED_BITS = 63
 """Number of bits of a seed: vLLM's seeds are signed 64-bit integers."""
 
 MAX_TEMPERATURE, MIN_TEMPERATURE = 2.0, 0.01
-"""Range of temperatures that vLLM uses unchanged, except 0 (greedy): it rejects higher ones, and silently raises lower
-ones."""
+"""Range of temperatures that vLLM uses unchanged, in addition to 0 (greedy): vLLM rejects a higher temperature, and
+silently raises a lower one."""
 
 MOST_CANDIDATES = 20
 """Maximum number of most likely tokens that a server reports by default (its option ``--max-logprobs``)."""

@@ -215,7 +215,7 @@ class VllmServerEngine:
             self.update_together([self], version, weights)
 
     def goes_with(self, engines: Sequence[Engine]) -> bool:
-        """Whether one weight sync can update all these engines, because their servers belong to the same fleet."""
+        """Whether one weight sync can update all these engines, which holds if their servers belong to one fleet."""
         return all(isinstance(engine, VllmServerEngine) and engine._fleet_id == self._fleet_id for engine in engines)
 
     def update_together(self, engines: Sequence[Engine], version: int, weights: Any) -> None:
@@ -252,7 +252,7 @@ class VllmServerEngine:
         return stats_of([line for lines in self._http.run_now(every()) for line in lines])
 
     async def loads(self) -> list[EngineStats]:
-        """Request the load of each server, and return those of the servers that answer."""
+        """Request the load of each server; return the loads of the servers that answer."""
         return await self._http.run(self._fleet.loads())
 
     def close(self) -> None:

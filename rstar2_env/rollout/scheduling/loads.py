@@ -17,7 +17,7 @@ class ReportsLoads(Protocol):
     """An engine that consists of several servers, each with its own cache, and reports the load of each."""
 
     async def loads(self) -> list[EngineStats]:
-        """Request the load of each server, and return those of the servers that answer."""
+        """Request the load of each server; return the loads of the servers that answer."""
         ...
 
 

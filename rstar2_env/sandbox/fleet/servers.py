@@ -1,4 +1,4 @@
-"""``FleetServers``: tracks which servers of a fleet are up, reconnects to those that are down, removes lost ones.
+"""``FleetServers``: tracks which servers of a fleet are up, reconnects to servers that are down, removes lost servers.
 
 Covered: the first contact with a server, reconnecting, servers that join and servers that are lost. Not covered: their
 calls (``dispatch``), and finding servers (``RemoteOptions.urls``, ``rstar2_env.sandbox.ray``).

@@ -95,7 +95,7 @@ class Comparer:
     rules: Rules
 
     def answers(self, gold: Node, answer: Node) -> bool | None:
-        """Compare two whole answers."""
+        """Compare two whole answers, with their labels and conditions."""
         if key(gold) == key(answer):
             return True
         if not remarks_agree(gold, answer, self.rules):

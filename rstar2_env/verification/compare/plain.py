@@ -56,7 +56,7 @@ class PlainNumber:
 
     @property
     def value(self) -> Fraction:
-        """The exact value."""
+        """The exact value of the number."""
         return Fraction(self.top, self.bottom)
 
     @property

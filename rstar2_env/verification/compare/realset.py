@@ -293,7 +293,7 @@ def complement(pieces: tuple[Piece, ...]) -> tuple[Piece, ...] | None:
 
 
 def merged(pieces: tuple[Piece, ...]) -> tuple[Piece, ...] | None:
-    """Return intervals in order, with touching ones joined; ``None`` if their order is unknown."""
+    """Return intervals in order, with touching intervals joined; ``None`` if their order is unknown."""
     placed = [(position(piece.low), position(piece.high), piece) for piece in pieces]
     if any(low is None or high is None for low, high, _ in placed):
         return None

@@ -35,7 +35,7 @@ _COUNTER = re.compile(
     r"(?:每[天个人小时周月年]|总共|一共|小时|小時|時間|分钟|分鐘|美元|美金|公里|公斤|千米|千克|英里|英寸|英尺|厘米|毫升|百米|平方米|ドル|ページ|キロ|マイル|メートル|センチ|グラム|ポンド"
     r"|リットル|です|[共个個只隻本页頁天岁歳歲年周週月日时時分秒块塊元角円人名位张張条條件杯瓶盒袋包箱枚冊种種匹頭头台辆輛朵棵颗顆根支份次回場场层層排组組双雙对對套间間座家所里米斤克升亩吨])"
 )
-"""Pattern of a counting word or unit of Chinese or Japanese, longer ones first."""
+"""Pattern of a counting word or unit of Chinese or Japanese; longer words are tried first."""
 _WORD = re.compile(r"[^\W\d_]+(?:[\u0300-\u036f\u0900-\u0d7f\u0e31-\u0e4e]+[^\W\d_]*)*")
 _FORMULA = re.compile(r"(?:[A-Z][a-z]?){2,}")
 """Pattern of a chemical formula without numbers, such as ``NaCl``."""

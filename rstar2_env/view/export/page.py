@@ -41,7 +41,7 @@ class EmptyPage:
 
 
 def empty_page(static: Path) -> EmptyPage:
-    """Read the built page.
+    """Read the built page without data, from the output of ``make view``.
 
     Args:
         static: Folder of the built page.

@@ -15,7 +15,7 @@ from rstar2_env.view.queries.run_facts import MOST_BYTES, RunFacts
 
 _HARDEST = 50
 _STATES = 3
-"""Number of checkpoints, the newest ones, whose sampler state is returned."""
+"""Number of newest checkpoints whose sampler state is returned."""
 _GROUPS = {"easy": "all_right", "middle": "mixed", "hard": "all_wrong"}
 """Name of the groups that indicate each kind of problem: all correct, mixed, or all wrong."""
 _LONG = 50

@@ -67,7 +67,7 @@ class ChatReply:
         finish: Finish reason, as the endpoint reports it (``stop``, ``length``, ``tool_calls``, ``content_filter``).
         refusal: The model's message, if it refused to reply; otherwise empty.
         usage: Tokens and cost of the reply.
-        items: The output items of a response, reasoning included, to be sent back as they are; empty for a completion.
+        items: The output items of a response, reasoning included, to be sent back unchanged; empty for a completion.
         response_id: Id of a response; empty for a completion.
     """
 
@@ -92,7 +92,7 @@ class ChatReply:
 
 
 def read_reply(answer: Any, url: str) -> ChatReply:
-    """Read a chat completion.
+    """Convert an endpoint's chat completion to a ``ChatReply``.
 
     Args:
         answer: The endpoint's answer, as JSON.

@@ -26,7 +26,7 @@ _FLAGS = "--enable-lora --max-lora-rank RANK --max-loras 2"
 
 @dataclass(frozen=True)
 class Adapter:
-    """A LoRA adapter.
+    """A LoRA adapter to send to servers.
 
     Attributes:
         config: Configuration of the adapter, a ``peft.LoraConfig``.

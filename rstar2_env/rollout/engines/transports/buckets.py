@@ -36,7 +36,7 @@ class Bucket:
 def buckets(
     weights: Iterable[tuple[str, Tensor]], most_bytes: int, device: torch.device | None = None
 ) -> Iterator[Bucket]:
-    """Pack weights into buckets.
+    """Pack weights into buckets of limited size, one after the other in the same buffer.
 
     A tensor that is larger than a bucket gets its own bucket, without a copy if possible.
 

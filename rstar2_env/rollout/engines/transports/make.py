@@ -1,4 +1,4 @@
-"""Creates transports by name."""
+"""Creates a transport (a way to send weights to servers) by name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TRANSPORTS: dict[str, Callable[[TransportSettings], Transport]] = {
 
 
 def make_transport(name: str, setting: TransportSettings) -> Transport:
-    """Create a transport for weights.
+    """Create a transport by name.
 
     Args:
         name: ``folder``, ``group`` or ``adapter``.

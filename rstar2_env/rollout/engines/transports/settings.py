@@ -11,7 +11,7 @@ from rstar2_env.core.net.http import HttpClient
 
 @dataclass(frozen=True)
 class TransportSettings:
-    """Settings of a transport.
+    """Settings of a transport, from the options of the engine that uses it.
 
     Attributes:
         http: The HTTP client for the servers.

@@ -22,7 +22,7 @@ class StoredWeights:
         setting: Settings of the engine.
         folder: Folder in which each version gets its own subfolder; it needs room for two copies.
         kind: Prefix of the names of the subfolders.
-        previous: Whether the weights before the newest ones are kept too, for requests that still use them.
+        previous: Whether the previous version is kept too, for requests that still use its weights.
     """
 
     def __init__(self, setting: TransportSettings, folder: Path, kind: str, *, previous: bool = False) -> None:

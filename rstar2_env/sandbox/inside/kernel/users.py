@@ -56,7 +56,7 @@ def enter_user_namespace(users_from: int = 0) -> None:
             to any user.
 
     Raises:
-        OSError: The kernel refuses.
+        OSError: The kernel does not allow a user namespace.
     """
     user, group = os.getuid(), os.getgid()
     if users_from:

@@ -66,7 +66,7 @@ class Parents:
         self.mark_ready(first)
 
     def all(self) -> list[Parent]:
-        """All current parents."""
+        """Return all current parent processes."""
         return list(self._by_names.values())
 
     def for_program(self, texts: Iterable[bytes]) -> Parent:

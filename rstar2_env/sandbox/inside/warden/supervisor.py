@@ -91,7 +91,7 @@ class WardenSupervisor:
         self._loop.run()
 
     def stop(self) -> None:
-        """Let ``serve`` return soon."""
+        """End ``serve`` after the current round of the event loop."""
         self._loop.stop()
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable
 
 INTERVAL_S = 0.05
-"""Seconds between two checks."""
+"""Seconds between two checks of a process tree."""
 MOST_FILES = 10_000
 _BUDGET_S = 0.01
 """Largest duration of one check of one tree, in seconds."""
