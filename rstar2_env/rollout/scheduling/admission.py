@@ -39,7 +39,11 @@ class Stay:
 
 
 class SchedulingPolicy(Protocol):
-    """Chooses engines for episodes. It is created with each engine's cache capacity in tokens, and sees every event."""
+    """Chooses engines for episodes.
+
+    It is created with the cache capacity of each engine in tokens. The methods that record events are called at each
+    event.
+    """
 
     def place(self, stay: Stay, usable: Sequence[int]) -> int | None:
         """Choose the engine for the first waiting episode, one of ``usable``; return ``None`` to let the episode wait.
