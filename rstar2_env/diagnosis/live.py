@@ -85,7 +85,7 @@ class LiveDiagnosis:
         )
 
     def evaluated(self, step: int, figures: Mapping[str, float]) -> None:
-        """Add the figures of an evaluation, named ``eval/...``, and its episodes."""
+        """Add the figures of an evaluation (their names begin with ``eval/``), and the episodes of the evaluation."""
         own = {name.removeprefix("eval/"): value for name, value in figures.items()}
         earlier = [one for one in self.record.evaluations if one.number != step]
         for one in earlier:

@@ -90,7 +90,7 @@ class ModelVerifier:
 
         Args:
             gold: The gold answer.
-            answer: The policy's answer; ``None`` is ``no_answer``.
+            answer: The policy's answer; ``None`` gives the reason ``no_answer``.
             question: The question, which is sent to the judge too.
         """
         verdict = self.rules(gold, answer, question)
@@ -115,7 +115,7 @@ class ModelVerifier:
 
         Args:
             gold: The gold answer.
-            answer: The policy's answer; ``None`` is ``no_answer``.
+            answer: The policy's answer; ``None`` gives the reason ``no_answer``.
             question: The question, which is sent to the judge too.
         """
         return await asyncio.to_thread(self, gold, answer, question)

@@ -35,8 +35,8 @@ class VerifyOptions:
         kind: How to read both texts: "auto", "number" (plain numbers only), "choice" (a letter) or "words".
         tolerance: Relative tolerance between numbers; ``None`` compares exactly.
         strict: Whether to apply the strict rules of docs/verification-rules.md, or the lenient ones.
-        undone: How much uncomputed work an answer may contain if the gold contains none: "none", "arithmetic" (sums,
-            products, powers and roots of numbers) or "any".
+        undone: How much uncomputed work an answer may contain if the gold answer contains none: "none", "arithmetic"
+            (sums, products, powers and roots of numbers) or "any".
         timeout_s: Seconds that a worker may compute. Exact text and plain numbers need no worker.
     """
 

@@ -269,8 +269,8 @@ def call_with_options(what: str, function: Callable[..., T], options: Mapping[st
     """Call ``function(**options)`` with the options typed and checked by ``typed_options``.
 
     Args:
-        what: Names the part in messages ("agent 'oracle'").
-        function: Accepts its options by name.
+        what: Name of the part in messages ("agent 'oracle'").
+        function: Function that accepts its options by name.
         options: The user's options.
         prefix: Prefix of the names in messages ("selector.").
 

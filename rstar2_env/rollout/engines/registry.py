@@ -152,10 +152,10 @@ def _vllm_server_takes() -> Callable[..., Any]:
     from rstar2_env.rollout.engines.vllm_server_engine import VllmServerEngine
 
     class Served:
-        """The options of the engine ``vllm-server``, and the policy that distributes episodes over several servers.
+        """Options of the engine ``vllm-server``, and the scheduling policy that distributes episodes over servers.
 
         Args:
-            scheduler: Name of the policy; ``None`` balances by requests in flight.
+            scheduler: Name of the scheduling policy; ``None`` balances servers by their requests in flight.
             shared_by: Number of processes whose schedulers share the servers; a trainer sets it.
         """
 

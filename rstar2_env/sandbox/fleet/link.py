@@ -42,7 +42,7 @@ class Link:
         self.name = name or url
         self.up = False
         self.gone = False
-        """Whether the server is known to have ended for good, with all its programs."""
+        """Whether the server has certainly ended, with all its programs, and will not come back."""
         self.why = "it has not been contacted yet"
         """Reason why the server is down."""
         self.down_since = 0.0
@@ -55,7 +55,7 @@ class Link:
         self.layers: tuple[Capability, ...] = ()
         self.in_flight = 0
         self.talks: set[asyncio.Task[None]] = set()
-        """Tasks of the requests in progress."""
+        """The asyncio tasks of requests that are in progress."""
         self.sessions = 0
         """Number of sessions on the server."""
         self.strikes = 0
@@ -67,7 +67,7 @@ class Link:
         self._http = http
         self._strict = strict
         self.silence_s = 10.0
-        """Seconds without data after which its answer is considered lost."""
+        """Seconds without data after which an answer of the server counts as lost."""
         self._cut_warned = False
 
     async def connect(self, within_s: float) -> None:

@@ -97,7 +97,7 @@ class _Run:
 
     def __init__(self, service: Service, submissions: list[dict[str, Any]], *, with_output: bool) -> None:
         self.results = [_result(submission, "queue_timeout", with_output=with_output) for submission in submissions]
-        """The result of each submission; those of ``/judge`` hold no output."""
+        """The result of each submission; results of ``/judge`` do not contain the program's output."""
         self._service = service
         self._submissions = submissions
         self._with_output = with_output

@@ -34,7 +34,7 @@ def bounded(most: int, header_timeout_s: float) -> type[H11Protocol]:
     unfinished: dict[Bounded, None] = {}  # open connections without a complete request, the oldest first
 
     class Bounded(H11Protocol):
-        """Connection that is closed if there are too many connections, or if the header takes too long."""
+        """A connection that is closed if there are too many connections, or if a request's header takes too long."""
 
         _waiting: asyncio.TimerHandle | None = None
 

@@ -72,7 +72,7 @@ class Service:
         self.options = options
         self.provider = provider
         self.boot = secrets.token_hex(8)
-        """Id of this start of the server; calls accepted under an earlier id are lost."""
+        """Id that is new at each start of the server; calls that were accepted under an earlier id are lost."""
         known = int(getattr(getattr(sandbox, "options", None), "slots", 0))
         self.slots = options.slots or known or usable_cores()
         self.in_flight_limit = options.in_flight if options.in_flight is not None else 2 * self.slots

@@ -1,10 +1,10 @@
 """Finds unfinished work: an answer with the right value that is not computed, or not solved for its variable.
 
-If the gold is a number, the answer must be a literal (integer, decimal, fraction, percentage, scientific notation); if
-it is irrational, roots, powers, factorials, logarithms and constants are allowed too. Variables that cancel, functions
-with a rational value, sums, integrals and limits are not allowed; if the gold isolates a variable, the answer must do
-so too. Any kind of work that the gold itself leaves uncomputed is allowed. Not covered: a formula copied from the
-question (see ``echo``).
+If the gold answer is a number, the answer must be a literal (integer, decimal, fraction, percentage, scientific
+notation); if the number is irrational, roots, powers, factorials, logarithms and constants are allowed too. Variables
+that cancel, functions with a rational value, sums, integrals and limits are not allowed; if the gold answer isolates a
+variable, the answer must do so too. Any kind of work that the gold answer leaves uncomputed is allowed. Not covered: a
+formula copied from the question (see ``echo``).
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def work_left(gold: Node, answer: Node, undone: str) -> str | None:
 
     Args:
         gold: The gold answer.
-        answer: The answer, equal to the gold in value.
+        answer: The answer, equal to the gold answer in value.
         undone: How much work may be left: "none", "arithmetic" (sums, products, powers, roots) or "any".
     """
     if undone == "any":

@@ -21,7 +21,7 @@ MAX_BITS = 20_000
 """Largest number of bits of an exact fraction; a larger fraction is replaced by a ball."""
 
 MAX_ARGUMENT = 1 << 24
-"""Largest argument of the exponential and trigonometric functions."""
+"""Largest absolute value of the argument of an exponential or trigonometric function."""
 
 _TINY = -(1 << 60)
 

@@ -253,7 +253,7 @@ _workers: int | None = None
 
 
 def shared_pool() -> WorkerPool:
-    """Return the pool that this process shares, created on first use."""
+    """Return this process's worker pool, which all its verifications share; it is created on first use."""
     global _pool
     pool = _pool
     if pool is not None:

@@ -60,7 +60,7 @@ def build_app(answers: Answers, follower: Follower, files: PageFiles, options: V
         return files.respond(request)
 
     def endpoint(query: Callable[..., Any], *names: str, with_query: bool = False) -> Endpoint:
-        """Make an endpoint that runs a query with the parameters of the path and, optionally, of the query string."""
+        """Create an HTTP endpoint that runs a query with the parameters of the path and, if asked, the query string."""
 
         def call(request: Request) -> Any:
             arguments = [request.path_params[name] for name in names]

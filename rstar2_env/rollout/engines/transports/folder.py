@@ -71,7 +71,7 @@ class FolderTransport(Transport):
         """Write weights to the folder and make every server load them; requests use the old weights meanwhile.
 
         Raises:
-            ConfigurationError: There is no folder.
+            ConfigurationError: The settings do not name a folder.
             ServiceError: A server refused the weights, or no server answers.
         """
         kept = self._kept

@@ -49,7 +49,8 @@ class Isolation:
         self._filter = seccomp.SeccompFilter(needs=needs) if plan.seccomp else None
         self._rules = landlock.LandlockRules(readable, plan.landlock) if plan.landlock else None
         self.base_memory = 0
-        """Bytes of address space of the parent, for the preloaded modules; added to the limit of a program."""
+        """Size in bytes of the parent's address space with the preloaded modules; it is added to the memory limit of a
+        program."""
         self._nests = (
             plan.user and not plan.users_from
         )  # so that the kernel counts the processes of each call separately

@@ -2,7 +2,7 @@
 
 A condition of the answer must equal a condition of the gold answer or the question, name a set of numbers, or be proved
 to hold on the whole domain, that is, for all values that the question and the gold answer allow. Not covered:
-conditions on several variables that neither the gold nor the question states.
+conditions on several variables that neither the gold answer nor the question states.
 """
 
 from __future__ import annotations
