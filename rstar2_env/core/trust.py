@@ -33,6 +33,8 @@ _FILE = re.compile(r"""[^\s,;=+()\[\]{}"'`]+\.py(?![\w])""")
 _PAIR = re.compile(r"""(?<![\w."'])([A-Za-z_][\w.]*)\s*=|"([A-Za-z_][\w.]*)"\s*:""")
 _ADDRESS = re.compile(r"(?:\w+_)?(?:url|urls|address|addresses|endpoint|endpoints|host|hosts)")
 _SERVER = re.compile(r"""(?<![\w.-])mcp:\S""")
+_RIGHTS = frozenset({"isolation", "network", "write", "pass_env", "token_env"})
+"""Options of an MCP server that give it more rights, or a secret."""
 _VARIABLE = re.compile(r"\w+_env")
 _EMPTY: tuple[Any, ...] = (None, "", False, [], {}, ())
 _SAFE_SANDBOX: Mapping[str, tuple[Any, ...] | None] = {
@@ -193,21 +195,43 @@ def check_code(written: str, file: str | None) -> None:
     raise _refused(f"{_place_of(written)} names the code {written}")
 
 
-def check_server(written: str) -> None:
-    """Raise an error unless the user named the MCP server that is about to be started or reached.
+def check_server(written: str, options: Iterable[str] = ()) -> None:
+    """Raise an error unless the user named the MCP server that is about to be started, and its rights.
 
     Args:
         written: Name of the server: ``mcp:`` and a file, an address or a command.
+        options: Names of the server's options that are set.
 
     Raises:
-        UntrustedError: The user did not name the server.
+        UntrustedError: The user did not name the server, or a file sets an option that gives the server more rights.
     """
     if _active is None or _active.trust:
         return
     whole = re.compile(rf"(?<![\w./-]){re.escape(written)}(?=$|[:,+\"'\])}}])")
-    if any(whole.search(text) for text, _ in _active.texts):
-        return
-    raise _refused(f"{_place_of(written)} names the MCP server {written}")
+    named = [text for text, _ in _active.texts if whole.search(text)]
+    if not named:
+        raise _refused(f"{_place_of(written)} names the MCP server {written}")
+    for option in sorted(_RIGHTS.intersection(options)):
+        set_here = re.compile(rf"""(?<![\w.]){option}["']?\s*[=:]""")
+        if any(set_here.search(text) for text in named):
+            continue
+        for path, values in _active.found:
+            if any(whole.search(text) and set_here.search(text) for text in _choices(values)):
+                raise _refused(f"{path} sets the option {option} of the MCP server {written}")
+
+
+def _choices(values: Any) -> Iterator[str]:
+    """Yield every text, and every mapping with a name as JSON: the ways to write a part with options."""
+    if isinstance(values, Mapping):
+        if "name" in values:
+            yield json.dumps(values, default=str)
+        for value in values.values():
+            yield from _choices(value)
+    elif isinstance(values, (list, tuple)):
+        for value in values:
+            yield from _choices(value)
+    elif isinstance(values, str):
+        yield values
 
 
 def record(path: Path, options: Mapping[str, Any]) -> None:

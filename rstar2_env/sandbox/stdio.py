@@ -37,9 +37,10 @@ class StdioLimits:
     """Limits of a long-lived program of the user, such as an MCP server.
 
     Attributes:
-        memory_mb: Maximum memory of each process, in MiB.
+        memory_mb: Maximum private memory of each process, in MiB. Memory that processes share (shared mappings, files
+            in memory) is not counted.
         file_mb: Maximum size of each file that the program writes, in MiB.
-        processes: Maximum number of concurrent processes and threads.
+        processes: Maximum number of concurrent processes and threads. All of them end with the program.
         network: Whether the program may use the network and other sockets.
         write: Folders and files that the program may write, besides a temporary folder of its own (``TMPDIR``).
         isolation: ``"strict"`` refuses to start without a required layer, ``"best"`` runs with the available layers and
@@ -112,8 +113,8 @@ def check_layers(limits: StdioLimits, without: Sequence[str] = ()) -> dict[str, 
     else:
         with _lock:
             plan, layers = _find(tuple(without))
-        gaps = [f"{one.name} ({one.detail})" for one in layers if not one.active]
-        gaps = [gap for gap in gaps if not (limits.network and gap.startswith("no network"))]
+        wanted = [one for one in layers if not (limits.network and one.name == "no network")]
+        gaps = [f"{one.name} ({one.detail})" for one in wanted if not one.active]
     if gaps and limits.isolation == "strict":
         raise SandboxUnavailableError(
             f"isolation='strict' requires layers that this machine does not provide: {'; '.join(gaps)}. With "
@@ -126,9 +127,15 @@ def check_layers(limits: StdioLimits, without: Sequence[str] = ()) -> dict[str, 
 
 @functools.cache
 def _find(without: tuple[str, ...]) -> tuple[dict[str, Any], list[Capability]]:
-    done = subprocess.run(
-        _words({"without": without}), capture_output=True, text=True, timeout=_PROBE_S, cwd="/", check=False
-    )
+    try:
+        done = subprocess.run(
+            _words({"without": without}), capture_output=True, text=True, timeout=_PROBE_S, cwd="/", check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise SandboxUnavailableError(
+            f"The layers of isolation could not be tried within {_PROBE_S:g} s: the machine is too busy, or a call of "
+            "the kernel hangs."
+        ) from None
     if done.returncode:
         raise SandboxUnavailableError(f"The layers of isolation could not be tried: {done.stderr[-1000:].strip()}")
     found = json.loads(done.stdout)

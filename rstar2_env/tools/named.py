@@ -36,7 +36,7 @@ def make_tools(tools: Sequence[ToolChoice], own: Mapping[str, Callable[[], Tool]
         ConfigurationError: A name or an option is not valid.
         MissingExtraError: The extra ``mcp`` is not installed.
         ToolServerError: An MCP server does not start or does not answer.
-        UntrustedError: A file names an MCP server, and not the user.
+        UntrustedError: A file names an MCP server or gives it more rights, and not the user.
     """
     known = {**_PLAIN, **(own or {})}
     made: list[Tool] = []
@@ -50,7 +50,7 @@ def make_tools(tools: Sequence[ToolChoice], own: Mapping[str, Callable[[], Tool]
             )
         part = read_part(choice, "tool")
         if part.name.startswith(_MCP):
-            trust.check_server(part.name)
+            trust.check_server(part.name, part.options)
             # Imported here: only these tools need the extra.
             from rstar2_env.tools.mcp.options import ServerOptions
             from rstar2_env.tools.mcp.server import McpServer

@@ -14,7 +14,9 @@ import time
 from pathlib import Path
 
 import pytest
+from living import alive
 from mcp_envs import LOCAL, OLD, SERVER, call, calls, env_with
+from waiting import wait_for
 
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.env.vector import ThreadVectorEnv
@@ -253,22 +255,18 @@ def test_a_forked_process_has_sessions_of_its_own():
 
 
 def test_a_closed_environment_leaves_no_process(tmp_path):
-    pids = tmp_path / "pids"
     program = tmp_path / "server.py"
+    left = [sys.executable, "-c", "import time; time.sleep(600)", str(program)]
     program.write_text(
-        "import os, sys\n"
-        f"with open({str(pids)!r}, 'a') as file:\n    file.write(f'{{os.getpid()}}\\n')\n"
-        f"os.execv(sys.executable, [sys.executable, {str(SERVER)!r}])\n"
+        "import runpy, subprocess\n"
+        f"subprocess.Popen({left!r}, start_new_session=True)\n"
+        f"runpy.run_path({str(SERVER)!r}, run_name='__main__')\n"
     )
-    env = env_with(f"mcp:{program}:write={tmp_path}")
+    env = env_with(f"mcp:{program}")
     calls(env, call("add", a=1, b=1))
+    assert alive(str(program))
     env.close()
-    for pid in pids.read_text().split():
-        for _ in range(100):
-            if not Path(f"/proc/{pid}").exists():
-                break
-            time.sleep(0.1)
-        assert not Path(f"/proc/{pid}").exists()
+    wait_for(lambda: alive(str(program)) == [])
 
 
 def test_a_server_over_http_that_is_lost_is_unavailable_until_it_is_back(http):

@@ -115,7 +115,7 @@ GROUPS = (
         also=("pip>=24,<27", "setuptools>=77,<83"),
     ),
     Group("atif", bridges=("atif",), extras=(), also=("atif>=1.8,<1.9",)),
-    Group("mcp", bridges=("mcp", "mcp_limits", "mcp_server"), extras=("mcp",), also=_OTEL),
+    Group("mcp", bridges=("mcp", "mcp_limits", "mcp_sessions", "mcp_server"), extras=("mcp",), also=_OTEL),
     Group("mcp-training", bridges=("mcp_training",), extras=(), beside=(*_FOREIGN_MCP, *_MCP)),
     # A server that receives OTLP: no package of the index has the collector of OpenTelemetry itself.
     Group("phoenix", bridges=("phoenix",), extras=(), also=("arize-phoenix>=20.26,<20.27", *_OTEL)),

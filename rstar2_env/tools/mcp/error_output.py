@@ -9,6 +9,8 @@ import threading
 
 _KEPT = 4096
 _CHUNK = 1 << 16
+_CHUNKS = 16
+"""Chunks in the largest pipe that a user without privileges can have."""
 
 
 class ErrorOutput:
@@ -32,19 +34,20 @@ class ErrorOutput:
 
     def end(self) -> str:
         """Return the last lines of the program's error output; safe to call from any thread."""
-        self._read()
+        self._read(_CHUNKS)
         return self._last.decode(errors="replace").strip()
 
     def close(self) -> None:
         """Read the rest and close the pipe, in the thread of the event loop."""
-        self._read()
+        self._read(_CHUNKS)
         self._loop.remove_reader(self._reading)
         with self._lock:
             self.file.close()
             os.close(self._reading)
             self._reading = -1
 
-    def _read(self) -> None:
+    def _read(self, chunks: int = 1) -> None:
+        """Read at most ``chunks``: a program that writes without end must not hold the event loop."""
         with self._lock, contextlib.suppress(BlockingIOError):
-            while self._reading >= 0 and (data := os.read(self._reading, _CHUNK)):
-                self._last = (self._last + data)[-_KEPT:]
+            for _ in range(chunks if self._reading >= 0 else 0):
+                self._last = (self._last + os.read(self._reading, _CHUNK))[-_KEPT:]

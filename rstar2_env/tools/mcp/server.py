@@ -22,13 +22,18 @@ from typing import Any
 import jsonschema
 from referencing import Registry
 
-from rstar2_env.core.errors import ConfigurationError, ToolServerError, UnknownNameError
+from rstar2_env.core.errors import (
+    ConfigurationError,
+    SandboxUnavailableError,
+    ToolServerError,
+    UnknownNameError,
+)
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.tools.base import CallContext, ToolResult, ToolSpec
 from rstar2_env.tools.cut import cut_middle
 from rstar2_env.tools.mcp.options import ServerOptions
 from rstar2_env.tools.mcp.results import result_text
-from rstar2_env.tools.mcp.session import LostError, McpSession, RefusedError
+from rstar2_env.tools.mcp.session import InvalidAnswerError, LostError, McpSession, RefusedError
 from rstar2_env.tools.sandboxed import call_seed
 
 _log = logging.getLogger(__name__)
@@ -71,11 +76,10 @@ class McpServer:
             found = ToolResult(name, status, f"The tool refused the call: {error}", error_type=str(status))
             if not error.arguments and self._session is not None and not self._session.answers():
                 self._leave(lost=True)
-        except (LostError, ToolServerError) as error:
+        except (LostError, ToolServerError, SandboxUnavailableError) as error:
             lost = self._leave(lost=True)
             found = self._unavailable(name, f"{str(error).removesuffix('.')}.{lost.said() if lost is not None else ''}")
-        except Exception as error:
-            # The SDK checks what the server answers, and raises errors of several libraries.
+        except InvalidAnswerError as error:
             found = self._unavailable(name, f"its answer is not valid: {error}")
         else:
             self._why = ""
@@ -117,8 +121,22 @@ class McpServer:
                 if attempt == _ATTEMPTS - 1:
                     raise
         if self._options.lifetime == "episode" and not self._options.is_http:
-            for call in self._calls:  # this environment is a copy, made during its episode
-                self._send(*call)
+            for call in self._calls:  # this environment is a copy, or the server was lost and the episode continues
+                self._repeat(*call)
+
+    def _repeat(self, name: str, arguments: Mapping[str, Any], context: CallContext) -> None:
+        """Repeat a call of the episode in a new program.
+
+        Raises:
+            LostError: The call did not return, so the program does not have the state of the episode.
+        """
+        try:
+            self._send(name, arguments, context)
+        except (TimeoutError, RefusedError, InvalidAnswerError, LostError) as error:
+            late = f"it took longer than {self._options.timeout_s:g} s" if isinstance(error, TimeoutError) else error
+            raise LostError(
+                f"its program was started again, and the earlier call of {name!r} could not be repeated: {late}"
+            ) from error
 
     def _send(self, name: str, arguments: Mapping[str, Any], context: CallContext) -> Any:
         assert self._session is not None  # _connect has run

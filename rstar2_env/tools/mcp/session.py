@@ -42,6 +42,10 @@ class LostError(Exception):
     """The server ended, or the connection to it failed."""
 
 
+class InvalidAnswerError(Exception):
+    """The answer does not have the form of the protocol, or of the tool's own schema."""
+
+
 class RefusedError(Exception):
     """The server answered a request with an error of the protocol.
 
@@ -72,23 +76,25 @@ class McpSession:
         self._process = os.getpid()
         self._client: Any = None
         self._errors: ErrorOutput | None = None
-        self._closing: asyncio.Event | None = None
+        self._closing = asyncio.Event()
+        self._begun: concurrent.futures.Future[None] = concurrent.futures.Future()
+        self._starting: anyio.CancelScope | None = None
         self._keeper: concurrent.futures.Future[None] | None = None
-        self._loop = _event_loop()
+        self._loop, self._thread = _event_loop()
 
     def open(self) -> None:
         """Start or reach the server, agree on a version of the protocol, and ask for the tools.
 
         Raises:
-            ToolServerError: The server did not start, or did not answer; the message has the end of its error output.
+            ToolServerError: The server did not start, did not answer, or the session was closed meanwhile; the message
+                has the end of its error output.
             SandboxUnavailableError: The machine lacks a layer that the option ``isolation`` requires for a program.
         """
         if not self.options.is_http:
             check_layers(self.options)
-        begun: concurrent.futures.Future[None] = concurrent.futures.Future()
-        self._keeper = asyncio.run_coroutine_threadsafe(self._keep(begun), self._loop)
         try:
-            begun.result(self.options.start_timeout_s + _GRACE_S)
+            self._keeper = self._submit(self._keep())
+            self._begun.result(self.options.start_timeout_s + _GRACE_S)
         except BaseException as error:
             failure = _first(error)
             self.close()
@@ -107,7 +113,8 @@ class McpSession:
     @property
     def usable(self) -> bool:
         """Whether the session is still running, and belongs to this process."""
-        return self._client is not None and self._process == os.getpid() and not (self._keeper and self._keeper.done())
+        here = self._client is not None and self._process == os.getpid()
+        return here and self._thread.is_alive() and not (self._keeper and self._keeper.done())
 
     def call(self, name: str, arguments: Mapping[str, Any], meta: Mapping[str, Any]) -> Any:
         """Call a tool and return the ``mcp_types.CallToolResult``.
@@ -116,7 +123,7 @@ class McpSession:
             LostError: The connection failed.
             RefusedError: The server refused the call.
             TimeoutError: The call took longer than ``timeout_s``.
-            Exception: The answer does not have the form of the protocol, or of the tool's own schema.
+            InvalidAnswerError: The answer does not have the form of the protocol, or of the tool's own schema.
         """
         limit, client = self.options.timeout_s, self._client
         if client is None:
@@ -140,35 +147,48 @@ class McpSession:
         return f" It said: {said}" if said else ""
 
     def close(self) -> None:
-        """End the session without waiting; a local program has four seconds to end by itself."""
+        """End the session, or its start, without waiting; a local program has three seconds to end by itself."""
         self._client = None
-        if self._closing is not None and self._process == os.getpid():
-            self._loop.call_soon_threadsafe(self._closing.set)
+        if self._process == os.getpid() and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stop)
 
     def wait_closed(self, seconds: float = 2 * _GRACE_S) -> None:
         """Wait until a closed session has ended, and with it the program of a local server."""
-        if self._keeper is not None and self._process == os.getpid():
+        if self._keeper is not None and self._process == os.getpid() and self._thread.is_alive():
             concurrent.futures.wait([self._keeper], seconds)
 
-    async def _keep(self, begun: concurrent.futures.Future[None]) -> None:
+    def _stop(self) -> None:
+        self._closing.set()
+        if self._starting is not None and not self._begun.done():
+            self._starting.cancel()
+
+    async def _keep(self) -> None:
         """Keep the session open in one task, since the SDK requires the same task to open and close a session."""
-        closing = self._closing = asyncio.Event()
+        begun = self._begun
         try:
-            with anyio.fail_after(self.options.start_timeout_s) as limit:
+            with anyio.fail_after(self.options.start_timeout_s) as self._starting:
+                if self._closing.is_set():
+                    return
                 async with self._transport() as transport, Client(transport, cache=None) as client:
                     # All pages: the SDK checks a result against its tool's schema only if it has read that schema.
                     self.tools = await _list_tools(client)
-                    limit.deadline = math.inf
+                    self._starting.deadline = math.inf
                     self._client = client
                     begun.set_result(None)
-                    await closing.wait()
+                    await self._closing.wait()
         except Exception as error:
             if not begun.done():
                 begun.set_exception(error)
         finally:
             self._client = None
             if not begun.done():
-                begun.set_exception(LostError("the session was cancelled"))
+                begun.set_exception(LostError("it was closed while it started"))
+
+    def _submit(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
+        if not self._thread.is_alive():
+            work.close()
+            raise LostError("the thread of the sessions ended")
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     @contextlib.asynccontextmanager
     async def _transport(self) -> AsyncIterator[Any]:
@@ -204,7 +224,7 @@ class McpSession:
     def _wait(self, work: Coroutine[Any, Any, T], limit_s: float, grace_s: float = _GRACE_S) -> T:
         """Run a coroutine in the event loop, until it ends, its time is up, or the session ends."""
         assert self._keeper is not None  # open has run
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        future = self._submit(work)
         awaited: list[concurrent.futures.Future[Any]] = [future, self._keeper]
         try:
             concurrent.futures.wait(awaited, limit_s + grace_s, return_when=concurrent.futures.FIRST_COMPLETED)
@@ -216,9 +236,14 @@ class McpSession:
             if isinstance(error, TimeoutError):
                 raise
             raise LostError(f"{type(error).__name__}: {error}") from error
+        except concurrent.futures.CancelledError:
+            raise LostError("the session was cancelled") from None
+        except Exception as error:
+            # The SDK checks what the server answers, and raises errors of several libraries.
+            raise InvalidAnswerError(str(error)) from error
         finally:
             future.cancel()
-        if self._keeper.done():
+        if self._keeper.done() or not self._thread.is_alive():
             raise LostError("the connection ended")
         raise TimeoutError
 
@@ -251,18 +276,19 @@ def _first(error: BaseException) -> BaseException:
 
 
 _lock = threading.Lock()
-_loops: dict[int, asyncio.AbstractEventLoop] = {}
-"""The event loop of each process: a fork has the entry of its parent, but not the thread."""
+_loops: dict[int, tuple[asyncio.AbstractEventLoop, threading.Thread]] = {}
+"""The event loop of each process and its thread: a fork has the entry of its parent, but not the thread."""
 
 
-def _event_loop() -> asyncio.AbstractEventLoop:
+def _event_loop() -> tuple[asyncio.AbstractEventLoop, threading.Thread]:
     with _lock:
-        if os.getpid() not in _loops:
+        if os.getpid() not in _loops or not _loops[os.getpid()][1].is_alive():
             # Without a handler of the caller, Python prints what the SDK logs of a bad server.
             logging.getLogger("mcp.client").addHandler(logging.NullHandler())
             loop = asyncio.new_event_loop()
-            threading.Thread(target=loop.run_forever, name="rstar2-mcp", daemon=True).start()
-            _loops[os.getpid()] = loop
+            thread = threading.Thread(target=loop.run_forever, name="rstar2-mcp", daemon=True)
+            thread.start()
+            _loops[os.getpid()] = loop, thread
         return _loops[os.getpid()]
 
 

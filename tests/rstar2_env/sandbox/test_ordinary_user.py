@@ -121,6 +121,7 @@ def test_the_corpus_is_survived_as_an_ordinary_user_where_layers_are_missing(pro
         "test_soak",
         "test_faults",
         "test_stdio",
+        "test_stdio_life",
     ],
 )
 def test_the_others_pass_as_an_ordinary_user(module: str) -> None:

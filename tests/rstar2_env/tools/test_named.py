@@ -1,5 +1,6 @@
 """Tools by name, without the extra ``mcp``; servers are tested in tests/bridges/test_mcp.py."""
 
+import json
 import subprocess
 import sys
 
@@ -79,6 +80,33 @@ def test_the_user_may_name_a_server(typed):
 def test_nobody_else_may_name_a_server(typed):
     with trust.bounds([typed]), pytest.raises(UntrustedError, match=r"names the MCP server mcp:\./server\.py"):
         trust.check_server("mcp:./server.py")
+
+
+WIDER = {"name": "mcp:./server.py", "isolation": "none"}
+AS_JSON = json.dumps([WIDER])
+
+
+@pytest.mark.parametrize("tools", [[WIDER], "mcp:./server.py:write=.", AS_JSON])
+def test_a_file_gives_a_server_that_the_user_named_no_more_rights(tools, tmp_path):
+    with trust.bounds(["--tool", "mcp:./server.py"]):
+        trust.own_file(tmp_path / "run.toml", {"env_options": {"tools": tools}})
+        trust.check_server("mcp:./server.py", ["timeout_s"])
+        with pytest.raises(UntrustedError, match=r"run\.toml sets the option (isolation|write) of the MCP server"):
+            trust.check_server("mcp:./server.py", ["isolation", "write"])
+
+
+@pytest.mark.parametrize("typed", ["mcp:./server.py:isolation=none", AS_JSON])
+def test_the_user_may_give_a_server_more_rights(typed, tmp_path):
+    with trust.bounds([typed]):
+        trust.own_file(tmp_path / "run.toml", {"env_options": {"tools": [WIDER]}})
+        trust.check_server("mcp:./server.py", ["isolation"])
+
+
+def test_the_options_of_a_server_are_looked_at_before_it_starts(tmp_path):
+    with trust.bounds(["mcp:./server.py"]):
+        trust.own_file(tmp_path / "run.toml", {"env_options": {"tools": [WIDER]}})
+        with pytest.raises(UntrustedError, match="sets the option isolation"):
+            make_tools([WIDER])
 
 
 @pytest.mark.parametrize(

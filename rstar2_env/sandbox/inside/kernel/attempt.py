@@ -29,12 +29,18 @@ def run_and_report(action: Callable[[], Any], report: int) -> NoReturn:
         action()
         message = b""
     except OSError as error:
-        message = str(error.args[-1] if error.args else error).encode()
+        message = reason(error).encode()
     except BaseException:
         message = traceback.format_exc().encode()
     finally:
         os.write(report, message[:4000])
         os._exit(0)
+
+
+def reason(error: OSError) -> str:
+    """Return the message of an error without its number, and the file that it is about."""
+    said = error.strerror or str(error) or type(error).__name__
+    return f"{said}: {error.filename}" if error.filename else said
 
 
 def read_report(report: int, pid: int) -> str | None:

@@ -12,7 +12,7 @@ import ctypes
 import errno
 import platform
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from . import commands, syscalls
@@ -74,18 +74,17 @@ class SeccompFilter:
     Args:
         machine: Processor architecture; ``None`` for this machine.
         needs: Additional restrictions.
-        only_sockets: Whether only the creation of sockets is refused (``build_without_sockets``), for a program of the
-            user.
+        only: Refuse only these kinds of calls (``build_refusing``), for a program of the user.
 
     Raises:
         OSError: There is no table of system calls for the architecture.
     """
 
-    def __init__(self, machine: str | None = None, needs: Needs | None = None, *, only_sockets: bool = False) -> None:
+    def __init__(self, machine: str | None = None, needs: Needs | None = None, only: Sequence[str] = ()) -> None:
         machine = platform.machine() if machine is None else machine
         if machine not in _ARCHITECTURES:
             raise OSError(errno.ENOSYS, f"there is no table of system calls for {machine}")
-        instructions = build_without_sockets(machine) if only_sockets else build(machine, needs)
+        instructions = build_refusing(machine, only) if only else build(machine, needs)
         self._code = ctypes.create_string_buffer(b"".join(_STEP.pack(*step) for step in instructions))
         self._owns = [(at, step[3]) for at, step in enumerate(instructions) if step[3] in (_OWN, _OWN_GROUP)]
         self.program = _Program(len(instructions), ctypes.addressof(self._code))
@@ -107,23 +106,27 @@ def actions(machine: str) -> dict[int, int]:
     return found
 
 
-def build_without_sockets(machine: str) -> list[Instruction]:
-    """Build a filter that refuses sockets other than connected pairs of streams, and allows every other call.
+def build_refusing(machine: str, only: Sequence[str]) -> list[Instruction]:
+    """Build the instructions that refuse kinds of calls, and allow every other call.
 
-    ``io_uring``, which can make sockets without a system call, and the calls of x32 return ENOSYS.
+    The calls of x32 do not exist.
+
+    Args:
+        machine: Processor architecture.
+        only: ``"sockets"``: sockets other than connected pairs of streams; ``io_uring`` does not exist then, since it
+            makes sockets without a system call. ``"ipc"``: memory, semaphores and queues of System V, and queues of
+            POSIX.
     """
-    pairs = syscalls.SPECIAL["socketpair"][0 if machine == "x86_64" else 1]
-    connected = _connected_pairs()
-    return [
-        *_checked_architecture(machine),
-        (_JUMP_AT_LEAST, 0, 1, _X32),
-        (_RETURN, 0, 0, _NO_SUCH_CALL),
-        *(step for number in syscalls.numbers(syscalls.RINGS, machine) for step in _ended(number, _NO_SUCH_CALL)),
-        *(step for number in syscalls.numbers(syscalls.SOCKETS, machine) for step in _ended(number, _REFUSE)),
-        (_JUMP_EQUAL, 0, len(connected), pairs),
-        *connected,
-        (_RETURN, 0, 0, _ALLOW),
-    ]
+    steps = [*_checked_architecture(machine), (_JUMP_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, _NO_SUCH_CALL)]
+    if "ipc" in only:
+        steps += _ended(syscalls.numbers(syscalls.IPC, machine), _REFUSE)
+    if "sockets" in only:
+        connected = _connected_pairs()
+        steps += _ended(syscalls.numbers(syscalls.RINGS, machine), _NO_SUCH_CALL)
+        steps += _ended(syscalls.numbers(syscalls.SOCKETS, machine), _REFUSE)
+        pairs = syscalls.SPECIAL["socketpair"][0 if machine == "x86_64" else 1]
+        steps += [(_JUMP_EQUAL, 0, len(connected), pairs), *connected]
+    return [*steps, (_RETURN, 0, 0, _ALLOW)]
 
 
 def _connected_pairs() -> list[Instruction]:
@@ -136,9 +139,9 @@ def _connected_pairs() -> list[Instruction]:
     ]
 
 
-def _ended(number: int, action: int) -> list[Instruction]:
-    """End the filter with an action if the loaded number is ``number``."""
-    return [(_JUMP_EQUAL, 0, 1, number), (_RETURN, 0, 0, action)]
+def _ended(numbers: Sequence[int], action: int) -> list[Instruction]:
+    """End the filter with an action if the loaded number is one of ``numbers``."""
+    return [step for number in numbers for step in ((_JUMP_EQUAL, 0, 1, number), (_RETURN, 0, 0, action))]
 
 
 def _checked_architecture(machine: str) -> list[Instruction]:

@@ -74,16 +74,20 @@ EXTRA = {
 }
 """Calls that are allowed although no trace has them, each with the reason."""
 
-REFUSED = """
+IPC = """
+shmget 29 194, shmat 30 196, shmctl 31 195, shmdt 67 197, semget 64 190, semop 65 193, semctl 66 191,
+semtimedop 220 192, msgget 68 186, msgsnd 69 189, msgrcv 70 188, msgctl 71 187, mq_open 240 180, mq_unlink 241 181,
+mq_timedsend 242 182, mq_timedreceive 243 183, mq_notify 244 184, mq_getsetattr 245 185
+"""
+"""Calls for memory, semaphores and queues that all processes of an ipc namespace find by number or name."""
+
+REFUSED = f"""
 unshare 272 97, setns 308 268, socket 41 198, connect 42 203, bind 49 200, listen 50 201, accept 43 202,
 accept4 288 242, setgroups 116 159, personality 135 92, perf_event_open 298 241, userfaultfd 323 282, kcmp 312 272,
 adjtimex 159 171, clock_adjtime 305 266, move_pages 279 239, migrate_pages 256 238, chroot 161 51,
 sethostname 170 161, setdomainname 171 162, vhangup 153 58, iopl 172 -, ioperm 173 -, modify_ldt 154 -,
 pidfd_getfd 438 438, name_to_handle_at 303 264, fanotify_mark 301 263, syslog 103 116, quotactl 179 60,
-quotactl_fd 443 443, shmget 29 194, shmat 30 196, shmctl 31 195, shmdt 67 197, semget 64 190, semop 65 193,
-semctl 66 191, semtimedop 220 192, msgget 68 186, msgsnd 69 189, msgrcv 70 188, msgctl 71 187, mq_open 240 180,
-mq_unlink 241 181, mq_timedsend 242 182, mq_timedreceive 243 183, mq_notify 244 184, mq_getsetattr 245 185,
-splice 275 76, sync 162 81, setsid 112 157
+quotactl_fd 443 443, splice 275 76, sync 162 81, setsid 112 157, {IPC}
 """
 """Calls that return EPERM: benign programs try them and handle the error.
 

@@ -48,12 +48,14 @@ def free_users() -> int:
     raise OSError(22, "the user namespace maps too few users to give each slot its own user")
 
 
-def enter_user_namespace(users_from: int = 0) -> None:
-    """Create and enter a user namespace in which this process is root.
+def enter_user_namespace(users_from: int = 0, *, inside: int = 0, also: int = 0) -> None:
+    """Create and enter a user namespace in which this process is root or keeps an id.
 
     Args:
         users_from: First id of a block of users to map to the same ids inside; 0 for none. Requires the right to change
             to any user.
+        inside: Id of this process's user and group inside, if there is no block.
+        also: Clone flags of more namespaces that belong to the new user namespace, if there is no block.
 
     Raises:
         OSError: The kernel does not allow a user namespace.
@@ -64,8 +66,8 @@ def enter_user_namespace(users_from: int = 0) -> None:
             linux.unshare(linux.CLONE_NEWUSER)
         return
     proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
-    linux.unshare(linux.CLONE_NEWUSER)
-    linux.map_user(proc, 0, (user, group))
+    linux.unshare(linux.CLONE_NEWUSER | also)
+    linux.map_user(proc, inside, (user, group))
     os.close(proc)
 
 

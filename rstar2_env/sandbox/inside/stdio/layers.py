@@ -1,8 +1,9 @@
 """The layers of isolation for a long-lived program of the user: finds those that work, and applies them.
 
 Covered: no network (a network namespace, and a filter that refuses sockets), writing only below named folders
-(Landlock), a limit on processes, and no gain of privileges. Not covered: restricting which files the program can read;
-and protecting the modes and times of files, which a program with the user's own id can change.
+(Landlock), a limit on processes, no signals to and no shared memory with other processes, an end with its last process,
+and no gain of privileges. Not covered: which files the program can read, and their modes and times, which a program
+with the user's own id can change.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from typing import Any
 
 from ..kernel import landlock, linux, seccomp
 from ..kernel.attempt import attempt
-from ..kernel.plan import IsolationPlan
+from ..kernel.plan import NAMESPACES, SCOPED, IsolationPlan
 from ..kernel.users import become, count_own_tasks, enter_user_namespace, free_users, try_process_limit
 
-_NET = linux.CLONE_NEWNET
+_SPACES = ("net", "ipc", "pid")
 
 
 @dataclass(slots=True)
@@ -27,12 +28,14 @@ class StdioLayers:
     """The layers of isolation that work on this machine for a program of the user.
 
     Attributes:
-        plan: The active layers; the only namespace is that of the network.
+        plan: The active layers; ``mount`` among the namespaces means a ``/proc`` of the program's own.
         missing: Reason why each missing layer does not work, by the layer's short name.
+        subreaper: Whether the keeper of a program becomes the parent of its orphaned processes.
     """
 
     plan: IsolationPlan = field(default_factory=IsolationPlan)
     missing: dict[str, str] = field(default_factory=dict)
+    subreaper: bool = False
 
     def record(self) -> dict[str, Any]:
         """Return the layers as JSON-compatible values: the plan, and the guarantees as fields of ``Capability``."""
@@ -40,27 +43,45 @@ class StdioLayers:
 
     def _guarantees(self) -> list[dict[str, Any]]:
         plan = self.plan
-        kept = {
-            "no network": {"network namespace": "net" in plan.namespaces, "system-call filter": plan.seccomp},
-            "no writing outside of its folders": {"landlock": plan.landlock >= landlock.TRUNCATE_VERSION},
-            "bounded processes": {
-                "rlimit of a separate user": plan.counted,
-                "rlimit of all processes of the user": plan.shared_processes > 0,
-            },
-        }
-        # The filter is needed for sockets that have a path, which no namespace holds back.
-        required = {"no network": plan.seccomp}
+        net, ipc, pid = ({NAMESPACES[name][0]: name in plan.namespaces} for name in _SPACES)
+        own, scope = {"separate user": plan.users_from > 0}, {"landlock's scope": plan.scoped}
+        refused = {"system-call filter": plan.seccomp}
+        signals = any((pid | own | scope).values())
         return [
-            {
-                "name": name,
-                "active": active,
-                "detail": f"by {by}" if active else "; ".join(f"{n}: {why}" for n, why in self.missing.items()),
-                "required": True,
-            }
-            for name, mechanisms in kept.items()
-            for by in [", ".join(one for one, works in mechanisms.items() if works)]
-            for active in [required.get(name, bool(by))]
+            # The filter is needed for sockets that have a path, which no namespace holds back.
+            self._guarantee("no network", net | refused, ("net", "seccomp"), plan.seccomp),
+            self._guarantee(
+                "no writing outside of its folders",
+                {"landlock": plan.landlock >= landlock.TRUNCATE_VERSION},
+                ("landlock",),
+            ),
+            self._guarantee(
+                "bounded processes",
+                {
+                    "rlimit of a separate user": plan.counted,
+                    "rlimit of all processes of the user": plan.shared_processes > 0,
+                },
+                ("users", "user", "limit"),
+            ),
+            self._guarantee("no signals to other processes", pid | own | scope, ("pid", "users", "user", "scope")),
+            self._guarantee("no memory shared with others", ipc | own | refused, ("ipc", "users", "user", "seccomp")),
+            # The keeper is of no use if the program can kill it.
+            self._guarantee(
+                "killed whole",
+                pid | {"keeper that becomes the parent of orphans": self.subreaper and signals},
+                ("pid", "subreaper", "scope"),
+            ),
         ]
+
+    def _guarantee(
+        self, name: str, mechanisms: dict[str, bool], causes: tuple[str, ...], held: bool | None = None
+    ) -> dict[str, Any]:
+        """Describe a guarantee; it is active if any of its mechanisms is, or as ``held`` says."""
+        by = [mechanism for mechanism, works in mechanisms.items() if works]
+        active = bool(by) if held is None else held
+        why = "; ".join(f"{cause}: {self.missing[cause]}" for cause in causes if cause in self.missing)
+        detail = f"by {', '.join(by)}" if active else why or "not in force"
+        return {"name": name, "active": active, "detail": detail, "required": True}
 
 
 def find(without: list[str]) -> StdioLayers:
@@ -76,72 +97,117 @@ def find(without: list[str]) -> StdioLayers:
             missing["user"] = error
         plan.user = "user" not in missing
     base = linux.CLONE_NEWUSER if plan.user else 0
-    if "net" not in missing and (error := attempt(partial(linux.unshare, base | _NET))) is not None:
-        missing["net"] = error
-    plan.namespaces = () if "net" in missing else ("net",)
-    plan.counted = attempt(partial(try_process_limit, plan)) is None
-    if not plan.counted and os.geteuid() != 0:
-        plan.shared_processes = count_own_tasks()
-    for name, probe in (("seccomp", _try_to_refuse_sockets), ("landlock", landlock.version)):
+    for name in _SPACES:
+        if name not in missing and (error := attempt(partial(linux.unshare, base | NAMESPACES[name][1]))) is not None:
+            missing[name] = error
+    plan.namespaces = tuple(name for name in _SPACES if name not in missing)
+    if "pid" in plan.namespaces and "mount" not in missing and attempt(partial(_try_own_proc, plan)) is None:
+        plan.namespaces += ("mount",)
+    if (error := attempt(partial(try_process_limit, plan))) is not None:
+        missing["limit"] = error
+        plan.shared_processes = count_own_tasks() if os.geteuid() != 0 else 0
+    plan.counted = error is None
+    for name, probe in (("seccomp", _try_to_refuse), ("landlock", landlock.version)):
         if name not in missing and (error := attempt(probe)) is not None:
             missing[name] = error
     plan.seccomp = "seccomp" not in missing
     plan.landlock = landlock.version() if "landlock" not in missing else 0
+    if "scope" in missing:
+        plan.landlock = min(plan.landlock, SCOPED - 1)
+    elif not plan.scoped:
+        older = f"landlock of version {plan.landlock} does not hold back signals; version {SCOPED} (Linux 6.12) does"
+        missing["scope"] = missing.get("landlock", older)
     if 0 < plan.landlock < landlock.TRUNCATE_VERSION:
         missing["landlock"] = f"version {plan.landlock} does not forbid emptying files; version 3 (Linux 6.2) does"
+    if "subreaper" not in missing and (error := attempt(_try_to_keep)) is not None:
+        missing["subreaper"] = error
+    found.subreaper = "subreaper" not in missing
     return found
 
 
-def enter(plan: IsolationPlan, folder: str, processes: int, writable: list[str], *, network: bool) -> None:
-    """Apply the layers to this process; they cannot be removed again.
+def most_processes(plan: IsolationPlan, processes: int) -> int:
+    """Return the rlimit under which a program can have ``processes``; 0 for none. Call it in the keeper."""
+    first = int("pid" in plan.namespaces)
+    if plan.counted:
+        return processes + (1 + first if plan.user else 0)  # the keeper and the first process are in its namespace
+    return count_own_tasks() + first + processes if plan.shared_processes else 0
+
+
+def separate(plan: IsolationPlan, *, network: bool) -> None:
+    """Move this process to its namespaces, except a process namespace, where its next child is the first process.
+
+    Args:
+        plan: The layers that work on this machine.
+        network: Whether the program may use the network.
+
+    Raises:
+        OSError: A layer of the plan does not work.
+    """
+    flags = plan.flags(*(name for name in _SPACES if not (network and name == "net")))
+    if plan.user:
+        enter_user_namespace(inside=os.getuid(), also=flags)
+    elif flags:
+        linux.unshare(flags)
+
+
+def mount_own_proc() -> None:
+    """In the first process of a process namespace, mount a ``/proc`` that shows this namespace alone."""
+    linux.unshare(linux.CLONE_NEWNS)
+    linux.mount("none", "/", None, linux.MS_REC | linux.MS_SLAVE)
+    linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
+
+
+def enter(plan: IsolationPlan, folder: str, user: int, most: int, writable: list[str], *, network: bool) -> None:
+    """Apply the other layers to this process; they cannot be removed again.
 
     Args:
         plan: The layers that work on this machine.
         folder: The program's own temporary folder.
-        processes: Maximum number of concurrent processes and threads of the program.
+        user: Id of the program's separate user; 0 for none.
+        most: The rlimit on processes; 0 for none.
         writable: Other folders and files that the program may write.
         network: Whether the program may use the network.
 
     Raises:
         OSError: A layer of the plan does not work.
     """
-    alone = 0 if network or "net" not in plan.namespaces else _NET
-    if plan.user:
-        _enter_as_oneself(alone)
-    elif alone:
-        linux.unshare(alone)
-    if plan.users_from:
-        user = free_users()
+    if user:
         os.chown(folder, user, user)
         linux.keep_capabilities(linux.CAP_DAC_OVERRIDE, partial(become, user))
     elif plan.isolated:
         linux.drop_capabilities()
     linux.no_new_privileges()
-    linux.die_with_parent()
-    if plan.counted or plan.shared_processes:
-        most = processes if plan.counted else count_own_tasks() + processes
+    linux.die_with_parent()  # again, since a change of user ends it
+    if most:
         with contextlib.suppress(ValueError, OSError):  # the limit in force is lower
             resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
     if plan.landlock:
         landlock.LandlockRules(["/"], plan.landlock, writable=writable, network=network).restrict(folder)
-    if plan.seccomp and not network:
-        _refuse_sockets()
+    refused = [] if network else ["sockets"]
+    if "ipc" not in plan.namespaces and not user:
+        refused.append("ipc")
+    if plan.seccomp and refused:
+        _refuse(*refused)
 
 
-def _refuse_sockets() -> None:
-    refusing = seccomp.SeccompFilter(only_sockets=True)  # it owns the memory of the program
+def _refuse(*kinds: str) -> None:
+    refusing = seccomp.SeccompFilter(only=kinds)  # it owns the memory of the program
     linux.set_seccomp(refusing.program)
 
 
-def _try_to_refuse_sockets() -> None:
+def _try_to_refuse() -> None:
     linux.no_new_privileges()
-    _refuse_sockets()
+    _refuse("sockets", "ipc")
 
 
-def _enter_as_oneself(flags: int) -> None:
-    """Create and enter a user namespace in which this process keeps its id, with more namespaces inside."""
-    user, group = os.getuid(), os.getgid()
-    proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
-    linux.unshare(linux.CLONE_NEWUSER | flags)
-    linux.map_user(proc, user, (user, group))
-    os.close(proc)
+def _try_own_proc(plan: IsolationPlan) -> None:
+    separate(plan, network=True)
+    if (error := attempt(mount_own_proc)) is not None:
+        raise OSError(0, error)
+
+
+def _try_to_keep() -> None:
+    if not linux.become_subreaper():
+        raise OSError(0, "the kernel has no subreapers")
+    if not os.path.exists(f"/proc/self/task/{os.getpid()}/children"):
+        raise OSError(0, "the kernel does not list the children of a process")

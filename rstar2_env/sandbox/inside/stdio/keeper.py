@@ -1,0 +1,150 @@
+"""The keeper of a program: the process above it, which ends every process that the program leaves.
+
+With a process namespace, the kernel does so when the first process of the namespace ends; that process waits for the
+program, and ends with the keeper. Without one, the keeper becomes the parent of all orphans, and kills its descendants.
+Covered: both ways, the keeper's own end, and the exit code of the program. Not covered: the other layers (``layers``);
+without a process namespace, orphans if the keeper itself gets SIGKILL.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import time
+import traceback
+from collections.abc import Callable
+from functools import partial
+
+from ..kernel import linux
+from ..kernel.attempt import reason
+from ..kernel.plan import IsolationPlan
+from ..zygote.watch import descendants
+from . import layers
+
+Begin = Callable[[Callable[[], bool]], object]
+"""Replaces its process by the program; gets a function that tells whether the process above has ended."""
+
+_GRACE_S = 1.5
+"""Seconds from SIGTERM to the end of every process; the caller kills the keeper after two."""
+_SWEEPS_S = 5.0
+_PAUSE_S = 0.005
+_SIGNALS = {signal.SIGTERM, signal.SIGCHLD}
+
+
+def keep(plan: IsolationPlan, begin: Begin, parent: int, *, network: bool) -> int:
+    """Run a program, and end all of its processes when it ends, after SIGTERM, or when the parent ends.
+
+    Args:
+        plan: The layers that work on this machine.
+        begin: Starts the program in a process of its own.
+        parent: Id of the parent.
+        network: Leave the network free.
+
+    Returns:
+        The exit code of the program, or 128 and the number of the signal that ended it.
+
+    Raises:
+        OSError: A layer of the plan does not work.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    linux.die_with_parent(signal.SIGTERM)
+    if os.getppid() != parent:  # it ended before this process was bound to it
+        return 0
+    linux.become_subreaper()
+    layers.separate(plan, network=network)
+    child = _fork(partial(_be_first, plan, begin) if "pid" in plan.namespaces else partial(_start, begin))
+    _drop_streams()
+    try:
+        return _wait(child, parent)
+    finally:
+        _end_descendants()
+
+
+def _be_first(plan: IsolationPlan, begin: Begin, orphaned: Callable[[], bool]) -> None:
+    """Be the first process of a process namespace, all of which ends with it."""
+    if "mount" in plan.namespaces:
+        layers.mount_own_proc()
+    program = _fork(partial(_start, begin))
+    _drop_streams()
+    while not orphaned():
+        pid, status = os.wait()
+        if pid == program:
+            os._exit(_code(status))
+
+
+def _start(begin: Begin, orphaned: Callable[[], bool]) -> None:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+    begin(orphaned)
+
+
+def _fork(action: Callable[[Callable[[], bool]], object]) -> int:
+    """Run an action in a child that gets SIGKILL when this process ends; returns its id.
+
+    The action gets a function that tells whether this process has ended: it may have done so before the child was
+    bound to it, and a process namespace hides its id.
+    """
+    waits, held = os.pipe()  # this process holds the second end until it ends
+    pid = os.fork()
+    if pid:
+        os.close(waits)
+        return pid
+    try:
+        os.close(held)
+        linux.die_with_parent()
+        if not (gone := lambda: bool(select.select([waits], [], [], 0)[0]))():
+            action(gone)
+    except SystemExit as error:
+        os.write(2, f"{error}\n".encode())
+    except OSError as error:
+        os.write(2, f"The program cannot be isolated: {reason(error)}\n".encode())
+    except BaseException:
+        os.write(2, traceback.format_exc().encode())
+    finally:
+        os._exit(1)
+
+
+def _drop_streams() -> None:
+    """Leave the standard streams to the program, so that they end with it."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(nothing, stream)
+    os.close(nothing)
+
+
+def _wait(child: int, parent: int) -> int:
+    until: float | None = None
+    while True:
+        with contextlib.suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                if ended[0] == child:
+                    return _code(ended[1])
+        if until is None:
+            received = signal.sigwait(_SIGNALS)
+        elif (left := until - time.monotonic()) > 0 and (found := signal.sigtimedwait(_SIGNALS, left)) is not None:
+            received = signal.Signals(found.si_signo)
+        else:
+            return 128 + signal.SIGTERM
+        if received == signal.SIGTERM:
+            grace = _GRACE_S if os.getppid() == parent else 0.0
+            until = min(time.monotonic() + grace, until if until is not None else float("inf"))
+
+
+def _end_descendants() -> None:
+    """Kill descendants until none is left: orphans become children of this process."""
+    until = time.monotonic() + _SWEEPS_S
+    while time.monotonic() < until:
+        for pid in descendants([os.getpid()]):
+            if pid != os.getpid():
+                linux.kill(pid)
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        time.sleep(_PAUSE_S)
+
+
+def _code(status: int) -> int:
+    return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
