@@ -74,7 +74,7 @@ class RewardScorer:
         return [score for score in scores if isinstance(score, Learns)]
 
     async def score(self, group: Sequence[Episode], policy: ComponentPolicy | None, *, pays: bool = True) -> None:
-        """Set ``rewards`` of every episode of a group that counts, and ``reward`` to their sum.
+        """Set ``rewards`` of every available episode of a group, and ``reward`` to the sum of its components.
 
         A component with nothing to score is omitted from ``rewards``. The components of the environment's own return
         are kept as ``return/<name>``, and the mean of a component's scores of single turns as ``turns/<name>``. If a

@@ -96,7 +96,7 @@ class Stage(Protocol):
         ...
 
     def cost(self, about: CostInputs) -> Cost:
-        """Return the estimated cost, before the stage runs."""
+        """Estimate the cost of the stage before it runs."""
         ...
 
     def run(self, work: Work) -> StageMeasurements:

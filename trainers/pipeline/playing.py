@@ -63,7 +63,7 @@ class PlayingStage(EngineStage):
         return {name: value for name, value in super().resolved().items() if name != "serve"}
 
     def cost(self, about: CostInputs) -> Cost:
-        """Return the estimated cost, before the stage runs; see ``Stage``."""
+        """Estimate the cost of the stage before it runs; see ``Stage``."""
         problems = self.episodes or about.counts.get("problems") or counted(self.problems, self.split)
         episodes, policy, servers = None if problems is None else problems * self.n, self._policy, self._servers
         engines = servers_of(self.engine_options) if self.engine == SERVERS else 1

@@ -44,7 +44,8 @@ class Outlook:
     Attributes:
         made: The step.
         state: ``done``, ``resume`` (to be resumed), ``to do``, ``again`` (its results were made from other options or
-            inputs), ``skipped`` (its rounds ended before it), ``taken`` (accepted unchanged, even if its options
+            inputs), ``skipped`` (a criterion ended the rounds before it), ``taken`` (accepted unchanged, even if its
+            options
             differ), ``later`` (not part of this run).
         why: The reason, if the step runs again.
         fingerprint: Fingerprint of its options and inputs; empty if an input does not exist yet.
@@ -65,7 +66,7 @@ class PipelineRun:
     Attributes:
         plan: The steps in order.
         states: The recorded state of each step, by id.
-        skipped: Ids of steps whose rounds ended before them.
+        skipped: Ids of steps that are not run because a criterion ended their rounds earlier.
     """
 
     plan: PipelinePlan

@@ -59,7 +59,7 @@ PRIME_FIGURES = (
 
 
 def comparisons() -> list[Published]:
-    """Return each time and speed that others published for a run, and what the plan computes for the same run."""
+    """Return the times and speeds that others published for runs, with the plan's figures for the same runs."""
     miles = miles_plan()
     assert miles.time is not None  # the speed of its device is known, and the run fits
     time = miles.time

@@ -1,4 +1,4 @@
-r"""Integer answers only, as rStar2-Agent trains on (arXiv 2508.20722, section 4.2).
+r"""Keeps only problems with an integer answer, as in rStar2-Agent's training (arXiv 2508.20722, section 4.2).
 
 The paper keeps problems whose answer is an integer, because a rule-based verifier is most reliable for integers. It
 removes Project Euler's huge answers, for which its verifier timed out, without stating a bound. Covered: integers as

@@ -114,7 +114,7 @@ class PlainRun:
         self._coefficients = dict(coefficients)
 
     def events(self, hook: Any, steps: range, *, end: bool = True) -> None:
-        """Call a hook as a trainer does: steps, logs with a growing divergence, evaluations that stall.
+        """Call a hook as a trainer does, with simulated steps, a growing divergence and evaluations that stall.
 
         If the hook requests the end of the run, no step follows, and ``stopped`` is true.
         """

@@ -84,7 +84,7 @@ class Annotate(EngineStage):
     }
 
     def cost(self, about: CostInputs) -> Cost:
-        """Return the estimated cost, before the stage runs; see ``Stage``."""
+        """Estimate the cost of the stage before it runs; see ``Stage``."""
         return Cost(notes=["the number of lines in the solutions is not known"])
 
     def run(self, work: Work) -> StageMeasurements:

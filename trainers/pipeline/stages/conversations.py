@@ -55,7 +55,7 @@ class Conversations(CheckedOptions, Shelved):
         return filter(is_file, self.sources)
 
     def cost(self, about: CostInputs) -> Cost:
-        """Return the estimated cost, before the stage runs; see ``Stage``."""
+        """Estimate the cost of the stage before it runs; see ``Stage``."""
         counts = list(self.sources.values())
         return Cost() if None in counts else Cost(count={"traces": sum(count or 0 for count in counts)})
 

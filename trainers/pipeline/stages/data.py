@@ -47,7 +47,7 @@ class Data(CheckedOptions):
         return plain_options(self)
 
     def cost(self, about: CostInputs) -> Cost:
-        """Return the estimated cost, before the stage runs; see ``Stage``."""
+        """Estimate the cost of the stage before it runs; see ``Stage``."""
         counts = {
             "train": (self.count, counted(self.problems, "train")),
             "test": (self.held_out_count, counted(self.held_out or self.problems, "test")),

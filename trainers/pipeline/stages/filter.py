@@ -51,7 +51,7 @@ class Filter(PlayingStage):
         return {name: value for name, value in super().resolved().items() if name != "expect"}
 
     def cost(self, about: CostInputs) -> Cost:
-        """Return the estimated cost, before the stage runs; see ``Stage``."""
+        """Estimate the cost of the stage before it runs; see ``Stage``."""
         cost = super().cost(about)
         if self.expect is None:
             return cost

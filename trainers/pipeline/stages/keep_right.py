@@ -80,7 +80,7 @@ class KeepRight(EngineStage):
         return super().resolved()
 
     def cost(self, about: CostInputs) -> Cost:
-        """Return the estimated cost, before the stage runs; see ``Stage``."""
+        """Estimate the cost of the stage before it runs; see ``Stage``."""
         return Cost(notes=["the number of correct episodes is not known"])
 
     def run(self, work: Work) -> StageMeasurements:

@@ -52,7 +52,7 @@ class Prepare(PrepareOptions, Shelved):
         yield from self.against
 
     def cost(self, about: CostInputs) -> Cost:
-        """Return the estimated cost, before the stage runs; see ``Stage``."""
+        """Estimate the cost of the stage before it runs; see ``Stage``."""
         left = self.total or self.expect
         if left is None:
             return Cost()

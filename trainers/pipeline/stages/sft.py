@@ -66,7 +66,7 @@ class Sft(CheckedOptions):
         return {name: value for name, value in asdict(self._options).items() if name not in _NOT_LEARNED}
 
     def cost(self, about: CostInputs) -> Cost:
-        """Return the estimated cost, before the stage runs; see ``Stage``."""
+        """Estimate the cost of the stage before it runs; see ``Stage``."""
         options, traces, spread = self._options, about.counts.get("traces"), spread_of(self.launch)
         batch = options.batch_size * (spread.train or about.machine.gpus)  # each process has its own batch
         steps = options.steps or (-(-round(options.epochs * traces) // batch) if traces else None)

@@ -36,7 +36,7 @@ class TinyModel(CheckedOptions):
         return plain_options(self)
 
     def cost(self, about: CostInputs) -> Cost:
-        """Return the estimated cost, before the stage runs; see ``Stage``."""
+        """Estimate the cost of the stage before it runs; see ``Stage``."""
         return Cost(seconds=1.0)
 
     def run(self, work: Work) -> StageMeasurements:

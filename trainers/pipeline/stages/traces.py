@@ -50,7 +50,7 @@ class Traces(CheckedOptions):
         return plain_options(self)
 
     def cost(self, about: CostInputs) -> Cost:
-        """Return the estimated cost, before the stage runs; see ``Stage``."""
+        """Estimate the cost of the stage before it runs; see ``Stage``."""
         count = self.episodes or about.counts.get("problems", 0)
         return Cost(episodes=count, count={"traces": count} if count else {})
 

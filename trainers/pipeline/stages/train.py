@@ -131,7 +131,7 @@ class Train(CheckedOptions):
         return {"trainer": name, **record}
 
     def cost(self, about: CostInputs) -> Cost:
-        """Return the estimated cost, before the stage runs; see ``Stage``."""
+        """Estimate the cost of the stage before it runs; see ``Stage``."""
         return Cost.of_training(self._configured[1], about, spread_of(self.launch))
 
     def run(self, work: Work) -> StageMeasurements:

@@ -85,7 +85,7 @@ class TorchState:
             yield name, whole(weights.detach())
 
     def frozen(self) -> Iterator[tuple[str, Tensor]]:
-        """Yield the weights that are not trained, in the same way as ``whole``."""
+        """Yield the weights that are not trained, gathered one by one; every process must consume all of them."""
         for name, weights in self._module.named_parameters():
             if name not in self._trained:
                 yield name, whole(weights.detach())
