@@ -1,8 +1,9 @@
-"""Every row of the tables of examples in docs/verification-rules.md holds."""
+"""Every row of the tables of examples in docs/verification-rules.md holds, and further examples."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from places import DOCS
@@ -13,7 +14,7 @@ from rstar2_env.dialects.rstar2 import Rstar2Dialect
 from rstar2_env.testing.hacks import CAUSES, hacks
 from rstar2_env.verification import verify, verify_response
 
-DOCUMENT = DOCS / "verification-rules.md"
+DOCUMENTS = (DOCS / "verification-rules.md", Path(__file__).with_name("more_examples.md"))
 HEADER = "| gold | answer | right | rule |"
 ROW = re.compile(r"\| `(?P<gold>.+?)` \| `(?P<answer>.+?)` \| (?P<right>yes|no) \|")
 
@@ -21,7 +22,7 @@ ROW = re.compile(r"\| `(?P<gold>.+?)` \| `(?P<answer>.+?)` \| (?P<right>yes|no) 
 def rows() -> list[tuple[str, str, bool]]:
     found: list[tuple[str, str, bool]] = []
     in_table = False
-    for line in DOCUMENT.read_text(encoding="utf-8").splitlines():
+    for line in "\n\n".join(path.read_text("utf-8") for path in DOCUMENTS).splitlines():
         if line == HEADER:
             in_table = True
         elif not line.startswith("|"):
