@@ -22,7 +22,7 @@ from rstar2_env.core.options.user_code import Shape, UserCodeName, candidates, f
 from rstar2_env.env.spaces import UnicodeText
 
 EnvSpec: TypeAlias = "str | Callable[..., gym.Env[str, str]]"
-"""An environment given by a name (see above), or by the class or function that creates it."""
+"""An environment given by a name (see the module's docstring), or by the class or function that creates it."""
 
 EXTRA_OF = {"rstar2/ReasoningGym-v0": "reasoning-gym"}
 """Ids that are registered only if an extra is installed, and the extra."""

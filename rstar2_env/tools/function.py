@@ -78,7 +78,7 @@ class FunctionTool:
 
     @property
     def spec(self) -> ToolSpec:
-        """The schema that was read from the signature."""
+        """The schema of the tool, read from the function's signature."""
         return self._spec
 
     def call(self, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:

@@ -25,7 +25,7 @@ def invalid_argument(schema: Mapping[str, Any], value: Any, where: str = "argume
     """Return the reason why ``value`` does not fit ``schema``, or ``None`` if it does.
 
     Args:
-        schema: A JSON schema, with the keywords named above.
+        schema: A JSON schema, with the keywords that the module's docstring lists.
         value: The arguments of a call, or a part of them.
         where: Name of ``value`` in the reason, such as ``arguments[0]``.
     """

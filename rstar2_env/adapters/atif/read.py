@@ -144,7 +144,10 @@ def plain_record(trajectory: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plain_row(trajectory: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the tokens in a checked trajectory's metrics; ``None`` if some are missing or earlier ones changed."""
+    """Return the token row of a checked trajectory, from its metrics; ``None`` if they do not form one row.
+
+    They do not if tokens of a step are missing, or if a prompt does not begin with all tokens of the earlier steps.
+    """
     row: dict[str, Any] | None = None
     for place, step in objects(trajectory, "steps", ""):
         if step["source"] != "agent" or step.get("llm_call_count") == 0:

@@ -50,7 +50,7 @@ class CheckFinding:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check.
+    """One check of an environment; the decorator ``check`` creates and registers it.
 
     Attributes:
         name: Name of the check.

@@ -180,21 +180,21 @@ def grade(gold, answer, question=""):
 
 
 def reasoning_gym_target(name: str) -> Target:
-    """Return a generator of reasoning-gym as a target; options follow the name, as in ``NAME:option=value``."""
+    """Return a target that grades with a generator of reasoning-gym; options follow the name: ``NAME:option=value``."""
     part = read_part(name, "generator of reasoning-gym")
     setup = _REASONING_GYM.format(name=part.name, options=_values(part.options), count=PROBLEMS)
     return _own(name, "a generator of reasoning-gym", setup, "reasoning-gym")
 
 
 def verifiers_target(name: str) -> Target:
-    """Return a taskset of verifiers as a target."""
+    """Return a target that grades with a taskset of verifiers."""
     part = read_part(name, "taskset of verifiers")
     make = _VERIFIERS.format(name=part.name, options={"taskset": _values(part.options)}, count=PROBLEMS)
     return _own(name, "a taskset of verifiers", _PLAYED.format(make=make.strip(), count=PROBLEMS), "verifiers")
 
 
 def openenv_target(name: str) -> Target:
-    """Return an environment of OpenEnv as a target: ``module:Class`` or ``FILE.py:Class``, or the address of a server.
+    """Return a target that grades with an OpenEnv environment: a class (``module:Class``), or a server's address.
 
     A class is played in the target's own process, so that the files that it reads can be recorded; its action must have
     a field of type ``str``, which receives the answer.
@@ -208,7 +208,7 @@ def openenv_target(name: str) -> Target:
 
 
 def nemo_gym_target(name: str) -> Target:
-    """Return a server of NeMo Gym as a target: ``ROWS.jsonl@URL``.
+    """Return a target that grades with a server of NeMo Gym, written as ``ROWS.jsonl@URL``.
 
     Raises:
         ConfigurationError: The file of rows does not exist, or the address is missing.
@@ -228,14 +228,14 @@ def nemo_gym_target(name: str) -> Target:
 
 
 def lm_eval_target(name: str) -> Target:
-    """Return a task of lm-eval as a target: its name, or ``FOLDER:NAME`` for a task in a folder."""
+    """Return a target that grades with a task of lm-eval: its name, or ``FOLDER:NAME`` for a task in a folder."""
     folder, _, task = name.rpartition(":")
     setup = _LM_EVAL.format(name=task, folder=str(Path(folder).absolute()) if folder else None, count=PROBLEMS)
     return _own(name, "a task of lm-eval", setup, "lm-eval")
 
 
 def inspect_target(name: str) -> Target:
-    """Return a scorer of Inspect as a target: ``module:scorer`` or ``FILE.py:scorer``, called without arguments.
+    """Return a target that grades with a scorer of Inspect: ``module:scorer`` or ``FILE.py:scorer``, without arguments.
 
     Raises:
         ConfigurationError: The name does not have the form ``module:scorer``.

@@ -55,7 +55,7 @@ def _version():
 
 
 def function_target(code: UserCodeName) -> Target:
-    """Return a Python function of the user as a target.
+    """Return a target that grades with a Python function of the user.
 
     Args:
         code: Module or file, and name, of the function.

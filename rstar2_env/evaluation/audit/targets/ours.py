@@ -84,21 +84,21 @@ PROBLEMS = 24
 
 
 def env_target(name: str) -> Target:
-    """Return, as a target, an environment that grades external problems against their gold answers."""
+    """Return a target for an environment that grades external problems against their gold answers."""
     return Target(name, "an environment of this package", _ENV.format(name=name).lstrip(), versions=_VERSIONS)
 
 
 def own_env_target(name: str) -> Target:
-    """Return, as a target, an environment that can only grade its own problems."""
+    """Return a target for an environment that can only grade its own problems."""
     setup = _OWN_ENV.format(name=name, count=PROBLEMS).lstrip()
     return Target(name, "an environment of this package", setup, own_problems=True, versions=_VERSIONS)
 
 
 def reward_target(name: str) -> Target:
-    """Return a reward component as a target."""
+    """Return a target that grades with a reward component."""
     return Target(name, "a component of a reward", _REWARD.format(name=name).lstrip(), versions=_VERSIONS)
 
 
 def verifier_target(name: str) -> Target:
-    """Return a verifier as a target."""
+    """Return a target that grades with a verifier."""
     return Target(name, "a verifier", _VERIFIER.format(name=name).lstrip(), versions=_VERSIONS)
