@@ -69,7 +69,7 @@ def serve(
                     stopping.append(loop.create_task(service.drain()))
 
             class Server(uvicorn.Server):
-                """Server that drains the service immediately on a signal."""
+                """A uvicorn server that, on a signal, stops accepting calls at once and finishes running calls."""
 
                 def handle_exit(self, sig: int, frame: FrameType | None) -> None:
                     super().handle_exit(sig, frame)
