@@ -384,4 +384,4 @@ _LATER: Mapping[str, Callable[[Any], Any]] = {
 
 
 Group = Sequence[Episode]
-"""Episodes that start from the same ``reset``."""
+"""A group: the episodes that were played from the same ``reset``."""

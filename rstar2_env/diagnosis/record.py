@@ -114,7 +114,7 @@ class StepData:
 
     @property
     def questions(self) -> frozenset[tuple[str, str]]:
-        """The texts and ids of the problems that were played in this step."""
+        """Digest of the question, and id, of each problem that was played in this step."""
         return self.once("questions", lambda own: frozenset((one.question, one.problem) for one in own.episodes))
 
     def groups(self) -> list[list[EpisodeDigest]]:

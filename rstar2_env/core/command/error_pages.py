@@ -93,7 +93,11 @@ def section_of(module: str) -> str:
 
 
 def raised_in(error: BaseException, frame: FrameType | None) -> str:
-    """Return the module of the first frame above ``frame`` outside the error's ``__init__``: it raises the error."""
+    """Return the name of the module that raised an error.
+
+    This is the module of the first frame, from ``frame`` on outwards, that is not the error's own ``__init__``; empty
+    if there is none.
+    """
     while frame is not None and frame.f_code.co_name == "__init__" and frame.f_locals.get("self") is error:
         frame = frame.f_back
     return "" if frame is None else str(frame.f_globals.get("__name__", ""))

@@ -106,7 +106,10 @@ def option(
 
 
 class CheckedOptions:
-    """Base class of option records: checks every field on construction; with ``slots``, call ``check_options``."""
+    """Base class of option records: checks every field on construction.
+
+    A dataclass with ``slots=True`` must call ``check_options`` in its own ``__post_init__``.
+    """
 
     __slots__ = ()
 

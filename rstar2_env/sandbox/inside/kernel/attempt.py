@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 
 def attempt(action: Callable[[], Any]) -> str | None:
-    """Try ``action`` in a forked process, and return whether it succeeds; the process ends afterwards.
+    """Try ``action`` in a forked process, and return the error if it fails; the process ends afterwards.
 
     Returns:
         The error as text; ``None`` on success.

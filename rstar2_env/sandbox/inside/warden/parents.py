@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 _UNUSED_S = 60.0
 """Seconds without a call after which a parent process may be replaced by another."""
 _FADING = 0.99
-"""Factor, for each new call, by which the weight of earlier calls decreases in the shares of the parents."""
+"""Factor by which each new call multiplies the weight of earlier calls, when the parents' shares of calls are computed.
+"""
 
 
 class Parents:
