@@ -95,6 +95,10 @@ WITH = {
     ("rollout", "external"): [{}, {"field": "solution"}],
     ("rollout", "rubric_scaffold"): [{"steps": 10}],
     ("sampler", "curriculum"): [{}, {"window": 4, "above": 0.2}],
+    ("sampler", "generated_worlds"): [
+        {"worlds": ("arithmetic",), "vary": {"level": [1, 2, 3]}, "every": 2, "original": 1},
+        {"worlds": ("arithmetic", "arithmetic:level=2"), "vary": {"max_number": [9, 99]}},
+    ],
     ("sampler", "hard_focus"): [{"least": 2, "every": 2}, {"after": 3}],
     ("sampler", "mopps"): [{"batch": 4}, {"batch": 2, "candidates": 3, "decay": 0.5, "rule": "band"}],
     ("sampler", "potential"): [{}, {"steps": 2}],

@@ -1,8 +1,9 @@
 """``envgen``: draws kinds of problems by their failure rates, which are updated in cycles (EnvGen, arXiv 2403.12014).
 
 The problems must have several kinds, one for each skill: a mixture, or a file with a field that names the kind
-(``sampler.by``). In the paper, a language model writes new environments, and PPO trains the policy. Here, the shares of
-existing environments are adapted, and GRPO trains the policy.
+(``sampler.by``); their shares are adapted. To generate configurations, as in the paper, name the options of the world
+to vary: ``--set sampler=generated_worlds --set 'sampler.vary={"numbers": [2, 3, 4]}'``. A rule chooses the values, or a
+language model if ``sampler.designer`` names one. In the paper, PPO trains the policy; here, GRPO does.
 """
 
 from ..base import TRAINERS, Recipe

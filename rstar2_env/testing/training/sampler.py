@@ -20,6 +20,7 @@ from rstar2_env.problems import (
     UnknownProblemError,
     load_problems,
 )
+from rstar2_env.problems.records import as_problem
 from rstar2_env.testing.harness import require
 from rstar2_env.testing.randomness import untouched
 from rstar2_env.testing.runner import by_name, run_checks
@@ -65,7 +66,7 @@ class SamplerHarness:
 
 
 def draws(harness: SamplerHarness) -> None:
-    """Check that ``draw(n)`` returns ``n`` starts, only of the given problems, and that ``draw(0)`` returns none."""
+    """Check that ``draw(n)`` returns ``n`` starts, of the given problems or with new ones, and ``draw(0)`` none."""
     for problems in harness.sources:
         sampler = harness.make(problems, 0)
         require(sampler.draw(0) == [], "draw(0) returned something")
@@ -77,6 +78,9 @@ def draws(harness: SamplerHarness) -> None:
             for one in drawn:
                 fits = type(one.seed) is int and 0 <= one.seed < 2**63
                 require(fits, f"the seed of a start is {one.seed!r}, not an int from 0 to 2**63 - 1")
+                if "problem" in one.options:
+                    as_problem(one.options["problem"])  # a problem that the sampler made
+                    continue
                 require(
                     _known(problems, one.problem_id),
                     f"it drew the problem {one.problem_id!r}, which is not among its problems",

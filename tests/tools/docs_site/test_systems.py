@@ -22,7 +22,7 @@ RECIPES, _, PIPELINES = REST.partition("\n## Pipelines\n")
 LEFT_OUT = {
     "rollout": {"plain"},
     "reward": {"answer_format", "return"},
-    "hook": {"diagnosis", "until"},
+    "hook": {"diagnosis", "token_budget", "until"},
 }
 """Parts that are no published system."""
 

@@ -164,3 +164,36 @@ def test_a_run_goes_on_with_what_its_sampler_learned(name, tiny_model, tmp_path)
     assert train("parted", 4, resume=True) == whole
     assert all(problem.startswith("saturn:clauses=") for step in whole for problem in step)
     assert json.loads((tmp_path / "whole" / "config.json").read_text())["parts"]["sampler"]["name"] == SAMPLED[name]
+
+
+@pytest.mark.train
+def test_envgen_trains_in_generated_configurations_and_a_resumed_run_keeps_them(tiny_model, tmp_path):
+    def train(folder, steps, **options):
+        trainer = trainers.make(
+            "envgen",
+            model=str(tiny_model),
+            env="rstar2/Countdown-v0",
+            sampler={"name": "generated_worlds", "vary": {"numbers": [2, 4]}, "count": 1, "every": 1, "original": 1},
+            selector="all",
+            output_dir=str(tmp_path / folder),
+            steps=steps,
+            problems_per_step=2,
+            group_size=2,
+            max_episode_tokens=6,
+            save_every=1,
+            threads=1,
+            progress=False,
+            **options,
+        )
+        try:
+            trainer.train()
+        finally:
+            trainer.close()
+        run = read_run(tmp_path / folder)
+        return [[one[0].episode.problem_id for one in run.groups(step)] for step in run.steps]
+
+    whole = train("whole", 3)
+    worlds = [{problem.partition("/")[0] for problem in step} for step in whole]
+    assert worlds == [{"countdown:numbers=2"}, {"countdown"}, {"countdown:numbers=2"}], "nothing right: it stays easy"
+    train("parted", 2)
+    assert train("parted", 3, resume=True) == whole
