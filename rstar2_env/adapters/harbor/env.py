@@ -11,12 +11,14 @@ from typing import Any
 
 from rstar2_env.adapters.harbor.folder import HarborTask, files_below, read_tasks
 from rstar2_env.adapters.harbor.shell import ShellTool, roots_of
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import Seconds, call_with_options, checked
 from rstar2_env.env.tool_env import ToolEnv
 from rstar2_env.env.turn_result import Ended
 from rstar2_env.problems import Problem
 from rstar2_env.sandbox.job import Sandbox
 from rstar2_env.sandbox.limits import Limits
+from rstar2_env.sandbox.packages import declared
 
 _INSTRUCTION = "%s\n\nWork with the tool bash, in the folder {workdir}. When the task is done, reply without a call."
 _SYSTEM = """\
@@ -68,6 +70,8 @@ class HarborEnv(ToolEnv):
         if not isinstance(sandbox, Sandbox):
             given = {"provider": sandbox} if isinstance(sandbox, str) else dict(sandbox)
             sandbox = {"root_folders": roots_of(found), **given}
+        if needed := list(dict.fromkeys(name for task in found for name in task.packages)):
+            sandbox = _with_packages(sandbox, needed)
         if not isinstance(limits, Limits):
             given_limits = {"wall_s": 60.0, "memory_mb": 1024, "processes": 128, **(limits or {})}
             limits = call_with_options("command", Limits, given_limits)
@@ -99,6 +103,25 @@ class HarborEnv(ToolEnv):
         if self.turns or task.solution is None:
             return "The task is done."
         return self.dialect.format_call("bash", {"command": _solution(task, task.solution)})
+
+
+def _with_packages(sandbox: Sandbox | dict[str, Any], needed: list[str]) -> Sandbox | dict[str, Any]:
+    """Let programs import the packages that tasks install.
+
+    Raises:
+        ConfigurationError: It is not known whether the sandbox has them, or it hides them.
+    """
+    names = declared(sandbox)
+    if isinstance(sandbox, dict) and names is not None:
+        return {**sandbox, "packages": [*names, *(name for name in needed if name not in names)]}
+    shows_all = isinstance(sandbox, dict) and sandbox.get("provider", "local") == "local"
+    if shows_all or (names is not None and set(needed) <= set(names)):
+        return sandbox
+    raise ConfigurationError(
+        f"The tasks install the packages {', '.join(needed)}: play them in the local sandbox, or give a sandbox whose "
+        "option packages names them.",
+        option="sandbox",
+    )
 
 
 def _problem(task: HarborTask) -> Problem:

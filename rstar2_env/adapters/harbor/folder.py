@@ -1,7 +1,8 @@
 """Task folders of Harbor: ``task.toml``, ``instruction.md``, ``environment/``, ``solution/`` and ``tests/``.
 
-Covered: reading a task of one step whose image is a plain one (Python, Debian, Ubuntu) with files copied into it. Every
-other task is refused with the reason. Not covered: running a task (``env``), and writing one (``export``).
+Covered: reading a task of one step whose image is a plain one (Python, Debian, Ubuntu) with files copied into it, and
+with packages that this machine has (``packages``). Every other task is refused with the reason. Not covered: running a
+task (``env``), and writing one (``export``).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rstar2_env.adapters.harbor.packages import python_packages
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.config_file import read_mapping
 
@@ -74,6 +76,7 @@ class HarborTask:
         environment: Environment variables of all commands.
         test_environment: Further variables of the tests.
         solution_environment: Further variables of the reference solution.
+        packages: Python packages that its programs import, by their pip names.
         test_timeout_s: Seconds that the tests may take.
         metadata: The table ``[metadata]``.
     """
@@ -88,6 +91,7 @@ class HarborTask:
     environment: Mapping[str, str]
     test_environment: Mapping[str, str]
     solution_environment: Mapping[str, str]
+    packages: tuple[str, ...]
     test_timeout_s: float
     metadata: Mapping[str, Any]
 
@@ -193,6 +197,7 @@ def read_task(folder: str | Path) -> HarborTask:
         environment={**built.variables, **config.variables("environment.env")},
         test_environment=config.variables("verifier.env"),
         solution_environment=config.variables("solution.env"),
+        packages=tuple(dict.fromkeys(built.packages)),
         test_timeout_s=float(timeout),
         metadata=config.table("metadata"),
     )
@@ -288,6 +293,7 @@ class _Image:
     folders: list[str] = field(default_factory=list)
     files: list[tuple[str, Path]] = field(default_factory=list)
     variables: dict[str, str] = field(default_factory=dict)
+    packages: list[str] = field(default_factory=list)
     based: bool = False
 
     def read(self) -> None:
@@ -312,6 +318,9 @@ class _Image:
             return not earlier and named is not None and PLAIN_IMAGE.fullmatch(named[1]) is not None
         if word in ("LABEL", "CMD", "ENTRYPOINT", "SHELL", "MAINTAINER"):
             return word != "SHELL"
+        if word == "RUN" and (packages := python_packages(rest, self._find)) is not None:
+            self.packages += packages
+            return True
         words = shlex.split(rest)
         if word == "WORKDIR" and len(words) == 1:
             self.workdir = self._inside(words[0])
@@ -327,6 +336,9 @@ class _Image:
             self._copy(words[:-1], words[-1])
             return True
         return False
+
+    def _find(self, path: str) -> Path | None:
+        return dict(self.files).get(self._inside(path))
 
     def _inside(self, path: str) -> str:
         return posixpath.normpath(posixpath.join(self.workdir, path))

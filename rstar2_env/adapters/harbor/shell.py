@@ -11,12 +11,14 @@ import base64
 import binascii
 import json
 import math
+import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from rstar2_env.adapters.harbor.folder import RESERVED, HarborTask, archive, files_below
+from rstar2_env.adapters.harbor.packages import programs_of
 from rstar2_env.core.errors import SandboxUnavailableError
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox.job import Job, Outcome
@@ -26,8 +28,22 @@ from rstar2_env.tools.notebook import NotebookTool, SessionCell
 
 _MOST_STATE = 256 << 20
 """Largest copy of a task's files, in bytes of base64."""
+_PROGRAM = re.compile(r"[\w.-]+")
 _SHOWN = 1 << 18
 """Largest part of a command's output that leaves the sandbox, in bytes."""
+_PROGRAMS = """
+import os, sys
+os.makedirs("/tmp/.programs")
+shown = ":".join(one for one in sys.path if one.endswith("packages"))
+for name, code in {programs!r}.items():
+    with open("/tmp/.programs/" + name, "w") as script:
+        # A variable of the interpreter alone, since other interpreters of the machine must not find its packages.
+        script.write("#!/bin/sh\\nPYTHONPATH=" + shown + "${{PYTHONPATH:+:$PYTHONPATH}} exec " + sys.executable)
+        script.write((" -c '" + code + "'" if code else "") + ' "$@"\\n')
+    os.chmod("/tmp/.programs/" + name, 0o755)
+os.environ["PATH"] = "/tmp/.programs:" + os.environ["PATH"]
+"""
+"""Puts the sandbox's Python, with its packages and their programs, before those of the machine."""
 _SET_UP = """
 import base64, io, os, subprocess, tarfile, tempfile
 with tarfile.open(fileobj=io.BytesIO(base64.b64decode({packed!r}))) as packed:
@@ -64,6 +80,7 @@ for name in ("state.tar", "tests.tar"):
     os.unlink(name)
 for name in {folders!r} + ["logs/agent", "logs/verifier"]:
     os.makedirs("/tmp/" + name, exist_ok=True)
+{programs}
 with open("/logs/verifier/test-stdout.txt", "w+b") as said:
     subprocess.run(["bash", "/tests/test.sh"], cwd={workdir!r}, env={{**os.environ, **{variables!r}}},
                    stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT)
@@ -158,6 +175,7 @@ class ShellTool(NotebookTool):
         except (ValueError, binascii.Error):
             return TaskRewards({}, f"the task's files could not be read: {outcome.status}")
         code = _GRADE.format(
+            programs=_programs(task),
             folders=self._folders,
             workdir=task.workdir,
             variables={**task.environment, **task.test_environment, "PWD": task.workdir},
@@ -184,7 +202,7 @@ class ShellTool(NotebookTool):
         if self._cells:
             return
         assert self._task is not None
-        code = _SET_UP.format(
+        code = _programs(self._task) + _SET_UP.format(
             packed=base64.b64encode(archive(self._task.files, self._task.folders)).decode(),
             folders=self._folders,
             workdir=self._task.workdir,
@@ -201,6 +219,16 @@ class ShellTool(NotebookTool):
     def _in_session(self, cell: SessionCell) -> Outcome:
         outcome = self._run(cell) if self._is_live or not self._cells else None
         return self._run_rebuilt(cell) if outcome is None or self._is_lost(outcome) else outcome
+
+
+def _programs(task: HarborTask) -> str:
+    """Return the code that makes ``python`` and the programs of the task's packages."""
+    made = {"python": "", "python3": ""}
+    for name, target in programs_of([*task.packages]).items():
+        module, _, function = target.partition(":")
+        if _PROGRAM.fullmatch(name) and _PROGRAM.fullmatch(module) and _PROGRAM.fullmatch(function):
+            made[name] = f"import sys; from {module} import {function} as main; sys.exit(main())"
+    return _PROGRAMS.format(programs=made)
 
 
 def roots_of(tasks: list[HarborTask]) -> tuple[str, ...]:

@@ -180,7 +180,11 @@ def dockerfile(line: str) -> dict[str, str | None]:
         (toml("[[steps]]\nname = 'one'"), "task.toml: steps: it has several steps"),
         ({"task.toml": TASK["task.toml"].replace("30.0", "-1")}, "verifier.timeout_sec: expected seconds, got -1"),
         ({"task.toml": "a = ["}, "task.toml"),
-        (dockerfile("RUN apt-get update"), "Dockerfile, line 2: 'RUN apt-get update' needs an image of its own"),
+        (dockerfile("RUN make"), "Dockerfile, line 2: 'RUN make' needs an image of its own"),
+        (
+            dockerfile("RUN pip install no-such-package-at-all"),
+            "Dockerfile, line 2: the Python package no-such-package-at-all is not installed on this machine",
+        ),
         ({"environment/Dockerfile": "FROM alpine"}, "Dockerfile, line 1: 'FROM alpine' needs an image of its own"),
         (dockerfile("FROM ubuntu:24.04"), "Dockerfile, line 2: 'FROM ubuntu:24.04' needs an image of its own"),
         ({**dockerfile("COPY ../secret /app/"), "secret": "x"}, "Dockerfile, line 2: there is no ../secret"),

@@ -119,7 +119,7 @@ def test_the_rollouts_of_a_row_play_the_same_problem_and_a_row_that_says_none_is
         factory().reset(prompt=[])
 
 
-@pytest.mark.parametrize("words", [("hello", "exception"), ("timeout",), (), ("a",) * 4])
+@pytest.mark.parametrize("words", [("hello", "exception"), ("timeout",), (), ("unavailable",), ("a",) * 4])
 def test_an_episode_is_the_one_that_is_played_directly(words):
     served = environment_factory(SUMS)()
     text = served.reset(problem_id="p3", seed=4)

@@ -1,0 +1,185 @@
+"""Packages that the Dockerfile of a task installs, and whether this machine has them for programs in the sandbox.
+
+A ``RUN`` line that only installs packages and removes the files of the installers needs no image of its own if this
+machine has the packages: the sandbox shows programs in ``/usr``, and the Python packages that are named to it.
+Covered: ``apt-get`` and ``apt`` by the database of dpkg, ``pip`` by installed distributions, with versions. Not
+covered: sources other than the usual index, and extras of a package (their requirements are not checked).
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import functools
+import itertools
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from importlib.metadata import Distribution
+from pathlib import Path
+
+from rstar2_env.sandbox.options import site_dirs
+
+FindFile = Callable[[str], "Path | None"]
+"""Returns the file outside for the path of a file in the image."""
+
+_DPKG = Path("/var/lib/dpkg/status")
+_INSTALLERS = frozenset({"pip", "setuptools", "wheel", "uv"})
+"""Distributions that serve only to install others."""
+_CLEANED = ("/var/lib/apt/", "/var/cache/", "/root/.cache", "/tmp/", "/usr/share/doc", "/usr/share/man")
+_SOURCES = ("-i", "--index-url", "--extra-index-url", "-f", "--find-links", "-r", "--requirement")
+_WITH_VALUE = frozenset({"-o", "-t", "--target-release", *_SOURCES})
+_HARMLESS = frozenset({"update", "upgrade", "dist-upgrade", "clean", "autoclean", "autoremove"})
+_ASSIGNED = re.compile(r"[A-Za-z_]\w*=.*")
+_REQUIREMENT = re.compile(r"([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?\s*((?:[=!<>~]=?[^;]*)?)(?:;.*)?")
+_BOUND = re.compile(r"(==|!=|>=|<=|~=|<|>)\s*([\w.*+!-]+)")
+_PLAIN = re.compile(r"\d+(\.\d+)*")
+
+
+def python_packages(run: str, find: FindFile) -> list[str] | None:
+    """Check a ``RUN`` line, and return the Python packages that it installs.
+
+    Args:
+        run: The line without ``RUN``.
+        find: Finds the files of requirements that the line names.
+
+    Returns:
+        Names of distributions; ``None`` if the line does anything but install packages.
+
+    Raises:
+        ValueError: A package is not installed on this machine, or has another version; the message names it.
+    """
+    if re.search(r"[`$<>|()]", re.sub(r"""'[^']*'|"[^"`$]*\"""", "", run)) or run.startswith("["):
+        return None
+    found: list[str] = []
+    for words in _commands(run):
+        names = _installed(words, find)
+        if names is None:
+            return None
+        found += names
+    return found
+
+
+def programs_of(packages: list[str]) -> dict[str, str]:
+    """Return the programs of distributions: each name with its function (``module:function``)."""
+    return {
+        entry.name: entry.value.partition("[")[0].strip()
+        for name in packages
+        for distribution in [_distribution(name)]
+        if distribution is not None
+        for entry in distribution.entry_points
+        if entry.group == "console_scripts"
+    }
+
+
+def _commands(run: str) -> Iterator[list[str]]:
+    lexer = shlex.shlex(run, posix=True, punctuation_chars="&;")
+    lexer.whitespace_split, lexer.commenters = True, ""
+    words: list[str] = []
+    for word in [*lexer, ";"]:
+        if word not in ("&&", ";"):
+            words.append(word)
+        elif words:
+            yield words
+            words = []
+
+
+def _installed(words: list[str], find: FindFile) -> list[str] | None:
+    while words and _ASSIGNED.fullmatch(words[0]):
+        words = words[1:]
+    match words:
+        case [] | ["set", *_]:
+            return []
+        case ["rm", *paths]:
+            harmless = all(path.startswith(("-", *_CLEANED)) and ".." not in path for path in paths)
+            return [] if harmless else None
+        case ["apt-get" | "apt", *rest]:
+            command, *given = _arguments(rest) or [""]
+            if command == "install":
+                for name in given:
+                    _check_debian(name)
+            return [] if command in (*_HARMLESS, "install") else None
+        case ["pip" | "pip3", "install", *rest] | ["uv", "pip", "install", *rest]:
+            return _python(rest, find)
+        case ["python" | "python3", "-m", "pip", "install", *rest]:
+            return _python(rest, find)
+    return None
+
+
+def _arguments(words: list[str]) -> list[str]:
+    """Leave out options and their values."""
+    found, skipped = [], False
+    for word in words:
+        if not skipped and not word.startswith("-"):
+            found.append(word)
+        skipped = not skipped and word in _WITH_VALUE
+    return found
+
+
+def _python(words: list[str], find: FindFile) -> list[str] | None:
+    wanted = _arguments(words)
+    for option, path in itertools.pairwise(words):
+        if option in ("-r", "--requirement"):
+            if (file := find(path)) is None:
+                raise ValueError(f"there is no file of requirements {path} in the image")
+            lines = (line.partition(" #")[0].strip() for line in file.read_text("utf-8").splitlines())
+            wanted += [line for line in lines if line and not line.startswith("#")]
+    names = []
+    for requirement in wanted:
+        if (match := _REQUIREMENT.fullmatch(requirement)) is None:
+            return None
+        if match[1].lower() not in _INSTALLERS:
+            _check_python(match[1], match[2])
+            names.append(match[1])
+    return names
+
+
+def _distribution(name: str) -> Distribution | None:
+    return next(iter(Distribution.discover(name=name, path=site_dirs())), None)
+
+
+def _check_python(name: str, bounds: str) -> None:
+    distribution = _distribution(name)
+    if distribution is None:
+        raise ValueError(f"the Python package {name} is not installed on this machine")
+    for operator, wanted in _BOUND.findall(bounds):
+        if not _fits(distribution.version, operator, wanted):
+            raise ValueError(f"it needs {name}{operator}{wanted}, and this machine has {distribution.version}")
+
+
+def _fits(version: str, operator: str, wanted: str) -> bool:
+    """Whether a version meets a bound; a bound other than equality is met only by versions of plain numbers."""
+    if operator in ("==", "!="):
+        return fnmatch.fnmatchcase(version, wanted) == (operator == "==")
+    if _PLAIN.fullmatch(version) is None or _PLAIN.fullmatch(wanted) is None:
+        return False
+    longest = max(version.count("."), wanted.count(".")) + 1
+    have, need = ([*map(int, one.split(".")), *[0] * longest][:longest] for one in (version, wanted))
+    prefix = wanted.count(".")
+    return {
+        ">=": have >= need,
+        "<=": have <= need,
+        ">": have > need,
+        "<": have < need,
+        "~=": have >= need and have[:prefix] == need[:prefix],
+    }[operator]
+
+
+def _check_debian(written: str) -> None:
+    name, _, wanted = written.partition("=")
+    name = re.split(r"[:/]", name)[0]
+    version = _debian_packages().get(name)
+    if version is None:
+        raise ValueError(f"the Debian package {name} is not installed on this machine")
+    if wanted and not fnmatch.fnmatchcase(version, wanted):
+        raise ValueError(f"it needs {name}={wanted}, and this machine has {version}")
+
+
+@functools.cache
+def _debian_packages() -> dict[str, str]:
+    """Return the version of each installed package of Debian; empty on other systems."""
+    found: dict[str, str] = {}
+    for stanza in _DPKG.read_text("utf-8", "replace").split("\n\n") if _DPKG.exists() else ():
+        fields = dict(line.split(": ", 1) for line in stanza.splitlines() if ": " in line and line[0] != " ")
+        if fields.get("Status", "").endswith(" installed"):
+            found[fields["Package"]] = fields.get("Version", "")
+    return found

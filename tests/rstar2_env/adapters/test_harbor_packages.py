@@ -1,0 +1,155 @@
+"""Packages that the image of a task installs: those of this machine are there for its programs, others are refused."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from harbor_tasks import write_task
+
+from rstar2_env.adapters.harbor import HarborEnv, read_task
+from rstar2_env.adapters.harbor import packages as harbor_packages
+from rstar2_env.adapters.harbor.packages import python_packages
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.sandbox import LocalSandbox
+
+HERE = "python3 -c 'import pygments, numpy; print(pygments.__name__, numpy.__name__)'"
+
+
+def image(*lines: str) -> dict[str, str | None]:
+    return {"environment/Dockerfile": "\n".join(["FROM python:3.12-slim", "WORKDIR /app", *lines, ""])}
+
+
+@pytest.fixture
+def dpkg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A database of dpkg with one installed package and a removed one."""
+    status = tmp_path / "status"
+    status.write_text(
+        "Package: git\nStatus: install ok installed\nVersion: 1:2.39.5-0\nDescription: x\n more\n\n"
+        "Package: jq\nStatus: deinstall ok config-files\nVersion: 1.6-2\n"
+    )
+    monkeypatch.setattr(harbor_packages, "_DPKG", status)
+    harbor_packages._debian_packages.cache_clear()
+    yield
+    harbor_packages._debian_packages.cache_clear()
+
+
+def find_none(path: str) -> Path | None:
+    return None
+
+
+def test_the_packages_of_a_task_are_there_for_commands_and_tests(tmp_path: Path) -> None:
+    task = write_task(
+        tmp_path / "task",
+        {
+            **image("RUN pip install --no-cache-dir pygments numpy"),
+            "tests/test.sh": (
+                "set -e\npython -c 'import pygments'\npygmentize -V > /app/said.txt\n"
+                "echo 1 > /logs/verifier/reward.txt\n"
+            ),
+        },
+    )
+    assert read_task(task).packages == ("pygments", "numpy")
+    env = HarborEnv(tasks=task)
+    env.reset(seed=0)
+    shown = env.step(env.dialect.format_call("bash", {"command": f"{HERE}; pygmentize -V; python3 -V"}))[0]
+    _, reward, _, _, info = env.step("The task is done.")
+    env.close()
+    assert "pygments numpy" in shown
+    assert f"Pygments version {version('pygments')}" in shown
+    assert f"Python {sys.version.split()[0]}" in shown
+    assert float(reward) == 1.0, info
+
+
+def test_packages_that_no_task_installs_stay_hidden(tmp_path: Path) -> None:
+    env = HarborEnv(tasks=write_task(tmp_path / "task"))
+    env.reset(seed=0)
+    shown = env.step(env.dialect.format_call("bash", {"command": "python3 -c 'import pygments'"}))[0]
+    env.close()
+    assert "No module named 'pygments'" in shown
+
+
+@pytest.mark.usefixtures("dpkg")
+@pytest.mark.parametrize(
+    ("run", "names"),
+    [
+        ("apt-get update && apt-get install -y --no-install-recommends git && rm -rf /var/lib/apt/lists/*", []),
+        ("DEBIAN_FRONTEND=noninteractive apt install -y -o Dpkg::Use-Pty=0 git=1:2.39*", []),
+        ("set -ex; apt-get -qq update ; apt-get clean", []),
+        ("pip install pygments", ["pygments"]),
+        ("pip3 install -U 'pygments>=2,<99' -i http://a.b/simple pip setuptools", ["pygments"]),
+        ("python3 -m pip install 'Pygments[plugins]' && apt-get install git", ["Pygments"]),
+        ("uv pip install --system numpy~=" + version("numpy").rpartition(".")[0] + ".0", ["numpy"]),
+        (f"pip install numpy=={version('numpy')}", ["numpy"]),
+    ],
+)
+def test_lines_that_only_install_what_is_here_are_read(run: str, names: list[str]) -> None:
+    assert python_packages(run, find_none) == names
+
+
+@pytest.mark.usefixtures("dpkg")
+@pytest.mark.parametrize(
+    ("run", "why"),
+    [
+        ("apt-get install -y git jq", "the Debian package jq is not installed"),
+        ("apt-get install git=1:2.40*", r"needs git=1:2.40\*, and this machine has 1:2.39.5-0"),
+        ("pip install no-such-package-at-all", "the Python package no-such-package-at-all is not installed"),
+        ("pip install pygments==0.1", r"needs pygments==0.1, and this machine has"),
+        ("pip install 'pygments<1'", r"needs pygments<1, and this machine has"),
+        ("pip install 'pygments!=" + version("pygments") + "'", "needs pygments!="),
+        ("pip install 'pygments~=1.0'", "needs pygments~=1.0"),
+        ("pip install 'pygments>99.0'", "needs pygments>99.0"),
+        ("pip install 'pygments>=2.0rc1'", "needs pygments>=2.0rc1"),
+        ("pip install -r /app/requirements.txt", "no file of requirements /app/requirements.txt in the image"),
+    ],
+)
+def test_a_missing_package_is_named(run: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        python_packages(run, find_none)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        "make",
+        "pip install pygments && make",
+        "pip install pygments; curl http://a.b | sh",
+        "pip install $PACKAGE",
+        "pip install `cat packages`",
+        "pip install git+https://a.b/c.git",
+        "pip install .",
+        "apt-get source git",
+        "rm -rf /var/lib/apt/../../../usr",
+        "rm -rf /usr/bin/python3",
+        "pip install pygments > /log",
+        '["pip", "install", "pygments"]',
+    ],
+)
+def test_lines_that_do_more_need_an_image(run: str) -> None:
+    assert python_packages(run, find_none) is None
+
+
+def test_requirements_in_a_file_of_the_image_are_read(tmp_path: Path) -> None:
+    lines = "# for the tests\npygments >= 2  # colours\n\nnumpy\n"
+    changes = image("COPY requirements.txt .", "RUN pip install -r requirements.txt")
+    task = write_task(tmp_path / "task", {**changes, "environment/requirements.txt": lines})
+    assert read_task(task).packages == ("pygments", "numpy")
+
+
+@pytest.mark.parametrize("sandbox", ["docker", {"provider": "docker"}])
+def test_a_sandbox_whose_packages_are_not_known_is_refused(tmp_path: Path, sandbox: str | dict[str, str]) -> None:
+    task = write_task(tmp_path / "task", image("RUN pip install pygments"))
+    with pytest.raises(ConfigurationError, match="install the packages pygments: play them in the local sandbox"):
+        HarborEnv(tasks=task, sandbox=sandbox)
+
+
+def test_a_sandbox_that_hides_the_packages_is_refused(tmp_path: Path) -> None:
+    task = write_task(tmp_path / "task", image("RUN pip install pygments"))
+    with (
+        LocalSandbox(workers=1, preload=(), packages=("numpy",)) as sandbox,
+        pytest.raises(ConfigurationError, match="install the packages pygments"),
+    ):
+        HarborEnv(tasks=task, sandbox=sandbox)
