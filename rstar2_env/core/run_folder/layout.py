@@ -43,7 +43,7 @@ class StepFile:
         path: The file.
         split: ``"train"`` or ``"eval"``.
         step: The step.
-        rank: The process that wrote it.
+        rank: Number of the process that wrote the file.
     """
 
     path: Path

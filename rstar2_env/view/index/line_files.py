@@ -24,7 +24,7 @@ class LineFile:
         what: ``episodes`` or ``tokens``.
         split: ``train`` or ``eval``.
         step: Training step of the file.
-        rank: Process that wrote the file.
+        rank: Number of the process that wrote the file.
         inode: Lower 63 bits of the inode number: SQLite integers have 63 bits and a sign, some file systems use all 64.
         size: Size in bytes.
         mtime: Time of the last modification, in ns.

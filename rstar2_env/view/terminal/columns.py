@@ -33,7 +33,7 @@ class TableColumn:
 def printable_table(
     columns: Sequence[TableColumn], rows: Sequence[Mapping[str, Any]], title: str | None = None
 ) -> Table:
-    """Create a table for printing; long cells are wrapped."""
+    """Build a table for printing; long cells are wrapped."""
     table = Table(title=title, title_justify="left")
     for column in columns:
         if column.number:

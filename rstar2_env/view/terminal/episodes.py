@@ -27,7 +27,7 @@ _DIALECTS = (("<tool_call>", "rstar2"), ("```", "fenced"))
 
 
 def episode_table(rows: Sequence[Mapping[str, Any]], total: int) -> RenderableType:
-    """Create a table of episodes for printing.
+    """Build a table of episodes, for printing.
 
     Args:
         rows: Rows from ``Answers.episodes``.
@@ -64,7 +64,7 @@ COLUMNS = (
 
 
 def conversation(line: Mapping[str, Any], *, heading: str) -> Group:
-    """Show one episode as a conversation, for printing.
+    """Build the display of one episode as a conversation, for printing.
 
     Args:
         line: Record of the episode from a run folder or another file of episodes.
@@ -99,7 +99,7 @@ def _turn(content: str) -> list[RenderableType]:
 
 
 def message_panel(role: str, content: str) -> Panel:
-    """Show a message from the environment as a panel."""
+    """Build a panel with a message from the environment."""
     style = {"system": "dim", "user": "cyan"}.get(role, "blue")
     return Panel(
         safe_text(content.rstrip()), title=safe_text(one_line(role, 40)), title_align="left", border_style=style
@@ -107,7 +107,7 @@ def message_panel(role: str, content: str) -> Panel:
 
 
 def program_parts(calls: Iterable[ToolCall]) -> list[RenderableType]:
-    """Show the programs in tool calls, highlighted, each below the name of its tool."""
+    """Build the display of the programs in tool calls: highlighted, each below the name of its tool."""
     parts: list[RenderableType] = []
     for call in calls:
         code = call.arguments.get("code")
@@ -118,7 +118,7 @@ def program_parts(calls: Iterable[ToolCall]) -> list[RenderableType]:
 
 
 def status_lines(info: Mapping[str, Any]) -> list[RenderableType]:
-    """Show the status of each call in a turn, from the ``info`` of the turn's step."""
+    """Build one line for the status of each call in a turn, from the ``info`` of the turn's step."""
     lines: list[RenderableType] = []
     for call in list_field(info, "tool_calls"):
         if not isinstance(call, dict):

@@ -28,7 +28,7 @@ _FIELD = {"reward": "reward", "turns": "turns", "tokens": "policy_tokens"}
 
 
 def show_file(file: Path, episode: int | None = None) -> RenderableType:
-    """Show one episode of a file; if none is selected and the file has several, show a summary.
+    """Build the display of one episode of a file; if none is selected and the file has several, of a summary.
 
     Args:
         file: The file.

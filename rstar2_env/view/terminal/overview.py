@@ -56,7 +56,7 @@ class _Fitted:
 
 
 def run_list(rows: Sequence[Mapping[str, Any]]) -> RenderableType:
-    """Create a table of runs for printing.
+    """Build a table of runs, for printing.
 
     Args:
         rows: Rows from ``Answers.runs``.
@@ -82,7 +82,7 @@ COLUMNS = (
 
 
 def run_overview(run: Mapping[str, Any], metrics: Mapping[str, Any]) -> Group:
-    """Show the overview of one run, for printing.
+    """Build the overview of one run, for printing.
 
     Args:
         run: Result of ``Answers.run``.

@@ -18,7 +18,7 @@ _SHADES = ((0.9, "green"), (0.5, "cyan"), (0.1, "yellow"), (0.0, "red"))
 
 
 def token_lines(found: Mapping[str, Any]) -> list[RenderableType]:
-    """Show the tokens of an episode, for printing.
+    """Build lines with the tokens of an episode, coloured by probability, for printing.
 
     Args:
         found: Result of ``Answers.tokens``.

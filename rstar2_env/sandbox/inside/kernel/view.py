@@ -33,7 +33,7 @@ FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 @dataclass(slots=True)
 class FileView:
-    """Which files a program sees, and their paths.
+    """The files that a program can see, and their paths.
 
     Attributes:
         python: Path of the interpreter.
