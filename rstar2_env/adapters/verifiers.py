@@ -87,7 +87,7 @@ class TextTaskset(vf.Taskset[TextTask, TextTasksetConfig]):
         self.INFINITE = config.tasks is None
 
     def load(self) -> Iterator[TextTask]:
-        """Reset the environment for one seed after the other."""
+        """Yield one task for each seed, from a reset of the environment with that seed."""
         env = self.config.make()
         try:
             for seed in itertools.islice(itertools.count(self.config.first_seed), self.config.tasks):

@@ -55,7 +55,7 @@ class Negotiation:
         return self.score is not None and self.score >= _GOOD
 
     def position(self) -> str:
-        """The round, the pool, the values and the last offer."""
+        """The round, the pool, the values and the last offer, as text for the policy."""
         lines = [
             f"Round {self.round + 1} of {len(self.demands)}.",
             f"The pool: {_listed(self.counts)}.",

@@ -70,7 +70,7 @@ def make_judge(written: PartSpec) -> ChainJudge:
 
 
 def judge_of(judge: ChainJudge, question: str, gold: str | None, episode: Episode) -> bool | None:
-    """Ask a judge about an episode; return ``None`` without asking if the answer is not right.
+    """Return a judge's verdict on an episode; ``None``, without a call of the judge, if the answer is not right.
 
     Args:
         judge: The judge.

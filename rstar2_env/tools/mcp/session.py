@@ -147,7 +147,7 @@ class McpSession:
         return f" It said: {said}" if said else ""
 
     def close(self) -> None:
-        """End the session, or its start, without waiting; a local program has three seconds to end by itself."""
+        """End the session without waiting, even while it starts; a local program has three seconds to end by itself."""
         self._client = None
         if self._process == os.getpid() and self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._stop)
