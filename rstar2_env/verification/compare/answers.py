@@ -104,6 +104,8 @@ class Comparer:
         as_sets = self._sets(gold, answer)
         if as_sets is not None:
             return as_sets
+        if isinstance(answer, BracketGroup) and answer.close == "or" and as_sequence(gold) is not None:
+            return False  # "2 or 5" is not the point (2, 5)
         gold_items, answer_items = group_by_labels(items_of(gold)), group_by_labels(items_of(answer))
         if not gold_items or not answer_items:
             return None
@@ -118,7 +120,7 @@ class Comparer:
         """Compare lists of items. A list without brackets in the answer is read as a tuple or a set, like the gold."""
         if len(gold) == 1 and not _is_set(gold[0].value):
             sequence = as_sequence(gold[0].value)
-            if sequence is not None and len(answer) == len(sequence) > 1:
+            if sequence is not None and len(answer) == len(sequence) > 1 and not _is_half_open(gold[0].value):
                 return self._ordered(sequence, [item.value for item in by_label(gold[0].label, answer)])
             if len(answer) != 1:
                 return False
@@ -338,6 +340,11 @@ class Comparer:
         if one.variable is not None and other.variable is not None and one.variable != other.variable:
             return False
         return same_set(one, other, self.values)
+
+
+def _is_half_open(node: Node) -> bool:
+    """Whether a node is an interval with an open and a closed end, which has to be written with its brackets."""
+    return isinstance(node, BracketGroup) and (node.open, node.close) in (("(", "]"), ("[", ")"))
 
 
 def _expand(items: list[Item]) -> list[Item]:

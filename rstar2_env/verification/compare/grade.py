@@ -72,6 +72,7 @@ def grade(
     Returns:
         The reason for the verdict, and the name of the method that decided.
     """
+    answer = words.without_frame(answer)
     if _spelled(gold) == _spelled(answer) != "":
         return Reason.EQUAL, "text"
     if (

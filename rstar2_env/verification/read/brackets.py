@@ -96,7 +96,10 @@ class Brackets(Cursor, ABC):
             if self.next().kind not in ("mid", "colon", "bar"):
                 raise ReadError("no condition")
             self.no_colon = self.no_mid = False
-            conditions = self.item_list(_CLOSERS[opening], set())
+            separators: set[str] = set()
+            conditions = self.item_list(_CLOSERS[opening], separators)
+            if "or" in separators:
+                conditions = [BracketGroup("", "or", tuple(conditions))]
             self.close(_CLOSERS[opening])
         except ReadError:
             self.at = start

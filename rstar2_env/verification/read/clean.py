@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from fractions import Fraction
 from functools import lru_cache
 
 from rstar2_env.verification.read import names, words
@@ -28,7 +29,7 @@ _SYMBOLS = {
     "ℕ": r"\mathbb{N}", "ℚ": r"\mathbb{Q}", "ℂ": r"\mathbb{C}", "∣": "|", "…": r"\ldots ", "∀": r"\forall ",
     "∃": r"\exists ", "∠": r"\angle ", "△": r"\triangle ", "∖": r"\setminus ", "⟨": r"\langle ", "⟩": r"\rangle ",
     "⌊": r"\lfloor ", "⌋": r"\rfloor ", "⌈": r"\lceil ", "⌉": r"\rceil ", "，": ",", "；": ";", "：": ":", "。": ".",
-    "、": ",", "％": "%", "\u200b": "", "\ufeff": "",
+    "、": ",", "％": "%", "✓": "", "✔": "", "✅": "", "\u200b": "", "\ufeff": "",
 }  # fmt: skip
 _GREEK = {
     "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon", "ζ": "zeta", "η": "eta", "θ": "theta",
@@ -51,7 +52,7 @@ _DOUBLED = re.compile(
     r"(?<!\\)\\\\(?=(?:[dtc]?frac|sqrt|left|right|text|math|pi|infty|cdot|times|leq?|geq?|neq?|in|cup|cap|pm|sin|cos|tan|ln|log|"
     r"circ|boxed|begin|end|theta|alpha|beta|quad|bmod|binom|overline|angle|approx|mid)(?![a-z]))"
 )
-_DOUBLED_ANYWHERE = re.compile(r"(?<!\\)\\\\(?=[a-zA-Z])")
+_DOUBLED_ANYWHERE = re.compile(r"(?<!\\)\\\\(?=[a-zA-Z])(?![a-zA-Z]\s*=)")
 _SIZES = re.compile(
     r"\\(?:left|right|middle|[bB]igg?[lrm]?|displaystyle|textstyle|scriptstyle|limits|nolimits|rm|bf|it|hfill|noindent|"
     r"strut|tiny|small|large|Large|LARGE|huge|Huge|normalsize|therefore)(?![a-zA-Z])"
@@ -70,6 +71,7 @@ _DELIMITERS = re.compile(r"(?<!\\)\\[()\[\]]|\$\$")
 _ROW_SPACING = re.compile(r"\\\\\s*\[\s*-?[\d.]+\s*(?:pt|em|ex|mm|cm|in)\s*\]")
 _LONE_QUOTE = re.compile(r"(?<![\w.)}\]'])(\\?\"[^\"]*\")(?!\w)|\\?\"")
 _PLAIN_SPACED = re.compile(r"(?<![\d.,])(\d{1,3}(?: \d{3})+)(?![\d])")
+_MAX_STATED = 40
 _HTML_UP = re.compile(r"<sup>(.*?)</sup>", re.IGNORECASE)
 _HTML_DOWN = re.compile(r"<sub>(.*?)</sub>", re.IGNORECASE)
 _HTML = re.compile(r"</?(?:b|i|em|strong|p|span|br|div)\s*/?>", re.IGNORECASE)
@@ -96,6 +98,8 @@ _BOLD = re.compile(r"(?<![\w)\]}])\*\*(?=\S)([^*]+?)(?<=\S)\*\*(?![\w(\[{])")
 _UNDERSCORED = re.compile(r"(?<![\w.])\d{1,3}(?:_\d{3})+(?!\w)")
 _PREFIXED = re.compile(r"(?<!\w)0(?:b(?P<two>[01]+)|o(?P<eight>[0-7]+)|x(?P<sixteen>[\dA-Fa-f]+))(?!\w)")
 _SWISS = re.compile(r"(?<![\d'])(\d{1,3}(?:'\d{3})+)(?!\d)")
+_TWICE = re.compile(r"\s*\$?([\w./-][\w\s,./-]*?)\s+\(\s*=?\s*([\w.-][\w\s,./-]*)\)\s*\$?\s*")
+"""A number, and the same number in parentheses: "42 (forty-two)", "0.75 (3/4)"."""
 _COMMAND = re.compile(r"\\[a-zA-Z]+")
 _REPLACEMENT = dict(_REPLACED)
 _REASONS = names.word_set(
@@ -108,6 +112,8 @@ _REASONS = names.word_set(
 @lru_cache(maxsize=1024)
 def clean(text: str) -> str:
     """Return a text in the normalized spelling that the lexer expects."""
+    if (twice := _TWICE.fullmatch(text)) is not None and (value := _stated(twice[1])) is not None:
+        text = twice[1] if value == _stated(twice[2]) else text
     text = _BROKEN.sub(lambda match: _BROKEN_LETTER[match[0]], text)
     if (marked := _MARKS.fullmatch(text)) is not None:
         text = marked[2] + marked[3]  # Markdown around the whole
@@ -159,6 +165,16 @@ def _ascii(text: str) -> str:
         # Full-width forms and styled letters become plain ones; accents and other scripts stay as they are.
         text = "".join(_plain(char) for char in text).translate(_TRANSLATION)
     return text
+
+
+def _stated(text: str) -> Fraction | None:
+    """Return a number in words, or written as an integer, a decimal or a fraction; ``None`` for other texts."""
+    if (found := words.number(text.strip())) is not None:
+        return Fraction(found)
+    try:
+        return Fraction(text.strip().replace(",", "")) if len(text) < _MAX_STATED else None
+    except (ValueError, ZeroDivisionError):
+        return None
 
 
 def _known_remark(match: re.Match[str]) -> str:

@@ -136,9 +136,12 @@ def as_quantity(node: Node, other: Node, *, bare: bool = False) -> Node:
         other: The other answer.
         bare: Whether letters become a unit even if the other answer has no unit.
     """
-    if not isinstance(node, Apply) or symbols(other) or not (bare or isinstance(other, Quantity)):
+    beside = other.unit if isinstance(other, Quantity) else None
+    if not isinstance(node, Apply | Quantity) or not symbols(node) or symbols(other) or not (bare or beside):
         return node
     parts = _split_unit(node)
+    if parts is not None and parts[1] in ("C", "F") and beside and units.is_temperature(beside):
+        parts = parts[0], f"deg{parts[1]}"
     if parts is None or parts[0] is None or units.read_unit(parts[1]) is None:
         return node
     return Quantity(parts[0], parts[1])
@@ -162,6 +165,10 @@ def _split_unit(node: Node) -> tuple[Node | None, str] | None:
                 return None
             unit = " ".join(part[1] for part in found if part is not None and part[1])
             return (values[0] if len(values) == 1 else Apply("mul", values)), unit
+        case Apply(op="neg", args=(inner,)) if (part := _split_unit(inner)) is not None and part[0] is not None:
+            return Apply("neg", (part[0],)), part[1]
+        case Quantity(value=Apply() as inner, unit=unit) if (part := _split_unit(inner)) is not None and part[1]:
+            return part[0], f"{part[1]} {unit}"  # "1.2 g cm^{-3}": only "cm" is a unit without context
         case Apply(op="div", args=(top, bottom)):
             over, under = _split_unit(top), _split_unit(bottom)
             if over is None or under is None or under[0] is not None:

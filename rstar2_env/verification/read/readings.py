@@ -29,7 +29,7 @@ _SIGN = re.compile(r"[\\^_=+/]")
 _DOTTED_THOUSANDS = re.compile(
     r"(?<![\d.,])\d{1,3}(?:\.\d{3}){2,}(?!\d|\.\d)|(?<![\d.,])\d{1,3}(?:\.\d{3})+(?=\s*(?:€|euro))", re.I
 )
-_COMMA_AND_UNIT = re.compile(r"\d+,\d{1,2}\s*(?:€|[^\W\d_]{2,})[^,]*")
+_COMMA_AND_UNIT = re.compile(r"\d+,\d{1,2}\s*(?:€|\\?%|[^\W\d_]{2,})[^,]*")
 _COUNTED = re.compile(r"([A-Za-z-]{3,}) ([a-z]{3,}(?: [a-z]+){0,3})")
 _ZEROS = re.compile(r",0\d\d")
 _DECIMAL_COMMA = re.compile(r"(?<![\d.,])(\d+),(\d+)(?![\d,.])")

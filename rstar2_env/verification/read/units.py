@@ -94,6 +94,11 @@ def read_unit(text: str) -> Unit | None:
     return Unit(factor, tuple(sorted((base, power) for base, power in dimension.items() if power)))
 
 
+def is_temperature(unit: str) -> bool:
+    """Return whether a unit is degrees Celsius or Fahrenheit."""
+    return (known := read_unit(unit)) is not None and known.dimension in ((("degC", 1),), (("degF", 1),))
+
+
 def _named(name: str) -> Unit | None:
     """Return the unit of a name; a name of several letters also in capitals and in the plural: "M" is not a meter."""
     lower = name.lower() if len(name) > 1 else name

@@ -37,6 +37,8 @@ _COUNTER = re.compile(
 )
 """Pattern of a counting word or unit of Chinese or Japanese; longer words are tried first."""
 _WORD = re.compile(r"[^\W\d_]+(?:[\u0300-\u036f\u0900-\u0d7f\u0e31-\u0e4e]+[^\W\d_]*)*")
+_PREPOSITIONS = word_set("a as at in")
+"""Words that are also the symbols of units."""
 _FORMULA = re.compile(r"(?:[A-Z][a-z]?){2,}")
 """Pattern of a chemical formula without numbers, such as ``NaCl``."""
 _SPACELESS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
@@ -106,7 +108,9 @@ def same_things(gold: str, answer: str, known: frozenset[str]) -> bool:
         return bool(one)
     if not names_things(answer, known) or not one & other or not (one <= other or other <= one):
         return False
-    return not any((unit := read_unit(word)) is not None and unit.dimension for word in one ^ other)
+    return not any(
+        word not in _PREPOSITIONS and (unit := read_unit(word)) is not None and unit.dimension for word in one ^ other
+    )
 
 
 def _is_known(word: str, known: frozenset[str]) -> bool:

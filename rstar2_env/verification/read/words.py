@@ -43,7 +43,22 @@ _NAMED |= {
     for one in ["ein", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun"]
     for ten in ["zwanzig", "dreißig", "vierzig", "fünfzig", "sechzig", "siebzig", "achtzig", "neunzig"]
 }
-_HAN = re.compile(r"(?:([二三四五六七八九]?)十)?([一二三四五六七八九]?)")
+_HAN_DIGITS = {name: value for value, name in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2, "兩": 2}
+_HAN_UNITS = {"十": 10, "百": 100, "千": 1000, "万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8}
+_HAN = re.compile(f"[{''.join((*_HAN_DIGITS, *_HAN_UNITS))}]+")
+_TEENS = "dix onze douze treize quatorze quinze seize dixsept dixhuit dixneuf"
+_NAMED |= {
+    f"{tens}{teen}": value + number
+    for tens, value in (("soixante", 60), ("octante", 80))
+    for number, teen in enumerate(_TEENS.split(" "), 10)
+}
+_COMPOUNDS = (
+    (re.compile(r"\bdix[- ](sept|huit|neuf)\b"), r"dix\1"),
+    (re.compile(r"\bquatre[- ]vingts?\b"), "octante"),
+    (re.compile(rf"\b(soixante|octante)[- ](?:et[- ])?({_TEENS.replace(' ', '|')})\b"), r"\1\2"),
+    (re.compile(r"(hundert|tausend)(?:und\b)?"), r" \1 "),
+)
+"""French numbers from 70 to 99, and German numbers above 99, as words of the tables."""
 SCALES = _numbers("scales.txt")
 """Words that multiply the number before them, such as million."""
 
@@ -108,7 +123,8 @@ _PHRASES = {
         "#R-": "all negative real numbers; all negative reals; negative real numbers; negative reals",
         "#R0": "all nonnegative real numbers; all nonnegative reals; nonnegative real numbers; nonnegative reals; "
         "all non-negative real numbers; non-negative real numbers; non-negative reals",
-        "#oo": "infinitely many; infinitely many solutions; infinite; infinity; infinite number",
+        "#oo": "infinitely many; infinitely many solutions; infinite; infinity; infinite number; infinite number of "
+        "solutions; infinite solutions",
         "neither": "neither even nor odd; neither odd nor even",
     }.items()
     for phrase in phrases.split("; ")
@@ -139,6 +155,19 @@ _CLAUSE = re.compile(
 )
 """Pattern of a clause that repeats yes or no: "Yes, it does", "No, it isn't"."""
 _DECISIONS = frozenset({"yes", "no", "true", "false"})
+_OPPOSITES = {"not true": "false", "not false": "true"}
+_FRAME = re.compile(
+    r"\s*(?:(?:it|that|this|there|they|he|she|we)\s+(?:is|are|was|were|has|have|had|will\s+be|would\s+be)"
+    r"|[a-z](?:\([a-z]\))?\s+is|(?:it|that|there)['’]s|la\s+respuesta(?:\s+final)?\s+es|la\s+réponse(?:\s+finale)?\s+est|die\s+(?:antwort|lösung)\s+(?:ist|lautet)"
+    r"|答案(?:是|为|為)|答えは)(?:\s*[:：]\s*|\s+|(?<=[是为為は]))(?=\S)",
+    re.IGNORECASE,
+)
+"""The beginning of a sentence that states an answer: "It is even", "There are 12"."""
+
+
+def without_frame(text: str) -> str:
+    """Return a sentence that states an answer without its subject and verb; other texts unchanged."""
+    return _FRAME.sub("", text, count=1) if _FRAME.match(text) else text
 
 
 def plain_words(text: str) -> str:
@@ -159,33 +188,63 @@ def number(text: str) -> int | Fraction | None:
             return whole + Fraction(top, bottom)
         if match["bottom"].endswith(("s", "half", "quarter")):
             return None  # "seven halves"
-    if text and (han := _HAN.fullmatch(text)) is not None:
-        tens = "十二三四五六七八九".find(han[1] or "十") + 1 if "十" in text else 0
-        return 10 * tens + "零一二三四五六七八九".find(han[2] or "零")
-    words = [word for word in re.split(r"[\s-]+", text.lower().strip(" .")) if word not in _JOINTS]
+    if _HAN.fullmatch(text):
+        return _han(text)
+    text = text.lower().strip(" .")
+    for pattern, parts in _COMPOUNDS:
+        text = pattern.sub(parts, text)
+    words = [word for word in re.split(r"[\s-]+", text.strip()) if word not in _JOINTS]
+    head, _, final = text.rpartition(" ")
+    if final in SCALES and isinstance(part := number(head), Fraction):
+        return part * SCALES[final]  # "two and a half million"
     if words and words[-1] not in ("half", "halve", "quarter"):
         words[-1] = _cardinal(words[-1])  # "twenty-third"
     sign = -1 if words[:1] and words[0] in ("minus", "negative", "menos", "moins", "минус") else 1
     words = words[1:] if sign < 0 else words
     if not words or not 1 <= len(words) <= _MAX_NUMBER_WORDS:
         return None
-    total, group, last = 0, 0, 10**15
+    total, group, last, scaled = 0, 0, 10**15, 10**15
+    french = any(word in _NAMED for word in words)
     for word in words:
         small, scale = _NUMBER_WORDS.get(word, _NAMED.get(word)), SCALES.get(word)
+        if word in ("cent", "cents") and french:
+            scale = 100
         if small is None and word.isdecimal() and len(words) == 1 and len(word) < 20:
             small = int(word)
         if small is not None:
-            size = 1 if small < 10 else 100 if small < 100 else 1000
+            size = 1 if small < 10 else 10 if small < 100 else 100
             if size >= last:
                 return None  # "five six"
-            group, last = group + small, 1 if small < 20 else 10
+            group, last = group + small, 1 if small < 20 else size
         elif scale == 100:
+            if group >= 100:
+                return None
             group, last = (group or 1) * 100, 100
-        elif scale is not None:
-            total, group, last = total + (group or 1) * scale, 0, 10**15
+        elif scale is not None and scale < scaled:
+            total, group, last, scaled = total + (group or 1) * scale, 0, 10**15, scale
         else:
             return None
     return sign * (total + group)
+
+
+def _han(text: str) -> int | None:
+    """Return the value of a number in Chinese characters, such as 250 for "二百五十", or ``None``."""
+    total, group, digit, last, inner = 0, 0, None, 10**9, 10**4
+    for char in text:
+        unit = _HAN_UNITS.get(char)
+        if unit is None:
+            if digit:
+                return None
+            digit = _HAN_DIGITS[char]
+        elif unit >= 10**4:
+            if unit >= last:
+                return None
+            total, group, digit, last, inner = total + (group + (digit or 0) or 1) * unit, 0, None, unit, 10**4
+        else:
+            if unit >= inner:
+                return None
+            group, digit, inner = group + (1 if digit is None else digit) * unit, None, unit
+    return total + group + (digit or 0)
 
 
 def _cardinal(name: str) -> str:
@@ -207,38 +266,38 @@ def decision(text: str) -> str | None:
     The text must end after it, or continue with the same decision or with a reason: "Yes, because 7 is prime".
     """
     match = re.match(
-        r"\s*(?:(?:the\s+)?answer\s*(?:is|:)\s*)?(yes|no|true|false)\b[\s.,;:!]*(.*)",
+        r"\s*(?:(?:the\s+)?answer\s*(?:is|:)\s*|(?:the|this|that)\s+(?:statement|claim|proposition)\s+is\s+)?"
+        r"(yes|no|true|false|not true|not false)\b[\s.,;:!]*(.*)",
         _TEXT_COMMAND.sub(" ", text).strip(" {}$"),
         re.I | re.S,
     )
     if match is None:
-        return None
+        return {"T": "true", "F": "false"}.get(text.strip(" .()"))
     rest = match[2].strip(" .!")
     if (clause := _CLAUSE.match(rest)) is not None and bool(clause["not"]) is (match[1].lower() in ("no", "false")):
         rest = rest[clause.end() :]
-    return match[1].lower() if not rest or _REASON.match(rest) else None
+    said = _OPPOSITES.get(match[1].lower(), match[1].lower())
+    return said if not rest or _REASON.match(rest) else None
 
 
 def same_text(gold: str, answer: str) -> bool:
     """Return whether two texts have the same words, ignoring punctuation; texts without words are never equal."""
     one, other = canonical(gold), canonical(answer)
+    if (decided := decision(gold)) is not None and decided == decision(answer):
+        # One of them must end there: two different explanations of the same "yes" are two answers.
+        return one in _DECISIONS or other in _DECISIONS or one == other
     if not _LETTERS.search(one) or not _LETTERS.search(other):
         return one == other != "" and one.isalnum() and plain_words(answer) == answer.strip().lower()
     if one == other or one.replace(" ", "") == other.replace(" ", ""):
         return True
     extra = set(other.split()) - set(one.split())
-    if (
-        extra
+    # "an even function" is even
+    return (
+        bool(extra)
         and extra <= _GENERIC
         and not _GENERIC & set(one.split())
         and " ".join(word for word in other.split() if word not in _GENERIC) == one
-    ):
-        return True  # "an even function" is even
-    decided = decision(gold)
-    if decided is not None and decided == decision(answer):
-        # One of them must end there: two different explanations of the same "yes" are two answers.
-        return one in _DECISIONS or other in _DECISIONS
-    return False
+    )
 
 
 def is_contained(gold: str, answer: str) -> bool:
