@@ -43,6 +43,7 @@ from rstar2_env.verification.read.nodes import (
     Apply,
     BracketGroup,
     Builder,
+    Const,
     Matrix,
     Node,
     Num,
@@ -100,7 +101,7 @@ class Comparer:
             return True
         if not remarks_agree(gold, answer, self.rules):
             return False
-        gold, answer = without_condition(gold), without_condition(answer)
+        gold, answer = _as_set_of_numbers(without_condition(gold)), _as_set_of_numbers(without_condition(answer))
         as_sets = self._sets(gold, answer)
         if as_sets is not None:
             return as_sets
@@ -340,6 +341,14 @@ class Comparer:
         if one.variable is not None and other.variable is not None and one.variable != other.variable:
             return False
         return same_set(one, other, self.values)
+
+
+def _as_set_of_numbers(node: Node) -> Node:
+    """Return the set in an answer such as ``n in Z`` alone; other nodes unchanged."""
+    match node:
+        case Relation(ops=("in",), sides=(Sym(), Const(name="Z" | "N" | "Q") as numbers)):
+            return numbers
+    return node
 
 
 def _is_half_open(node: Node) -> bool:

@@ -32,6 +32,7 @@ from rstar2_env.verification.verdict import Reason
 
 on_load = symbolic.on_load
 
+_PERCENT = re.compile(r"%|\bper ?cent\b", re.IGNORECASE)
 _SPACE = re.compile(r"(?<!\d)\s+|\s+(?!\d)")
 _WORD = re.compile(r"(?=[a-z]*[aeiou])[a-z]{3,}")
 _BROKEN = re.compile(r"\\(?!text|mathrm|textbf|mbox|quad|[ ,;!%$&#_{}])")
@@ -50,7 +51,7 @@ def grade_request(request: dict[str, Any]) -> tuple[str, str]:
     )
     kind = str(request.get("kind", "auto"))
     question = request.get("question")
-    if question and "%" in answer and ASKS_PERCENT.search(question):
+    if question and _PERCENT.search(answer) and ASKS_PERCENT.search(question):
         rules = replace(rules, percent=True)
     rules = replace(rules, known=known_words(gold, question), question=question)
     reason, method = grade(gold, answer, rules, kind=kind, question=question)

@@ -98,6 +98,7 @@ _BOLD = re.compile(r"(?<![\w)\]}])\*\*(?=\S)([^*]+?)(?<=\S)\*\*(?![\w(\[{])")
 _UNDERSCORED = re.compile(r"(?<![\w.])\d{1,3}(?:_\d{3})+(?!\w)")
 _PREFIXED = re.compile(r"(?<!\w)0(?:b(?P<two>[01]+)|o(?P<eight>[0-7]+)|x(?P<sixteen>[\dA-Fa-f]+))(?!\w)")
 _SWISS = re.compile(r"(?<![\d'])(\d{1,3}(?:'\d{3})+)(?!\d)")
+_IN_DOLLARS = re.compile(r"\s*\$([^$]+)(?<!\\)\$\s*")
 _TWICE = re.compile(r"\s*\$?([\w./-][\w\s,./-]*?)\s+\(\s*=?\s*([\w.-][\w\s,./-]*)\)\s*\$?\s*")
 """A number, and the same number in parentheses: "42 (forty-two)", "0.75 (3/4)"."""
 _COMMAND = re.compile(r"\\[a-zA-Z]+")
@@ -145,7 +146,9 @@ def clean(text: str) -> str:
         text = _UNDERSCORED.sub(lambda match: match[0].replace("_", ""), text)
     if "0b" in text or "0x" in text or "0o" in text:
         text = _PREFIXED.sub(_prefixed, text)
-    text = rewritten(_SPACES.sub(" ", _NEXT_LINE.sub("$, $", text)))
+    text = _SPACES.sub(" ", _NEXT_LINE.sub("$, $", text))
+    in_dollars = _IN_DOLLARS.fullmatch(text)
+    text = f"${rewritten(in_dollars[1])}$" if in_dollars else rewritten(text)
     if "_" in text:
         text = _BASE_NAME.sub(lambda match: f"_{{{words.number(match[1])}}}", text)
     text = _PLAIN_SPACED.sub(lambda match: match[0].replace(" ", ""), text)

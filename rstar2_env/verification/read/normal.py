@@ -7,7 +7,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from math import prod
 
-from rstar2_env.verification.read import units, words
+from rstar2_env.verification.read import units, vocabulary, words
 from rstar2_env.verification.read.cases import as_cases
 from rstar2_env.verification.read.nodes import (
     ZERO,
@@ -33,7 +33,7 @@ _PARAMETER = re.compile(r"(?:[jklmnpqrstuv]|lambda|mu|alpha|beta)(?:_\d+)?")
 _INTEGER = re.compile(r"\bin\b\s*Z|integer|\bwhole\b|Z")
 _INTEGERS = frozenset("jklmnpqt")
 _PHRASE_NODES: dict[str, Node] = {
-    **{"#oo": Const("oo"), "#empty": Const("empty"), "#R": Const("R")},
+    **{"#oo": Const("oo"), "#empty": Const("empty"), "#R": Const("R"), "#Z": Const("Z")},
     "#R+": BracketGroup("(", ")", (ZERO, Const("oo"))),
     "#R-": BracketGroup("(", ")", (Apply("neg", (Const("oo"),)), ZERO)),
     "#R0": BracketGroup("[", ")", (ZERO, Const("oo"))),
@@ -97,6 +97,8 @@ def _quantity(value: Node, unit: str) -> Node:
         value = Num(value.value * scale) if isinstance(value, Num) else Apply("mul", (value, Num(Fraction(scale))))
         return _quantity(value, rest.removeprefix("of ")) if rest else value
     known = units.read_unit(unit)
+    if known is None and (measure := vocabulary.before_remark(unit)) is not None:
+        return _quantity(value, measure)
     if known is None or unit == "%":
         return Quantity(value, unit)
     if known == units.DEGREE:

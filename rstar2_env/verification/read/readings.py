@@ -10,7 +10,7 @@ import re
 from fractions import Fraction
 from functools import lru_cache
 
-from rstar2_env.verification.read import names, words
+from rstar2_env.verification.read import names, units, words
 from rstar2_env.verification.read.boxed import strip_dollars
 from rstar2_env.verification.read.clean import clean
 from rstar2_env.verification.read.lexer import ReadError
@@ -20,7 +20,7 @@ from rstar2_env.verification.read.parser import read
 
 _THOUSANDS = re.compile(r"(?<![\d.,])([1-9]\d{0,2})((?:,\d{3})+|(?:,\d{2})+,\d{3})(?![\d,]|\.\d*,)")
 _PLAIN_THOUSANDS = re.compile(r"\s*-?\d{1,3}(?:,\d{3})+\s*")
-_SCIENTIFIC = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)[eE]([+-]?\d{1,4})(?![\w.])")
+_SCIENTIFIC = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)[eE]([+-]?\d{1,4})(?![\w.])(?: ([a-zA-Z]{2,}))?")
 _WORD_LIKE = re.compile(
     rf"(?<![A-Za-z\\_])(?:{'|'.join(sorted(word for word in names.WORDS if 2 <= len(word) <= 3))})(?![A-Za-z])", re.I
 )
@@ -30,7 +30,7 @@ _DOTTED_THOUSANDS = re.compile(
     r"(?<![\d.,])\d{1,3}(?:\.\d{3}){2,}(?!\d|\.\d)|(?<![\d.,])\d{1,3}(?:\.\d{3})+(?=\s*(?:€|euro))", re.I
 )
 _COMMA_AND_UNIT = re.compile(r"\d+,\d{1,2}\s*(?:€|\\?%|[^\W\d_]{2,})[^,]*")
-_COUNTED = re.compile(r"([A-Za-z-]{3,}) ([a-z]{3,}(?: [a-z]+){0,3})")
+_COUNTED = re.compile(r"[A-Za-z]{3,}(?:[ -][a-z]+)+")
 _ZEROS = re.compile(r",0\d\d")
 _DECIMAL_COMMA = re.compile(r"(?<![\d.,])(\d+),(\d+)(?![\d,.])")
 _TIGHT = re.compile(r"/\s*(?:\d+(?:\.\d+)?|[a-zA-Z])\s?(?=[a-zA-Z\\(])")
@@ -77,8 +77,8 @@ def readings(text: str) -> tuple[Node, ...]:
         cleaned = ":".join(map(str, terms))  # "3 to 5"
     elif (duration := _DURATION.fullmatch(inner)) is not None:
         cleaned = f"{duration[1]} hours {duration[2]} minutes"
-    elif (counted := _COUNTED.fullmatch(inner)) is not None and (said := words.number(counted[1])) is not None:
-        cleaned = f"{said} {counted[2]}"  # "twelve eggs"
+    elif _COUNTED.fullmatch(inner) and (counted := words.with_digits(inner)) is not None:
+        cleaned = counted
     else:
         cleaned = _TOTAL.sub("", cleaned)
     spellings = [(spelling, False) for spelling in _spellings(cleaned)]
@@ -102,10 +102,17 @@ def readings(text: str) -> tuple[Node, ...]:
     return tuple(trees)
 
 
+def _power_of_ten(match: re.Match[str]) -> str:
+    """Return ``1.5e3`` as a product with a power of ten, with the unit after it marked as text."""
+    unit = match[3] or ""
+    after = f"\\text{{ {unit}}}" if unit and units.read_unit(unit) is not None else unit and f" {unit}"
+    return f"{match[1]} \\times 10^{{{match[2]}}}{after}"
+
+
 def _spellings(text: str) -> list[str]:
     """Return unambiguous spellings of a text, and then the text itself if its own notation is a possible reading."""
     found = []
-    if (power := _SCIENTIFIC.sub(r"\1 \\times 10^{\2}", text)) != text:
+    if (power := _SCIENTIFIC.sub(_power_of_ten, text)) != text:
         found.append(power)
     if (joined := _DOTTED_THOUSANDS.sub(lambda match: match[0].replace(".", ""), text)) != text:
         found.append(joined)

@@ -93,6 +93,15 @@ def unknown_in_label(text: str, known: frozenset[str], question: str | None, *, 
     return None
 
 
+def before_remark(text: str) -> str | None:
+    """Return the unit in "meters tall" or "dollars in total"; ``None`` if the words after it are more than a remark."""
+    first, _, rest = text.partition(" ")
+    said = rest.lower().split()
+    if not said or read_unit(first) is None or not all(word in REMARKS for word in said):
+        return None
+    return first if all(read_unit(word) is None or word in _PREPOSITIONS for word in said) else None
+
+
 def same_things(gold: str, answer: str, known: frozenset[str]) -> bool:
     """Return whether two names of counted objects agree: one contains all words of the other.
 

@@ -125,6 +125,9 @@ _PHRASES = {
         "all non-negative real numbers; non-negative real numbers; non-negative reals",
         "#oo": "infinitely many; infinitely many solutions; infinite; infinity; infinite number; infinite number of "
         "solutions; infinite solutions",
+        "converges": "converge; convergent",
+        "diverges": "diverge; divergent",
+        "#Z": "all integers; any integer; every integer; integers",
         "neither": "neither even nor odd; neither odd nor even",
     }.items()
     for phrase in phrases.split("; ")
@@ -139,14 +142,16 @@ _ORDINALS = {
     **{"twelfth": "twelve", "half": "two", "halve": "two", "quarter": "four"},
 }
 """The number for each irregular ordinal or name of a fraction: those that do not just add "th"."""
+_NEGATIVE = re.compile(r"\s*(?:minus|negative|menos|moins|минус)\s+(?!minus|negative)(?=\w)", re.IGNORECASE)
 _PARTS = re.compile(
     r"(?:(?P<whole>.+?) and )?(?P<top>[a-z-]+?)[ -](?P<bottom>(?:[a-z]+ty-)?(?:half|halve|quarter|third|[a-z]+th)s?)",
     re.IGNORECASE,
 )
 _GENERIC = word_set(
-    "it is this function triangle number sequence series matrix graph curve player wins has winning strategy only"
+    "it is this function triangle number sequence series matrix graph curve player wins has winning strategy only they "
+    "are lines planes"
 )
-"""Words that repeat the subject of the question after yes or no."""
+"""Words in an answer that only repeat the subject of the question."""
 
 _REASON = re.compile(r"(?:because|since|as|by|for|due)\b(?!.*\b(?:yes|no|true|false|or|but|unless)\b)", re.I | re.S)
 _CLAUSE = re.compile(
@@ -158,7 +163,7 @@ _DECISIONS = frozenset({"yes", "no", "true", "false"})
 _OPPOSITES = {"not true": "false", "not false": "true"}
 _FRAME = re.compile(
     r"\s*(?:(?:it|that|this|there|they|he|she|we)\s+(?:is|are|was|were|has|have|had|will\s+be|would\s+be)"
-    r"|[a-z](?:\([a-z]\))?\s+is|(?:it|that|there)['’]s|la\s+respuesta(?:\s+final)?\s+es|la\s+réponse(?:\s+finale)?\s+est|die\s+(?:antwort|lösung)\s+(?:ist|lautet)"
+    r"|[a-z](?:\([a-z]\))?\s+is(?=\s+[a-z]+\s*\.?\s*\Z)|(?:it|that|there)['’]s|la\s+respuesta(?:\s+final)?\s+es|la\s+réponse(?:\s+finale)?\s+est|die\s+(?:antwort|lösung)\s+(?:ist|lautet)"
     r"|答案(?:是|为|為)|答えは)(?:\s*[:：]\s*|\s+|(?<=[是为為は]))(?=\S)",
     re.IGNORECASE,
 )
@@ -180,6 +185,9 @@ def plain_words(text: str) -> str:
 
 def number(text: str) -> int | Fraction | None:
     """Return the value of a number in words ("minus two hundred and five", "three quarters"), or ``None``."""
+    if (negative := _NEGATIVE.match(text)) is not None:
+        found = number(text[negative.end() :])
+        return None if found is None else -found
     if (match := _PARTS.fullmatch(text.strip(" ."))) is not None:
         top = 1 if match["top"].lower() == "a" else number(match["top"])
         bottom = number(_cardinal(match["bottom"].lower().removesuffix("s")))
@@ -199,8 +207,6 @@ def number(text: str) -> int | Fraction | None:
         return part * SCALES[final]  # "two and a half million"
     if words and words[-1] not in ("half", "halve", "quarter"):
         words[-1] = _cardinal(words[-1])  # "twenty-third"
-    sign = -1 if words[:1] and words[0] in ("minus", "negative", "menos", "moins", "минус") else 1
-    words = words[1:] if sign < 0 else words
     if not words or not 1 <= len(words) <= _MAX_NUMBER_WORDS:
         return None
     total, group, last, scaled = 0, 0, 10**15, 10**15
@@ -224,7 +230,23 @@ def number(text: str) -> int | Fraction | None:
             total, group, last, scaled = total + (group or 1) * scale, 0, 10**15, scale
         else:
             return None
-    return sign * (total + group)
+    return total + group
+
+
+def with_digits(text: str) -> str | None:
+    """Return counted things in words with digits, such as "7 dollars and 50 cents"; ``None`` if no number is first."""
+    words, made, at = text.split(), list[str](), 0
+    while at < len(words):
+        end = next((end for end in range(len(words), at, -1) if number(" ".join(words[at:end])) is not None), at)
+        if end == at and at == 0:
+            return None
+        if end > at and words[at] not in _JOINTS:
+            made.append(str(number(" ".join(words[at:end]))))
+            at = end
+        else:
+            made.append(words[at])
+            at += 1
+    return " ".join(made)
 
 
 def _han(text: str) -> int | None:
@@ -290,14 +312,9 @@ def same_text(gold: str, answer: str) -> bool:
         return one == other != "" and one.isalnum() and plain_words(answer) == answer.strip().lower()
     if one == other or one.replace(" ", "") == other.replace(" ", ""):
         return True
-    extra = set(other.split()) - set(one.split())
-    # "an even function" is even
-    return (
-        bool(extra)
-        and extra <= _GENERIC
-        and not _GENERIC & set(one.split())
-        and " ".join(word for word in other.split() if word not in _GENERIC) == one
-    )
+    # "an even function" is even; canonical, since "the series is convergent" converges
+    plain = [canonical(" ".join(word for word in text.split() if word not in _GENERIC)) for text in (one, other)]
+    return plain[0] == plain[1] != ""
 
 
 def is_contained(gold: str, answer: str) -> bool:
