@@ -11,8 +11,8 @@ ALPHAMED = Recipe(
     summary="AlphaMed: GRPO on the letter of multiple-choice questions",
     paper="arXiv 2505.17952",
     checked="Not checked: the details of training. On 2026-11-28 they were neither in arXiv 2505.17952 nor in the "
-    "repository cheliu-computation/AlphaMed. The abstract and public summaries state GRPO and the reward for the "
-    "letter, as in this recipe.",
+    "repository cheliu-computation/AlphaMed. On 2026-11-29, the authors' cheliu-computation/Med-R1-Alpha held no code. "
+    "The abstract and independent summaries state GRPO and a binary reward for the letter, as in this recipe.",
     reward=("letter_choice",),
     selector="all:reject_equal=true",
     loss=("ppo_clip:low=0.2,high=0.2",),

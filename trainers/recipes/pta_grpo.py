@@ -18,7 +18,8 @@ PTA_GRPO = Recipe(
     summary="PTA-GRPO: plans are rewarded by the results of further episodes",
     paper="arXiv 2510.01833",
     checked="Not checked: the weights of the rewards and the training details. On 2026-11-28 they were neither in the "
-    "two versions of arXiv 2510.01833 nor on the authors' page nor in public code. Public summaries state the rewards "
+    "two versions of arXiv 2510.01833 nor on the authors' page nor in public code; a further search on 2026-11-29 "
+    "found no code of the authors. Public summaries state the rewards "
     "of this recipe: for the outcome, the format, and the success of several episodes per plan.",
     reward=("return", "plan_value", "answer_format"),
     selector="all:reject_equal=true",
