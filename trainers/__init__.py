@@ -9,8 +9,9 @@ from rstar2_env.core.lazy_names import lazy_names
 
 if __name__ != "rstar2_env.trainers":
     raise ImportError(
-        f"This folder is the package rstar2_env.trainers and was imported as {__name__!r}, which would make a "
-        "second copy of its registry. Install the distribution (pip install -e .) and import rstar2_env.trainers."
+        f"The folder trainers was imported as {__name__!r}, but it is the package rstar2_env.trainers; a "
+        "second import would make a second copy of its list of trainers. Install the package (pip "
+        "install -e .) and import rstar2_env.trainers."
     )
 
 if TYPE_CHECKING:

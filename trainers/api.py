@@ -101,8 +101,8 @@ def recipe_of(found: OptionsFile, name: str) -> tuple[Recipe, dict[str, Any]]:
         return TRAINERS.get(found.trainer), found.options
     if "parts" not in found.options:
         raise ConfigurationError(
-            f'{name} does not name a trainer: add trainer = "grpo_roc" (or another that `rstar2 list trainers` lists), '
-            "or a table [parts] with parts of your own."
+            f'{name} does not name a trainer: add trainer = "grpo_roc" (or another name that `rstar2 '
+            "list trainers` lists), or a table [parts] that describes your own trainer."
         )
     about: dict[str, Any] = {"name": Path(name).stem, **found.about}
     return Recipe(**about), found.options
@@ -150,7 +150,8 @@ def layers_of(name: str | None, config: str | Path | None) -> tuple[str, list[di
     if config is None:
         if name is None:
             raise ConfigurationError(
-                "No trainer was named: `rstar2 list trainers` lists all; a file of options may also name a trainer."
+                "No trainer was named: give the name of a trainer that `rstar2 list trainers` lists, or "
+                "a file of options that names one."
             )
         return name, []
     if name is None:
@@ -159,8 +160,9 @@ def layers_of(name: str | None, config: str | Path | None) -> tuple[str, list[di
     found = read_file(config)
     if found.of_run and found.trainer not in ("", name):
         raise ConfigurationError(
-            f"{config} is the configuration of a run of {found.trainer!r}, with all of its parts. To train with "
-            f"{name!r}, write the options that you want to keep into a separate file."
+            f"{config} is the configuration of a run of the trainer {found.trainer!r}, with all parts of "
+            f"this trainer, so it cannot be used for {name!r}. To train with {name!r}, write the options "
+            "that you want to keep into a separate file."
         )
     return name, [found.options]
 

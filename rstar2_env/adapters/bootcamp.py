@@ -55,7 +55,7 @@ class _Draw:
             key = json.dumps(identity, sort_keys=True, allow_nan=False)
         except (TypeError, ValueError) as error:
             raise ConfigurationError(
-                f"{type(self.camp).__name__}.case_generator must return a JSON-serializable value: {error}."
+                f"{type(self.camp).__name__}.case_generator must return a value that can be written as JSON: {error}."
             ) from error
         reference = getattr(self.camp, "reference", None)
         answer = str(reference(identity)) if callable(reference) else ""
@@ -93,7 +93,7 @@ def load_bootcamp(bootcamp: Bootcamp | type[Bootcamp] | str, options: Mapping[st
         try:
             found = getattr(importlib.import_module(module), name) if colon else None
         except (ImportError, AttributeError) as error:
-            raise ConfigurationError(f"There is no bootcamp {bootcamp!r}: {error}.") from error
+            raise ConfigurationError(f"The bootcamp {bootcamp!r} cannot be found: {error}.") from error
         if found is None:
             raise ConfigurationError(
                 f"The name of a bootcamp must have the form package.module:name; got {bootcamp!r}."
@@ -103,10 +103,11 @@ def load_bootcamp(bootcamp: Bootcamp | type[Bootcamp] | str, options: Mapping[st
         found = call_with_options(f"bootcamp {name!r}", found, options)
     elif options:
         raise ConfigurationError(
-            "bootcamp_options apply only to a class; pass the options to the constructor of your object instead."
+            "bootcamp_options apply only to a bootcamp that is given by its class or name, and this one "
+            "is an object: pass the options to its constructor."
         )
     if not isinstance(found, Bootcamp):
         needed = ("case_generator", "prompt_func", "extract_output", "verify")
         missing = ", ".join(name for name in needed if not hasattr(found, name))
-        raise ConfigurationError(f"{found!r} does not have {missing}, which InternBootcamp's protocol requires.")
+        raise ConfigurationError(f"{found!r} does not have {missing}, which a bootcamp of InternBootcamp must have.")
     return found

@@ -160,8 +160,8 @@ def export_env(
     own = user_code_name(env)
     if own is not None and own.file is not None:
         raise ConfigurationError(
-            f"{env} is in a file, but an exported package can refer only to an installed module: put the file into "
-            "an installed package, and write package.module:Name."
+            f"{env} is defined in a file, but an exported package can refer only to an installed module: "
+            "put the file into an installed package, and write package.module:Name."
         )
     typed = env_options(find_env(env), options or {})
     made = make_env(env, wrappers=wrappers, **typed)
@@ -171,7 +171,7 @@ def export_env(
         written = redacted(json.loads(json.dumps([typed, [wrappers] if isinstance(wrappers, str) else list(wrappers)])))
     except TypeError as error:
         raise ConfigurationError(
-            f"An option cannot be written as JSON: {error}. Pass it as text or as a number."
+            f"An option of the environment cannot be written as JSON: {error}. Pass it as text or as a number."
         ) from error
     what = Exported(env, written[0], written[1], _package_name(name or env), specification, episodes)
     target, texts = Path(folder), TARGETS[to](what)
@@ -192,7 +192,8 @@ def _package_name(written: str) -> str:
     name = re.sub(r"\W+", "_", words, flags=re.ASCII).strip("_").lower()
     if not name.isidentifier():
         raise ConfigurationError(
-            f"{written!r} cannot be turned into the name of a package: pass a name that contains letters.",
+            f"The name {written!r} cannot be turned into the name of a Python package: pass a name that "
+            "contains letters.",
             option="name",
         )
     return name

@@ -63,7 +63,7 @@ class GraphLoop:
             try:
                 self._messages = self._graph.invoke({"messages": self._messages}, self._config)["messages"]
             except GraphRecursionError as error:
-                raise UnusableReplyError("cut", f"The run of the graph exceeded the limit of steps: {error}") from error
+                raise UnusableReplyError("cut", f"The run of the graph exceeded its limit of steps: {error}") from error
             last = self._messages[-1]
             broken = getattr(last, "invalid_tool_calls", ())
             if not broken:

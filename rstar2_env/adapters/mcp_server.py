@@ -121,8 +121,8 @@ def serve_tools(
     """
     if not is_loopback(host):
         raise ConfigurationError(
-            f"The MCP server has no authentication, so it listens on this machine only, not on {host}: use 127.0.0.1, "
-            "and put a proxy with authentication in front of it.",
+            "The MCP server does not check who connects, so it must listen only on this machine, not on "
+            f"{host}: use 127.0.0.1, and put a proxy with authentication in front of it.",
             option="host",
         )
     server = make_server(name, tools, **options)
@@ -244,13 +244,18 @@ class EpisodeDesk:
         )
 
     def step(
-        self, episode: Annotated[str, "Name that reset returned."], text: Annotated[str, "Your whole turn."]
+        self,
+        episode: Annotated[str, "Name of the episode, which reset returned."],
+        text: Annotated[str, "Your whole turn, as text."],
     ) -> str:
         """Play one turn. Returns the text that follows, the reward, and whether the episode is over."""
         played = self._named(episode)
         with played.lock:
             if played.env is None:
-                raise ValueError(f"The episode {episode!r} is over ({played.summary['end']}): call reset.")
+                raise ValueError(
+                    f"The episode {episode!r} is over (it ended as {played.summary['end']}): call reset to "
+                    "start another."
+                )
             played.used = time.monotonic()
             shown, reward, terminated, truncated, info = played.env.step(text)
             played.used = time.monotonic()
@@ -270,7 +275,7 @@ class EpisodeDesk:
             }
         )
 
-    def state(self, episode: Annotated[str, "Name that reset returned."]) -> str:
+    def state(self, episode: Annotated[str, "Name of the episode, which reset returned."]) -> str:
         """Return the state of an episode: its problem, turns, reward, and its end if it is over."""
         return json.dumps(self._named(episode).summary)
 
@@ -285,7 +290,9 @@ class EpisodeDesk:
     def _named(self, episode: str) -> _Played:
         with self._lock:
             if episode not in self._episodes:
-                raise ValueError(f"There is no episode {episode[:40]!r}: call reset, and use the name that it returns.")
+                raise ValueError(
+                    f"There is no running episode {episode[:40]!r}: call reset, and use the name that it returns."
+                )
             return self._episodes[episode]
 
     def _take(self) -> gym.Env[str, str]:
@@ -316,8 +323,8 @@ class EpisodeDesk:
             or not oldest.lock.acquire(blocking=False)
         ):
             raise ValueError(
-                f"As many episodes are running as this server plays at the same time ({self._most}): play one of them "
-                "to its end first."
+                f"{self._most} episodes are already running, the most that this server plays at the same "
+                "time: play one of them to its end first."
             )
         try:
             env, oldest.env = oldest.env, None

@@ -142,7 +142,7 @@ def make_app(
     async def step(request: Request) -> JSONResponse:
         name = request.cookies.get(_COOKIE, "")
         if (session := running.get(name)) is None:
-            return JSONResponse({"detail": "There is no episode in this session: POST /reset first."}, 409)
+            return JSONResponse({"detail": "There is no episode in this session: send POST /reset first."}, 409)
         session.used = time.monotonic()
         try:
             result = await off_loop(session.respond, (await request.json())["response"])
@@ -217,7 +217,7 @@ class NemoGymEnv(ForeignEnv):
         full_reward: float = 1.0,
     ) -> None:
         if not rows or any("responses_create_params" not in row for row in rows):
-            raise ConfigurationError("rows: expected at least one row, each with responses_create_params.")
+            raise ConfigurationError("rows: expected at least one row, each with the field responses_create_params.")
         super().__init__("nemo_gym", max_turns=max_turns, full_reward=full_reward, numbers=len(rows))
         self._url, self._rows, self._timeout_s = url.rstrip("/"), [dict(row) for row in rows], timeout_s
         self._client: httpx.Client | None = None
@@ -259,7 +259,7 @@ class NemoGymEnv(ForeignEnv):
         if attempt.status and attempt.problem is not None:
             raise ServiceError(f"{self._url}/{path}: {attempt.problem}", cause="passing")
         if attempt.problem is not None:
-            raise ServiceError(f"{self._url}/{path} did not answer: {attempt.problem}", cause="lost")
+            raise ServiceError(f"The server {self._url}/{path} did not answer: {attempt.problem}", cause="lost")
         answer: dict[str, Any] = attempt.answer
         return answer
 

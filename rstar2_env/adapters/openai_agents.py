@@ -25,7 +25,7 @@ try:
     import agents as sdk
 
     if not hasattr(sdk, "Runner"):  # the agents of this repository, next to an editable installation
-        raise ImportError("the module 'agents' does not belong to the OpenAI Agents SDK")
+        raise ImportError("the installed module 'agents' does not belong to the OpenAI Agents SDK")
 except ImportError as error:
     raise MissingExtraError("openai-agents", "The adapter 'openai_agents'") from error
 
@@ -64,7 +64,7 @@ class SdkLoop:
         except sdk.exceptions.ModelRefusalError as error:
             raise UnusableReplyError("refused", f"The model refused to reply: {error}") from error
         except sdk.MaxTurnsExceeded as error:
-            raise UnusableReplyError("cut", f"The run of the agent exceeded the limit of turns: {error}") from error
+            raise UnusableReplyError("cut", f"The run of the agent exceeded its limit of turns: {error}") from error
         self._history = result.to_input_list()
         return "" if result.final_output is None else str(result.final_output)
 

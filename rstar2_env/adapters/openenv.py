@@ -116,7 +116,9 @@ class OpenEnvServed(Environment):
             ConfigurationError: There is another argument, or the environment rejects the options.
         """
         if unknown:
-            raise ConfigurationError(f"reset accepts seed, episode_id and options, not {', '.join(sorted(unknown))}.")
+            raise ConfigurationError(
+                f"reset accepts only seed, episode_id and options, not {', '.join(sorted(unknown))}."
+            )
         text, info = self._env.reset(seed=seed, options=options)
         self._state = TextState(
             env_id=self._state.env_id, episode_id=episode_id, problem_id=str(info.get("problem_id", ""))
@@ -257,4 +259,4 @@ class _Leaves:
             pass
         finally:
             host, port = scope.get("client") or ("unknown", 0)
-            _LOG.info("The client %s:%s left.", host, port)
+            _LOG.info("The client %s:%s closed the connection.", host, port)

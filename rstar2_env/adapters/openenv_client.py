@@ -77,7 +77,7 @@ class OpenEnvEnv(ForeignEnv):
             seen = self._client.reset(seed=number, **self._reset).observation
         except Exception as error:
             self._leave()
-            raise ServiceError(f"{self._url} could not start an episode: {error}", cause="lost") from error
+            raise ServiceError(f"The server {self._url} could not start an episode: {error}", cause="lost") from error
         if set(seen) >= _OURS:
             info = dict(seen["info"])
             info["served_problem_id"] = info.pop("problem_id", "")
@@ -123,16 +123,18 @@ class OpenEnvEnv(ForeignEnv):
         try:
             action = json.loads(text)
         except ValueError as error:
-            raise _NotAnActionError(f"The turn must be an action as a JSON object: {error}.") from None
+            raise _NotAnActionError(f"The turn must be an action, written as a JSON object: {error}.") from None
         if not isinstance(action, dict):
-            raise _NotAnActionError("The turn must be an action as a JSON object.")
+            raise _NotAnActionError("The turn must be an action, written as a JSON object.")
         return action
 
     def _words(self, seen: Mapping[str, Any]) -> str:
         if self._show is not None:
             if self._show not in seen:
                 known = ", ".join(sorted(seen))
-                raise ConfigurationError(f"show: the observation has no field {self._show!r}; its fields are {known}.")
+                raise ConfigurationError(
+                    f"The option show names the field {self._show!r}, but the observation has only the fields {known}."
+                )
             return _text(seen[self._show])
         texts = [name for name, value in seen.items() if isinstance(value, str) and name not in _PLUMBING]
         if "text" in texts or len(texts) == 1:
@@ -152,7 +154,7 @@ class OpenEnvEnv(ForeignEnv):
         with blocking_client(timeout_s=self._timeout_s) as client:
             attempt = sent(client, "GET", f"{self._url}/{path}")
         if attempt.problem is not None:
-            raise ServiceError(f"{self._url}/{path} did not answer: {attempt.problem}", cause="lost")
+            raise ServiceError(f"The server {self._url}/{path} did not answer: {attempt.problem}", cause="lost")
         answer: dict[str, Any] = attempt.answer
         return answer
 

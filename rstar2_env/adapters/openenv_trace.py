@@ -36,11 +36,12 @@ def training_trace(episode: Episode) -> TrainingTrace:
     """
     if not episode.available:
         raise ConfigurationError(
-            f"The episode has the end {episode.end!r}, which a training trace cannot express: leave the episode out."
+            f"The episode ended as {episode.end!r}, which a training trace of OpenEnv cannot express: "
+            "leave the episode out."
         )
     if not episode.prompt_ids or not all(turn.tokens for turn in episode.steps) or not episode.steps:
         raise ConfigurationError(
-            "The episode has no token ids: play it with an engine (rstar2_env.rollout), which records them."
+            "The episode does not contain token ids: play it with an engine (rstar2_env.rollout), which records them."
         )
     turns = []
     own = [number for number, message in enumerate(episode.messages) if message.role == "assistant"]
@@ -80,15 +81,16 @@ def from_training_trace(trace: TrainingTrace) -> Episode:
         ConfigurationError: The trace is empty, or a turn does not begin with all tokens of the previous turn.
     """
     if not trace.turns:
-        raise ConfigurationError("The trace has no turns.")
+        raise ConfigurationError("The trace does not contain any turns.")
     first = trace.turns[0]
     episode = Episode(prompt_ids=list(first.prompt_token_ids))
     for number, turn in enumerate(trace.turns):
         before = len(episode.prompt_ids) + len(episode.completion_ids)
         if turn.prompt_token_ids[:before] != [*episode.prompt_ids, *episode.completion_ids]:
             raise ConfigurationError(
-                f"Turn {number} of the trace does not begin with the tokens of the previous turn: its history was "
-                "rewritten. Convert it as a separate episode."
+                f"The tokens of turn {number} of the trace do not begin with the tokens of the turn "
+                f"before it, because its history was rewritten: convert the turns from turn {number} on "
+                "as a separate episode."
             )
         shown = turn.prompt_token_ids[before:]
         episode.completion_ids += shown

@@ -162,7 +162,7 @@ class RayEnvs(Closing):
         """Choose the actor for one more environment."""
         with self._lock:
             if self._closed:
-                raise SandboxUnavailableError("This RayEnvs is closed; create a new one.")
+                raise SandboxUnavailableError("This RayEnvs object is closed: create a new one.")
             if time.monotonic() - self._looked > self._watch_s or not self._seats:
                 self._look()
             seat = min(self._seats, key=lambda seat: seat.envs / seat.node.cpus)
@@ -241,7 +241,7 @@ class RemoteEnv(gym.Env[str, str]):
         """
         if self._seat is None:
             raise EpisodeOverError(
-                "The node of this episode was lost: call reset() to start an episode on another node."
+                "The node on which this episode ran was lost: call reset() to start an episode on another node."
             )
         turn: tuple[str, float, bool, bool, dict[str, Any]] = self._ask("step", action)
         return turn
@@ -300,4 +300,4 @@ class RemoteEnv(gym.Env[str, str]):
             raise NodeLostError(f"The environments on the node {seat.node} were lost: {error}") from None
         except (ray.exceptions.ActorUnavailableError, ray.exceptions.GetTimeoutError) as error:
             self.close()
-            raise NodeLostError(f"The environment on the node {seat.node} does not answer: {error}") from None
+            raise NodeLostError(f"The environment on the node {seat.node} does not respond: {error}") from None

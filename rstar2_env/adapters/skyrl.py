@@ -150,10 +150,10 @@ class SkyRLEnv(ForeignEnv):
     ) -> None:
         self._rows = _read(rows) if isinstance(rows, str) else [dict(row) for row in rows]
         if not self._rows or any("prompt" not in row for row in self._rows):
-            raise ConfigurationError("rows: expected at least one row, each with its prompt (a list of messages).")
+            raise ConfigurationError("rows: expected at least one row, each with a field prompt (a list of messages).")
         if env not in skyrl_gym.envs.registration.registry:
             known = ", ".join(sorted(skyrl_gym.envs.registration.registry))
-            raise ConfigurationError(f"env: skyrl-gym has no environment {env!r}; its environments are {known}.")
+            raise ConfigurationError(f"The option env names {env!r}, but skyrl-gym has only the environments {known}.")
         super().__init__(f"skyrl/{env}", max_turns=max_turns, full_reward=full_reward, numbers=len(self._rows))
         self._id, self._config = env, dict(env_config or {})
         self._theirs: Any = None
@@ -197,4 +197,4 @@ def _read(path: str) -> list[dict[str, Any]]:
         text = Path(path).read_text(encoding="utf-8")
         return [json.loads(line) for line in text.splitlines() if line.strip()]
     except (OSError, ValueError) as error:
-        raise ConfigurationError(f"rows: {path} cannot be read as JSON lines: {error}.") from error
+        raise ConfigurationError(f"The file {path} of rows cannot be read as JSON Lines: {error}.") from error

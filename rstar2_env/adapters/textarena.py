@@ -72,7 +72,7 @@ class TextArenaEnv(ForeignEnv):
         if game not in ENV_REGISTRY:
             raise UnknownNameError("game of TextArena", game, ENV_REGISTRY)
         if not 0 <= seat < players:
-            raise ConfigurationError(f"seat: expected a number from 0 to {players - 1}, got {seat}.")
+            raise ConfigurationError(f"The option seat must be a number from 0 to {players - 1}, not {seat}.")
         if players > 1 and opponent is None:
             raise ConfigurationError(
                 f"A game with {players} players needs an opponent: pass opponent='./mine.py:Player'."
@@ -99,7 +99,8 @@ class TextArenaEnv(ForeignEnv):
             }
             if self._others_play():
                 raise ConfigurationError(
-                    f"{self._game} with seed {number} ended before the policy's first turn: choose another seat."
+                    f"The game {self._game} with the seed {number} ended before the policy's first turn: "
+                    "choose another seat."
                 )
             return Opening(self._news())
 
@@ -173,7 +174,9 @@ class ServedGame(ta.Env):
             ConfigurationError: There is more than one player.
         """
         if num_players != 1:
-            raise ConfigurationError(f"{self._env.spec or self._env} is for one player, not {num_players}.")
+            raise ConfigurationError(
+                f"{self._env.spec or self._env} is an environment for one player, not {num_players}."
+            )
         text, info = self._env.reset(seed=seed)
         self.state = ta.SinglePlayerState(num_players=1, seed=None)
         self.state.reset(game_state={"problem_id": info.get("problem_id", "")})
@@ -218,5 +221,7 @@ def register(game: str, env: str, *, wrappers: Sequence[Any] = (), **options: An
 def _found(name: str) -> Any:
     own = user_code_name(name)
     if own is None:
-        raise ConfigurationError(f'opponent: expected "module:Name" or "./file.py:Name", not {name!r}.')
+        raise ConfigurationError(
+            f'The option opponent must have the form "module:Name" or "./file.py:Name", not {name!r}.'
+        )
     return find_user_code(own, "opponent", None, {})

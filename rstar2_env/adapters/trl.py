@@ -137,7 +137,9 @@ def environment_factory(
 
     schemas = tool_schemas(make())
     if schemas is None:
-        raise ConfigurationError(f"{name} cannot be served to TRL: it has no ToolChain as env.unwrapped.tools.")
+        raise ConfigurationError(
+            f"{name} cannot be used in TRL, because it does not have a ToolChain as env.unwrapped.tools."
+        )
     members: dict[str, Any] = {schema["function"]["name"]: _method(schema["function"]) for schema in schemas}
     base = _Submitting if submit else TrlEnvironment
 
@@ -168,7 +170,7 @@ def hand_in(
     """
     if environments is None:
         raise ConfigurationError(
-            "hand_in needs GRPOTrainer(environment_factory=...), which passes it the environments."
+            "hand_in works only with GRPOTrainer(environment_factory=...), which passes the environments to it."
         )
     for completion, environment in zip(completions, environments, strict=True):
         last = completion if isinstance(completion, str) else completion[-1]
@@ -206,7 +208,9 @@ def _method(schema: Mapping[str, Any]) -> Callable[..., str]:
     """Return a function with the signature, annotations and docstring of the tool's schema."""
     name: str = schema["name"]
     if not name.isidentifier() or name.startswith("_") or name in _RESERVED:
-        raise ConfigurationError(f"The tool {name!r} cannot be a method for TRL; rename it.")
+        raise ConfigurationError(
+            f"The tool {name!r} has a name that is not valid for a Python method, which TRL needs: rename the tool."
+        )
     parameters: Mapping[str, Any] = schema["parameters"].get("properties", {})
     required = schema["parameters"].get("required", ())
     arguments = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
@@ -214,7 +218,8 @@ def _method(schema: Mapping[str, Any]) -> Callable[..., str]:
     for key in sorted(parameters, key=lambda key: key not in required):
         if not key.isidentifier():
             raise ConfigurationError(
-                f"The argument {key!r} of the tool {name!r} cannot be a Python argument; rename it."
+                f"The argument {key!r} of the tool {name!r} has a name that is not valid in Python, which "
+                "TRL needs: rename the argument."
             )
         hint: Any = _hint(parameters[key])
         default: Any = inspect.Parameter.empty

@@ -141,7 +141,9 @@ class TextEnv(vf.Env[TextEnvConfig]):
                 step = await self._thread(partial(env.step, turn))
                 over = episode.step(turn, step)
                 if episode.failed:
-                    raise vf.SandboxError(f"{self.taskset.config.env} was not available: {step[4].get('error', '')}")
+                    raise vf.SandboxError(
+                        f"The environment {self.taskset.config.env} was not available: {step[4].get('error', '')}"
+                    )
                 if over:
                     if episode.end == "time":
                         interaction.trace.record_timeout("agent")

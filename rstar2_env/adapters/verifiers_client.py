@@ -89,7 +89,7 @@ class VerifiersEnv(ForeignEnv):
         """Start the episode of a task in verifiers, whose first request to the model becomes the first observation."""
         event = self._open().start(number, self._timeout_s)
         if not isinstance(event, list):
-            raise ServiceError(f"verifiers did not start an episode: {_what_failed(event)}", cause="lost")
+            raise ServiceError(f"The package verifiers did not start an episode: {_what_failed(event)}", cause="lost")
         return Opening(*user_and_system(event))
 
     def play(self, turn: str) -> TurnReply:
@@ -152,14 +152,17 @@ class _Session:
             seats = list(agent_config_fields(config))
             if len(seats) != 1:
                 raise ConfigurationError(
-                    f"{written['taskset']['id']} has the seats {', '.join(seats)}; expected one seat."
+                    f"The taskset {written['taskset']['id']} has the seats {', '.join(seats)}; only "
+                    "tasksets with one seat can be played."
                 )
             seat = {"harness": {"id": _HARNESS}, "runtime": {"type": "subprocess"}, "max_turns": max_turns}
             self._env = vf.load_environment(vf.resolve_env_config({**written, seats[0]: seat}))
         except ConfigurationError:
             raise
         except Exception as error:
-            raise ConfigurationError(f"verifiers cannot load {written['taskset']['id']!r}: {error}") from error
+            raise ConfigurationError(
+                f"The package verifiers cannot load {written['taskset']['id']!r}: {error}"
+            ) from error
         self._tasks: list[Any] = []
         self._more = iter(self._env.taskset)
         self._events: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -174,7 +177,7 @@ class _Session:
         port = ready.get()
         if isinstance(port, BaseException):
             self._end_loop()
-            raise ServiceError(f"verifiers' servers did not start: {port}", cause="lost") from port
+            raise ServiceError(f"The servers of the package verifiers did not start: {port}", cause="lost") from port
         client = vf.EvalClientConfig(base_url=f"http://127.0.0.1:{port}/v1", api_key_var="RSTAR2_NO_KEY")
         self._context = vf.ModelContext(model="policy", client=client)
 
@@ -186,7 +189,7 @@ class _Session:
         """
         self._tasks += itertools.islice(self._more, max(0, number + 1 - len(self._tasks)))
         if not self._tasks:
-            raise ConfigurationError("The taskset has no tasks.")
+            raise ConfigurationError("The taskset does not contain any tasks.")
         # A finite taskset repeats after its last task.
         return self._tasks[number % len(self._tasks)]
 
@@ -218,7 +221,7 @@ class _Session:
         try:
             return self._events.get(timeout=timeout_s)
         except queue.Empty:
-            return TimeoutError(f"verifiers did not respond within {timeout_s:g} s")
+            return TimeoutError(f"the package verifiers did not respond within {timeout_s:g} s")
 
     def _on_loop(self, coroutine: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(timeout=60)

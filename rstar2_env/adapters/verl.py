@@ -143,7 +143,9 @@ class EnvInteraction(BaseInteraction):
 
     def __init__(self, config: dict[str, Any]) -> None:
         if BaseInteraction is object:
-            raise ConfigurationError("This version of verl has no interactions (0.8 removed them): use EnvTool.")
+            raise ConfigurationError(
+                "This version of verl does not have interactions, which version 0.8 removed: use EnvTool."
+            )
         super().__init__(config)
         self._running: dict[str, Trajectory] = {}
 
@@ -249,6 +251,6 @@ def _schema(config: Mapping[str, Any]) -> OpenAIFunctionToolSchema:
     name = config.get("tool") or next(iter(schemas), "")
     if name not in schemas:
         raise ConfigurationError(
-            f"tool: {config['env']} has no tool {name!r}; its tools are {', '.join(schemas) or 'none'}."
+            f"The option tool names {name!r}, but {config['env']} has only the tools {', '.join(schemas) or 'none'}."
         )
     return OpenAIFunctionToolSchema.model_validate(schemas[name])

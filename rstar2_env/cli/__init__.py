@@ -31,7 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "rstar2 plan --model qwen3-14b --gpus 64 --gpu MI300X --set max_episode_tokens=12288",
     ),
     "sft": (
-        "Cold-start a model on tool-use traces.",
+        "Train a model on examples of tool use (cold start).",
         "rstar2 sft --model MODEL --traces runs/demo/traces.jsonl --out start",
     ),
     "export": (
@@ -39,7 +39,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "rstar2 export runs/demo/grpo_roc --which best --merge --out model",
     ),
     "traces": (
-        "Make tool-use traces, by playing or from worked solutions.",
+        "Make examples of tool use (traces) for a cold start.",
         "rstar2 traces --model runs/demo/cold-start --problems arithmetic -n 100 --out traces.jsonl",
     ),
     "eval": (
@@ -51,7 +51,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "rstar2 play rstar2/MathTool-v0 --problems arithmetic:level=2",
     ),
     "compare": (
-        "Compare evaluations, paired by problem.",
+        "Compare evaluations, problem by problem.",
         "rstar2 compare runs/demo/eval-cold-start runs/demo/eval-grpo_roc --report compare.png",
     ),
     "view": (
@@ -69,7 +69,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "rstar2 validate rstar2/MathTool-v0 --problems arithmetic",
     ),
     "audit": (
-        "Search a grader for answers that it grades wrongly.",
+        "Find answers that a grader (scoring function) grades wrongly.",
         "rstar2 audit trl.rewards:accuracy_reward",
     ),
     "doctor": (
@@ -81,12 +81,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "rstar2 help troubleshooting#options",
     ),
     "serve": (
-        "Serve an environment to OpenEnv clients or assistants.",
+        "Serve an environment to OpenEnv clients or AI assistants.",
         "rstar2 serve --env rstar2/MathTool-v0 --port 8000",
     ),
     "new": ("Write an environment, an agent or a part, with its test.", "rstar2 new env divisors"),
     "model": ("Fetch, convert or describe a pretrained model.", ""),
-    "problems": ("Show, convert and decontaminate problem sources.", ""),
+    "problems": ("Show, convert and filter sets of problems.", ""),
     "sandbox": ("Run programs in the sandbox, and check its isolation.", ""),
 }
 """Help line and example of each subcommand. The subcommand's module has the same name, and contains either ``app``, a
@@ -127,7 +127,7 @@ def build(arguments: Sequence[str]) -> Any:
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode="markdown",
-        help="Math problems with a Python tool as Gymnasium environments, and trainers swapped by name.",
+        help="Math problems with a Python tool as Gymnasium environments, and trainers that are selected by name.",
         epilog="`rstar2 COMMAND --help` describes each command. First steps: `rstar2 list envs`, then "
         "`rstar2 eval rstar2/MathTool-v0 --agent oracle -n 100`.",
     )
@@ -140,7 +140,7 @@ def build(arguments: Sequence[str]) -> Any:
     @app.callback()
     def root(
         version: bool = typer.Option(
-            False, "--version", callback=show_version, is_eager=True, help="Print the version."
+            False, "--version", callback=show_version, is_eager=True, help="Print the version of rstar2 and exit."
         ),
     ) -> None:
         pass

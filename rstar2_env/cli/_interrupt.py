@@ -36,7 +36,10 @@ def stopped_by_ctrl_c(what: str) -> Iterator[Stop]:
             stop.request(at_once=True)
             raise KeyboardInterrupt
         stop.request()
-        _print_to_stderr(f"Interrupted: finishing {stop.in_flight} {what} in flight; press Ctrl-C again to stop now.")
+        _print_to_stderr(
+            f"Interrupted: waiting for the {stop.in_flight} {what} that have already started. Press Ctrl-C "
+            "again to stop immediately."
+        )
 
     before = signal.signal(signal.SIGINT, handle)
     try:

@@ -15,33 +15,45 @@ import typer
 if TYPE_CHECKING:
     from rstar2_env.problems import ProblemSource
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the earlier output, if this command wrote it.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object on stdout, and nothing else.")]
+Overwrite = Annotated[
+    bool,
+    typer.Option(
+        "--overwrite",
+        help="Replace the output of an earlier run of this command; files that other programs wrote are never "
+        "replaced.",
+    ),
+]
 Trust = Annotated[
     bool,
     typer.Option(
         "--trust",
-        help="Trust all files: they may then name code, sandboxes, environment variables, addresses (docs/trust.md).",
+        help="Load files from unknown sources without restrictions: the files may name code to run, "
+        "sandboxes, environment variables and network addresses (docs/trust.md).",
     ),
 ]
 EnvId = Annotated[
     str,
     typer.Argument(
-        metavar="ID", help="Gymnasium id (rstar2/MathTool-v0), or your own environment (./mine.py:mine/Divisors-v0)."
+        metavar="ID",
+        help="Environment: a Gymnasium id (rstar2/MathTool-v0), or your own class in a file "
+        "(./mine.py:mine/Divisors-v0).",
     ),
 ]
 EnvOption = Annotated[
     str,
     typer.Argument(
         metavar="--env ID",
-        help="Gymnasium id (rstar2/MathTool-v0), or your own environment (./mine.py:mine/Divisors-v0).",
+        help="Environment: a Gymnasium id (rstar2/MathTool-v0), or your own class in a file "
+        "(./mine.py:mine/Divisors-v0).",
     ),
 ]
 RunName = Annotated[
     str,
     typer.Argument(
         metavar="--run RUN",
-        help="Folder of a run, or file of an evaluation; RUN@STEP selects a training step [default: the last].",
+        help="Folder of a run, or file of an evaluation. RUN@STEP selects the evaluation at a training step "
+        "[default: the last].",
     ),
 ]
 WrapOption = Annotated[
@@ -49,8 +61,9 @@ WrapOption = Annotated[
     typer.Option(
         "--wrap",
         metavar="NAME[:OPTION=VALUE,...]",
-        help="Wrapper around the environment (fault_injection:rate=0.1,kinds=timeout+lost), innermost first; "
-        "repeatable; `rstar2 list wrappers` lists them.",
+        help="Wrapper around the environment, with its options (fault_injection:rate=0.1,kinds=timeout+lost). "
+        "Repeat the option to add several wrappers; the first is the innermost. `rstar2 list wrappers` "
+        "lists all wrappers.",
     ),
 ]
 ToolOption = Annotated[
@@ -59,39 +72,58 @@ ToolOption = Annotated[
         "--tool",
         metavar="NAME",
         help="Tool that replaces the environment's own tools: python, notebook, or the tools of an MCP server "
-        "(mcp:./server.py, mcp:http://HOST:PORT/mcp, mcp:COMMAND; extra: mcp); repeatable. The same as "
-        "--set env.tools.",
+        "(mcp:./server.py, mcp:http://HOST:PORT/mcp or mcp:COMMAND, which need the package extra `mcp`). "
+        "Repeat the option to use several tools. --set env.tools does the same.",
     ),
 ]
 EnvSet = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="env.NAME=VALUE", help="Option of the environment (env.max_turns=3); repeatable."),
+    typer.Option(
+        "--set",
+        metavar="env.NAME=VALUE",
+        help="Set an option of the environment (env.max_turns=3). Repeat the option to set several.",
+    ),
 ]
 ProviderSet = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="Option of the provider; the value may be JSON; repeatable."),
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Set an option of the sandbox provider; the value may be JSON. Repeat the option to set several.",
+    ),
 ]
 HttpPort = Annotated[
     int | None,
     typer.Option(
         min=0,
         max=65535,
-        help="Port for HTTP on this machine; 0 chooses a free port [default: standard input and output].",
+        help="Serve HTTP on this port of this machine; 0 chooses a free port [default: communicate over "
+        "standard input and output].",
     ),
 ]
 IsolationOption = Annotated[
     str,
     typer.Option(
-        help="strict: refuse to start if a required layer is missing; best: use available layers; none: no isolation."
+        help="Isolation of the programs. strict: refuse to start if a required layer of isolation is missing; "
+        "best: use the layers that are available; none: no isolation."
     ),
 ]
 ChatTemplate = Annotated[
     str | None,
-    typer.Option(help="Chat template: chatml, or a Jinja template [default: the tokenizer's own]."),
+    typer.Option(
+        help="Chat template of the model: chatml, or a Jinja template [default: the template of the tokenizer]."
+    ),
 ]
-LoraRank = Annotated[int | None, typer.Option(min=0, help="Rank of LoRA adapters; 0 trains all weights [default: 0].")]
+LoraRank = Annotated[
+    int | None,
+    typer.Option(min=0, help="Rank of the LoRA adapters; 0 trains all weights instead of adapters [default: 0]."),
+]
 ReportTo = Annotated[
-    list[str] | None, typer.Option(help="Where to log metrics: tensorboard, wandb, trackio, ...; repeatable.")
+    list[str] | None,
+    typer.Option(
+        help="Service to log metrics to: tensorboard, wandb, trackio, or another that Transformers supports. "
+        "Repeat the option to use several."
+    ),
 ]
 
 
@@ -121,7 +153,10 @@ def options_of(settings: Iterable[str] | None, *parts: str) -> dict[str, dict[st
         part, dot, rest = each.partition(".")
         if not dot or part not in given or "=" in part:
             example = " or ".join(f"--set {known}.NAME=VALUE" for known in parts)
-            raise ConfigurationError(f"--set {each} must begin with the name of a part: write {example}.")
+            raise ConfigurationError(
+                f"--set {each} does not begin with the name of the part that the option belongs to. Write, "
+                f"for example, --set {example}."
+            )
         given[part].append(rest)
     return {part: parse_options(options, flag=f"--set {part}.") for part, options in given.items()}
 
@@ -151,8 +186,8 @@ def refuse_disagreement(
         other = typed(option, text)
         if value not in (other, [other], str(other)):
             raise ConfigurationError(
-                f"{flag(ctx, name, str(value))} and --set {written} give different values to the option {option}: omit "
-                "one of them."
+                f"{flag(ctx, name, str(value))} and --set {written} give two different values to the "
+                f"option {option}: omit one of them."
             )
 
 
@@ -203,7 +238,9 @@ def whole_numbers(text: str, flag: str) -> list[int]:
     try:
         return [int(number) for number in text.split(",")]
     except ValueError:
-        raise typer.BadParameter(f"{flag} must be whole numbers separated by commas (1,8,16), not {text!r}.") from None
+        raise typer.BadParameter(
+            f"{flag} must be whole numbers separated by commas, such as 1,8,16; got {text!r}."
+        ) from None
 
 
 def source_of(spec: str, split: str | None, default: str) -> ProblemSource:
@@ -223,7 +260,8 @@ def source_of(spec: str, split: str | None, default: str) -> ProblemSource:
     source = load_problems(spec, split=split or default)
     if split and not source.split:
         raise ConfigurationError(
-            f"{spec} does not have splits, so it has no {split!r}: omit --split, or split it ({spec}:holdout=0.1)."
+            f"The problems {spec} are not divided into splits, so there is no split {split!r}: omit "
+            f"--split, or write {spec}:holdout=0.1 to split off 10 % of the problems as `test`."
         )
     return source
 
@@ -243,5 +281,5 @@ def layers_of(settings: Iterable[str] | None) -> list[dict[str, Any]]:
     names = [each.partition("=")[0].strip() for each in settings or ()]
     for name in names:
         if names.count(name) > 1:
-            raise ConfigurationError(f"The option {name!r} is given twice.")
+            raise ConfigurationError(f"--set gives the option {name!r} twice: omit one of them.")
     return [parse_options([each], flag="--set ") for each in settings or ()]

@@ -85,15 +85,17 @@ def by_playing(
     _print_played(result, as_json=as_json)
     if result.stopped_by == "interruption":
         say(
-            f"{result.episodes} episodes are in {result.episodes_file}: continue with the same command and --resume.",
+            f"Interrupted. The {result.episodes} episodes so far are in {result.episodes_file}. To "
+            "continue, run the same command with --resume.",
             err=True,
         )
         raise typer.Exit(130)
     if not result.traces:
         why = ", ".join(f"{reason} ({count})" for reason, count in result.reasons.items())
         say(
-            f"Error: none of the {result.episodes} episodes became a trace: {why}. The episodes are in "
-            f"{result.episodes_file}. Use a stronger model (--model, --endpoint), more --tries or easier problems.",
+            f"Error: none of the {result.episodes} episodes became a trace. Reasons, with the number of "
+            f"episodes: {why}. The episodes are in {result.episodes_file}. Use a stronger model (--model, "
+            "--endpoint), more --tries or easier problems.",
             err=True,
         )
         raise typer.Exit(1)
@@ -128,8 +130,8 @@ def _player_options(
             of_model |= {"--temperature": temperature, "--max-tokens": max_tokens}
         if refused := [name for name, value in of_model.items() if value]:
             raise typer.BadParameter(
-                f"{refused[0]} does not apply to {'--agent' if agent is not None else '--endpoint'}: omit it. Options "
-                "of the player begin with --set agent."
+                f"{refused[0]} does not apply to {'--agent' if agent is not None else '--endpoint'}: "
+                "omit it. Options of the agent begin with --set agent."
             )
     if agent is not None:
         return {**env, "agent": agent, "agent_options": options["agent"]}
@@ -143,7 +145,10 @@ def _player_options(
             "agent_options": {**options["agent"], "base_url": endpoint, "model": name, **_given(limits)},
         }
     if options["agent"]:
-        raise typer.BadParameter("--set agent. does not apply to --model: use --set model. or --set engine.")
+        raise typer.BadParameter(
+            "Options that begin with --set agent. have no effect with --model: use --set model.NAME=VALUE "
+            "for options of the model, or --set engine.NAME=VALUE for options of the engine."
+        )
     flags: dict[str, Any] = {
         "temperature": temperature,
         "max_episode_tokens": max_tokens,
@@ -170,7 +175,9 @@ def _shares(written: list[str]) -> dict[str, float]:
         try:
             shares[level.strip()] = float(share)
         except ValueError:
-            raise typer.BadParameter(f"--share {each} must be a level and a number: easy=0.4.") from None
+            raise typer.BadParameter(
+                f"--share must be a level and a number from 0 to 1, such as easy=0.4; got {each}."
+            ) from None
     return shares
 
 

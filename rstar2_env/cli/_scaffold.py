@@ -122,7 +122,7 @@ class NewFiles:
         taken = [str(self.folder / path) for path in self.files if (self.folder / path).exists()]
         if taken:
             raise ConfigurationError(
-                f"{', '.join(taken)} exist{'s' if len(taken) == 1 else ''} already, and nothing is overwritten: choose "
+                f"The file or folder {', '.join(taken)} exists already and is not overwritten: choose "
                 "another name or another folder.",
                 option="out",
             )
@@ -132,7 +132,9 @@ class NewFiles:
                     (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
                     (self.folder / path).write_text(text, encoding="utf-8")
         except OSError as error:
-            raise ConfigurationError(f"{self.folder} cannot be written: {error.strerror or error}.") from error
+            raise ConfigurationError(
+                f"The folder {self.folder} cannot be written: {error.strerror or error}. Choose another folder."
+            ) from error
 
 
 def scaffold(kind: str, name: str, out: Path, *, package: bool) -> NewFiles:
@@ -205,16 +207,17 @@ def _card(module: str) -> str:
 def _check_name(kind: str, name: str, snake: str) -> None:
     if not _NAME.fullmatch(name) or keyword.iskeyword(snake):
         raise ConfigurationError(
-            f"{name!r} cannot be the name of a module: use letters from a to z, digits, - and _, begin "
-            "with a letter, and avoid keywords of Python.",
+            f"{name!r} cannot be the name of a module of Python: begin with a letter from a to z, use "
+            "only letters, digits, - and _, and avoid the keywords of Python.",
         )
     registry, _, attribute = KINDS[kind].registry.partition(":")
     if registry and snake in getattr(importlib.import_module(registry), attribute):
-        raise ConfigurationError(f"The {kind} {snake!r} exists already: choose another name.")
+        raise ConfigurationError(f"A {kind} with the name {snake!r} exists already: choose another name.")
     here = {str(Path(path or ".").resolve()) for path in ("", ".")}
     found = None if snake in sys.stdlib_module_names else importlib.util.find_spec(snake)
     own = found is not None and found.origin is not None and str(Path(found.origin).resolve().parent) in here
     if snake in sys.stdlib_module_names or (found is not None and not own):
         raise ConfigurationError(
-            f"A module named {snake!r} is installed already, and the new module would hide it: choose another name.",
+            f"A Python module with the name {snake!r} is already installed, and the new module would hide "
+            "it: choose another name.",
         )

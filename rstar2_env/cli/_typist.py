@@ -95,7 +95,7 @@ class Typist:
             self._screen.console.print_json(data=self._tools)
         else:
             if word not in (":help", ":h"):
-                self._screen.note(f"There is no command {word}.")
+                self._screen.note(f"There is no command {word}. Type :help for a list of the commands.")
             self._screen.note(HELP.format(end=self._end_hint))
         return None
 
@@ -104,14 +104,17 @@ class Typist:
 
     def _require_dialect(self) -> Dialect:
         if self._dialect is None:
-            raise ConfigurationError("This environment does not use tool calls or marked answers: type a plain action.")
+            raise ConfigurationError(
+                "This environment does not use tool calls or marked answers: type your action as plain text, "
+                "without a command."
+            )
         return self._dialect
 
     def _type(self, prompt: str) -> str:
         try:
             return self._read(prompt)
         except EOFError:
-            raise GaveUpError("The input ended.") from None
+            raise GaveUpError("The input ended, so the episode was given up.") from None
 
 
 def _reader() -> tuple[Callable[[str], str], str]:

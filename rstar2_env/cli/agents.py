@@ -13,7 +13,11 @@ from rstar2_env.cli._tables import print_named
 
 def agents_command(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Agent to show in full, or your own agent (./mine.py).")
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            help="Agent to show with all its options: a name from the list, or your own agent (./mine.py).",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -22,9 +22,10 @@ def audit_command(
         str,
         typer.Argument(
             metavar="TARGET",
-            help="Grader: module:function or FILE.py:function (with the parameters gold and answer, or as in TRL), "
-            "reasoning-gym:NAME, verifiers:TASKSET, openenv:URL or openenv:FILE.py:Class, nemo-gym:ROWS.jsonl@URL, "
-            "lm-eval:TASK, inspect:module:scorer; or an environment ID, reward:NAME or verifier:NAME of this package.",
+            help="Grader to search: module:function or FILE.py:function (with the parameters gold and answer, "
+            "or those of a TRL reward function), reasoning-gym:NAME, verifiers:TASKSET, openenv:URL or "
+            "openenv:FILE.py:Class, nemo-gym:ROWS.jsonl@URL, lm-eval:TASK, inspect:module:scorer; or an "
+            "environment id, reward:NAME or verifier:NAME of this package.",
             show_default=False,
         ),
     ],
@@ -33,15 +34,19 @@ def audit_command(
         typer.Option(
             "--golds",
             metavar="CLASS",
-            help="Class of gold answers to grade (integers, words, ...); repeatable [default: the classes whose gold "
-            "answers the grader accepts, and distinguishes from wrong answers].",
+            help="Class of gold answers (correct answers) to test the grader with: integers, words, .... "
+            "Repeat the option to test several [default: the classes whose gold answers the grader "
+            "accepts, and distinguishes from wrong answers].",
         ),
     ] = None,
-    grade_timeout: Annotated[float, typer.Option(min=0.1, help="Time limit of one grade, in seconds.")] = 10.0,
-    timeout: Annotated[float, typer.Option(min=1, help="Time limit of the audit, in seconds.")] = 600.0,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the generated gold answers.")] = 0,
+    grade_timeout: Annotated[
+        float, typer.Option(min=0.1, help="Time limit for grading one answer, in seconds.")
+    ] = 10.0,
+    timeout: Annotated[float, typer.Option(min=1, help="Time limit for the whole audit, in seconds.")] = 600.0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random choice of gold answers.")] = 0,
     report_file: Annotated[
-        Path | None, typer.Option("--report", metavar="FILE.html", help="Write the report as one HTML page.")
+        Path | None,
+        typer.Option("--report", metavar="FILE.html", help="Also write the report as one HTML page to this file."),
     ] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,

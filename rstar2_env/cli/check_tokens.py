@@ -22,15 +22,29 @@ def check_tokens_command(
         ),
     ] = None,
     model: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Model whose tokenizer to use or, alone, to check.")
+        str | None,
+        typer.Option(
+            metavar="PATH",
+            help="Model whose tokenizer reads the tokens of RUN [default: the run's own]; without RUN, the model "
+            "to check.",
+        ),
     ] = None,
     chat_template: ChatTemplate = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Option of the chat template; repeatable."),
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="Set an option of the chat template. Repeat the option to set several."
+        ),
     ] = None,
-    step: Annotated[list[int] | None, typer.Option(help="Training step to check; repeatable [default: all].")] = None,
-    list_: Annotated[bool, typer.Option("--list", help="List the checks and what each detects.")] = False,
+    step: Annotated[
+        list[int] | None,
+        typer.Option(
+            help="Training step whose tokens are checked. Repeat the option to check several steps [default: all]."
+        ),
+    ] = None,
+    list_: Annotated[
+        bool, typer.Option("--list", help="List the checks and the fault that each check detects, and exit.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Check the tokens of a training run (keep_tokens=true), or the tokenizer and chat template of a model.
@@ -63,7 +77,8 @@ def check_tokens_command(
     if run is None:
         if step or model:
             raise typer.BadParameter(
-                f"--step and --model need the folder of a run; {subject} is not the folder of a run."
+                f"--step and --model apply only to the folder of a run, and {subject} is not the folder "
+                "of a run: omit them, or give the folder of a run."
             )
         template: Template | None = Template(subject, chat_template, options)
     else:

@@ -19,23 +19,28 @@ def compare_command(
         list[str],
         typer.Argument(
             metavar="RUN",
-            help="Folders of runs or suites, or files of evaluations; the first is the baseline; RUN@STEP selects a "
-            "training step [default: the last].",
+            help="Evaluations to compare: folders of runs or of suites, or files of evaluations. The first is "
+            "the baseline. RUN@STEP selects the evaluation at a training step [default: the last].",
         ),
     ],
     k: Annotated[
         str | None,
         typer.Option(
-            metavar="K,K,...", help="Values of k for pass@k and maj@k [default: powers of two, and all samples]."
+            metavar="K,K,...",
+            help="Numbers of samples k for pass@k and maj@k, separated by commas [default: powers of two up "
+            "to the number of samples, and that number].",
         ),
     ] = None,
     report: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.png", help="Write a plot of the pass@k curves and the differences per problem."),
+        typer.Option(
+            metavar="FILE.png",
+            help="Also write a plot of the pass@k curves and of the difference of each problem to this file.",
+        ),
     ] = None,
-    problems: Annotated[int, typer.Option(min=0, help="Maximum number of changed problems to list.")] = 10,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the resampling in intervals and tests.")] = 0,
-    resamples: Annotated[int, typer.Option(min=1, help="Number of resamples for intervals and tests.")] = 2000,
+    problems: Annotated[int, typer.Option(min=0, help="Maximum number of problems with changed results to list.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random resamples in intervals and tests.")] = 0,
+    resamples: Annotated[int, typer.Option(min=1, help="Number of random resamples for intervals and tests.")] = 2000,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
@@ -62,7 +67,8 @@ def compare_command(
             f"{run}: {', '.join(filter(None, each)) or 'one run'}" for run, each in zip(runs, sets, strict=True)
         )
         raise ConfigurationError(
-            f"The evaluations have no set in common ({listed}). Compare suites with suites, and runs with runs."
+            f"The suites have no set of problems with the same name; their sets are: {listed}. Compare "
+            "suites that share a set, and compare runs only with runs."
         )
     files = {name: report and (report.with_stem(f"{report.stem}-{name}") if name else report) for name in names}
     for written in filter(None, files.values()):

@@ -17,16 +17,34 @@ if TYPE_CHECKING:
 
 def demo_command(
     trainer: Annotated[
-        list[str] | None, typer.Option(help="Trainer; repeat to compare several [default: grpo_roc].")
+        list[str] | None,
+        typer.Option(
+            help="Trainer that trains the model. Repeat the option to compare several trainers [default: grpo_roc]."
+        ),
     ] = None,
-    output_dir: Annotated[Path, typer.Option("--out", "-o", help="Folder of the run.")] = Path("runs/demo"),
-    steps: Annotated[int, typer.Option(min=1, help="Training steps per trainer.")] = 140,
-    sft_steps: Annotated[int, typer.Option(min=1, help="Steps of the cold start.")] = 800,
+    output_dir: Annotated[Path, typer.Option("--out", "-o", help="Folder to write the demonstration to.")] = Path(
+        "runs/demo"
+    ),
+    steps: Annotated[int, typer.Option(min=1, help="Number of training steps of each trainer.")] = 140,
+    sft_steps: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Number of training steps of the cold start (the training on example traces before reinforcement "
+            "learning).",
+        ),
+    ] = 800,
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 0,
-    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads of torch [default: all cores].")] = None,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Number of CPU threads that torch uses [default: one per core].")
+    ] = None,
     overwrite: Annotated[
         bool,
-        typer.Option("--overwrite", "--fresh", help="Replace the demonstration in --out instead of continuing it."),
+        typer.Option(
+            "--overwrite",
+            "--fresh",
+            help="Delete the demonstration that is in --out, and start again; without this option, it continues.",
+        ),
     ] = False,
 ) -> None:
     """Make a tiny model, cold-start it on tool-use traces, train it, and compare before and after.

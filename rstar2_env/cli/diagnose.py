@@ -16,19 +16,20 @@ def diagnose_command(
         list[Path],
         typer.Argument(
             metavar="RUN",
-            help="Folder of a run (training, cold start, evaluation, pipeline), file of an evaluation, or log of "
-            "another trainer (.jsonl, or TRL's trainer_state.json).",
+            help="Runs to diagnose: the folder of a run (training, cold start, evaluation, pipeline), the "
+            "file of an evaluation, or the log of another trainer (.jsonl, or TRL's trainer_state.json).",
         ),
     ],
     compare: Annotated[
         bool,
         typer.Option(
             "--compare",
-            help="Compare two runs, and name the differences that may explain why their curves differ.",
+            help="Compare two runs, and list the differences that may explain why their curves differ.",
         ),
     ] = False,
     step: Annotated[
-        int | None, typer.Option(min=0, help="Diagnose the run as it was after this step [default: the last].")
+        int | None,
+        typer.Option(min=0, help="Ignore everything that the run recorded after this step [default: use all steps]."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -44,7 +45,7 @@ def diagnose_command(
 
     if len(runs) != 1 + compare or (compare and step is not None):
         raise ConfigurationError(
-            f"--compare takes two runs and no --step; without --compare, name one run. Got {len(runs)} runs.",
+            f"Give one run, or two runs with --compare; --step does not apply to --compare. Got {len(runs)} runs.",
         )
     if compare:
         from rstar2_env.diagnosis.compare import compare_runs

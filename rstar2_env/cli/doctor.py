@@ -19,32 +19,44 @@ if TYPE_CHECKING:
 def doctor_command(
     folder: Annotated[
         Path,
-        typer.Option(help="Folder for runs, to check its disk; or a run folder, to add its metrics to --report."),
+        typer.Option(
+            help="Folder in which runs are stored, whose disk is checked; or the folder of a run, whose metrics "
+            "are added to --report."
+        ),
     ] = Path("."),
     report: Annotated[
         Path | None,
-        typer.Option(help="File for a report to submit as an issue (docs/gpu-report.md)."),
+        typer.Option(help="File to write a report to, which you can submit as an issue (docs/gpu-report.md)."),
     ] = None,
     machine: Annotated[
         Path | None,
         typer.Option(
-            help="Check another machine, from a file with the output that `rstar2 doctor --json` printed there."
+            help="Check another machine instead of this one: give the file that holds the output of `rstar2 "
+            "doctor --json` on that machine."
         ),
     ] = None,
     prove: Annotated[
         bool,
         typer.Option(
             "--prove",
-            help="Also run kernels, an engine, a sharded step, the sandbox and GRPO-RoC on this machine, and write the "
-            "figures to --report [default: gpu-report.md in --folder].",
+            help="Also test this machine with computations: GPU kernels, an inference engine, a training step "
+            "that is divided among devices, the sandbox and the trainer GRPO-RoC. The figures are "
+            "written to --report [default: gpu-report.md in --folder].",
         ),
     ] = False,
-    timeout: Annotated[float, typer.Option(min=3, help="Time limit of --prove, in seconds.")] = 1200.0,
+    timeout: Annotated[
+        float, typer.Option(min=3, help="Time limit of all tests of --prove together, in seconds.")
+    ] = 1200.0,
     model: Annotated[
-        Path | None, typer.Option(help="Folder of a model for --prove [default: a model with random weights].")
+        Path | None,
+        typer.Option(help="Folder of the model that --prove uses [default: a small model with random weights]."),
     ] = None,
     part: Annotated[
-        list[str] | None, typer.Option(help="Part of --prove, such as kernels; repeatable [default: all].")
+        list[str] | None,
+        typer.Option(
+            help="Test of --prove to run, such as kernels; all others are left out. Repeat the option to run "
+            "several [default: run all tests]."
+        ),
     ] = None,
     as_json: Json = False,
     overwrite: Overwrite = False,
@@ -65,7 +77,9 @@ def doctor_command(
     from rstar2_env.doctor.record import record
 
     if machine is not None and prove:
-        raise ConfigurationError("--prove tests this machine: omit --machine.")
+        raise ConfigurationError(
+            "--prove runs computations on this machine, and --machine checks another one: omit one of them."
+        )
     if prove and report is None:
         report = folder / "gpu-report.md"
     if report is not None:
@@ -91,7 +105,7 @@ def doctor_command(
         if prove:
             _show_proof(proof)
         if report is not None:
-            say(f"Report written to {report}: fill in its empty cells, then submit it.")
+            say(f"Report written to {report}. Fill in its empty cells before you submit it as an issue.")
     if any(result.level == "problem" for result in [*checked, *proof]):
         raise typer.Exit(1)
 
@@ -141,6 +155,6 @@ def _show(checked: list[DoctorResult]) -> None:
     skipped = [result.name for result in checked if result.level == "skipped"]
     if skipped:
         wrapper.subsequent_indent = ""
-        say(wrapper.fill(f"Not applicable to this machine: {', '.join(skipped)}."))
+        say(wrapper.fill(f"These checks do not apply to this machine: {', '.join(skipped)}."))
     count = {level: sum(result.level == level for result in checked) for level in ("problem", "warning", "note", "ok")}
     say(", ".join(f"{number} {level}" for level, number in count.items()))

@@ -18,20 +18,28 @@ def envs_command(
         str | None,
         typer.Argument(
             metavar="ID",
-            help="Environment to show in full, with one episode: a Gymnasium id, or your own environment (./mine.py).",
+            help="Environment to show with its options and one episode: a Gymnasium id, or your own "
+            "environment (./mine.py).",
         ),
     ] = None,
     everything: Annotated[
         bool,
         typer.Option(
             "--all",
-            help="Also show distribution, version and licence, and validate environments of other distributions.",
+            help="Also show the Python package, version and licence of each environment, and validate the "
+            "environments that other packages provide.",
         ),
     ] = False,
-    check: Annotated[bool, typer.Option(help="With --all: run the validation.")] = True,
+    check: Annotated[
+        bool,
+        typer.Option(help="With --all: validate the environments of other packages; --no-validate only lists them."),
+    ] = True,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the sample episode.")] = 0,
-    sample: Annotated[bool, typer.Option(help="Play the sample episode.")] = True,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print the gallery docs/environments.md.")] = False,
+    sample: Annotated[bool, typer.Option(help="Play and print a sample episode of ID.")] = True,
+    markdown: Annotated[
+        bool,
+        typer.Option("--markdown", help="Print the whole page docs/environments.md, which this command generates."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """List the environments, one line each, or show one with its options and an episode.
@@ -44,7 +52,9 @@ def envs_command(
     from rstar2_env.evaluation.cards import card, environment_ids, gallery
 
     if everything and (env_id is not None or markdown):
-        raise typer.BadParameter("--all lists every environment: omit ID and --markdown.")
+        raise typer.BadParameter(
+            "--all lists every environment, so it does not accept ID or --markdown: omit one of them."
+        )
     if everything:
         _list_all(check=check, as_json=as_json)
     elif markdown:

@@ -20,9 +20,9 @@ def eval_command(
         str | None,
         typer.Argument(
             metavar="ID|FILE",
-            help="Gymnasium id (rstar2/MathTool-v0), your own environment (./mine.py:mine/Divisors-v0), or a suite "
-            "file (suite.yaml) that lists several problem sets and environments [default: the environment of "
-            "--preset].",
+            help="Environment: a Gymnasium id (rstar2/MathTool-v0), your own environment "
+            "(./mine.py:mine/Divisors-v0), or a suite file (suite.yaml) that lists several problem sets "
+            "and environments [default: the environment of --preset].",
         ),
     ] = None,
     agent: Annotated[
@@ -32,87 +32,112 @@ def eval_command(
     model: Annotated[
         str | None,
         typer.Option(
-            metavar="PATH", help="Model that plays: a folder, such as runs/RUN/best, a GGUF file, or a hub name."
+            metavar="PATH",
+            help="Model that plays: a folder (runs/RUN/best), a GGUF file, or a name on the Hugging Face hub.",
         ),
     ] = None,
     engine: Annotated[
         str | None,
         typer.Option(
-            help="Engine of --model: transformers, vllm, vllm-server, or your own engine [default: transformers]."
+            help="Engine that runs --model: transformers, vllm, vllm-server, or your own engine [default: "
+            "transformers]."
         ),
     ] = None,
     problems: Annotated[
         str | None,
         typer.Option(
             metavar="SPEC",
-            help="A file (JSONL, JSON, CSV, TSV, Parquet), a save_to_disk folder, a public set by name (gsm8k), a set "
-            "on the hub (hf:owner/name), or a family (arithmetic:level=3) [default: the environment's own].",
+            help="Problems to play: a file (JSONL, JSON, CSV, TSV, Parquet), a folder written by "
+            "save_to_disk, a public set by name (gsm8k), a set on the Hugging Face hub (hf:owner/name), "
+            "or a family of generated problems (arithmetic:level=3) [default: the problems of the "
+            "environment].",
         ),
     ] = None,
     split: Annotated[
-        str | None, typer.Option(help="Split of the problems, if the source has splits [default: test].")
+        str | None, typer.Option(help="Split of the problems to play, if they are divided into splits [default: test].")
     ] = None,
     episodes: Annotated[
         int | None,
         typer.Option(
-            "--episodes", "-n", min=1, help="Number of problems or seeds to play [default: all problems of a file]."
+            "--episodes",
+            "-n",
+            min=1,
+            help="Number of problems to play; for an environment without problems, number of seeds [default: "
+            "all problems of a file].",
         ),
     ] = None,
     n: Annotated[
-        int | None, typer.Option("--samples", min=1, help="Episodes per problem or seed [default: 1].")
+        int | None,
+        typer.Option(
+            "--samples", min=1, help="Number of episodes that are played for each problem or seed [default: 1]."
+        ),
     ] = None,
     k: Annotated[
         str | None,
         typer.Option(
-            metavar="K[,K...]", help="Values of k for pass@k, avg@k and maj@k [default: 1 and the value of --samples]."
+            metavar="K[,K...]",
+            help="Numbers of samples k for pass@k, avg@k and maj@k, separated by commas [default: 1 and the "
+            "value of --samples].",
         ),
     ] = None,
     preset: Annotated[
         str | None,
         typer.Option(
-            help="Settings of a paper: rstar2 (temperature 0.6, 30 turns, 30K tokens, 16 samples; MATH-500, "
-            "AIME24, AIME25, HMMT25). Explicit options override these settings."
+            help="Use the settings of a published evaluation. rstar2: temperature 0.6, 30 turns, 30K tokens, "
+            "16 samples; MATH-500, AIME24, AIME25, HMMT25. Options that you give override these settings."
         ),
     ] = None,
     temperature: Annotated[
-        float | None, typer.Option(min=0, help="Sampling temperature of --model; 0 is greedy [default: 1].")
+        float | None,
+        typer.Option(
+            min=0, help="Sampling temperature of --model; 0 always selects the most likely token [default: 1]."
+        ),
     ] = None,
     max_tokens: Annotated[
         int | None,
-        typer.Option(min=1, help="Maximum tokens per episode of --model, without the prompt [default: 4096]."),
+        typer.Option(
+            min=1,
+            help="Maximum number of tokens that --model may use in one episode; the tokens of the prompt do not "
+            "count [default: 4096].",
+        ),
     ] = None,
     chat_template: ChatTemplate = None,
     judge: Annotated[
         str | None,
         typer.Option(
             metavar="NAME[:OPTION=VALUE,...]",
-            help="Judge of the chain of thought, for CoT-pass@k: statuses, model:base_url=URL,model=NAME, or your "
-            "own judge.",
+            help="Judge that decides whether the reasoning of a correct episode is sound, which CoT-pass@k "
+            "needs: statuses, model:base_url=URL,model=NAME, or your own judge.",
         ),
     ] = None,
     score: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME[:OPTION=VALUE,...]",
-            help="Additional reward component to score each episode with: tool_use, overlong, "
-            "rubric:judge=(model:url=URL,model=NAME), or your own component; `rstar2 list parts reward` lists them; "
-            "repeatable.",
+            help="Also score each episode with this reward component: tool_use, overlong, "
+            "rubric:judge=(model:url=URL,model=NAME), or your own component; `rstar2 list parts reward` "
+            "lists them. Repeat the option to use several.",
         ),
     ] = None,
     baseline: Annotated[
         Path | None,
-        typer.Option(help="Folder or file of another evaluation, to find problems that only one of the two solves."),
+        typer.Option(
+            help="Folder or file of another evaluation of the same problems; the results then list the problems "
+            "that only one of the two evaluations solved."
+        ),
     ] = None,
     repeat: Annotated[
-        bool, typer.Option("--repeat", help="Replay the first episodes, and report how many are identical.")
+        bool, typer.Option("--repeat", help="Play the first episodes twice, and report how many are identical.")
     ] = False,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Seed of the choice of problems and of every episode [default: 0].")
+        int | None, typer.Option(min=0, help="Seed of the random choice of problems and of every episode [default: 0].")
     ] = None,
     workers: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Threads of --agent, each with an environment [default: 4 per processor, at most 32]."
+            min=1,
+            help="Number of threads for --agent; each thread has its own environment [default: 4 per "
+            "processor, at most 32].",
         ),
     ] = None,
     out: Annotated[
@@ -120,19 +145,20 @@ def eval_command(
         typer.Option(
             "--out",
             "-o",
-            help="Write a run folder (NAME), or one JSON line per episode (NAME.jsonl); for a suite, a folder with one "
-            "run folder per set.",
+            help="Write the results to a run folder (NAME) or to a file with one JSON line per episode "
+            "(NAME.jsonl); for a suite, to a folder that holds one run folder per set.",
         ),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue the evaluation in --out.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the interrupted evaluation in --out.")] = False,
     overwrite: Overwrite = False,
     set_: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
             metavar="PART.NAME=VALUE",
-            help="Option of the environment (env.max_turns=3), the agent (agent.corrupt=true), the model "
-            "(model.top_p=0.95) or the engine (engine.gpu_memory_utilization=0.8); repeatable.",
+            help="Set an option of the environment (env.max_turns=3), the agent (agent.corrupt=true), the "
+            "model (model.top_p=0.95) or the engine (engine.gpu_memory_utilization=0.8). Repeat the "
+            "option to set several.",
         ),
     ] = None,
     tool: ToolOption = None,
@@ -152,7 +178,9 @@ def eval_command(
     from rstar2_env.evaluation.suite import make_suite, read_suite, run_suite
 
     if resume and out is None:
-        raise typer.BadParameter("--resume needs --out, the file or folder to continue.")
+        raise typer.BadParameter(
+            "--resume continues an evaluation that was written to --out: add --out with that file or folder."
+        )
     options = options_of(with_tools(set_, tool), "env", "agent", "model", "engine")
     flags = {
         "model.temperature": ("temperature", temperature),
@@ -167,7 +195,9 @@ def eval_command(
         if option.startswith("model.")
     }
     if agent is not None and (model or engine or options["model"] or options["engine"]):
-        raise typer.BadParameter("--agent plays without a model: omit --model, --engine and the model's options.")
+        raise typer.BadParameter(
+            "--agent plays without a model: omit --model, --engine and the model's options, or omit --agent."
+        )
     chosen = {
         "agent": agent,
         "model": model,
@@ -205,7 +235,11 @@ def eval_command(
     if result.interrupted:
         if out is not None:
             count = sum(evaluated.tally.count for evaluated in result.results.values())
-            say(f"{count} episodes are in {out}: continue with the same command and --resume.", err=True)
+            say(
+                f"Interrupted. The {count} episodes so far are in {out}. To continue, run the same command "
+                "with --resume.",
+                err=True,
+            )
         raise typer.Exit(130)
 
 

@@ -13,21 +13,56 @@ from rstar2_env.cli._trainers import import_trainers
 
 
 def export_command(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, a cold start, a pipeline or a model.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write; it must be missing or empty.")],
+    run: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RUN", help="Folder that holds the weights: of a training run, a cold start, a pipeline or a model."
+        ),
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Folder to write the model to; the folder must be new or empty.")
+    ],
     which: Annotated[
-        str | None, typer.Option(help="best, final or checkpoint-N [default: best if it exists, else final].")
+        str | None,
+        typer.Option(
+            help="Weights to export: best (those of the best evaluation), final, or checkpoint-N [default: best "
+            "if it exists, otherwise final]."
+        ),
     ] = None,
-    merge: Annotated[bool, typer.Option("--merge", help="Merge a LoRA adapter into the base weights.")] = False,
-    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16 [default: as stored].")] = None,
+    merge: Annotated[
+        bool,
+        typer.Option(
+            "--merge",
+            help="Add the weights of a LoRA adapter to the weights of the base model, so that the folder holds one "
+            "whole model.",
+        ),
+    ] = False,
+    dtype: Annotated[
+        str | None,
+        typer.Option(
+            help="Number format of the weights: float32, bfloat16 or float16 [default: the format in which they are "
+            "stored]."
+        ),
+    ] = None,
     push: Annotated[
-        str | None, typer.Option(metavar="ORG/NAME", help="Push to this hub repository, with the token in HF_TOKEN.")
+        str | None,
+        typer.Option(
+            metavar="ORG/NAME",
+            help="Also upload the model to this repository of the Hugging Face hub, with the token in the "
+            "variable HF_TOKEN.",
+        ),
     ] = None,
-    private: Annotated[bool, typer.Option("--private", help="Create the repository as private.")] = False,
+    private: Annotated[
+        bool, typer.Option("--private", help="If the repository does not exist, create it as a private repository.")
+    ] = False,
     overwrite: Overwrite = False,
     trust: Trust = False,
     update: Annotated[
-        bool, typer.Option("--update", help="Add a commit to a repository that already holds other files.")
+        bool,
+        typer.Option(
+            "--update",
+            help="Upload even if the repository already holds other files; the model is added as a new commit.",
+        ),
     ] = False,
 ) -> None:
     """Write the weights as a folder that transformers can load directly.

@@ -13,12 +13,20 @@ from rstar2_env.cli._printing import say
 
 def export_env_command(
     env_id: EnvOption,
-    to: Annotated[str, typer.Option(help="Target framework: verifiers, lm-eval or harbor.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of the package; it must be missing or empty.")],
-    name: Annotated[str, typer.Option(help="Name of the package [default: derived from the id].")] = "",
+    to: Annotated[str, typer.Option(help="Framework that the package is written for: verifiers, lm-eval or harbor.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Folder to write the package to; the folder must be new or empty.")
+    ],
+    name: Annotated[
+        str, typer.Option(help="Name of the package [default: derived from the id of the environment].")
+    ] = "",
     episodes: Annotated[
         int | None,
-        typer.Option(min=1, help="Number of problems for lm-eval and harbor [default: all of a finite source]."),
+        typer.Option(
+            min=1,
+            help="Number of problems in the package, for lm-eval and harbor [default: all problems, if their "
+            "number is finite].",
+        ),
     ] = None,
     overwrite: Overwrite = False,
     set_: EnvSet = None,

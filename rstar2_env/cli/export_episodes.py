@@ -12,9 +12,13 @@ from rstar2_env.cli._printing import say
 
 
 def export_episodes_command(
-    to: Annotated[str, typer.Argument(metavar="--to FORMAT", help="Format of the episodes: atif.")],
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, or file of an evaluation.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write; it must be missing or empty.")],
+    to: Annotated[str, typer.Argument(metavar="--to FORMAT", help="Format to write the episodes in: atif.")],
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="Folder of a run, or file of an evaluation, that holds the episodes.")
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Folder to write the trajectories to; the folder must be new or empty.")
+    ],
     overwrite: Overwrite = False,
 ) -> None:
     """Write every episode of a run as a trajectory of ATIF 1.8, one JSON file each.
@@ -25,6 +29,9 @@ def export_episodes_command(
     from rstar2_env.adapters.atif.files import export_trajectories
 
     if to != "atif":
-        raise typer.BadParameter(f"--to: expected atif, got {to!r}; with --env also verifiers, lm-eval and harbor.")
+        raise typer.BadParameter(
+            f"--to names the unknown format {to!r}: episodes can only be written as atif. To write an "
+            "environment as a package (verifiers, lm-eval or harbor), use rstar2 export --env ID --to FORMAT."
+        )
     count = export_trajectories(run, out, overwrite=overwrite)
     say(f"{count} trajectories written to {out}.")

@@ -14,8 +14,8 @@ def help_command(
         list[str] | None,
         typer.Argument(
             metavar="TOPIC",
-            help="A command (eval, list envs), a page (training), or a section (troubleshooting#options) "
-            "[default: list the topics].",
+            help="Topic: a command (eval, list envs), a page (training), or a section of a page "
+            "(troubleshooting#options) [default: list the topics].",
         ),
     ] = None,
 ) -> None:

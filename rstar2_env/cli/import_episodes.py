@@ -12,18 +12,26 @@ from rstar2_env.cli._printing import say
 
 
 def import_episodes_command(
-    source: Annotated[str, typer.Argument(metavar="--from FORMAT", help="Format of the files: atif or nemo-gym.")],
+    source: Annotated[
+        str, typer.Argument(metavar="--from FORMAT", help="Format of the files to convert: atif or nemo-gym.")
+    ],
     files: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FILE", help="Files with one trajectory (.json) or one per line (.jsonl), or folders of such files."
+            metavar="FILE",
+            help="Files to convert, with one trajectory (.json) or one per line (.jsonl); or folders that "
+            "hold such files.",
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Write one JSON line per trace.", dir_okay=False)],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="File to write the traces to, one JSON object per line.", dir_okay=False)
+    ],
     env: Annotated[
         str,
         typer.Option(
-            metavar="ID", help="Environment to record for the episodes; `rstar2 verify --run` uses its settings."
+            metavar="ID",
+            help="Environment that the episodes are recorded as episodes of; `rstar2 verify --run` regrades "
+            "them with its settings.",
         ),
     ] = "rstar2/MathTool-v0",
     overwrite: Overwrite = False,
@@ -37,7 +45,7 @@ def import_episodes_command(
     from rstar2_env.adapters.atif.files import FORMATS, import_trajectories
 
     if source not in FORMATS:
-        raise typer.BadParameter(f"--from: expected {' or '.join(FORMATS)}, got {source!r}.")
+        raise typer.BadParameter(f"--from names the unknown format {source!r}: expected {' or '.join(FORMATS)}.")
     done = import_trajectories(files, out, source=source, env=env, overwrite=overwrite)
     say(f"{done.counts['episodes']} episodes written to {done.episodes}.")
     say(f"{done.counts['traces']} traces written to {done.traces}.")

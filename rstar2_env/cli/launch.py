@@ -19,39 +19,68 @@ if TYPE_CHECKING:
 def launch_command(
     words: Annotated[
         list[str],
-        typer.Argument(metavar="-- TRAINER [OPTIONS]", help="Arguments of `rstar2 train`, after two dashes."),
+        typer.Argument(
+            metavar="-- TRAINER [OPTIONS]", help="Arguments for `rstar2 train`; write two dashes (--) before them."
+        ),
     ],
     serve: Annotated[
-        str | None, typer.Option(metavar="DEVICES", help="Devices for servers: 0-3, or 0,2 [default: none].")
+        str | None,
+        typer.Option(
+            metavar="DEVICES",
+            help="Numbers of the devices that run inference servers: 0-3, or 0,2 [default: no servers].",
+        ),
     ] = None,
-    train: Annotated[str, typer.Option(metavar="DEVICES", help="Devices for training.")] = "0",
+    train: Annotated[
+        str, typer.Option(metavar="DEVICES", help="Numbers of the devices that train the model: 4-7, or 4,6.")
+    ] = "0",
     colocate: Annotated[
         bool,
-        typer.Option("--colocate", help="Run vLLM inside each training process; it sleeps during optimizer steps."),
+        typer.Option(
+            "--colocate",
+            help="Run a vLLM engine inside each training process instead of servers; the engine releases the "
+            "device's memory during optimizer steps.",
+        ),
     ] = False,
-    tensor_parallel: Annotated[int, typer.Option(min=1, help="Devices per server.")] = 1,
+    tensor_parallel: Annotated[int, typer.Option(min=1, help="Number of devices that each inference server uses.")] = 1,
     processes: Annotated[
-        int | None, typer.Option(min=1, help="Training processes [default: one per device; one on a CPU].")
+        int | None, typer.Option(min=1, help="Number of training processes [default: one per device; one on a CPU].")
     ] = None,
-    cpu: Annotated[bool, typer.Option("--cpu", help="Use CPU cores as devices.")] = False,
+    cpu: Annotated[bool, typer.Option("--cpu", help="Use CPU cores instead of GPUs as devices.")] = False,
     port: Annotated[
-        int, typer.Option(min=1, max=65535, help="Port of the first server; the others use the next ports.")
+        int,
+        typer.Option(min=1, max=65535, help="Port of the first inference server; further servers use the next ports."),
     ] = 8001,
-    host: Annotated[str, typer.Option(help="Address that the servers listen on.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Network address that the inference servers listen on.")] = "127.0.0.1",
     server_options: Annotated[
-        str, typer.Option(metavar="ARGS", help="Extra arguments for each vLLM server ('--max-model-len 16384').")
+        str,
+        typer.Option(
+            metavar="ARGS", help="Extra arguments that are passed to each vLLM server ('--max-model-len 16384')."
+        ),
     ] = "",
     server_program: Annotated[
         str | None,
         typer.Option(
             metavar="COMMAND",
-            help="Server command to run instead of vLLM; {model}, {host}, {port} and {size} are replaced.",
+            help="Command that starts an inference server, instead of vLLM; {model}, {host}, {port} and "
+            "{size} in the command are replaced by their values.",
         ),
     ] = None,
-    timeout: Annotated[float, typer.Option(min=1, help="Startup timeout of the servers, in seconds.")] = 900.0,
-    restarts: Annotated[int, typer.Option(min=0, help="Maximum number of restarts of a server that exits.")] = 3,
-    logs: Annotated[Path | None, typer.Option(help="Folder of the server logs [default: OUT-logs].")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the commands without starting them.")] = False,
+    timeout: Annotated[
+        float, typer.Option(min=1, help="Maximum time until the inference servers are ready, in seconds.")
+    ] = 900.0,
+    restarts: Annotated[
+        int, typer.Option(min=0, help="Maximum number of times that an inference server is restarted after it exits.")
+    ] = 3,
+    logs: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for the log files of the inference servers [default: the folder of the run, with the suffix "
+            "-logs]."
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the commands that would be started, and exit.")
+    ] = False,
 ) -> None:
     """Start servers and trainers, wait until they are ready, and stop them together.
 
@@ -70,7 +99,10 @@ def launch_command(
     devices, engines = _devices(serve, train, colocate=colocate, tensor_parallel=tensor_parallel, cpu=cpu)
     processes = processes or (1 if cpu else len(devices))
     if not cpu and processes > len(devices):
-        raise ConfigurationError(f"{processes} processes cannot share {len(devices)} devices (--train).")
+        raise ConfigurationError(
+            f"The {processes} training processes (--processes) need at least as many devices, and --train has "
+            f"{len(devices)}: use fewer processes or more devices."
+        )
     more = shlex.split(server_options)
     servers = [
         commands.server(
@@ -120,7 +152,8 @@ def _devices(
             raise ConfigurationError("--colocate does not start servers: omit --serve.")
         if tensor_parallel > 1:
             raise ConfigurationError(
-                "--colocate supports one device per engine: use --serve with --tensor-parallel instead."
+                "--colocate supports only one device per engine: omit --tensor-parallel, or use --serve "
+                "instead of --colocate."
             )
         return training, []
     if serve is None:
@@ -129,7 +162,8 @@ def _devices(
     shared = set() if cpu else set(serving.numbers) & set(training.numbers)
     if shared:
         raise ConfigurationError(
-            f"Device {min(shared)} is in both --serve and --train: choose different devices, or use --colocate."
+            f"Device {min(shared)} is in both --serve and --train: give each device to only one of them, "
+            "or use --colocate to use it for both."
         )
     return training, serving.split(tensor_parallel)
 
@@ -159,7 +193,7 @@ def _train_arguments(words: Sequence[str]) -> tuple[Any, str, Sequence[str]]:
     except ConfigurationError as error:
         raise type(error)(error.worded(lambda option, value: flag(context, option, value))) from error
     if not isinstance(config.model.path, str):
-        raise ConfigurationError("No model: add --model to the arguments of the trainer.")
+        raise ConfigurationError("The arguments after -- name no model: add --model there.")
     out = str(parameters["output_dir"] or api.default_folder(name))
     check_begun(out, resume=parameters["resume"], overwrite=parameters["overwrite"], inputs=[model])
     return config, out, parameters["set_"] or ()
@@ -183,7 +217,7 @@ def _engine_settings(
     elif engine.get("sleep") if cpu else "sleep" not in engine:
         settings["engine.sleep"] = not cpu
     for name in settings.keys() & {each.partition("=")[0].strip() for each in given}:
-        raise ConfigurationError(f"rstar2 launch sets {name} itself: omit --set {name}.")
+        raise ConfigurationError(f"`rstar2 launch` sets the option {name} itself: omit --set {name}.")
     return settings
 
 

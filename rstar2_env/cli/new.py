@@ -15,8 +15,9 @@ def new_command(
         str,
         typer.Argument(
             metavar="KIND",
-            help="env, agent, tool, wrapper, problems, verifier, trainer, or a slot of a trainer: reward, rollout, "
-            "sampler, selector, advantage, loss, aggregation, correction, hook.",
+            help="Kind of part to write: env, agent, tool, wrapper, problems, verifier, trainer, or a part of "
+            "a trainer: reward, rollout, sampler, selector, advantage, loss, aggregation, correction, "
+            "hook.",
         ),
     ],
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new part, such as divisors.")],
@@ -24,13 +25,18 @@ def new_command(
         bool,
         typer.Option(
             "--package",
-            help="Write a distribution: pyproject.toml with the entry point, the module, its test, README and a CI "
-            "workflow.",
+            help="Write an installable Python package: pyproject.toml with the entry point, the module, its "
+            "test, README and a CI workflow.",
         ),
     ] = False,
     out: Annotated[
         Path,
-        typer.Option("--out", "-o", help="Folder to write to; a distribution gets its own subfolder.", file_okay=False),
+        typer.Option(
+            "--out",
+            "-o",
+            help="Folder to write to; with --package, the package gets its own subfolder.",
+            file_okay=False,
+        ),
     ] = Path(),
 ) -> None:
     """Write a small working example of an environment, an agent or a part, with a test, as a start for your own.

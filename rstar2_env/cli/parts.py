@@ -19,7 +19,8 @@ def parts_command(
         str | None,
         typer.Argument(
             metavar="SLOT",
-            help="rollout, reward, selector, advantage, loss, aggregation, correction, sampler or hook [default: all].",
+            help="Kind of parts to list: rollout, reward, selector, advantage, loss, aggregation, correction, "
+            "sampler or hook [default: list all kinds].",
         ),
     ] = None,
     as_json: Json = False,

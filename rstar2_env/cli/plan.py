@@ -17,37 +17,60 @@ def plan_command(
     trainer: Annotated[
         str | None,
         typer.Argument(
-            metavar="TRAINER", help="Trainer, as for `rstar2 train` [default: the one in --config, or grpo_roc]."
+            metavar="TRAINER",
+            help="Trainer whose run is estimated, as for `rstar2 train` [default: the trainer in --config, or "
+            "grpo_roc].",
         ),
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option(help="A known model (qwen3-14b), or a folder with a config.json [default: the one in --config]."),
+        typer.Option(
+            help="Model to train: a known name (qwen3-14b), or a folder that holds a config.json [default: the "
+            "model in --config]."
+        ),
     ] = None,
-    gpus: Annotated[int, typer.Option(min=1, help="Number of devices.")] = 8,
-    gpu: Annotated[str, typer.Option(help="Device type: MI300X, H100, ..., or cpu for this machine.")] = "MI300X",
+    gpus: Annotated[int, typer.Option(min=1, help="Number of GPUs or other devices.")] = 8,
+    gpu: Annotated[
+        str, typer.Option(help="Type of the devices: MI300X, H100, ..., or cpu for the processor of this machine.")
+    ] = "MI300X",
     serve: Annotated[
         int | None,
         typer.Option(
             min=0,
-            help="Number of devices for serving; 0: every device is used for serving and training [default: the "
-            "fastest placement that fits].",
+            help="Number of devices that only serve the model, while the others train; 0: every device serves "
+            "and trains in turn [default: the fastest placement that fits into memory].",
         ),
     ] = None,
     tensor_parallel: Annotated[
-        int | None, typer.Option(min=1, help="Devices per engine [default: as few as the model needs].")
+        int | None,
+        typer.Option(
+            min=1, help="Number of devices that each inference engine uses [default: as few as the model needs]."
+        ),
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="File of training options, as for `rstar2 train`.")] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="File of training options, in the format of `rstar2 train --config`.")
+    ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Training option (max_episode_tokens=12288); repeatable."),
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Set a training option (max_episode_tokens=12288). Repeat the option to set several.",
+        ),
     ] = None,
     assume: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="Assumption (mean_tokens=6000); repeatable; the plan lists them all."),
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Change an assumption of the estimate (mean_tokens=6000); the plan lists all assumptions. Repeat "
+            "the option to change several.",
+        ),
     ] = None,
     published: Annotated[
-        bool, typer.Option("--published", help="Compare the estimates with published figures instead of planning.")
+        bool,
+        typer.Option(
+            "--published", help="Print how the estimates differ from published measurements, instead of a plan."
+        ),
     ] = False,
     trust: Trust = False,
     as_json: Json = False,
@@ -109,7 +132,7 @@ def _published(as_json: bool) -> None:
             if entry.source == source
         ]
         print_table(["seconds of", "published", "computed", "ratio"], rows, title=source)
-    say("* An assumption was fitted to this figure, so the ratio is not evidence.")
+    say("* The assumptions were adjusted to match this figure, so this row does not show how accurate the estimate is.")
 
 
 def _show(plan: Any) -> None:

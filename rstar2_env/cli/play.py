@@ -20,21 +20,27 @@ def play_command(
     problems: Annotated[
         str | None,
         typer.Option(
-            metavar="SPEC", help="Problems: a file, a public set or a family [default: the environment's own]."
+            metavar="SPEC",
+            help="Problems to play: a file, a public set or a family of generated problems [default: the "
+            "problems of the environment].",
         ),
     ] = None,
-    split: Annotated[str | None, typer.Option(help="Split of the problems [default: test].")] = None,
-    problem: Annotated[str | None, typer.Option(metavar="ID", help="Play the problem with this id.")] = None,
+    split: Annotated[str | None, typer.Option(help="Split of the problems to play [default: test].")] = None,
+    problem: Annotated[str | None, typer.Option(metavar="ID", help="Play only the problem with this id.")] = None,
     episodes: Annotated[
         int | None,
-        typer.Option("--episodes", "-n", min=1, help="Number of episodes to play [default: until you stop]."),
+        typer.Option("--episodes", "-n", min=1, help="Number of episodes to play [default: play until you stop]."),
     ] = None,
     seed: Annotated[
-        int, typer.Option(min=0, help="Seed of the first episode; each further episode uses the next seed.")
+        int, typer.Option(min=0, help="Seed of the first episode; each further episode uses the next number.")
     ] = 0,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="Save the episodes (NAME.jsonl), for `rstar2 compare` and `rstar2 verify`."),
+        typer.Option(
+            "--out",
+            "-o",
+            help="Write the episodes to this file (NAME.jsonl), for `rstar2 compare` and `rstar2 verify`.",
+        ),
     ] = None,
     overwrite: Overwrite = False,
     set_: EnvSet = None,
@@ -118,6 +124,9 @@ def _choose(source: ProblemSource | None, problem: str | None, seed: int) -> Pro
 
     if problem is not None:
         if source is None:
-            raise ConfigurationError("--problem needs a list of problems, which this environment lacks: use --seed.")
+            raise ConfigurationError(
+                "--problem selects a problem by its id, but this environment has no list of problems: use "
+                "--seed to select an episode."
+            )
         return source.get(problem)
     return None if source is None else source.sample(np.random.default_rng(seed))

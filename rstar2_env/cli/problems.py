@@ -24,15 +24,23 @@ _Spec = Annotated[
     str,
     typer.Argument(
         metavar="SPEC",
-        help="File (JSONL, JSON, CSV, TSV, Parquet), save_to_disk folder, public set by name, hf:owner/name, or "
-        "family; options follow a colon: data.csv:question=problem,answer=solution|boxed",
+        help="Problems to read: a file (JSONL, JSON, CSV, TSV, Parquet), a folder written by save_to_disk, a "
+        "public set by name, hf:owner/name on the Hugging Face hub, or a family of generated problems. "
+        "Options follow a colon: data.csv:question=problem,answer=solution|boxed.",
     ),
 ]
-_Split = Annotated[str | None, typer.Option(help="Split, if the source has splits [default: train].")]
-_Count = Annotated[
-    int, typer.Option("--count", "-n", min=1, help="Number of problems to read from an unlimited source.")
+_Split = Annotated[
+    str | None, typer.Option(help="Split of the problems to read, if they are divided into splits [default: train].")
 ]
-_Out = Annotated[Path, typer.Option("--out", "-o", help="JSONL file to write.", dir_okay=False)]
+_Count = Annotated[
+    int,
+    typer.Option(
+        "--count", "-n", min=1, help="Number of problems to read, if the source generates problems without end."
+    ),
+]
+_Out = Annotated[
+    Path, typer.Option("--out", "-o", help="File to write the problems to, as JSON Lines.", dir_okay=False)
+]
 
 
 @app.command(cls=CliCommand, epilog=example("rstar2 problems show gsm8k -n 2"))
@@ -40,7 +48,7 @@ def show(
     spec: _Spec,
     count: Annotated[int, typer.Option("--count", "-n", min=1, help="Number of problems to show.")] = 3,
     split: _Split = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each problem as one line of JSON.")] = False,
 ) -> None:
     """Show the first problems."""
     import dataclasses
@@ -99,20 +107,32 @@ def write(spec: _Spec, out: _Out, count: _Count = 1000, split: _Split = None, ov
     epilog=example("rstar2 problems decontaminate --problems gsm8k --against math-500 aime24 --out clean.jsonl"),
 )
 def decontaminate(
-    problems: Annotated[str, typer.Option(metavar="SPEC", help="Source of the problems to filter.")],
+    problems: Annotated[str, typer.Option(metavar="SPEC", help="Problems to filter.")],
     against: Annotated[
-        list[str], typer.Option(metavar="SPEC", help="Benchmark; repeatable, or followed by more benchmarks.")
+        list[str],
+        typer.Option(
+            metavar="SPEC",
+            help="Benchmark whose problems are compared with --problems. Repeat the option, or list several "
+            "benchmarks after it.",
+        ),
     ],
     out: _Out,
     more: Annotated[list[str] | None, typer.Argument(metavar="SPEC", help="Further benchmarks.")] = None,
     ngram: Annotated[
-        int, typer.Option(min=1, help="Remove problems that share this many consecutive words with a benchmark.")
+        int,
+        typer.Option(
+            min=1, help="Number of consecutive words that a problem must share with a benchmark to be removed."
+        ),
     ] = 8,
     split: _Split = None,
-    against_split: Annotated[str, typer.Option(help="Split of the benchmarks.")] = "test",
+    against_split: Annotated[str, typer.Option(help="Split of the benchmarks to compare with.")] = "test",
     report: Annotated[
         Path | None,
-        typer.Option(help="Write the overlap of each removed problem, one JSON object per line.", dir_okay=False),
+        typer.Option(
+            help="File to write the removed problems to, each with the words that it shares with a benchmark, as "
+            "JSON Lines.",
+            dir_okay=False,
+        ),
     ] = None,
     count: _Count = 1000,
     overwrite: Overwrite = False,
@@ -164,7 +184,11 @@ def decontaminate(
 @app.command(cls=CliCommand, epilog=example("rstar2 problems sources gsm8k"))
 def sources(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Name of a set; shows its splits, columns and known defects.")
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            help="Name of a public set, to show its splits, columns and known defects [default: list the sets].",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -19,14 +19,16 @@ def replay_command(
         str,
         typer.Argument(
             metavar="--episode EPISODE",
-            help="Number of a held-out episode, or STEP/GROUP/MEMBER of a training episode.",
+            help="Episode to replay: the number of a held-out episode, or STEP/GROUP/MEMBER of a training episode.",
         ),
     ],
     problems: Annotated[
         str | None,
-        typer.Option(metavar="SPEC", help="Source of the episode's problem [default: the run's]."),
+        typer.Option(
+            metavar="SPEC", help="Problems that contain the episode's problem [default: the problems of the run]."
+        ),
     ] = None,
-    split: Annotated[str | None, typer.Option(help="Split of the problems [default: the run's].")] = None,
+    split: Annotated[str | None, typer.Option(help="Split of the problems [default: the split of the run].")] = None,
     trust: Trust = False,
     as_json: Json = False,
 ) -> None:

@@ -20,23 +20,29 @@ def reverify_command(
         str | None,
         typer.Option(
             metavar="NAME[:OPTION=VALUE,...]",
-            help="Verifier: rules, numeric:tolerance=0.01, model:url=...,model=..., or your own verifier "
-            "[default: the run's].",
+            help="Verifier that grades the answers: rules, numeric:tolerance=0.01, model:url=...,model=..., "
+            "or your own verifier [default: the verifier of the run].",
         ),
     ] = None,
     problems: Annotated[
         str | None,
-        typer.Option(metavar="SPEC", help="Source of gold answers and questions [default: those stored in the run]."),
+        typer.Option(
+            metavar="SPEC",
+            help="Problems that provide the gold answers and questions [default: the gold answers and questions "
+            "that the run stores].",
+        ),
     ] = None,
-    split: Annotated[str | None, typer.Option(help="Split of the problems [default: the run's].")] = None,
+    split: Annotated[str | None, typer.Option(help="Split of the problems [default: the split of the run].")] = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", help="Write the episodes with their new grades (NAME.jsonl), for `rstar2 compare`."
+            "--out",
+            "-o",
+            help="Write the episodes with their new grades to this file (NAME.jsonl), for `rstar2 compare`.",
         ),
     ] = None,
     overwrite: Overwrite = False,
-    workers: Annotated[int, typer.Option(min=1, help="Number of answers graded in parallel.")] = 8,
+    workers: Annotated[int, typer.Option(min=1, help="Number of answers that are graded in parallel.")] = 8,
     trust: Trust = False,
     as_json: Json = False,
 ) -> None:
@@ -72,7 +78,8 @@ def reverify_command(
                 add_line(file, regraded_line(regraded, line))
     if not found.graded and found.no_gold:
         raise ConfigurationError(
-            f"{run} does not store the gold answers of its {found.no_gold} episodes: give the source of the problems.",
+            f"The {found.no_gold} episodes of {run} are stored without gold answers, so they cannot be "
+            "regraded: add --problems with the problems of the run.",
             option="problems",
         )
     if as_json:
@@ -122,7 +129,9 @@ def _show(run: str, verifier: str, found: Regrading, out: Path | None) -> None:
         "correct before, wrong now": str(len(found.changes) - gained),
     }
     rows |= {"skipped: no gold answer": str(found.no_gold)} if found.no_gold else {}
-    rows |= {"skipped: episode does not count": str(found.uncounted)} if found.uncounted else {}
+    rows |= (
+        {"skipped: the tool or the grader did not work in the episode": str(found.uncounted)} if found.uncounted else {}
+    )
     rows |= {"skipped: verifier unavailable": str(found.unavailable)} if found.unavailable else {}
     rows |= {"written to": str(out)} if out is not None else {}
     print_figures(f"{run}, regraded", rows)

@@ -16,32 +16,41 @@ def run_command(
     ctx: typer.Context,
     pipeline: Annotated[
         str | None,
-        typer.Argument(metavar="PIPELINE", help="Pipeline file, or a name from --list."),
+        typer.Argument(metavar="PIPELINE", help="Pipeline to run: a file, or a name that --list prints."),
     ] = None,
     output_dir: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder of the run [default: runs/NAME].", file_okay=False)
+        Path | None,
+        typer.Option("--out", "-o", help="Folder to write the run to [default: runs/NAME].", file_okay=False),
     ] = None,
     set_: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
             metavar="STAGE.NAME=VALUE",
-            help="Option of a stage (stage1.steps=20, stage1.options.learning_rate=1e-5), or of the machine used for "
-            "cost estimates (machine.gpus=64); repeatable.",
+            help="Set an option of a stage (stage1.steps=20, stage1.options.learning_rate=1e-5), or of the "
+            "machine for which the cost is estimated (machine.gpus=64). Repeat the option to set several.",
         ),
     ] = None,
     from_: Annotated[
         str | None,
-        typer.Option("--from", metavar="STAGE", help="Re-run from this stage; reuse the results of earlier stages."),
+        typer.Option(
+            "--from",
+            metavar="STAGE",
+            help="Run this stage and all later stages again, and reuse the results of the earlier stages.",
+        ),
     ] = None,
-    until: Annotated[str | None, typer.Option(metavar="STAGE", help="Stop after this stage.")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Seed of every stage that does not set its own.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="STAGE", help="Run up to and including this stage.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Random seed of every stage that does not set its own seed.")
+    ] = None,
     trust: Trust = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the plan with the state and cost of each stage; run nothing.")
+        bool, typer.Option("--dry-run", help="Print each stage with its state and its estimated cost, and exit.")
     ] = False,
-    list_: Annotated[bool, typer.Option("--list", help="List the pipelines that come with the package.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    list_: Annotated[
+        bool, typer.Option("--list", help="List the pipelines that this package contains, and exit.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Do not print the progress of the stages.")] = False,
 ) -> None:
     """Run the stages of a pipeline in the order of their dependencies; skip stages that are up to date.
 
@@ -58,7 +67,9 @@ def run_command(
         _list(file, places)
         return
     if pipeline is None:
-        raise ConfigurationError("No pipeline: give a pipeline file, or a name from --list.")
+        raise ConfigurationError(
+            "No pipeline is named: give a pipeline file, or a name that `rstar2 run --list` prints."
+        )
     settings: dict[str, Any] = parse_options(set_ or ())
     if seed is not None:
         given = {name: (f"{name}={value}", value) for name, value in settings.items()}
@@ -84,9 +95,9 @@ def run_command(
     try:
         run.run_pipeline(read, folder, begin=from_, until=until, progress=not quiet, say=report)
     except KeyboardInterrupt:
-        say(f"Interrupted. The same command resumes the run in {folder}.", err=True)
+        say(f"Interrupted. To resume the run in {folder}, enter the same command again.", err=True)
         raise typer.Exit(130) from None
-    say(f"The run is in {folder}.")
+    say(f"The results of the run are in {folder}.")
 
 
 def _list(file: Any, places: Any) -> None:

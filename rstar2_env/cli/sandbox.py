@@ -38,27 +38,41 @@ def run(
     ctx: typer.Context,
     files: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="FILE", help="Python programs; - reads one from stdin."),
+        typer.Argument(
+            metavar="FILE", help="Files with Python programs to run; - reads one program from standard input."
+        ),
     ] = None,
     code: Annotated[
         list[str] | None,
-        typer.Option("--code", "-c", metavar="CODE", help="Source code of a program; repeatable."),
+        typer.Option("--code", "-c", metavar="CODE", help="Program to run, as text. Repeat the option to run several."),
     ] = None,
-    timeout: Annotated[float, typer.Option(min=0.01, help="Wall-clock limit in seconds.")] = 5.0,
+    timeout: Annotated[
+        float, typer.Option(min=0.01, help="Time limit of each program, in seconds of wall-clock time.")
+    ] = 5.0,
     memory: Annotated[int, typer.Option(min=1, help="Memory limit in MiB.")] = 512,
-    processes: Annotated[int, typer.Option(min=1, help="Maximum number of concurrent processes and threads.")] = 64,
-    output: Annotated[int, typer.Option(min=1, help="Limit of stdout and stderr, in bytes each.")] = 1 << 20,
+    processes: Annotated[
+        int, typer.Option(min=1, help="Maximum number of processes and threads that run at the same time in a program.")
+    ] = 64,
+    output: Annotated[int, typer.Option(min=1, help="Maximum length of stdout, and of stderr, in bytes.")] = 1 << 20,
     provider: Provider = "local",
     set_: ProviderSet = None,
     isolation: IsolationOption = "strict",
     stdin: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="File to use as the program's stdin.")
+        Path | None, typer.Option(exists=True, dir_okay=False, help="File that a program reads as its standard input.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of random and numpy.random.")] = 0,
+    seed: Annotated[
+        int, typer.Option(help="Seed of the random numbers of `random` and `numpy.random` in the programs.")
+    ] = 0,
     session: Annotated[
-        str | None, typer.Option(help="Run the programs in order as cells of one session with this name.")
+        str | None,
+        typer.Option(
+            help="Run the programs in order as the cells of one notebook, so that later programs see the "
+            "variables of earlier ones; the value is the name of the session."
+        ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per program.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result of each program as one line of JSON.")
+    ] = False,
 ) -> None:
     """Run each program in its own sandbox, or all as cells of one session, and show the results.
 
@@ -72,10 +86,11 @@ def run(
     programs = [(str(file), _source(file)) for file in files or ()]
     programs += [(f"-c {number}", typed) for number, typed in enumerate(code or (), 1)]
     if not programs:
-        raise typer.BadParameter("give a FILE, - for stdin, or -c CODE.")
+        raise typer.BadParameter("No program is given: give a FILE, - for standard input, or -c CODE.")
     if stdin is not None and any(name == "-" for name, _ in programs):
         raise typer.BadParameter(
-            "The program is already read from stdin (-): use --stdin FILE only if the program is a file or -c CODE."
+            "The program is read from standard input (-), so --stdin FILE cannot also provide it: give "
+            "the program as a file or with -c CODE."
         )
     jobs = [Job(program, stdin=text, limits=limits, seed=seed, session=session) for _, program in programs]
     options = _provider_options(ctx, set_, {"isolation": ("isolation",), "limits": _LIMITS})
@@ -156,7 +171,7 @@ def _provider_options(
         for name in flags[option]:
             if is_typed(ctx, name):
                 raise ConfigurationError(
-                    f"{flag(ctx, name)} and --set {option} give the same option: omit one of them."
+                    f"{flag(ctx, name)} and --set {option} both set this option: omit one of them."
                 )
     return options
 

@@ -11,21 +11,31 @@ from rstar2_env.sandbox.docker import image as docker_image
 
 
 def image(
-    tag: Annotated[str, typer.Option(help="Name of the image.")] = docker_image.DEFAULT_TAG,
-    base: Annotated[str, typer.Option(help="Base image with Python 3.11 or newer.")] = docker_image.DEFAULT_BASE,
+    tag: Annotated[str, typer.Option(help="Name of the Docker image to build.")] = docker_image.DEFAULT_TAG,
+    base: Annotated[
+        str, typer.Option(help="Docker image to build on; it must contain Python 3.11 or newer.")
+    ] = docker_image.DEFAULT_BASE,
     from_host: Annotated[
         bool,
-        typer.Option("--from-host", help="Build from the Python installation of this machine, without a registry."),
+        typer.Option(
+            "--from-host",
+            help="Build the image from the Python installation of this machine, without downloading a base image.",
+        ),
     ] = False,
     package: Annotated[
         list[str] | None,
-        typer.Option(help="Package that programs can import; repeatable [default: numpy, sympy]."),
+        typer.Option(
+            help="Python package that programs can import. Repeat the option to install several [default: numpy, "
+            "sympy]."
+        ),
     ] = None,
-    no_packages: Annotated[bool, typer.Option("--no-packages", help="Add no packages to the base image.")] = False,
+    no_packages: Annotated[
+        bool, typer.Option("--no-packages", help="Install no further Python packages in the image.")
+    ] = False,
     base_url: Annotated[
-        str | None, typer.Option(help="Address of the Docker engine [default: Docker's default].")
+        str | None, typer.Option(help="Address of the Docker daemon [default: the default of Docker].")
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print only the id of the image.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print only the id of the image that was built.")] = False,
 ) -> None:
     """Build the image of the docker sandbox.
 

@@ -11,38 +11,79 @@ from rstar2_env.cli._printing import say
 
 
 def serve(
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Network address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0 chooses a free port.")] = 8700,
     token: Annotated[
-        str | None, typer.Option(help="Token for clients. Visible to other users of this machine: prefer --token-file.")
+        str | None,
+        typer.Option(
+            help="Secret token that clients must send. Other users of this machine can see it in the list of "
+            "processes: prefer --token-file."
+        ),
     ] = None,
     token_file: Annotated[
-        str | None, typer.Option(help="File with the token [default: the variable RSTAR2_SANDBOX_TOKEN].")
+        str | None,
+        typer.Option(
+            help="File that holds the token that clients must send [default: the value of the variable "
+            "RSTAR2_SANDBOX_TOKEN]."
+        ),
     ] = None,
-    provider: Annotated[str, typer.Option(help="Sandbox provider that runs the programs.")] = "local",
+    provider: Annotated[
+        str, typer.Option(help="Sandbox provider that runs the programs (local, docker, ...).")
+    ] = "local",
     set_: ProviderSet = None,
     workers: Annotated[
-        int | None, typer.Option(help="Maximum number of concurrent programs [default: one per core].")
+        int | None, typer.Option(help="Maximum number of programs that run at the same time [default: one per core].")
     ] = None,
     slots: Annotated[
         int | None,
-        typer.Option(help="Number of concurrent programs to report to clients [default: as the provider reports]."),
+        typer.Option(
+            help="Number of programs that clients are told they may run at the same time [default: the number "
+            "that the provider reports]."
+        ),
     ] = None,
     isolation: IsolationOption = "strict",
-    queue: Annotated[int, typer.Option(help="Maximum number of queued calls; further calls get status 429.")] = 1024,
-    max_timeout: Annotated[float, typer.Option(help="Upper bound of a call's wall-clock limit, in seconds.")] = 60.0,
-    max_memory: Annotated[int, typer.Option(help="Upper bound of a call's memory limit, in MiB.")] = 4096,
-    max_processes: Annotated[int, typer.Option(help="Upper bound of a call's process limit.")] = 256,
-    max_output: Annotated[int, typer.Option(help="Upper bound of a call's output limit, in bytes.")] = 16 << 20,
-    max_files: Annotated[int, typer.Option(help="Largest file limit that a call may request, in MiB.")] = 1024,
-    max_request: Annotated[float, typer.Option(help="Maximum size of one request, in MiB.")] = 64.0,
-    judge_timeout: Annotated[float, typer.Option(help="Wall-clock limit of code-judge requests, in seconds.")] = 10.0,
-    judge_memory: Annotated[int, typer.Option(help="Memory limit of code-judge requests, in MiB.")] = 512,
+    queue: Annotated[
+        int,
+        typer.Option(
+            help="Maximum number of calls that wait for a place; further calls are refused with HTTP status 429."
+        ),
+    ] = 1024,
+    max_timeout: Annotated[
+        float,
+        typer.Option(help="Longest time limit that a client may request for a program, in seconds of wall-clock time."),
+    ] = 60.0,
+    max_memory: Annotated[
+        int, typer.Option(help="Largest memory limit that a client may request for a program, in MiB.")
+    ] = 4096,
+    max_processes: Annotated[
+        int, typer.Option(help="Largest number of processes that a client may request for a program.")
+    ] = 256,
+    max_output: Annotated[
+        int, typer.Option(help="Largest output that a client may request for a program, in bytes.")
+    ] = 16 << 20,
+    max_files: Annotated[
+        int, typer.Option(help="Largest limit on the size of files that a client may request for a program, in MiB.")
+    ] = 1024,
+    max_request: Annotated[float, typer.Option(help="Maximum size of one HTTP request, in MiB.")] = 64.0,
+    judge_timeout: Annotated[
+        float,
+        typer.Option(
+            help="Time limit of programs that arrive at the code-judge address, in seconds of wall-clock time."
+        ),
+    ] = 10.0,
+    judge_memory: Annotated[
+        int, typer.Option(help="Memory limit of programs that arrive at the code-judge address, in MiB.")
+    ] = 512,
     drain_timeout: Annotated[
-        float, typer.Option(help="Time limit of calls in flight after SIGTERM, in seconds.")
+        float,
+        typer.Option(help="Time that running programs get to finish after the server receives SIGTERM, in seconds."),
     ] = 30.0,
-    tls_cert: Annotated[str | None, typer.Option(help="Certificate file, for HTTPS.")] = None,
-    tls_key: Annotated[str | None, typer.Option(help="Private key file of the certificate.")] = None,
+    tls_cert: Annotated[
+        str | None, typer.Option(help="File with the TLS certificate; the server then uses HTTPS.")
+    ] = None,
+    tls_key: Annotated[
+        str | None, typer.Option(help="File with the private key of the certificate in --tls-cert.")
+    ] = None,
 ) -> None:
     """Serve a sandbox over HTTP until SIGTERM.
 

@@ -12,13 +12,19 @@ from rstar2_env.cli._printing import say
 
 def serve_mcp(
     port: HttpPort = None,
-    provider: Annotated[str, typer.Option(help="Sandbox provider that runs the programs.")] = "local",
+    provider: Annotated[
+        str, typer.Option(help="Sandbox provider that runs the programs (local, docker, ...).")
+    ] = "local",
     set_: ProviderSet = None,
     isolation: IsolationOption = "strict",
-    timeout: Annotated[float, typer.Option(min=0.01, help="Wall-clock limit of a program, in seconds.")] = 10.0,
-    memory: Annotated[int, typer.Option(min=1, help="Memory limit of a program, in MiB.")] = 512,
-    max_output: Annotated[int, typer.Option(min=1, help="Maximum length of a result, in characters.")] = 10000,
-    workers: Annotated[int, typer.Option(min=1, help="Maximum number of concurrent programs.")] = 4,
+    timeout: Annotated[
+        float, typer.Option(min=0.01, help="Time limit of each program, in seconds of wall-clock time.")
+    ] = 10.0,
+    memory: Annotated[int, typer.Option(min=1, help="Memory limit of each program, in MiB.")] = 512,
+    max_output: Annotated[
+        int, typer.Option(min=1, help="Maximum length of the result that the assistant receives, in characters.")
+    ] = 10000,
+    workers: Annotated[int, typer.Option(min=1, help="Maximum number of programs that run at the same time.")] = 4,
 ) -> None:
     """Serve the Python tool to an assistant with the Model Context Protocol (extra: mcp).
 

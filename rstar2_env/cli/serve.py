@@ -12,11 +12,15 @@ from rstar2_env.cli._printing import say
 
 def serve_command(
     env_id: EnvOption,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Network address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 chooses a free port.")] = 8000,
-    sessions: Annotated[int, typer.Option(min=1, help="Maximum number of clients; each has its own environment.")] = 64,
+    sessions: Annotated[
+        int,
+        typer.Option(min=1, help="Maximum number of clients at the same time; each client has its own environment."),
+    ] = 64,
     timeout: Annotated[
-        float | None, typer.Option(help="Seconds without a request after which a session ends [default: never].")
+        float | None,
+        typer.Option(help="Time without a request after which a client's session ends, in seconds [default: never]."),
     ] = None,
     set_: EnvSet = None,
     tool: ToolOption = None,

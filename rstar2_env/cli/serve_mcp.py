@@ -15,17 +15,21 @@ def serve_mcp_command(
         str,
         typer.Argument(
             metavar="--mcp ID",
-            help="Gymnasium id (rstar2/MathTool-v0), or your own environment (./mine.py:mine/Divisors-v0).",
+            help="Environment: a Gymnasium id (rstar2/MathTool-v0), or your own class in a file "
+            "(./mine.py:mine/Divisors-v0).",
         ),
     ],
     port: HttpPort = None,
     episodes: Annotated[
-        int, typer.Option(min=1, help="Maximum number of running episodes; each has its own environment.")
+        int,
+        typer.Option(
+            min=1, help="Maximum number of episodes that run at the same time; each episode has its own environment."
+        ),
     ] = 16,
     timeout: Annotated[
         float,
         typer.Option(
-            min=1, help="Seconds without a step after which an episode may be ended to make room for another."
+            min=1, help="Time without a step after which an episode may be ended to make room for another, in seconds."
         ),
     ] = 1800.0,
     set_: EnvSet = None,

@@ -14,54 +14,90 @@ from rstar2_env.cli._trainers import import_trainers
 
 def sft_command(
     ctx: typer.Context,
-    traces: Annotated[Path, typer.Option(help="File written by `rstar2 traces`.", exists=True, dir_okay=False)],
-    model: Annotated[str | None, typer.Option(help="Folder, GGUF file or hub name of a causal language model.")] = None,
+    traces: Annotated[
+        Path, typer.Option(help="Traces to train on: a file that `rstar2 traces` wrote.", exists=True, dir_okay=False)
+    ],
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="Model to train: a folder, a GGUF file, or the name of a causal language model on the Hugging Face "
+            "hub."
+        ),
+    ] = None,
     output_dir: Annotated[
         Path | None, typer.Option("--out", "-o", help="Folder to write the trained model to [default: runs/sft].")
     ] = None,
-    steps: Annotated[int | None, typer.Option(min=1, help="Optimizer steps [default: from --epochs].")] = None,
-    epochs: Annotated[float | None, typer.Option(help="Passes over the traces [default: 1].")] = None,
-    batch_size: Annotated[int | None, typer.Option(min=1, help="Traces per optimizer step [default: 64].")] = None,
-    rows_per_device: Annotated[int | None, typer.Option(min=1, help="Traces per forward pass [default: 8].")] = None,
+    steps: Annotated[
+        int | None, typer.Option(min=1, help="Number of optimizer steps [default: computed from --epochs].")
+    ] = None,
+    epochs: Annotated[float | None, typer.Option(help="Number of passes over all traces [default: 1].")] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(min=1, help="Number of traces in each optimizer step [default: 64].")
+    ] = None,
+    rows_per_device: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Number of traces in each forward pass; a larger number needs more memory [default: 8]."
+        ),
+    ] = None,
     learning_rate: Annotated[
         float | None,
-        typer.Option("--learning-rate", "--lr", help="Peak learning rate [default: by the model's size]."),
+        typer.Option(
+            "--learning-rate",
+            "--lr",
+            help="Highest learning rate of the schedule [default: chosen by the size of the model].",
+        ),
     ] = None,
     max_length: Annotated[
-        int | None, typer.Option(min=2, help="Maximum tokens per trace; longer traces are skipped [default: 4096].")
+        int | None,
+        typer.Option(min=2, help="Maximum number of tokens per trace; longer traces are skipped [default: 4096]."),
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Seed for the order of the traces [default: 0].")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Seed of the random order of the traces [default: 0].")
+    ] = None,
     chat_template: ChatTemplate = None,
     lora_rank: LoraRank = None,
     sharding: Annotated[
         str | None,
         typer.Option(
             metavar="METHOD",
-            help="Division of the weights and the optimizer's state among the processes: none, fsdp2, zero2 or zero3 "
-            "[default: accelerate's configuration, or none].",
+            help="How the processes divide the weights and the optimizer's state among them: none, fsdp2, "
+            "zero2 or zero3 [default: as accelerate is configured, or none].",
         ),
     ] = None,
     save_every: Annotated[
         int | None,
-        typer.Option(min=0, help="Steps between checkpoints; 0: only the final model [default: a tenth of the run]."),
+        typer.Option(
+            min=0,
+            help="Number of steps between checkpoints; 0 saves only the final model [default: a tenth of all steps].",
+        ),
     ] = None,
     report_to: ReportTo = None,
     config: Annotated[
         Path | None,
-        typer.Option(help="File of cold-start options (TOML, YAML); other arguments override it.", dir_okay=False),
+        typer.Option(
+            help="File of options for this command (TOML, YAML); options on the command line override the file.",
+            dir_okay=False,
+        ),
     ] = None,
     set_: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="Any other cold-start option (warmup_ratio=0.1, dtype=float32); repeatable.",
+            help="Set any other option of the training (warmup_ratio=0.1, dtype=float32). Repeat the option "
+            "to set several.",
         ),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue from the newest checkpoint.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the interrupted training in --out from its newest checkpoint.")
+    ] = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Cold-start a model on tool-use traces; only the policy's tokens contribute to the loss."""
+    """Train a model on examples of tool use (traces), as a start for reinforcement learning.
+
+    The model learns only the text that the player wrote, not the prompts or the results of tools.
+    """
     from rstar2_env.cli._command import flag
     from rstar2_env.core.files.config_file import read_mapping
     from rstar2_env.core.files.outputs import refuse_inputs

@@ -19,51 +19,61 @@ _WORKED = "Worked solutions"
 
 def traces_command(
     ctx: typer.Context,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Write one JSON line per trace.", dir_okay=False)],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="File to write the traces to, one JSON object per line.", dir_okay=False)
+    ],
     problems: Annotated[
         str | None,
         typer.Option(
             metavar="SPEC",
-            help="File of problems, or a family. Without --model, --endpoint or --agent, each problem needs a "
-            "`program`, `calculations`, an `expression` or a solution in GSM8K format (FILE:like=gsm8k) "
-            "[default with them: the problems of --env].",
+            help="Problems to make traces of: a file, or a family of generated problems. If no model or agent "
+            "plays (--model, --endpoint, --agent), each problem needs a `program`, `calculations`, an "
+            "`expression` or a solution in GSM8K format (FILE:like=gsm8k) [default, if one plays: the "
+            "problems of --env].",
         ),
     ] = None,
     episodes: Annotated[
         int | None,
-        typer.Option("--episodes", "-n", min=1, help="Number of problems [default: all problems of a file]."),
+        typer.Option("--episodes", "-n", min=1, help="Number of problems to use [default: all problems of a file]."),
     ] = None,
     split: Annotated[
-        str | None, typer.Option(help="Split of the problems, if the source has splits [default: train].")
+        str | None, typer.Option(help="Split of the problems to use, if they are divided into splits [default: train].")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 0,
     workers: Annotated[
         int | None,
-        typer.Option(min=1, help="Threads, each with an environment [default: 4 per processor, at most 32]."),
+        typer.Option(
+            min=1, help="Number of threads; each thread has its own environment [default: 4 per processor, at most 32]."
+        ),
     ] = None,
     env: Annotated[
-        str, typer.Option(metavar="ID", help="Environment that plays or replays the traces.")
+        str,
+        typer.Option(
+            metavar="ID",
+            help="Environment in which the problems are solved, by a player or by following the worked solutions.",
+        ),
     ] = "rstar2/MathTool-v0",
     set_: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
             metavar="PART.NAME=VALUE",
-            help="Option of the environment (env.max_turns=3), the agent (agent.max_tokens=512), the model "
-            "(model.top_p=0.95) or the engine (engine.max_rows=8); repeatable.",
+            help="Set an option of the environment (env.max_turns=3), the agent (agent.max_tokens=512), the "
+            "model (model.top_p=0.95) or the engine (engine.max_rows=8). Repeat the option to set "
+            "several.",
         ),
     ] = None,
     tool: ToolOption = None,
     wrap: WrapOption = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the interrupted run that wrote --out.")] = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
     model: Annotated[
         str | None,
         typer.Option(
             metavar="M",
-            help="Model that plays: a folder, a GGUF file or a hub name; with --endpoint, the name under which the "
-            "endpoint serves the model.",
+            help="Model that plays: a folder, a GGUF file or a name on the Hugging Face hub. With --endpoint: "
+            "the name under which the endpoint serves the model.",
             rich_help_panel=_PLAYING,
         ),
     ] = None,
@@ -71,26 +81,34 @@ def traces_command(
         str | None,
         typer.Option(
             metavar="URL",
-            help="OpenAI-compatible endpoint that plays, with its version (http://127.0.0.1:8000/v1); --model is "
-            "needed if the endpoint serves several models. OPENAI_API_KEY holds the key.",
+            help="Address of an OpenAI-compatible server whose model plays, with the API version "
+            "(http://127.0.0.1:8000/v1). Add --model if the server has several models. The API key is "
+            "read from the variable OPENAI_API_KEY.",
             rich_help_panel=_PLAYING,
         ),
     ] = None,
     agent: Annotated[
         str | None,
-        typer.Option(help="Agent that plays: a name, or your own agent (./mine.py).", rich_help_panel=_PLAYING),
+        typer.Option(
+            help="Agent that plays: a name from `rstar2 list agents`, or your own agent (./mine.py).",
+            rich_help_panel=_PLAYING,
+        ),
     ] = None,
     engine: Annotated[
-        str | None, typer.Option(help="Engine of --model [default: transformers].", rich_help_panel=_PLAYING)
+        str | None, typer.Option(help="Engine that runs --model [default: transformers].", rich_help_panel=_PLAYING)
     ] = None,
     temperature: Annotated[
-        float | None, typer.Option(min=0, help="Sampling temperature [default: 1].", rich_help_panel=_PLAYING)
+        float | None,
+        typer.Option(
+            min=0, help="Sampling temperature of the model that plays [default: 1].", rich_help_panel=_PLAYING
+        ),
     ] = None,
     max_tokens: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Maximum tokens per episode of a model, without the prompt [default: 4096]; per turn with --endpoint.",
+            help="Maximum number of tokens that the model may generate: per episode, without the prompt "
+            "[default: 4096], or with --endpoint per turn.",
             rich_help_panel=_PLAYING,
         ),
     ] = None,
@@ -99,41 +117,49 @@ def traces_command(
         int | None,
         typer.Option(
             min=1,
-            help="Maximum number of episodes per problem; a problem with enough traces is skipped [default: 8].",
+            help="Maximum number of episodes played for each problem; a problem that already has "
+            "--per-problem traces is not played again [default: 8].",
             rich_help_panel=_PLAYING,
         ),
     ] = None,
     per_problem: Annotated[
         int | None,
-        typer.Option(min=1, help="Maximum number of traces per problem [default: 1].", rich_help_panel=_PLAYING),
+        typer.Option(
+            min=1, help="Maximum number of traces kept for each problem [default: 1].", rich_help_panel=_PLAYING
+        ),
     ] = None,
     min_calls: Annotated[
         int | None,
         typer.Option(
-            min=0, help="Keep only episodes with at least this many tool calls [default: 0].", rich_help_panel=_PLAYING
+            min=0,
+            help="Keep only episodes that contain at least this many tool calls [default: 0].",
+            rich_help_panel=_PLAYING,
         ),
     ] = None,
     clean: Annotated[
         bool,
-        typer.Option("--clean", help="Keep only episodes without a failed tool call.", rich_help_panel=_PLAYING),
+        typer.Option("--clean", help="Keep only episodes in which no tool call failed.", rich_help_panel=_PLAYING),
     ] = False,
     share: Annotated[
         list[str] | None,
         typer.Option(
             metavar="LEVEL=SHARE",
-            help="At most this share of all traces is from problems of a level, such as easy=0.4; repeatable. Levels: "
-            "easy (the player solves more than half of its episodes), medium (more than a quarter), hard.",
+            help="Limit the share of the traces that come from problems of one level of difficulty: easy=0.4 "
+            "allows at most 40 % easy problems. Repeat the option to limit several levels: easy (the "
+            "player solves more than half of the episodes of the problem), medium (more than a quarter) "
+            "and hard (the rest).",
             rich_help_panel=_PLAYING,
         ),
     ] = None,
     max_total_episodes: Annotated[
-        int | None, typer.Option(min=1, help="Maximum total number of episodes.", rich_help_panel=_PLAYING)
+        int | None,
+        typer.Option(min=1, help="Maximum number of episodes for all problems together.", rich_help_panel=_PLAYING),
     ] = None,
     max_total_tokens: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Total number of generated tokens after which no further episode starts.",
+            help="Number of generated tokens, for all problems together, after which no further episode starts.",
             rich_help_panel=_PLAYING,
         ),
     ] = None,
@@ -141,8 +167,8 @@ def traces_command(
         str | None,
         typer.Option(
             metavar="none|unsolved|all",
-            help="Problems that also get a trace from their worked solution: none, unsolved (by the player), or all "
-            "[default: none].",
+            help="Also write traces from the worked solutions that problems contain: none, unsolved (only for "
+            "problems that the player did not solve), or all [default: none].",
             rich_help_panel=_PLAYING,
         ),
     ] = None,
@@ -151,7 +177,8 @@ def traces_command(
         typer.Option(
             min=0,
             max=1,
-            help="Share of traces whose first call fails and is then corrected [default: 0].",
+            help="Share of the traces from worked solutions in which the first call is made to fail and is "
+            "then corrected, from 0 to 1 [default: 0].",
             rich_help_panel=_WORKED,
         ),
     ] = None,
@@ -160,7 +187,8 @@ def traces_command(
         typer.Option(
             min=0,
             max=1,
-            help="Share of traces that copy a wrong number into the answer [default: 0].",
+            help="Share of the traces from worked solutions in which the answer copies a wrong number, from 0 "
+            "to 1 [default: 0].",
             rich_help_panel=_WORKED,
         ),
     ] = None,
@@ -169,7 +197,8 @@ def traces_command(
         typer.Option(
             min=0,
             max=1,
-            help="Share of traces whose answer breaks the format [default: 0].",
+            help="Share of the traces from worked solutions in which the answer breaks the required format, "
+            "from 0 to 1 [default: 0].",
             rich_help_panel=_WORKED,
         ),
     ] = None,
@@ -177,7 +206,8 @@ def traces_command(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Kind of mistake in the failing first calls that --error-rate adds; repeatable [default: all].",
+            help="Kind of mistake in the first calls that --error-rate makes fail. Repeat the option to allow "
+            "several kinds [default: all kinds].",
             rich_help_panel=_WORKED,
         ),
     ] = None,
@@ -185,7 +215,8 @@ def traces_command(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Kind of format mistake in answers; repeatable [default: all].",
+            help="Kind of format mistake that --format-error-rate adds to answers. Repeat the option to allow "
+            "several kinds [default: all kinds].",
             rich_help_panel=_WORKED,
         ),
     ] = None,
@@ -193,13 +224,17 @@ def traces_command(
         bool,
         typer.Option(
             "--one-call",
-            help="Run all calculations in one program instead of one program per turn.",
+            help="In traces from worked solutions, run all calculations in one program instead of one program "
+            "per turn.",
             rich_help_panel=_WORKED,
         ),
     ] = False,
     reasons: Annotated[
         bool,
-        typer.Option(help="Before the calls, include the reasoning of the worked solution.", rich_help_panel=_WORKED),
+        typer.Option(
+            help="In traces from worked solutions, write the reasoning of the solution before the calls.",
+            rich_help_panel=_WORKED,
+        ),
     ] = True,
 ) -> None:
     """Make tool-use traces for a cold start. A trace is kept only if it succeeds in the environment.
@@ -259,8 +294,8 @@ def traces_command(
     if model or endpoint or agent:
         if worked and playing.get("worked_solutions", "none") == "none":
             raise typer.BadParameter(
-                f"--{next(iter(worked)).replace('_', '-').rstrip('s')} applies only to traces from worked solutions: "
-                "add --worked-solutions unsolved or all, or omit it."
+                f"--{next(iter(worked)).replace('_', '-').rstrip('s')} applies only to traces that are "
+                "made from worked solutions: add --worked-solutions unsolved or all, or omit this option."
             )
         from rstar2_env.cli._played_traces import by_playing
 
@@ -268,8 +303,8 @@ def traces_command(
     else:
         for name in (*playing, *(name for name, value in player.items() if value is not None)):
             raise typer.BadParameter(
-                f"--{name.replace('_', '-')} applies only if a model or an agent plays: add --model, --endpoint or "
-                "--agent."
+                f"--{name.replace('_', '-')} applies only if a model or an agent plays: add --model, "
+                "--endpoint or --agent, or omit this option."
             )
         _from_worked_solutions(ctx, out, worked=worked, **common)
 
@@ -314,14 +349,18 @@ def _from_worked_solutions(
     from rstar2_env.wrappers.registry import read_wrappers, recorded
 
     if problems is None:
-        raise typer.BadParameter("--problems is needed to write traces from worked solutions.")
+        raise typer.BadParameter(
+            "--problems is missing: traces without --model, --endpoint or --agent are made from the worked "
+            "solutions of problems."
+        )
     source = source_of(problems, split, "train")
     if isinstance(source, FiniteSource) and not any(map(has_worked_solution, source)):
         raise ConfigurationError(
-            f"None of the {len(source)} problems of {problems} has a worked solution (a `program`, `calculations`, an "
-            "`expression`, or a solution in GSM8K format), and no model was named that solves them. Let a model play "
-            "the problems, and keep the episodes that earn the reward: add --model PATH, or --endpoint URL for a "
-            f"served model: rstar2 traces --problems {problems} --out {out} --model PATH."
+            f"None of the {len(source)} problems of {problems} has a worked solution (a `program`, "
+            "`calculations`, an `expression`, or a solution in GSM8K format), and no model is named to "
+            "solve the problems. Let a model play and keep its correct episodes: add --model PATH, or "
+            f"--endpoint URL for a served model: rstar2 traces --problems {problems} --out {out} --model "
+            "PATH."
         )
     given = options_of(set_, "env")
     check_flags(ctx, given, {"env.problems": ("problems", problems), "env.split": ("split", split)})
@@ -404,10 +443,14 @@ def _from_worked_solutions(
         }
         print_figures(f"traces from {source.name} in {env}{' – interrupted' if figures['interrupted'] else ''}", rows)
     if figures["interrupted"]:
-        say(f"{len(file.records)} traces are in {out}: continue with the same command and --resume.", err=True)
+        say(
+            f"Interrupted. The {len(file.records)} traces so far are in {out}. To continue, run the same "
+            "command with --resume.",
+            err=True,
+        )
         raise typer.Exit(130)
     if not file.records:
-        say(f"Error: none of the {done} problems of {problems} produced a trace; nothing written.", err=True)
+        say(f"Error: none of the {done} problems of {problems} produced a trace, so no file was written.", err=True)
         raise typer.Exit(1)
 
 

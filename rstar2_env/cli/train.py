@@ -49,65 +49,109 @@ def train_command(
         str | None,
         typer.Argument(
             metavar="TRAINER",
-            help="A name from `rstar2 list trainers`, your own recipe (./mine.py:MINE), a file (recipe.toml), or the "
-            "folder of a run [default: the trainer in --config].",
+            help="Trainer to use: a name from `rstar2 list trainers`, your own recipe (./mine.py:MINE), a "
+            "file (recipe.toml), or the folder of an earlier run [default: the trainer in --config].",
         ),
     ] = None,
-    model: Annotated[str | None, typer.Option(help="Folder, GGUF file or hub name of a causal language model.")] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="Model to train: a folder, a GGUF file, or the name of a causal language model on the Hugging Face "
+            "hub."
+        ),
+    ] = None,
     problems: Annotated[
         str | None,
         typer.Option(
-            metavar="SPEC", help="JSONL file, or a family with options [default: the environment's own problems]."
+            metavar="SPEC",
+            help="Problems to train on: a JSONL file, or a family of generated problems with options "
+            "[default: the problems of the environment].",
         ),
     ] = None,
     eval_problems: Annotated[
         str | None,
-        typer.Option(metavar="SPEC", help="Held-out problems [default: a split of --problems]."),
+        typer.Option(
+            metavar="SPEC",
+            help="Problems to evaluate on, which are not trained on [default: problems set aside from --problems].",
+        ),
     ] = None,
     holdout: Annotated[
         float | None,
         typer.Option(
             min=0.0,
             max=0.9,
-            help="Share of the problem file to hold out unless --eval-problems is given [default: 0.05].",
+            help="Share of the problem file that is set aside for evaluation, from 0 to 1; ignored if "
+            "--eval-problems is given [default: 0.05].",
         ),
     ] = None,
     env: Annotated[
         str | None,
         typer.Option(
-            metavar="ID", help="Gymnasium id, or your own environment (./mine.py:MyEnv) [default: rstar2/MathTool-v0]."
+            metavar="ID",
+            help="Environment to train in: a Gymnasium id, or your own environment (./mine.py:MyEnv) "
+            "[default: rstar2/MathTool-v0].",
         ),
     ] = None,
     output_dir: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder of the run [default: runs/TRAINER].")
+        Path | None, typer.Option("--out", "-o", help="Folder to write the run to [default: runs/TRAINER].")
     ] = None,
-    steps: Annotated[int | None, typer.Option(min=1, help="Optimizer steps [default: the trainer's, or 100].")] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(min=1, help="Number of optimizer steps [default: the number that the trainer sets, or 100]."),
+    ] = None,
     learning_rate: Annotated[
         float | None,
         typer.Option(
-            "--learning-rate", "--lr", help="Peak learning rate [default: the trainer's, or by the model's size]."
+            "--learning-rate",
+            "--lr",
+            help="Highest learning rate of the schedule [default: the rate that the trainer sets, or one "
+            "chosen by the size of the model].",
         ),
     ] = None,
     group_size: Annotated[
-        int | None, typer.Option(min=1, help="Episodes per group to train on (G) [default: the trainer's, or 8].")
+        int | None,
+        typer.Option(
+            min=1,
+            help="Number of episodes of each problem that a step trains on (the group size G) [default: the "
+            "number that the trainer sets, or 8].",
+        ),
     ] = None,
     problems_per_step: Annotated[
-        int | None, typer.Option(min=1, help="Groups per step [default: the trainer's, or 8].")
+        int | None,
+        typer.Option(
+            min=1,
+            help="Number of problems per step; each gives one group of episodes [default: the number that the "
+            "trainer sets, or 8].",
+        ),
     ] = None,
     temperature: Annotated[
-        float | None, typer.Option(min=0, help="Sampling temperature [default: the trainer's, or 1].")
+        float | None,
+        typer.Option(
+            min=0, help="Sampling temperature of the episodes [default: the value that the trainer sets, or 1]."
+        ),
     ] = None,
     max_tokens: Annotated[
         int | None,
-        typer.Option(min=1, help="Maximum tokens per episode, without the prompt [default: the trainer's, or 4096]."),
+        typer.Option(
+            min=1,
+            help="Maximum number of tokens per episode; the tokens of the prompt do not count [default: the "
+            "number that the trainer sets, or 4096].",
+        ),
     ] = None,
     eval_every: Annotated[
         int | None,
-        typer.Option(min=0, help="Steps between held-out evaluations; 0 disables them [default: the trainer's, or 0]."),
+        typer.Option(
+            min=0,
+            help="Number of steps between evaluations on the held-out problems; 0 disables the evaluations "
+            "[default: the number that the trainer sets, or 0].",
+        ),
     ] = None,
     save_every: Annotated[
         int | None,
-        typer.Option(min=0, help="Steps between checkpoints; 0: only the last [default: a tenth of the run]."),
+        typer.Option(
+            min=0,
+            help="Number of steps between checkpoints; 0 saves only the last one [default: a tenth of all steps].",
+        ),
     ] = None,
     chat_template: ChatTemplate = None,
     lora_rank: LoraRank = None,
@@ -116,8 +160,8 @@ def train_command(
     config: Annotated[
         Path | None,
         typer.Option(
-            help="File of training options (TOML, YAML), or the folder or config.json of a run; other arguments "
-            "override it.",
+            help="File of training options (TOML, YAML), or the folder or config.json of an earlier run; "
+            "options on the command line override it.",
         ),
     ] = None,
     set_: Annotated[
@@ -125,8 +169,8 @@ def train_command(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="Any other training option (top_p=0.95), or an option of a part (env.max_turns=3, "
-            "selector.mode=rank); repeatable.",
+            help="Set any other training option (top_p=0.95), or an option of a part (env.max_turns=3, "
+            "selector.mode=rank). Repeat the option to set several.",
         ),
     ] = None,
     tool: ToolOption = None,
@@ -136,11 +180,14 @@ def train_command(
         typer.Option(
             "--eval-wrap",
             metavar="NAME[:OPTION=VALUE,...]",
-            help="Wrapper of the evaluation environment; --wrap is for training only.",
+            help="Wrapper around the environment in which the model is evaluated, in the form of --wrap; "
+            "--wrap applies only to training.",
         ),
     ] = None,
     trust: Trust = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue from the newest checkpoint of the run.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the interrupted run in --out from its newest checkpoint.")
+    ] = False,
     overwrite: Overwrite = False,
 ) -> None:
     """Train a model with the named trainer.
@@ -216,8 +263,11 @@ def _resume_hint(folder: Path) -> str:
     newest = checkpoints.newest_checkpoint(folder)
     if newest is not None:
         steps = checkpoints.step_of(newest)
-        return f"The same command with --resume continues after step {steps}, the newest checkpoint in {folder}."
-    return f"There is no checkpoint in {folder} to continue from; --save-every N writes one every N steps."
+        return f"To continue after step {steps}, the newest checkpoint in {folder}, run the same command with --resume."
+    return (
+        f"The run cannot be continued, because {folder} does not contain a checkpoint; --save-every N writes "
+        "one every N steps."
+    )
 
 
 def _report(result: Any) -> None:

@@ -16,7 +16,8 @@ def trainers_command(
         str | None,
         typer.Argument(
             metavar="NAME",
-            help="Trainer to show with all parts and options: a listed name, ./mine.py:MINE, or a file of options.",
+            help="Trainer to print with all parts and options: a name from the list, your own recipe "
+            "(./mine.py:MINE), or a file of options.",
         ),
     ] = None,
     trust: Trust = False,

@@ -29,15 +29,17 @@ def validate_command(
             "--level",
             min=1,
             max=4,
-            help="Run the checks up to this level: 1 static, 2 runtime, 3 semantic, 4 statistical [default: check "
-            "every problem in four ways, and the contract].",
+            help="Run the checks of this level and of all lower levels, instead of the checks of single "
+            "problems: 1 static, 2 runtime, 3 semantic, 4 statistical (docs/validation.md) [default: "
+            "check every problem in four ways, and the contract of the environment].",
         ),
     ] = None,
     problems: Annotated[
-        str | None, typer.Option(metavar="SPEC", help="Problems to check [default: the environment's own].")
+        str | None, typer.Option(metavar="SPEC", help="Problems to check [default: the problems of the environment].")
     ] = None,
     split: Annotated[
-        str | None, typer.Option(help="Split of the problems, if the source has splits [default: train].")
+        str | None,
+        typer.Option(help="Split of the problems to check, if they are divided into splits [default: train]."),
     ] = None,
     episodes: Annotated[
         int | None,
@@ -45,22 +47,38 @@ def validate_command(
             "--episodes",
             "-n",
             min=1,
-            help="Number of problems to check [default: all; 100 for an unlimited source]; with --level, of episodes "
-            "per player [default: 16].",
+            help="Without --level: number of problems to check [default: all; 100 if the source generates "
+            "problems without end]. With --level: number of episodes that each player plays [default: "
+            "16].",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the episodes; with --level, the first seed.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of the episodes; with --level, the seed of the first episode.")
+    ] = 0,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Threads, each with an environment [default: 2 per processor].")
+        int | None,
+        typer.Option(min=1, help="Number of threads; each thread has its own environment [default: 2 per processor]."),
     ] = None,
-    contract: Annotated[bool, typer.Option(help="Also check the contract of the environment.")] = True,
+    contract: Annotated[
+        bool,
+        typer.Option(
+            help="Also check that the environment satisfies the contract of text environments "
+            "(docs/environment-contract.md)."
+        ),
+    ] = True,
     check: Annotated[
         list[str] | None,
-        typer.Option("--check", metavar="NAME", help="With --level: run only this check; repeatable."),
+        typer.Option(
+            "--check",
+            metavar="NAME",
+            help="With --level: run only the check with this name. Repeat the option to run several.",
+        ),
     ] = None,
     report_file: Annotated[
         Path | None,
-        typer.Option("--report", metavar="FILE.html", help="With --level: write the report as one HTML page."),
+        typer.Option(
+            "--report", metavar="FILE.html", help="With --level: also write the report as one HTML page to this file."
+        ),
     ] = None,
     overwrite: Overwrite = False,
     set_: Annotated[
@@ -68,7 +86,8 @@ def validate_command(
         typer.Option(
             "--set",
             metavar="env.NAME=VALUE",
-            help="Option of the environment (env.max_turns=3), or with --level a bound (bounds.gap=0.3); repeatable.",
+            help="Set an option of the environment (env.max_turns=3), or with --level a bound that a check "
+            "compares with (bounds.gap=0.3). Repeat the option to set several.",
         ),
     ] = None,
     tool: ToolOption = None,
@@ -107,7 +126,9 @@ def validate_command(
     found: Validation | Report
     if level is None:
         if check or report_file is not None:
-            raise ConfigurationError("--check and --report need --level: add --level 1, 2, 3 or 4.")
+            raise ConfigurationError(
+                "--check and --report apply only with --level: add --level 1, 2, 3 or 4, or omit them."
+            )
         options |= {"workers": workers}
         with progress("checking", total=episodes, show=True) as report, stopped_by_ctrl_c("problems") as stop:
             found = validate(env_id, progress=report, stop=stop, **options)

@@ -20,30 +20,50 @@ if TYPE_CHECKING:
 
 
 def verify_command(
-    gold: Annotated[str | None, typer.Argument(metavar="GOLD", help="The gold answer.", show_default=False)] = None,
+    gold: Annotated[
+        str | None, typer.Argument(metavar="GOLD", help="Correct answer of the problem.", show_default=False)
+    ] = None,
     pred: Annotated[
-        str | None, typer.Argument(metavar="PRED", help="The answer to grade, or a whole response.")
+        str | None,
+        typer.Argument(metavar="PRED", help="Answer to grade: the answer alone, or a whole response that contains it."),
     ] = None,
     jsonl: Annotated[
         Path | None,
         typer.Option(
             "--jsonl",
-            help='Grade the pairs in a file: lines of {"gold", "pred"[, "question", "expected", "id", "categories"]}.',
+            help='Grade the pairs in this file instead; each line is a JSON object with "gold" (correct '
+            'answer), "pred" (answer to grade) and optionally "question", "expected", "id" and '
+            '"categories".',
             exists=True,
             dir_okay=False,
         ),
     ] = None,
     question: Annotated[
         str | None,
-        typer.Option(help="The question. A formula copied from it does not count as an answer."),
+        typer.Option(
+            help="Question of the problem; an answer that only copies a formula from the question is graded as wrong."
+        ),
     ] = None,
     as_json: Json = False,
-    compare: Annotated[bool, typer.Option("--compare", help="Also grade with math-verify alone.")] = False,
-    workers: Annotated[int | None, typer.Option(min=1, help="Worker processes [default: one per processor].")] = None,
-    timeout: Annotated[float, typer.Option(min=0.01, help="Time limit per pair, in seconds.")] = 1.0,
-    tolerance: Annotated[float | None, typer.Option(min=0.0, help="Relative tolerance between numbers.")] = None,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Also grade with the package math-verify alone, for comparison.")
+    ] = False,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Number of worker processes [default: one per processor].")
+    ] = None,
+    timeout: Annotated[float, typer.Option(min=0.01, help="Time limit for grading one pair, in seconds.")] = 1.0,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            help="Largest relative difference between two numbers that still counts as equal, such as 0.01 for 1 %.",
+        ),
+    ] = None,
     lenient: Annotated[
-        bool, typer.Option("--lenient", help="Apply the lenient rules of docs/verification-rules.md.")
+        bool,
+        typer.Option(
+            "--lenient", help="Grade with the lenient rules, which are described in docs/verification-rules.md."
+        ),
     ] = False,
 ) -> None:
     """Grade an answer against the gold answer and give the reason, or grade a file of such pairs in parallel.
@@ -58,9 +78,9 @@ def verify_command(
     from rstar2_env.verification.workers.pool import set_workers, shared_pool
 
     if (jsonl is None) == (gold is None) or (gold is None) != (pred is None):
-        raise typer.BadParameter("give GOLD and PRED, or --jsonl FILE.")
+        raise typer.BadParameter("No answer is given to grade: give GOLD and PRED, or --jsonl FILE.")
     if jsonl is not None and question is not None:
-        raise typer.BadParameter('--question belongs to GOLD and PRED; in a file, give each line a "question".')
+        raise typer.BadParameter('--question applies only to GOLD and PRED: in a file, add a "question" to each line.')
     if gold is not None:
         # Start a worker first, so that its startup does not count towards the time limit.
         verify_response("1", "x", timeout_s=60)

@@ -21,25 +21,31 @@ def view_command(
         list[Path] | None,
         typer.Argument(
             metavar="RUN|FOLDER|FILE",
-            help="Run folders, folders that contain runs, or files of episodes [default: runs, else .].",
+            help="Runs to show: run folders, folders that contain runs, or files of episodes [default: the "
+            "folder runs if it exists, otherwise the current folder].",
         ),
     ] = None,
     text: Annotated[
         bool,
         typer.Option(
             "--text",
-            help="Show runs in this terminal, without a server: interactive on a terminal; printed if stdout is not a "
-            "terminal, or with --episodes, --filter, --sort, --episode or --no-pager.",
+            help="Show the runs in this terminal, without a web server. The view is interactive on a "
+            "terminal; it is printed if the output is not a terminal, or with --episodes, --filter, "
+            "--sort, --episode or --no-pager.",
         ),
     ] = False,
     report: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.html", help="Write one self-contained page that works without a server or network."),
+        typer.Option(
+            metavar="FILE.html",
+            help="Write the runs to this file as one HTML page that works without a server or network.",
+        ),
     ] = None,
     episodes: Annotated[
         int | None,
         typer.Option(
-            min=0, help="With --text: number of episodes to list; with --report: episodes per run [default: 200]."
+            min=0,
+            help="With --text: number of episodes to list. With --report: number of episodes per run [default: 200].",
         ),
     ] = None,
     filter_: Annotated[
@@ -47,38 +53,47 @@ def view_command(
         typer.Option(
             "--filter",
             metavar="NAME=VALUE&...",
-            help="Filter for the episodes to list or export: split, step=3-9, kept=0, correct=1, status=timeout, end=, "
-            "problem=, min_reward=, q=words, … (docs/viewer-reference.md).",
+            help="List or export only episodes that meet this condition: split, step=3-9, kept=0, correct=1, "
+            "status=timeout, end=, problem=, min_reward=, q=words and others (docs/viewer-reference.md).",
         ),
     ] = "",
     sort: Annotated[
-        str, typer.Option(help="Column to sort the list of --episodes by; -COLUMN sorts in descending order.")
+        str, typer.Option(help="Sort the list of --episodes by this column; -COLUMN sorts in descending order.")
     ] = "",
     episode: Annotated[
         str | None,
         typer.Option(
             metavar="KEY|NUMBER",
-            help="With --text: show one episode, by its name in a run (train-3-17) or its line in a file (12).",
+            help="With --text: show only this episode, by its name in a run (train-3-17) or the number of its "
+            "line in a file (12).",
         ),
     ] = None,
     pager: Annotated[
-        bool, typer.Option("--pager/--no-pager", help="Use the interactive view or a pager on a terminal.")
+        bool,
+        typer.Option(
+            "--pager/--no-pager",
+            help="Use the interactive view or a pager if the output is a terminal; --no-pager only prints.",
+        ),
     ] = True,
     overwrite: Overwrite = False,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 chooses a free port.")] = 8800,
     host: Annotated[
-        str, typer.Option(help="Address to listen on; a token is required if other machines can reach it.")
+        str,
+        typer.Option(
+            help="Network address to listen on; if other machines can reach the address, clients need a token."
+        ),
     ] = "127.0.0.1",
-    token: Annotated[bool, typer.Option("--token", help="Require a token even on localhost.")] = False,
+    token: Annotated[bool, typer.Option("--token", help="Require a token also from clients on this machine.")] = False,
     allow_host: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Additional host name of this machine to accept.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Accept requests that address this machine by this additional host name."),
     ] = None,
     browser: Annotated[
         bool,
         typer.Option(
             "--browser/--no-browser",
-            help="Open the page in a browser. Ignored with a token, which other users could read on the browser's "
-            "command line.",
+            help="Open the page in a browser. This option has no effect if a token is required, because other "
+            "users could read the token in the list of processes.",
         ),
     ] = True,
 ) -> None:
@@ -90,7 +105,9 @@ def view_command(
     """
     roots = list(runs) if runs else [Path("runs") if Path("runs").is_dir() else Path(".")]
     if report is not None and (text or episode is not None):
-        raise typer.BadParameter("--report writes a page; --text and --episode print in the terminal: omit one.")
+        raise typer.BadParameter(
+            "--report writes a page, but --text and --episode print in the terminal: omit one of them."
+        )
     if text or episode is not None:
         query = _query(filter_, sort)
         whole = episodes is None and not query and episode is None
@@ -125,7 +142,7 @@ def _serve(roots: list[Path], host: str, port: int, *, token: bool, names: list[
     with ViewServer(roots, options) as server:
         if not server.answers.runs()["runs"]:
             where = ", ".join(map(str, roots))
-            say(f"There are no runs in {where} yet: the page shows each run as soon as it begins.", err=True)
+            say(f"There are no runs in {where} yet. The page shows each run as soon as the run starts.", err=True)
         say(f"Showing runs on {server.link} (Ctrl-C stops)", err=True, tells=secret_of(options.token))
         # Command lines are visible to all users of this machine, and the browser's would contain the token.
         if browser and options.token is None:
@@ -133,7 +150,11 @@ def _serve(roots: list[Path], host: str, port: int, *, token: bool, names: list[
 
             webbrowser.open(server.address)
         elif browser:
-            say("Open this link yourself: a browser's command line would expose the token.", err=True)
+            say(
+                "Open this link in a browser yourself: it contains the token, so it is not opened "
+                "automatically, because other users could read it in the list of processes.",
+                err=True,
+            )
         with contextlib.suppress(KeyboardInterrupt):
             server.wait()
 

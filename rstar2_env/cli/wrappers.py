@@ -12,7 +12,11 @@ from rstar2_env.cli._tables import print_named
 
 def wrappers_command(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Wrapper to show in full, or your own wrapper (./mine.py).")
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            help="Wrapper to show with all its options: a name from the list, or your own wrapper (./mine.py).",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:

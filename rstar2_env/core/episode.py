@@ -292,7 +292,9 @@ class Episode:
             RecordFormatError: A key is missing, is unknown, or has an invalid value; the message names it.
         """
         if not isinstance(record, Mapping):
-            raise RecordFormatError(f"Expected the record of an episode, a mapping of keys to values, not {record!r}.")
+            raise RecordFormatError(
+                f"Expected the record of an episode, which is a mapping of keys to values, not {record!r}."
+            )
         for name in record:
             if name not in _READERS and name not in _LATER and name not in extra:
                 known = ", ".join([*_READERS, *_LATER])
@@ -304,14 +306,16 @@ class Episode:
                 if name in record:
                     fields[_FIELDS.get(name, name)] = take(record[name])
                 elif name in _READERS:
-                    raise RecordFormatError(f"The record of an episode lacks the key {name!r}.")
+                    raise RecordFormatError(f"The key {name!r} is missing in the record of an episode.")
             name = "steps"
             shown = _shown(fields["messages"])
             fields["steps"] = [Turn.from_record(turn, next(shown)) for turn in fields.get("steps", ())]
         except (TypeError, ValueError, KeyError) as error:
             if isinstance(error, RecordFormatError):
                 raise
-            raise RecordFormatError(f"The record of an episode, key {name!r}: {error}") from error
+            raise RecordFormatError(
+                f"The value of the key {name!r} in the record of an episode is not valid: {error}"
+            ) from error
         return cls(**fields)
 
 

@@ -38,28 +38,32 @@ def check_model(model: Any) -> None:
         if not any((path / config).is_file() for config in _CONFIGS):
             inside = sorted(found.parent.name for config in _CONFIGS for found in path.glob(f"*/{config}"))
             hint = f" There is one in {path / inside[0]}." if inside else gguf_hint(path)
-            raise ConfigurationError(f"The folder {name} holds no model: it has no config.json.{hint}", option="model")
+            raise ConfigurationError(
+                f"The folder {name} does not hold a model, because it does not contain a config.json.{hint}",
+                option="model",
+            )
         _check_run(path)
         _check_base(path)
     elif path.is_file() and path.suffix == ".gguf":
         return
     elif path.exists():
         raise ConfigurationError(
-            f"{name} is a file; a model is a folder, a GGUF file (.gguf) or a name on the Hugging Face hub.",
+            f"{name} is a file, but not a model: a model is a folder, a GGUF file (.gguf) or a name on "
+            "the Hugging Face hub.",
             option="model",
         )
     elif not _HUB_NAME.fullmatch(name):
         raise ConfigurationError(f"There is no folder {name}.{_near(path)}", option="model")
     elif not _is_cached(name) and (answer := ask_hub("models", name)) is not None:
         raise ConfigurationError(
-            f"{name!r} is not a model: there is no such folder, and {answer}.{_near(path)}", option="model"
+            f"{name!r} is not a model: no folder has this name, and {answer}.{_near(path)}", option="model"
         )
 
 
 def gguf_hint(path: Path) -> str:
     """Return a hint to name the first GGUF file of a folder; empty if the folder has none."""
     files = sorted(path.glob("*.gguf"))
-    return f" {files[0]} is a GGUF file: name the file itself." if files else ""
+    return f" The folder contains the GGUF file {files[0]}: name this file itself." if files else ""
 
 
 def _check_run(folder: Path) -> None:
@@ -67,7 +71,8 @@ def _check_run(folder: Path) -> None:
     inside = [folder / name for name in ("best", "final") if (folder / name).is_dir()]
     if inside and (folder / RUN_FILE).is_file() and not any(folder.glob("*.safetensors")):
         raise ConfigurationError(
-            f"{folder} is the folder of a run, not of a model: name its weights, {' or '.join(map(str, inside))}.",
+            f"{folder} is the folder of a run, not of a model: name the folder of its weights, "
+            f"{' or '.join(map(str, inside))}.",
             option="model",
         )
 
@@ -79,7 +84,9 @@ def _check_base(folder: Path) -> None:
     except OSError:
         return
     except (ValueError, RecursionError) as error:
-        raise ConfigurationError(f"{folder}/adapter_config.json is not JSON: {error}.", option="model") from error
+        raise ConfigurationError(
+            f"The file {folder}/adapter_config.json is not valid JSON: {error}.", option="model"
+        ) from error
     base = record.get("base_model_name_or_path") if isinstance(record, dict) else None
     if not base:
         return
@@ -87,8 +94,9 @@ def _check_base(folder: Path) -> None:
         check_model(base)
     except ConfigurationError as error:
         raise ConfigurationError(
-            f"The adapter in {folder} belongs to the model {base}: {error.args[0]} Restore that model, or "
-            "write its location into base_model_name_or_path of adapter_config.json.",
+            f"The model {base}, to which the adapter in {folder} belongs, cannot be loaded: "
+            f"{error.args[0]} Restore this model, or write its location into base_model_name_or_path of "
+            "adapter_config.json.",
             option="model",
         ) from error
 

@@ -192,7 +192,7 @@ def check_code(written: str, file: str | None) -> None:
             return
         if wanted is not None and any(wanted == (each / one).resolve() for one in _files(text) for each in folders):
             return
-    raise _refused(f"{_place_of(written)} names the code {written}")
+    raise _refused(f"{_place_of(written)} names the Python code {written}")
 
 
 def check_server(written: str, options: Iterable[str] = ()) -> None:
@@ -262,8 +262,10 @@ def _digest(path: Path, options: Mapping[str, Any]) -> str:
 
 def _refused(said: str) -> UntrustedError:
     if _active is not None and not _active.flag:
-        return UntrustedError(f"{said}. Only the command line may name it here.")
-    return UntrustedError(f"{said}. Only what you type may do this, unless you trust the file.", option="trust")
+        return UntrustedError(f"{said}. Only the command line may do this here: give it there.")
+    return UntrustedError(
+        f"{said}. Only the command line may do this, unless you trust the file (--trust).", option="trust"
+    )
 
 
 def _place_of(written: str) -> str:

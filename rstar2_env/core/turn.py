@@ -71,8 +71,8 @@ class Turn:
         """
         if not isinstance(record, Mapping) or set(record) - set(_RARE) != set(_READERS):
             raise TypeError(
-                f"expected a step, a mapping with the keys {', '.join(_READERS)} (optional: {', '.join(_RARE)}), "
-                f"got {str(record)[:100]!r}."
+                f"expected a step of an episode, a mapping with the keys {', '.join(_READERS)} (optional: "
+                f"{', '.join(_RARE)}), got {str(record)[:100]!r}."
             )
         return cls(
             observation=read.text(record.get("observation", shown)),

@@ -165,8 +165,9 @@ def sample_episode(env_id: str, *, seed: int = 0) -> Episode:
     finally:
         env.close()
     raise ConfigurationError(
-        f"{env_id}: no reference player finished an episode with any of the seeds {seed} to {seed + _SEEDS - 1}. An "
-        "environment with several turns per episode must provide its own reference player as oracle_turn()."
+        f"{env_id}: no reference player (a scripted player that knows the answer) finished an episode "
+        f"with any of the seeds {seed} to {seed + _SEEDS - 1}. An environment with several turns per "
+        "episode must provide its own reference player as the method oracle_turn()."
     )
 
 

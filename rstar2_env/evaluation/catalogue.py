@@ -82,9 +82,9 @@ def _validated(env_id: str) -> tuple[bool, str]:
 
 def _without_ids() -> Iterator[CatalogueEntry]:
     for point in points_without_ids:
-        said = f"{point.value} registers no environment"
+        said = f"the entry point {point.value} does not register an environment"
         if point.fault:
-            said = f"{point.value} does not load: {point.fault}"
+            said = f"the entry point {point.value} cannot be loaded: {point.fault}"
         yield CatalogueEntry(point.name, "", point.distribution, *_stated(point.distribution), False, said)
 
 

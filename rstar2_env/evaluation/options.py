@@ -171,8 +171,12 @@ def make_parts(env_id: EnvSpec, options: EvaluationOptions) -> EvaluationParts:
     policy = None if options.model is None else policy_options(options.model_options)
     scores = read_scores(options.scores, None if policy is None else policy.max_episode_tokens)
     if policy is not None and (options.agent is not None or options.agent_options):
-        raise ConfigurationError("An agent and a model cannot be combined: omit one of them.", option="agent")
+        raise ConfigurationError("An evaluation takes an agent or a model, not both: omit one of them.", option="agent")
     if policy is None and options.agent is None:
-        raise ConfigurationError("No player is named: name an agent or a model.", option="agent", value="NAME")
+        raise ConfigurationError(
+            "Neither an agent nor a model is named to play the episodes: name one of them.",
+            option="agent",
+            value="NAME",
+        )
     agent_options = {} if options.agent is None else typed_agent_options(options.agent, options.agent_options)
     return EvaluationParts(env, env_options, wrappers, policy, agent_options, judge, scores, ks)

@@ -90,7 +90,8 @@ class EvalResult:
             return self.kept
         if self.file is None:
             raise ConfigurationError(
-                "The episodes were not kept: give a file or folder to write them to.", option="out"
+                "The episodes of this evaluation were not kept: pass out= with a file or folder to write them to.",
+                option="out",
             )
         return tuple(sorted(read_episodes(self.file, self.planned - 1), key=lambda episode: episode.group))
 
@@ -157,7 +158,7 @@ class EvalResult:
             shown.insert(len(self.ks), f"avg@{max(self.ks)}")
             rows |= {name: interval_text(self.figures.by_name[name]) for name in shown if name in self.figures.by_name}
             if self.figures.short:
-                rows["left out"] = f"{self.figures.short} problems with fewer than {max(self.ks)} episodes that count"
+                rows["left out"] = f"{self.figures.short} problems with fewer than {max(self.ks)} usable episodes"
         elif self.tally.judged:
             rows["cot_pass@1"] = interval_text(self.figures.by_name["cot_pass@1"])
         for kind, groups in self.by.items():

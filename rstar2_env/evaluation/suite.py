@@ -260,15 +260,19 @@ class _Models:
 
 def _checked_sets(given: Any) -> Mapping[str, Any]:
     if not isinstance(given, Mapping) or not given:
-        raise ConfigurationError(f"`sets` must map at least one name to the options of an evaluation; got {given!r}.")
+        raise ConfigurationError(
+            f"`sets` of a suite must map at least one name to the options of an evaluation; got {given!r}."
+        )
     for name, own in given.items():
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise ConfigurationError(
-                "The name of a set is also the name of a folder, so it may contain only letters, digits, '-', '_', "
-                f"'+' and '.'; got {name!r}."
+                "The name of a set is also the name of a folder, so it may contain only letters, digits, "
+                f"'-', '_', '+' and '.'; got {name!r}."
             )
         if not isinstance(own, Mapping):
-            raise ConfigurationError(f"The set {name!r} must be a mapping of options, not {own!r}.")
+            raise ConfigurationError(
+                f"The set {name!r} of the suite must be a mapping of options of an evaluation, not {own!r}."
+            )
     return given
 
 

@@ -260,7 +260,7 @@ def test_a_spent_budget_stops_all_agents_of_the_endpoint():
         agents = [agent_of(server, limits={"max_tokens": 200}) for _ in range(2)]
         turn(agents[0])
         turn(agents[1])
-        with pytest.raises(EndpointBudgetError, match=r"is spent: 240 tokens of max_tokens=.*limits\.max_tokens"):
+        with pytest.raises(EndpointBudgetError, match=r"is reached: 240 tokens were used.*limits\.max_tokens"):
             turn(agents[0])
     assert len(server.asked) == 2
 

@@ -107,7 +107,7 @@ def test_the_command_exports_and_the_harness_runs_its_own_model(tmp_path):
 
 
 def test_an_environment_that_goes_on_after_a_text_is_refused(tmp_path):
-    with pytest.raises(ConfigurationError, match="grades a single turn"):
+    with pytest.raises(ConfigurationError, match="grades a single answer"):
         export_env("rstar2/TicTacToe-v0", "lm-eval", tmp_path / "game", episodes=2)
 
 

@@ -153,7 +153,7 @@ def test_the_global_random_states_stay_as_they_were():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"env": "gsm9k", "rows": ROWS}, "its environments are .*gsm8k"),
+        ({"env": "gsm9k", "rows": ROWS}, "has only the environments .*gsm8k"),
         ({"env": "gsm8k", "rows": []}, "at least one row"),
         ({"env": "gsm8k", "rows": "nowhere.jsonl"}, "cannot be read"),
         ({"env": "gsm8k", "rows": ROWS, "turns": 3}, "turns"),

@@ -122,7 +122,7 @@ def test_the_reward_is_that_of_the_policys_own_last_turn():
 
 
 def test_a_tool_that_is_not_there_is_told():
-    with pytest.raises(ConfigurationError, match="its tools are say"):
+    with pytest.raises(ConfigurationError, match="has only the tools say"):
         bridge.EnvTool({"env": SUMS, "tool": "shout"}, None)
     with pytest.raises(ConfigurationError, match="no interactions"):
         bridge.EnvInteraction({"env": SUMS})

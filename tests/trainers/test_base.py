@@ -93,7 +93,7 @@ def test_another_engine_does_not_inherit_the_options_of_the_one_before_it():
 
 
 def test_an_option_that_is_given_in_two_ways_at_once_is_refused():
-    with pytest.raises(ConfigurationError, match=r"run\.steps is given twice: as 'steps' and as 'run\.steps'"):
+    with pytest.raises(ConfigurationError, match=r"run\.steps is given twice, as 'steps' and as 'run\.steps'"):
         of_recipe({"steps": 3, "run": {"steps": 4}})
 
 
@@ -106,7 +106,7 @@ def test_a_run_is_configured_again_from_its_record():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({}, "needs a model"),
+        ({}, "model.path is required"),
         ({"model": "m", "learning_rat": 1}, "learning_rate"),
         ({"model": "m", "group_size": 0}, "rollout.group_size must be an integer of at least 1"),
         ({"model": "m", "learning_rate": 0}, "optim.learning_rate must be a positive number"),

@@ -85,7 +85,7 @@ def bare_term(tokens):
         ({"selector": GroupMean}, r"GroupMean' must be callable with \(group, keep, rng\): too many"),
         ({"loss": [bare_term]}, "bare_term' has no attribute 'needs' and no 'policy_gradient'"),
         ({"correction": bare_term}, "bare_term' has no attribute 'needs'; docs"),
-        ({"hook": [3]}, "The hook 'int' has none of the methods of a callback"),
+        ({"hook": [3]}, "The hook 'int' does not have any of the methods"),
         ({"loss": []}, "parts.loss must name at least one part"),
         ({"reward": []}, "parts.reward must name at least one part"),
     ],

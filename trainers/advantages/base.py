@@ -103,8 +103,8 @@ def check_group_size(advantage: Advantage, size: int) -> None:
     least = getattr(advantage, "least", 1)
     if size < least:
         raise ConfigurationError(
-            f"The advantage {type(advantage).__name__} compares the episodes of a group and needs at least {least} "
-            f"episodes per group, not {size}.",
+            f"The advantage {type(advantage).__name__} compares the episodes of a group and needs at "
+            f"least {least} episodes per group; group_size is {size}. Set group_size={least} or more.",
             option="group_size",
         )
 
@@ -117,8 +117,8 @@ def measured(episode: Episode, need: AdvantageNeed) -> FloatArray:
     """
     if need not in episode.measured:
         raise ConfigurationError(
-            f"The measurement {need!r} of an episode is missing. The trainer computes it if the class of the advantage "
-            "lists it in `needs`."
+            f"The measurement {need!r} of an episode is missing. The trainer computes it only if the "
+            f"class of the advantage lists it in the attribute `needs`: add {need!r} there."
         )
     return np.asarray(episode.measured[need], dtype=np.float64)
 
@@ -185,15 +185,17 @@ def check_advantages(part: Advantage, groups: Sequence[Sequence[Episode]], value
     name = type(part).__name__
     if [len(group) for group in values] != [len(group) for group in groups]:
         raise ConfigurationError(
-            f"The advantage {name} must return one value per episode. The groups have {[len(g) for g in groups]} "
-            f"episodes; it returned groups of {[len(group) for group in values]} values."
+            f"The advantage {name} must return one value for each episode. The groups have "
+            f"{[len(g) for g in groups]} episodes, but it returned {[len(group) for group in values]} "
+            "values."
         )
     for group, own in zip(groups, values, strict=True):
         for episode, value in zip(group, own, strict=True):
             if np.shape(value) not in ((), (len(episode.completion_ids),)) or not np.isfinite(value).all():
                 raise ConfigurationError(
-                    f"The advantage {name} must return a finite number for each episode, or a finite number for each "
-                    f"of its {len(episode.completion_ids)} tokens; got {value!r}."
+                    f"The advantage {name} must return one finite number for each episode, or one for "
+                    f"each of the {len(episode.completion_ids)} tokens of the episode's completion; got "
+                    f"{value!r}."
                 )
 
 

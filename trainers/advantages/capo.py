@@ -89,8 +89,9 @@ class Capo(CheckedOptions):
             for start, stop in critique:
                 if not 0 <= start <= stop <= len(inside):
                     raise ConfigurationError(
-                        f"The step judge {self.judge!r} returned the span {start} to {stop}, which is not within the "
-                        f"{len(inside)} completion tokens. A span is the start and the end of a wrong step."
+                        f"The step judge {self.judge!r} reported a wrong step from token {start} to token "
+                        f"{stop}, but the completion has only {len(inside)} tokens: a step judge must "
+                        "return the start and the end of each wrong step as positions in the completion."
                     )
                 inside[start:stop] = 1.0
             named.append(inside)

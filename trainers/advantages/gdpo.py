@@ -84,7 +84,8 @@ class Gdpo(CheckedOptions):
         known = sorted(set().union(*ranks.gather(own)))
         if known and (unknown := sorted(set(self.weights) - set(known))):
             raise ConfigurationError(
-                f"advantage.weights must name components of the reward ({', '.join(known)}); got {', '.join(unknown)}.",
+                f"The option advantage.weights names {', '.join(unknown)}, but the components of the "
+                f"reward are {', '.join(known)}: use these names.",
                 option="advantage.weights",
             )
 

@@ -72,7 +72,11 @@ class StepModelJudge(AskedModel):
         try:
             return self.ask(content, _SYSTEM)
         except ServiceError as error:
-            _LOG.warning("A critique of the step judge is missing: %s", error)
+            _LOG.warning(
+                "The step judge did not return a usable critique of an episode, so the episode counts as "
+                "having no wrong steps: %s",
+                error,
+            )
             return None
 
 

@@ -57,8 +57,9 @@ class PassAtK(GroupAdvantage):
         super().__post_init__()
         if self.baseline == "all" and self.k is None:
             raise ConfigurationError(
-                "baseline=all requires k below the group size, such as k=4: if k is the group size, there is only one "
-                "choice of k episodes, so there is nothing to compare."
+                "baseline=all compares all choices of k episodes of a group. If k is the group size, "
+                "there is only one choice and nothing to compare it with: set k below the group size, "
+                "such as k=4."
             )
 
     def estimate(self, group: Sequence[Episode]) -> FloatArray:

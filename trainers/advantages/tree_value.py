@@ -73,7 +73,8 @@ class TreeValue(GroupAdvantage):
         known = {name for episode in group for name in episode.rewards}
         if unknown := sorted(set(self.add) - known):
             raise ConfigurationError(
-                f"advantage.add names {unknown}, but the components of the reward are {sorted(known)}.",
+                f"The option advantage.add names {unknown}, but the components of the reward are "
+                f"{sorted(known)}: use one of these.",
                 option="advantage.add",
             )
         return [sum(episode.rewards.get(name, 0.0) for name in self.add) for episode in group]

@@ -156,7 +156,7 @@ def _cold_start(folder: Path, options: DemoOptions, seconds: dict[str, float]) -
     asked = {name: getattr(options, name) for name in ("traces", "error_rate", "wrong_rate", "sft_steps", "seed")}
     same = begun.exists() and json.loads(begun.read_text()) == asked
     if same and (start / RUN_FILE).exists() and read_run(start).finished:
-        _say(options, f"The cold start in {start} is already finished; --overwrite starts over.")
+        _say(options, f"The cold start in {start} is already finished and is reused; --overwrite starts it again.")
         return start
     _clear_evaluation(start)
     if not same:
@@ -188,7 +188,7 @@ def _cold_start(folder: Path, options: DemoOptions, seconds: dict[str, float]) -
 
 def _write_traces(file: Path, options: DemoOptions, seconds: dict[str, float]) -> None:
     began = time.monotonic()
-    _say(options, f"Writing {options.traces} traces, each replayed through the environment ...")
+    _say(options, f"Writing {options.traces} traces; each is checked in the environment ...")
     written = generate_traces(
         partial(make_env, ENV, **ENV_OPTIONS),
         ENV_OPTIONS["problems"],
@@ -208,7 +208,7 @@ def _train(name: str, folder: Path, start: Path, options: DemoOptions) -> TrainR
     if finished.exists():
         kept = json.loads(finished.read_text())
         if kept.pop("asked") == asked:
-            _say(options, f"The run in {folder} is already finished; --overwrite starts over.")
+            _say(options, f"The run in {folder} is already finished and is reused; --overwrite starts it again.")
             history = read_run(folder).metrics()
             return TrainResult(folder, Path(kept.pop("model_dir")), history=history, **kept)
     _clear_evaluation(folder)

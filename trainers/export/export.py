@@ -72,7 +72,9 @@ def export_model(
     if dtype is not None and dtype not in PRECISIONS:
         raise ConfigurationError(f"dtype must be one of {', '.join(PRECISIONS)}; got {dtype!r}.", option="dtype")
     if (private or update) and push is None:
-        raise ConfigurationError("The options private and update need push=ORG/NAME.", option="push")
+        raise ConfigurationError(
+            "The options private and update apply only to an upload: add push=ORG/NAME, or omit them.", option="push"
+        )
     weights = find_weights(source, which)
     weights.refuse_links()
     with bounds(trust=trust):
@@ -88,7 +90,9 @@ def export_model(
         _make(weights, folder, asked, merge=merge, dtype=dtype, own_code=own_code)
     if repository is not None:
         _check_base(folder)  # for shards, only the export shows whether they are an adapter's
-        repository.send(folder, message=f"Weights {weights.which or weights.folder.name}, by rstar2-env {__version__}")
+        repository.send(
+            folder, message=f"Weights {weights.which or weights.folder.name}, written by rstar2-env {__version__}"
+        )
     return folder
 
 
@@ -147,7 +151,7 @@ def _card(weights: Weights, merged: bool, stored: str) -> str:
     if weights.run is None:
         own = weights.folder / CARD_FILE
         return own.read_text("utf-8") if own.is_file() else ""
-    adapter = " A LoRA adapter was merged into them." if merged else ""
+    adapter = " A LoRA adapter was merged into these weights." if merged else ""
     about = f"## Weights\nStored in {stored}; exported by rstar2-env {__version__}.{adapter}\n"
     return f"{model_card(weights.run, weights.folder)}\n{about}"
 
@@ -163,7 +167,7 @@ def _check_base(folder: Path) -> None:
     base = str(json.loads((folder / "adapter_config.json").read_text("utf-8")).get("base_model_name_or_path", ""))
     if Path(base).exists():
         raise ConfigurationError(
-            f"The adapter belongs to the model {base}, which exists only on this machine, so others cannot load the "
-            "adapter: merge the adapter into the model.",
+            f"The adapter belongs to the model {base}, which exists only on this machine, so others could "
+            "not load the adapter: merge the adapter into the model before you upload it.",
             option="merge",
         )

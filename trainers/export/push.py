@@ -53,15 +53,19 @@ class Push:
         self.name, self._private, self._update = name, private, update
         if not _NAME.fullmatch(name) or "--" in name or ".." in name or name.endswith(".git"):
             raise ConfigurationError(
-                f"{name!r} is not a repository name: expected ORG/NAME, each of letters, digits, '-', '_' and '.'.",
+                f"{name!r} is not the name of a repository: expected ORG/NAME, each of letters, digits, "
+                "'-', '_' and '.'.",
                 option="push",
             )
         if constants.HF_HUB_OFFLINE:
-            raise ConfigurationError("Nothing is pushed while HF_HUB_OFFLINE is set: unset it.", option="push")
+            raise ConfigurationError(
+                "Nothing can be uploaded while the environment variable HF_HUB_OFFLINE is set: unset it.", option="push"
+            )
         token = get_token()
         if not token:
             raise ConfigurationError(
-                "Pushing needs a token with write permission: put it into HF_TOKEN, or run `hf auth login`.",
+                "An upload needs a token of the Hugging Face hub with write permission: put it into the "
+                "environment variable HF_TOKEN, or run `hf auth login`.",
                 option="push",
             )
         self._token = Secret(token)
@@ -92,7 +96,8 @@ class Push:
             others = sorted(set(held) - set(same))
             if others and not self._update:
                 raise ConfigurationError(
-                    f"{self.name} holds other files, such as {others[0]}: choose another name, or replace the files.",
+                    f"The repository {self.name} holds other files, such as {others[0]}: choose another "
+                    "name, or allow the update of the repository.",
                     option="update",
                 )
         return self._send(folder, list(own), message)
@@ -133,10 +138,10 @@ class Push:
         cause = error.__cause__ if isinstance(error, RuntimeError) and error.__cause__ is not None else error
         lines = [line.strip() for line in str(cause).splitlines() if line.strip()]
         said = hidden(f"{type(cause).__name__}: {lines[0] if lines else 'no reason given'}")
-        rights = " The token may not write there." if status == 403 else ""
+        rights = " The token does not have permission to write to this repository." if status == 403 else ""
         return ServiceError(
-            f"{self.name} was not pushed: {said.removesuffix('.')}.{rights} The weights are in {folder}; run the "
-            "same command again to resume.",
+            f"The model was not uploaded to {self.name}: {said.removesuffix('.')}.{rights} The weights "
+            f"are in {folder}; run the same command again to resume the upload.",
             cause="refused" if status is not None and status < 500 else "lost",
         )
 
@@ -145,25 +150,29 @@ class Push:
         status, record = hub_answer("/api/whoami-v2", self._token)
         if status in (401, 403):
             raise ConfigurationError(
-                "The hub rejects the token: it is wrong or expired. Put a token with write permission into "
-                "HF_TOKEN, or run `hf auth login`.",
+                "The Hugging Face hub rejects the token, because it is wrong or expired: put a token "
+                "with write permission into the environment variable HF_TOKEN, or run `hf auth login`.",
                 option="push",
             )
         if status != 200 or not isinstance(record, Mapping):
             raise ServiceError(
-                f"The hub answers {status} to the request for the token's owner: try again.", cause="passing"
+                f"The Hugging Face hub answered with HTTP status {status} when it was asked who owns the "
+                "token: try again later.",
+                cause="passing",
             )
         access = record.get("auth", {}).get("accessToken") or {}
         if access.get("role") == "read":
             raise ConfigurationError(
-                "The token has no write permission: put a token with write permission into HF_TOKEN.", option="push"
+                "The token of the Hugging Face hub does not have write permission: put a token with "
+                "write permission into the environment variable HF_TOKEN.",
+                option="push",
             )
         owner = self.name.partition("/")[0]
         members = [str(record.get("name", "")), *(str(one.get("name", "")) for one in record.get("orgs", []))]
         if owner not in members:
             raise ConfigurationError(
-                f"The token belongs to {members[0]}, who is not a member of {owner!r}: push to one of "
-                f"{', '.join(members)}.",
+                f"The token of the Hugging Face hub belongs to {members[0]}, who is not a member of "
+                f"{owner!r}: push to one of {', '.join(members)}.",
                 option="push",
             )
 
@@ -174,12 +183,14 @@ class Push:
             return None
         if status != 200 or not isinstance(record, Mapping):
             raise ServiceError(
-                f"The hub answers {status} to the request for the files of {self.name}: try again later.",
+                f"The Hugging Face hub answered with HTTP status {status} when it was asked for the files "
+                f"of {self.name}: try again later.",
                 cause="passing",
             )
         if self._private and not record.get("private", False):
             raise ConfigurationError(
-                f"{self.name} already exists and is public: choose another name, or make it private in its settings.",
+                f"The repository {self.name} already exists and is public, but a private one was "
+                "requested: choose another name, or make the repository private in its settings.",
                 option="private",
             )
         return {str(one["rfilename"]): one for one in record.get("siblings", [])}

@@ -89,8 +89,8 @@ class Weights:
         for path in paths:
             if path.is_symlink() and not path.resolve().is_relative_to(root):
                 raise ConfigurationError(
-                    f"{path} is a link to {path.resolve()}, outside {root}: an export holds only files of its source. "
-                    "Replace the link by a copy, or remove it."
+                    f"{path} is a link to {path.resolve()}, outside of the folder {root}, and only files "
+                    "in this folder can be exported: replace the link by a copy, or remove it."
                 )
 
     @property
@@ -121,11 +121,13 @@ def find_weights(path: str | os.PathLike[str], which: str | None = None) -> Weig
     """
     folder = Path(path)
     if which is not None and not _WHICH.fullmatch(which):
-        raise ConfigurationError(f"The weights must be best, final or checkpoint-N; got {which!r}.", option="which")
+        raise ConfigurationError(
+            f"The weights to export must be best, final or checkpoint-N; got {which!r}.", option="which"
+        )
     if not (folder / RUN_FILE).is_file() and (folder.parent / RUN_FILE).is_file() and _WHICH.fullmatch(folder.name):
         if which not in (None, folder.name):
             raise ConfigurationError(
-                f"The path {folder} already selects the weights {folder.name}: omit the other selection.",
+                f"The path {folder} already selects the weights {folder.name}: omit the other selection of weights.",
                 option="which",
             )
         folder, which = folder.parent, folder.name
@@ -133,21 +135,23 @@ def find_weights(path: str | os.PathLike[str], which: str | None = None) -> Weig
         return _plain(folder, which)
     run = read_run(folder)
     if run.kind == "evaluation":
-        raise ConfigurationError(f"{folder} is an evaluation, which has no weights: name the run that it evaluated.")
+        raise ConfigurationError(
+            f"{folder} is the folder of an evaluation, which has no weights: name the run whose weights were evaluated."
+        )
     if run.kind == "pipeline":
         return _of_pipeline(run, which)
     there = _cold_start(run) if run.kind == "sft" else _trained(run)
     wanted = which or next((name for name in (BEST, FINAL) if name in there), None)
     if wanted in there:
         return there[wanted]
-    listing = f"there are {', '.join(there)}" if there else "it has saved none yet"
-    said = f"no weights {wanted!r}" if wanted else "neither best nor final weights"
+    listing = f"there are {', '.join(there)}" if there else "the run has not saved any weights yet"
+    said = f"no weights {wanted!r}" if wanted else "the run has neither best nor final weights"
     raise ConfigurationError(f"{folder} has {said}: {listing}.", option="which")
 
 
 def _plain(folder: Path, which: str | None) -> Weights:
     if not folder.is_dir():
-        raise ConfigurationError(f"There is no folder {folder}: name the folder of a run or of a model.")
+        raise ConfigurationError(f"The folder {folder} does not exist: name the folder of a run or of a model.")
     if not _has_model(folder):
         inside = sorted(found for name in (RUN_FILE, "config.json", _ADAPTER) for found in folder.glob(f"*/{name}"))
         hint = f" There is one in {inside[0].parent}." if inside else ""
@@ -158,7 +162,9 @@ def _plain(folder: Path, which: str | None) -> Weights:
     check_model(folder)
     if which is not None:
         raise ConfigurationError(
-            f"{folder} is a model, not a run: it has only one set of weights. Omit the selection.", option="which"
+            f"{folder} is the folder of a model, not of a run, so it has only one set of weights: omit "
+            "the selection of weights.",
+            option="which",
         )
     return Weights(folder)
 
@@ -175,7 +181,9 @@ def _of_pipeline(run: Run, which: str | None) -> Weights:
         folder = run.path / STAGES / stage
         if stage in states and states[stage].ended and _makes_weights(folder):
             return find_weights(folder, which)
-    raise ConfigurationError(f"No stage of the pipeline in {run.path} has produced weights yet.")
+    raise ConfigurationError(
+        f"No stage of the pipeline in {run.path} has produced weights yet: wait until a training stage has finished."
+    )
 
 
 def _makes_weights(folder: Path) -> bool:

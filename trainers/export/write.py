@@ -200,6 +200,6 @@ def _stored(folder: Path) -> str:
     if not counts:
         if any(folder.glob("pytorch_model*.bin")):
             return "as stored"
-        raise ConfigurationError(f"{folder} has no weights: no *.safetensors was written.")
+        raise ConfigurationError(f"No weights were written to {folder}: it does not contain a file *.safetensors.")
     most, _ = counts.most_common(1)[0]
     return {"F32": "float32", "BF16": "bfloat16", "F16": "float16"}.get(most, most)

@@ -66,8 +66,9 @@ class Collapse(SavedAttributes, RunHook):
         self._below = self._below + 1 if mean < line else 0
         if self._below == self.patience:
             why = (
-                f"{self.metric} has collapsed: its mean over {self.window} logs was below {line:.4g} {self.patience} "
-                f"times in a row, at last {mean:.4g}, after {self._best:.4g} at step {self._best_step}"
+                f"{self.metric} has collapsed: its mean over {self.window} logged steps was below "
+                f"{line:.4g} {self.patience} times in a row, most recently {mean:.4g}; its best mean was "
+                f"{self._best:.4g} at step {self._best_step}"
             )
             act(self._run, control, self.action, why)
 

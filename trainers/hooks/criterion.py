@@ -55,6 +55,6 @@ def read_criterion(written: str) -> Criterion:
         return Criterion(found["figure"], found["sign"], float(found["value"]))
     except ValueError:
         raise ConfigurationError(
-            "A criterion must have the form FIGURE SIGN NUMBER, such as 'pass_rate >= 0.9', with one of the signs "
-            f"{', '.join(_SIGNS)}; got {written!r}."
+            "A criterion must have the form METRIC SIGN NUMBER, such as 'pass_rate >= 0.9', with one of "
+            f"the signs {', '.join(_SIGNS)}; got {written!r}."
         ) from None

@@ -67,7 +67,9 @@ class DiagnosisHook(RunHook):
             yield
         except Exception as error:
             self._live = None
-            self._run.note(f"diagnosis ended by an error of its own, and training continues: {error!r}")
+            self._run.note(
+                f"the diagnosis of the run failed with an error and is switched off; training continues: {error!r}"
+            )
 
 
 HOOKS.register("diagnosis", DiagnosisHook)

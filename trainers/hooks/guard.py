@@ -56,7 +56,9 @@ class Guard(SavedAttributes, RunHook):
         """
         super().__post_init__()
         if self.low is not None and self.high is not None and self.low > self.high:
-            raise ConfigurationError(f"low={self.low} must be at most high={self.high}.", option="low")
+            raise ConfigurationError(
+                f"The option low={self.low} must not be greater than high={self.high}.", option="low"
+            )
         self._outside = 0
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
@@ -72,7 +74,8 @@ class Guard(SavedAttributes, RunHook):
                 self._run,
                 control,
                 self.action,
-                f"{self.metric} was outside of {low:g} to {high:g} {self.patience} times in a row, at last {value:g}",
+                f"{self.metric} was outside of the range {low:g} to {high:g} {self.patience} times in a "
+                f"row, most recently {value:g}",
             )
 
 
@@ -85,7 +88,7 @@ def act(run: RunState, control: Any, action: Action, why: str) -> None:
         action: The action.
         why: The reason.
     """
-    did = {"warn": "nothing is done about it", "save": "a checkpoint is written", "stop": "the run stops"}[action]
+    did = {"warn": "nothing is done about it", "save": "the run continues unchanged", "stop": "the run stops"}[action]
     run.note(f"{why}: {did}.")
     if action != "warn":
         control.should_save = True

@@ -52,8 +52,7 @@ class InterleavedSft(SavedAttributes, RunHook):
         path = Path(os.path.expanduser(self.demonstrations))
         if not path.is_file():
             raise ConfigurationError(
-                f"The file of demonstrations {self.demonstrations!r} does not exist; `rstar2 traces` writes such a "
-                "file.",
+                f"The file of demonstrations {self.demonstrations!r} does not exist: write one with `rstar2 traces`.",
                 option="demonstrations",
             )
         self._shown = {
@@ -63,7 +62,9 @@ class InterleavedSft(SavedAttributes, RunHook):
         }
         if not self._shown:
             raise ConfigurationError(
-                f"{self.demonstrations} has no record with problem_id and messages.", option="demonstrations"
+                f"The file of demonstrations {self.demonstrations} does not contain a record with "
+                "problem_id and messages: write one with `rstar2 traces`.",
+                option="demonstrations",
             )
         self._buffer: list[str] = []
 
@@ -79,7 +80,10 @@ class InterleavedSft(SavedAttributes, RunHook):
         taught = [self._shown[name] for name in self._buffer[: self.size]]
         del self._buffer[: self.size]
         loss = self._run.sft_step(taught, learning_rate=self.learning_rate)
-        self._run.note(f"an SFT step on demonstrations of {len(taught)} unsolved problems, at a loss of {loss:.4g}.")
+        self._run.note(
+            f"took a step of supervised training on demonstrations of {len(taught)} unsolved problems, with "
+            f"the loss {loss:.4g}."
+        )
 
 
 HOOKS.register("interleaved_sft", InterleavedSft)

@@ -66,7 +66,9 @@ class LengthStages(SavedAttributes, RunHook):
             )
         for name, numbers in (("tokens", self.tokens), ("turns", self.turns), ("steps", self.steps)):
             if any(number <= 0 for number in numbers):
-                raise ConfigurationError(f"{name} must be positive numbers, not {list(numbers)}.", option=name)
+                raise ConfigurationError(
+                    f"{name} must contain only positive numbers, not {list(numbers)}.", option=name
+                )
         if len(self.steps) not in (0, 1, self._stages - 1):
             raise ConfigurationError(
                 f"`steps` must be one number, or one for each of the {self._stages - 1} stages before the last, not "
@@ -75,7 +77,9 @@ class LengthStages(SavedAttributes, RunHook):
             )
         if self.steps and self.when_cut is not None:
             raise ConfigurationError(
-                "Only one of steps and when_cut may be set: each defines the end of a stage.", option="when_cut"
+                "Only one of the options steps and when_cut may be set, because each defines when a "
+                "stage ends: omit one of them.",
+                option="when_cut",
             )
         self._stage, self._begun = 1, False
         if any(not 1 <= stage <= self._stages for stage in self.reset):

@@ -46,7 +46,9 @@ class PolicyRefresh(RunHook):
         """
         super().__post_init__()
         if not self.steps or min(self.steps) < 1:
-            raise ConfigurationError(f"`steps` must be positive numbers, not {list(self.steps)}.", option="steps")
+            raise ConfigurationError(
+                f"`steps` must contain only positive numbers, not {list(self.steps)}.", option="steps"
+            )
 
     def bind(self, run: RunState) -> None:
         """Store the run's state, and check that the run has everything that the hook needs; see ``Binds``.
@@ -56,8 +58,8 @@ class PolicyRefresh(RunHook):
         """
         if not run.has_reference and not self.optimizer:
             raise ConfigurationError(
-                "The hook 'policy_refresh' has nothing to reset: add a KL term (loss.kl.coef=1e-3), or let the "
-                "hook reset the optimizer (optimizer=true)."
+                "The hook 'policy_refresh' does not have anything to reset: add a KL term "
+                "(loss.kl.coef=1e-3), or let the hook reset the optimizer (optimizer=true)."
             )
         openings = run.openings if self.same_template else {}
         if len(set(openings.values())) > 1:

@@ -60,8 +60,8 @@ class ReferenceReset(SavedAttributes, RunHook):
             )
         if not run.evaluates and self.most_kl is None:
             raise ConfigurationError(
-                "The hook 'reference_reset' resets when evaluations stall, but this run has no evaluations: set "
-                "eval.every, or hook.reference_reset.most_kl.",
+                "The hook 'reference_reset' resets the reference model when evaluations stop improving, "
+                "but this run has no evaluations: set eval.every, or hook.reference_reset.most_kl.",
                 option="eval.every",
             )
         super().bind(run)

@@ -65,13 +65,13 @@ class Devices:
         given = {name: shown for name in VISIBLE if (shown := _listed(outer, name))}
         if len(set(map(tuple, given.values()))) > 1:
             both = " and ".join(f"{name}={outer[name]}" for name in given)
-            raise ConfigurationError(f"{both} contradict each other: unset one of them.")
+            raise ConfigurationError(f"{both} select different devices: unset one of them.")
         below = _listed(outer, _BELOW)
         name, shown = next(iter(given.items()), (_BELOW, below))
         if shown and max(self.numbers) >= len(shown):
             raise ConfigurationError(
-                f"Device {max(self.numbers)} does not exist: {name}={outer[name]} shows {len(shown)} "
-                "devices, counted from 0."
+                f"The device {max(self.numbers)} does not exist: {name}={outer[name]} allows {len(shown)} "
+                "devices, with numbers from 0."
             )
         # The runtime hides its devices first, so devices that only it selects are numbered from 0.
         chosen = ",".join(shown[number] if given else str(number) for number in self.numbers)
@@ -103,6 +103,7 @@ def read_devices(text: str, *, cores: bool = False) -> Devices:
         raise ConfigurationError(f"{text!r} names a device twice.")
     if cores and (absent := set(numbers) - os.sched_getaffinity(0)):
         raise ConfigurationError(
-            f"This process may not use core {min(absent)}; it may use {sorted(os.sched_getaffinity(0))}."
+            f"This process is not allowed to use the CPU core {min(absent)}; it may use the cores "
+            f"{sorted(os.sched_getaffinity(0))}."
         )
     return Devices(tuple(numbers), cores)

@@ -138,8 +138,8 @@ class Servers:
 def too_often(server: StartedCommand) -> str:
     """Return the message about a server that is not restarted."""
     return (
-        f"{server.command.name} ended with exit code {server.ended} and will not be restarted (starts: "
-        f"{server.starts}):{server.tail()}"
+        f"{server.command.name} ended with exit code {server.ended} and is not restarted again, because "
+        f"it was already started {server.starts} times:{server.tail()}"
     )
 
 

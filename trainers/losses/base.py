@@ -176,8 +176,8 @@ def prepared(
             twice = columns.keys() & own.keys()
             if twice:
                 raise ConfigurationError(
-                    f"Two terms of the loss prepare the column {min(twice)!r}: name the term only once, or give the "
-                    "columns of your own term other names."
+                    f"Two terms of the loss prepare the column {min(twice)!r}: name the term only once, "
+                    "or rename the columns of your own term."
                 )
             columns |= own
     return columns

@@ -40,7 +40,9 @@ class Carft(CheckedOptions):
         """Return the loss of each token, (B, T); see ``Term``."""
         embedding, peers, relations = tokens.embedding, tokens.peers, tokens.relations
         if embedding is None or peers is None or relations is None:
-            raise ConfigurationError("The loss term carft needs the embeddings of rows, which are missing.")
+            raise ConfigurationError(
+                "The loss term carft needs the embedding of each row, but the trainer did not compute it."
+            )
         norms = embedding.norm(dim=-1, keepdim=True) * peers.norm(dim=-1)
         scaled = (embedding[:, None] * peers).sum(-1) / norms.clamp(min=1e-9) / self.temperature
         like, unlike = relations == LIKE, relations == UNLIKE

@@ -60,7 +60,7 @@ class ClipCov(CheckedOptions):
         super().__post_init__()
         if self.least >= self.most:
             raise ConfigurationError(
-                f"`least` of clip_cov must be less than `most`; got least={self.least} and most={self.most}."
+                f"The option `least` of clip_cov must be less than `most`; got least={self.least} and most={self.most}."
             )
 
     def prepare(self, batch: BatchTokens, ranks: Ranks, rng: np.random.Generator) -> Mapping[str, FloatArray]:

@@ -104,7 +104,9 @@ class AdaptiveEntropy(CheckedOptions):
 
 def _entropy(tokens: Tokens) -> Tensor:
     if tokens.entropy is None:
-        raise ConfigurationError("An entropy term needs the entropy of each distribution, which is missing.")
+        raise ConfigurationError(
+            "A loss term needs the entropy of the policy at each token, but the trainer did not compute it."
+        )
     return tokens.entropy
 
 

@@ -57,7 +57,9 @@ def to_teacher(tokens: Tokens) -> Tensor:
         ConfigurationError: The run has no teacher.
     """
     if tokens.teacher is None:
-        raise ConfigurationError("This loss needs the log-probabilities of a teacher: set model.teacher=FOLDER.")
+        raise ConfigurationError(
+            "The loss term kdrl needs the log-probabilities of a teacher model: set model.teacher=FOLDER."
+        )
     return (tokens.logp - tokens.teacher).masked_fill(~tokens.mask, 0.0)
 
 

@@ -80,7 +80,7 @@ def measured(name: str, tokens: Tokens, difference: Tensor) -> Figures:
 def _difference(tokens: Tokens) -> Tensor:
     if tokens.reference is None:
         raise ConfigurationError(
-            "The loss term kl needs the log-probabilities of a reference model, which are missing."
+            "The loss term kl needs the log-probabilities of a reference model, but the trainer did not compute them."
         )
     return (tokens.logp - tokens.reference).masked_fill(~tokens.mask, 0.0)
 

@@ -35,7 +35,10 @@ class Rover(CheckedOptions):
     def __call__(self, tokens: Tokens) -> Tensor:
         """Return the loss of each token, (B, T); see ``Term``."""
         if tokens.mean_logp is None or tokens.old_mean_logp is None:
-            raise ConfigurationError("The loss term rover needs means of log-probabilities, which are missing.")
+            raise ConfigurationError(
+                "The loss term rover needs the mean log-probability over the vocabulary at each token, but "
+                "the trainer did not compute it."
+            )
         following = tokens.following(tokens.mean_logp - tokens.old_mean_logp)
         return (self.rho * tokens.log_ratio - (tokens.advantage + self.rho * following)).square()
 

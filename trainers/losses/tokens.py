@@ -107,9 +107,9 @@ class Tokens:
             return self.columns[name]
         if self.mask.any():
             raise ConfigurationError(
-                f"The loss needs the column {name!r}, but the rows have "
-                f"{', '.join(sorted(self.columns)) or 'none'}. A term's own columns are returned by its method "
-                "`prepare`, which a backend must call for the whole optimizer batch."
+                f"A term of the loss reads the column {name!r}, but the rows have only the columns "
+                f"{', '.join(sorted(self.columns)) or 'none'}. The method `prepare` of the term must "
+                "return its columns, and the trainer must call this method for the whole optimizer batch."
             )
         return self.logp.detach() * 0
 
@@ -122,7 +122,8 @@ class Tokens:
         """
         if self.answered is None:
             raise ConfigurationError(
-                'The tokens of the environment are only available to terms that need "environment".'
+                "A term of the loss reads the tokens of the environment, but it does not list "
+                '"environment" in `needs`: add it there.'
             )
         return self.answered >= 0
 
@@ -175,7 +176,9 @@ class Tokens:
                 total = total / values.new_zeros(turns).scatter_add(1, place, self.mask.to(values.dtype)).clamp(min=1)
             pooled = total.gather(1, place)
         else:
-            raise ConfigurationError(f"Expected the level token, turn or sequence, got {level!r}.", option="level")
+            raise ConfigurationError(
+                f"The option level must be token, turn or sequence, not {level!r}.", option="level"
+            )
         return pooled.masked_fill(~self.mask, 0.0)
 
 

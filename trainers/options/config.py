@@ -416,4 +416,7 @@ def run_record(name: str, config: TrainConfig) -> dict[str, Any]:
 
 def missing_model() -> ConfigurationError:
     """Return the error for a run without a model."""
-    return ConfigurationError("A run needs a model: a folder, a hub name or a loaded model.", option="model")
+    return ConfigurationError(
+        "The option model.path is required: a folder, a name on the Hugging Face hub, or a loaded model.",
+        option="model",
+    )

@@ -76,11 +76,13 @@ def read_file(path: str | Path) -> OptionsFile:
         found["run"] = {name: value for name, value in found["run"].items() if name not in _OF_ONE_RUN}
     trainers = [name for name in _TRAINER if name in found]
     if len(trainers) > 1:
-        raise ConfigurationError(f"{path} names its trainer twice: as {' and as '.join(trainers)}.")
+        raise ConfigurationError(
+            f"The file {path} names its trainer twice, as {' and as '.join(trainers)}: omit one of them."
+        )
     of_file = {name: found.pop(name) for name in (*trainers, *_ABOUT) if name in found}
     for name, value in of_file.items():
         if not isinstance(value, str):
-            raise ConfigurationError(f"{path}: {name} must be a string, not {value!r}.")
+            raise ConfigurationError(f"In the file {path}, {name} must be a string, not {value!r}.")
     return OptionsFile(of_file.pop(trainers[0]) if trainers else "", of_file, found, of_run)
 
 
@@ -90,5 +92,7 @@ def _file(path: str | Path) -> Path:
         return file
     if not is_run(file):
         lacking = layout.RUN_FILE if (file / RUN_FILE).is_file() else RUN_FILE
-        raise ConfigurationError(f"The folder {path} holds no {lacking}: it is not the folder of a training run.")
+        raise ConfigurationError(
+            f"The folder {path} does not contain {lacking}, so it is not the folder of a training run."
+        )
     return file / RUN_FILE

@@ -66,7 +66,9 @@ def over_slot(slot: str, base: Any, written: Any) -> Any:
         return _over_list(slot, list(base), written)
     if isinstance(written, Mapping) and "name" not in written:
         if base is None:
-            raise ConfigurationError(f"{slot} has options but no name: {dict(written)!r}.")
+            raise ConfigurationError(
+                f"The part {slot} has options but no name: {dict(written)!r}. Add its name: {slot}=NAME."
+            )
         return Part(base.name, merged(base.options, written), base.made_by)
     return _over_part(base, _part(slot, written))
 
@@ -111,7 +113,7 @@ def _table(written: Any) -> Any:
         try:
             return json.loads(written)
         except ValueError as error:
-            raise ConfigurationError(f"{str(written)!r} is not valid JSON: {error}.") from None
+            raise ConfigurationError(f"The value {str(written)!r} is not valid JSON: {error}.") from None
     return written
 
 

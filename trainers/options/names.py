@@ -52,7 +52,9 @@ def place(name: str, groups: OptionGroups) -> tuple[str, str]:
         return having[0], name
     if having:
         full = " or ".join(f"{group}.{name}" for group in having)
-        raise ConfigurationError(f"Several groups have an option {name!r}: write {full}.")
+        raise ConfigurationError(
+            f"The option name {name!r} is ambiguous, because several groups of options contain it: write {full}."
+        )
     raise UnknownOptionError(f"There is no option {name!r}.{_nearest(name, groups)}")
 
 
@@ -82,7 +84,9 @@ def in_groups(options: Mapping[str, Any], groups: OptionGroups | None = None) ->
         held = found.setdefault(group, {})
         earlier = written.setdefault((group, name), full)
         if name in held and not (isinstance(value, Mapping) and isinstance(held[name], Mapping)):
-            raise ConfigurationError(f"The option {group}.{name} is given twice: as {earlier!r} and as {full!r}.")
+            raise ConfigurationError(
+                f"The option {group}.{name} is given twice, as {earlier!r} and as {full!r}: omit one of them."
+            )
         written[group, name] = full
         held[name] = {**held[name], **value} if name in held else value
 
@@ -90,8 +94,9 @@ def in_groups(options: Mapping[str, Any], groups: OptionGroups | None = None) ->
         if name in known and not (name == "model" and not _is_table(value)):
             if name == FIRST and isinstance(value, str) and not value.lstrip().startswith("{"):
                 raise ConfigurationError(
-                    f"rollout is a group of options: write rollout.NAME for one of them, and parts.rollout={value} for "
-                    "the part that plays the groups."
+                    "rollout is a group of options, not an option: write rollout.NAME=VALUE for an "
+                    f"option of this group, or parts.rollout={value} to choose the part that plays the "
+                    "groups."
                 )
             for inner, one in nested_options(name, value).items():
                 put(name, inner, one, f"{name}.{inner}")

@@ -106,8 +106,8 @@ class Parts:
                     one.made_with(value)
                 except ConfigurationError as error:
                     raise ConfigurationError(
-                        f"A hook sets {option} to {value} during the run, which does not fit the part "
-                        f"parts.{one.slot}: {error}"
+                        f"A hook sets the option {option} to {value} during the run, which the part "
+                        f"parts.{one.slot} does not accept: {error}"
                     ) from error
 
     def follow(self, option: str, value: object, slots: Collection[str]) -> None:
@@ -159,8 +159,9 @@ def make_parts(config: TrainConfig, *, shares_weights: bool | None = None) -> Pa
     selector = made("selector", parts.selector)
     if config.rollout.early_stop and not isinstance(selector, Settles):
         raise ConfigurationError(
-            f"early_stop needs a selector that decides when a group has enough episodes; {parts.selector.name!r} "
-            "has no method `settled`."
+            "early_stop ends a group when the selector has enough episodes, but the selector "
+            f"{parts.selector.name!r} cannot report this (it has no method `settled`): use another "
+            "selector, or remove early_stop."
         )
     rollout = as_rollout(made("rollout", parts.rollout))
     rewards = [component(part) for part in parts.reward]
@@ -220,14 +221,15 @@ def typed_part(slot: str, part: Part) -> Part:
     if not is_factory(made_by):
         if own:
             raise ConfigurationError(
-                f"The {what} is not a class, so it does not accept options such as {', '.join(own)}."
+                f"The {what} is not a class, so it does not accept options such as {', '.join(own)}: omit "
+                "the options, or write a class."
             )
         return Part(part.name, paid, made_by)
     known = part_options(made_by)
     given = GIVEN.get(slot, ())
     for name in given:
         if name in part.options:
-            raise ConfigurationError(f"{prefix}{name} is set by the trainer, so it cannot be set as an option.")
+            raise ConfigurationError(f"{prefix}{name} is set by the trainer and cannot be set as an option: omit it.")
     options = {**typed_options(what, made_by, own, prefix=prefix), **paid}
     defaults = {
         name: one.default
@@ -285,7 +287,8 @@ def _check_shape(slot: str, name: str, made: Any) -> None:
     kind, arguments = FIELDS[slot].kind, _CALLED_WITH.get(slot)
     if slot == "hook" and not any(one == "bind" or one.startswith("on_") for one in dir(made)):
         raise ConfigurationError(
-            f"The hook {name!r} has none of the methods of a callback, such as on_step_end(args, state, control)."
+            f"The hook {name!r} does not have any of the methods that the trainer calls, such as "
+            "on_step_end(args, state, control)."
         )
     if arguments is None:
         return

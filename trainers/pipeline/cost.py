@@ -125,7 +125,7 @@ class Cost:
             gpus = train + serve
             plan = make_plan(model, about.machine.device, gpus, work, assume, serve=serve, tensor_parallel=width)
             if plan.time is None:
-                notes.append(f"the training does not fit: {plan.placed.lacking}")
+                notes.append(f"the training step does not fit into memory: {plan.placed.lacking}")
             else:
                 seconds = steps * plan.time.total
         return cls(
@@ -169,7 +169,8 @@ class Cost:
             else:
                 most = usable(device, assume) / GIB
                 notes.append(
-                    f"it does not fit: weights and optimizer need {kept / GIB:.0f} GiB of {most:.0f} on a device"
+                    f"the training does not fit into memory: weights and optimizer need {kept / GIB:.0f} "
+                    f"GiB, and a device has {most:.0f} GiB"
                 )
         notes += [*note, *_fewer(devices, about.machine)]
         return cls(steps=steps, rows=rows, seconds=seconds, devices=devices, notes=notes)
@@ -213,7 +214,9 @@ class Cost:
                 in_flight=in_flight,
             )
             if seconds is None:
-                notes.append("it does not fit: an engine has no room for the model and one episode")
+                notes.append(
+                    "the model does not fit: an engine does not have enough memory for the model and one episode"
+                )
         notes += _fewer(devices, machine)
         return cls(episodes=episodes, tokens=episodes * mean, seconds=seconds, devices=devices, notes=notes)
 
@@ -231,7 +234,7 @@ def _known(spread: Spread, machine: Machine) -> tuple[int, list[str]]:
     """Return the number of training devices and, if the number is an assumption, a note that states it."""
     if spread.train is not None:
         return spread.train, []
-    return machine.gpus, [f"its launcher does not specify the number of devices: all {machine.gpus} are assumed"]
+    return machine.gpus, [f"its launcher does not specify the number of devices, so all {machine.gpus} are assumed"]
 
 
 def _fewer(devices: int, machine: Machine) -> list[str]:

@@ -115,10 +115,12 @@ def read_pipeline(file: Path, settings: Mapping[str, Any] | None = None) -> Pipe
     _refuse_unknown(found, _PIPELINE, str(file), "A pipeline")
     written = found.get("stages")
     if not isinstance(written, Mapping) or not written:
-        raise ConfigurationError(f'{file}: "stages" is required: a mapping of names to stages.')
+        raise ConfigurationError(
+            f'{file}: the field "stages" is missing. It must map the names of the stages to the stages.'
+        )
     defaults = found.get("defaults", {})
     if not isinstance(defaults, Mapping) or not all(isinstance(one, Mapping) for one in defaults.values()):
-        raise ConfigurationError(f'{file}: "defaults" must map kinds of stages to options; got {defaults!r}.')
+        raise ConfigurationError(f'{file}: the field "defaults" must map kinds of stages to options; got {defaults!r}.')
     for kind in defaults:
         _kind(kind, f"{file}, defaults")
     over = dict(settings or {})
@@ -128,11 +130,11 @@ def read_pipeline(file: Path, settings: Mapping[str, Any] | None = None) -> Pipe
     names = [one.name for one in made.stages()] + [item.name for item in items if isinstance(item, Rounds)]
     for name in names:
         if names.count(name) > 1:
-            raise ConfigurationError(f"{file}: the name {name!r} is used twice; names of stages must be unique.")
+            raise ConfigurationError(f"{file}: two stages have the name {name!r}: rename one of them.")
     if over:
         name = next(iter(over))
         near = did_you_mean(name, names)
-        raise ConfigurationError(f"{file} does not have a stage {name!r}.{near} Its stages: {', '.join(names)}.")
+        raise ConfigurationError(f"{file} does not contain the stage {name!r}.{near} Its stages: {', '.join(names)}.")
     about: dict[str, Any] = {one: found[one] for one in ("name", "summary", "paper", "seed", "machine") if one in found}
     with _naming(str(file)):
         return replace(made, **typed_options("pipeline", Pipeline, merged(about, top)))
@@ -144,7 +146,7 @@ def _item(
     where = f"{file}, stage {name!r}"
     if not name.isidentifier():
         raise ConfigurationError(
-            f"{where}: expected a name of letters, digits and underscores, not beginning with a digit."
+            f"{where}: the name must consist of letters, digits and underscores, and must not begin with a digit."
         )
     if not isinstance(written, Mapping):
         raise ConfigurationError(f"{where} must be a mapping with a kind and options; got {written!r}.")
@@ -174,16 +176,19 @@ def _rounds(
     _refuse_unknown(written, _ROUNDS, where, "A group of rounds")
     inner = written.get("stages")
     if not isinstance(inner, Mapping) or not inner:
-        raise ConfigurationError(f'{where}: "stages" must be a mapping of names to the stages of a round.')
+        raise ConfigurationError(f'{where}: the field "stages" must be a mapping of names to the stages of a round.')
     if "rounds" not in written:
-        raise ConfigurationError(f'{where}: "rounds" is required: the maximum number of rounds.')
+        raise ConfigurationError(f'{where}: the field "rounds" is missing. It must be the maximum number of rounds.')
     with _naming(where):
         times: int = call_with_options("rounds", _times, {"rounds": written["rounds"]})
     stages = []
     for inside, one in inner.items():
         stage = _item(str(inside), one, defaults, settings, file)
         if isinstance(stage, Rounds):
-            raise ConfigurationError(f"{where}: {inside!r} is a group of rounds; rounds cannot be nested.")
+            raise ConfigurationError(
+                f"{where}: {inside!r} is a group of rounds inside a group of rounds, which is not supported: "
+                "move it to the top level."
+            )
         stages.append(stage)
     if written.get("until") is None:
         return Rounds(name, times, tuple(stages))
@@ -206,7 +211,7 @@ def _times(*, rounds: Count) -> int:
 def _settings(settings: dict[str, Any], name: str, where: str) -> Mapping[str, Any]:
     given = settings.pop(name, {})
     if not isinstance(given, Mapping):
-        raise ConfigurationError(f"{where}: expected {name}.OPTION=VALUE; got {name}={given}.")
+        raise ConfigurationError(f"{where}: expected a mapping {name}.OPTION=VALUE; got {name}={given}.")
     return given
 
 
@@ -219,7 +224,9 @@ def _refuse_unknown(found: Mapping[str, Any], known: tuple[str, ...], where: str
     for name in found:
         if name not in known:
             near = did_you_mean(str(name), known)
-            raise ConfigurationError(f"{where}: unknown field {name!r}.{near} {what} has fields {', '.join(known)}.")
+            raise ConfigurationError(
+                f"{where}: unknown field {name!r}.{near} {what} has the fields {', '.join(known)}."
+            )
 
 
 @contextmanager

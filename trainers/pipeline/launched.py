@@ -42,7 +42,9 @@ def command(launch: str, words: Sequence[str], configs: Path) -> list[str]:
     """
     given = given_words(shlex.split(launch), configs)
     if not given:
-        raise ConfigurationError("`launch` must be a command: accelerate launch --config_file FILE.", option="launch")
+        raise ConfigurationError(
+            "The option `launch` must be a command, such as: accelerate launch --config_file FILE.", option="launch"
+        )
     if given[0] == "rstar2":
         given = [sys.executable, *RSTAR2, *given[1:]]
     elif given[0] == "python":
@@ -50,7 +52,9 @@ def command(launch: str, words: Sequence[str], configs: Path) -> list[str]:
     if given[-1] == _REST:
         if words[0] != "train":
             raise ConfigurationError(
-                f"{launch!r} cannot start `rstar2 {words[0]}`, only `rstar2 train`.", option="launch"
+                f"The launcher {launch!r} can only start `rstar2 train`, not `rstar2 {words[0]}`: remove "
+                "the option `launch` from this stage.",
+                option="launch",
             )
         return [*given, *words[1:]]
     return [*given, *RSTAR2, *words]
@@ -83,4 +87,6 @@ def run_launched(launch: str, words: Sequence[str], work: Work, configs: Path) -
     if code in (130, 143):
         raise KeyboardInterrupt
     if code:
-        raise StageFailedError(f"{shlex.join([launch, *words])} failed with exit code {code}; see its output above.")
+        raise StageFailedError(
+            f"The command {shlex.join([launch, *words])} failed with exit code {code}; see its output above."
+        )

@@ -79,7 +79,11 @@ class Likelihood:
         self.chat, self.engine = self._loaded.chat, self._loaded.engine
         if not isinstance(self.engine, Scores):
             self._loaded.close()
-            raise ConfigurationError(f"The engine {engine!r} does not score given tokens.", option="engine")
+            raise ConfigurationError(
+                f"The engine {engine!r} cannot compute the probability of a given text, which this stage "
+                "needs: use another engine, such as transformers.",
+                option="engine",
+            )
 
     async def score(self, prompt_ids: Sequence[int], ids: Sequence[int]) -> list[float]:
         """Return the log-probability of every token of ``ids``, given ``prompt_ids`` and the tokens before it.

@@ -41,8 +41,8 @@ def find_pipeline(name: str) -> Path:
             return file
     if path.suffix in SUFFIXES:
         raise ConfigurationError(
-            f"The file {name} does not exist (the current folder is {Path.cwd()}). Pipelines of the package are given "
-            f"by name, without a folder: {', '.join(known)}."
+            f"The file {name} does not exist (the current folder is {Path.cwd()}). A pipeline of this "
+            f"package is given by its name alone: {', '.join(known)}."
         )
     raise UnknownNameError("pipeline", name, known)
 

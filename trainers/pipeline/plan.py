@@ -211,7 +211,8 @@ class PipelinePlan:
         last = alternatives[-1].partition(".")[0]
         first = ", or set the input of the first round: STAGE.OUTPUT or OTHER.OUTPUT" if step.round else ""
         raise ConfigurationError(
-            f"{where}: the stage {last!r} does not run before this stage. Move {last!r} before this stage{first}."
+            f"{where}: this stage uses the stage {last!r}, which does not run before it. Move {last!r} "
+            f"before this stage{first}."
         )
 
     def _outside(self, kind: str, written: str, where: str) -> str:
@@ -234,8 +235,8 @@ class PipelinePlan:
             )
         if outputs[output].kind != kind:
             raise ConfigurationError(
-                f"{where}: expected an output of the kind {kind}; {made.step.spec.name}.{output} has the kind "
-                f"{outputs[output].kind}."
+                f"{where}: this input must be of the kind {kind}, but {made.step.spec.name}.{output} is "
+                f"of the kind {outputs[output].kind}."
             )
         return ResolvedInput(kind, str(made.output(output)), step_id, output)
 
@@ -243,7 +244,7 @@ class PipelinePlan:
         known = {one for spec in self.pipeline.stages() for one in _outputs_of(spec)}
         near = did_you_mean(name, names)
         if near or output in known:
-            raise ConfigurationError(f"{where}: unknown stage {name!r}.{near} Stages: {', '.join(names)}.")
+            raise ConfigurationError(f"{where}: there is no stage {name!r}.{near} Stages: {', '.join(names)}.")
 
 
 def costs_of(plan: PipelinePlan, steps: Sequence[Made]) -> Iterator[Cost]:
@@ -279,7 +280,11 @@ def bounds(plan: PipelinePlan, begin: str | None, until: str | None) -> tuple[in
     """
     first, last = _place(plan, begin, 0, 0, "from"), _place(plan, until, len(plan.steps) - 1, -1, "until")
     if first > last:
-        raise ConfigurationError(f"The stage {begin!r} comes after {until!r}, so no stage is selected.", option="until")
+        raise ConfigurationError(
+            f"No stage is selected, because the first stage {begin!r} comes after the last stage {until!r}: "
+            "exchange them.",
+            option="until",
+        )
     return first, last
 
 
@@ -289,7 +294,9 @@ def _place(plan: PipelinePlan, name: str | None, default: int, which: int, optio
     found = [step.number for step in plan.steps if name in (step.id, step.spec.name)]
     if not found:
         known = ", ".join(dict.fromkeys(step.spec.name for step in plan.steps))
-        raise ConfigurationError(f"{plan.pipeline.file} has stages {known}, but not {name!r}.", option=option)
+        raise ConfigurationError(
+            f"The pipeline {plan.pipeline.file} does not have a stage {name!r}; its stages are {known}.", option=option
+        )
     return found[which]
 
 

@@ -88,7 +88,8 @@ class PipelineRun:
             run = read_run(folder)
             if run.kind != "pipeline":
                 raise ConfigurationError(
-                    f"{folder} contains a run of the kind {run.kind}, not a pipeline. Choose another folder.",
+                    f"The folder {folder} contains a run of the kind {run.kind}, not a pipeline: choose "
+                    "another folder.",
                     option="output_dir",
                 )
             self.states = states_of(run.events)
@@ -104,7 +105,9 @@ class PipelineRun:
             for one in given:
                 digest = content_of(one, self.states, self.digests)
                 if digest is None:
-                    return Outlook(made, "again" if state else "to do", f"{one} does not exist yet" if state else "")
+                    return Outlook(
+                        made, "again" if state else "to do", f"its input {one} does not exist yet" if state else ""
+                    )
                 inputs.setdefault(option, []).append(digest)
         contents = contents_of(made.stage, self.plan.find, self.digests)
         more = {"seed": made.seed, "round": step.round, **({"contents": contents} if contents else {})}
@@ -247,13 +250,13 @@ def _run_step(
     made, step = outlook.made, outlook.made.step
     where = f"[{step.number + 1}/{len(run.plan.steps)}] {step.id}"
     if outlook.state == "done" and not again:
-        say(f"{where}: up to date.")
+        say(f"{where}: this stage is up to date and is not run again.")
         return
     resumed = outlook.state == "resume" and not again
     if not resumed and made.folder.exists() and any(made.folder.iterdir()):
         kept = _set_aside(made.folder, run.plan.folder / REPLACED_FOLDER)
-        why = outlook.why or "it was requested"
-        say(f"{where}: runs again, because {why}. Its previous folder is now {kept}.")
+        why = outlook.why or "it was requested to run again"
+        say(f"{where}: this stage runs again, because {why}. The earlier results are kept in {kept}.")
         events.write(REPLACED, stage=step.id, path=str(kept.relative_to(run.plan.folder)), why=why)
     say(f"{where}: {'resumed' if resumed else 'started'}.")
     made.folder.mkdir(parents=True, exist_ok=True)
@@ -317,15 +320,15 @@ def _check_done(run: PipelineRun, made: Made) -> dict[str, str | None]:
     """
     step = made.step
     state = run.states.get(step.id)
-    reason = f"The stage {step.id!r} has not finished in {run.plan.folder}"
+    reason = f"the stage {step.id!r} did not finish in {run.plan.folder}"
     if state is not None and state.ended:
         outputs = run.left(made)
         gone = next((name for name, digest in outputs.items() if digest is None), None)
         if gone is None:
             return outputs
-        reason = f"The output {gone!r} of the stage {step.id!r} does not exist ({made.output(gone)})"
+        reason = f"the output {gone!r} of the stage {step.id!r} does not exist ({made.output(gone)})"
     raise ConfigurationError(
-        f"{reason}, but later stages need it. Start from this stage or from an earlier stage.", option="from"
+        f"Later stages cannot run, because {reason}. Start from this stage or from an earlier stage.", option="from"
     )
 
 
@@ -334,7 +337,7 @@ def _take(run: PipelineRun, outlook: Outlook, events: _Events, say: Say) -> None
     step = outlook.made.step
     outputs = _check_done(run, outlook.made)
     if outlook.state != "done":
-        say(f"{step.id}: accepted unchanged{f', although {outlook.why}' if outlook.why else ''}.")
+        say(f"{step.id}: the existing results are reused{f', although {outlook.why}' if outlook.why else ''}.")
         events.write(TAKEN, stage=step.id, fingerprint=outlook.fingerprint, made_from=outlook.record, outputs=outputs)
 
 
@@ -381,7 +384,8 @@ def _alone(folder: Path) -> Iterator[int]:
     except ConfigurationError as error:
         if isinstance(error.__cause__, BlockingIOError):
             raise ConfigurationError(
-                f"Another process runs a pipeline in {folder}. Wait until it ends, or choose another folder.",
+                f"Another process is running a pipeline in the folder {folder}: wait until it ends, or "
+                "choose another folder.",
                 option="output_dir",
             ) from error
         raise

@@ -74,7 +74,9 @@ class Serve(CheckedOptions):
         """
         super().__post_init__()
         if self.cpu and self.nodes > 1:
-            raise ConfigurationError("Servers on CPU cores run on one machine: set nodes to 1.", option="serve.cpu")
+            raise ConfigurationError(
+                "Servers that run on CPU cores can run on one machine only: set serve.nodes to 1.", option="serve.cpu"
+            )
         self.engines()
 
     def engines(self) -> list[Devices]:
@@ -163,12 +165,14 @@ def check_engine(engine: str, options: Mapping[str, Any]) -> None:
     """
     if engine not in (IN_PROCESS, SERVERS):
         raise ConfigurationError(
-            f"serve starts vLLM servers, which requires engine: {IN_PROCESS}; got engine: {engine}.",
+            f"The option serve starts vLLM servers, which requires engine: {IN_PROCESS}; got engine: {engine}.",
             option="engine",
         )
     for name, instead in _INSTEAD.items():
         if name in options:
-            raise ConfigurationError(f"engine_options.{name} cannot be combined with serve: {instead}.", option="serve")
+            raise ConfigurationError(
+                f"engine_options.{name} cannot be combined with the option serve: {instead}.", option="serve"
+            )
 
 
 _INSTEAD = {
@@ -185,8 +189,8 @@ def check_whole(model: str) -> None:
     """
     if (Path(model) / "adapter_config.json").is_file():
         raise ConfigurationError(
-            f"{model} is a LoRA adapter, but the servers that a stage starts need a whole model. Write it with "
-            f"`rstar2 export {model} --merge --out FOLDER`, or omit serve.",
+            f"{model} is a LoRA adapter, but the servers that this stage starts need a whole model. Write "
+            f"one with `rstar2 export {model} --merge --out FOLDER`, or omit the option serve.",
             option="model",
         )
 
@@ -233,7 +237,8 @@ def _nodes(count: int) -> list[str]:
         asked = subprocess.run(["scontrol", "show", "hostnames", listed], capture_output=True, text=True, check=False)
     except OSError as error:
         raise ConfigurationError(
-            f"The machines of the Slurm job cannot be listed: scontrol cannot be run ({error.strerror}).",
+            "The machines of the Slurm job cannot be listed, because the program scontrol cannot be run: "
+            f"{error.strerror}.",
             option="serve.nodes",
         ) from error
     names = asked.stdout.split()

@@ -48,4 +48,4 @@ class Shelved:
         yield Shelf(lock, self.hub_folder, self.download, work.say, work.find)
         write_json(work.folder / SOURCES, lock.record())
         if self.lock is not None and lock.record() != before and not lock.write():
-            work.say(f"{self.lock} cannot be written; its new content is in {work.folder / SOURCES}.")
+            work.say(f"The lock file {self.lock} cannot be written; its new content is in {work.folder / SOURCES}.")

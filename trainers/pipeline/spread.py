@@ -87,8 +87,8 @@ def _whole(options: dict[str, str], name: str) -> int:
     written = options.get(name, "1")
     if not written.isdecimal() or int(written) < 1:
         raise ConfigurationError(
-            f"launch: --{name} must be a whole number of at least 1; got {written!r}. "
-            "The cost of the stage depends on it.",
+            f"In the option launch, --{name} must be a whole number of at least 1, because the cost of "
+            f"the stage depends on it; got {written!r}.",
             option="launch",
         )
     return int(written)

@@ -57,12 +57,16 @@ def plan_table(run: PipelineRun, *, begin: str | None = None, until: str | None 
     machine = run.plan.pipeline.machine
     notes = []
     if left:
-        by = "from finished stages of the same kind in this folder, or else " if any(run.states.values()) else ""
+        by = (
+            "from the measured speed of finished stages of the same kind in this folder, or else "
+            if any(run.states.values())
+            else ""
+        )
         least = "At least " if unknown else ""
         notes.append(
-            f"{least}{duration(left)} are left on {machine.gpus} x {machine.device.name}: "
-            f"{used / 3600:,.1f} device hours. This is computed {by}with the assumptions of `rstar2 plan`; "
-            "docs/step-costs.md discusses their accuracy."
+            f"{least}{duration(left)} are left on {machine.gpus} x {machine.device.name}, which is "
+            f"{used / 3600:,.1f} device hours. This is computed {by}with the assumptions of `rstar2 "
+            "plan`; docs/step-costs.md discusses their accuracy."
         )
     if unknown:
         notes.append(f"The time of these stages is unknown: {', '.join(unknown)}.")

@@ -149,7 +149,7 @@ def read_architecture(folder: Path) -> Architecture:
     except OSError as error:
         raise ConfigurationError(f"config.json of the folder {folder} cannot be read: {error}.") from error
     except (ValueError, RecursionError) as error:
-        raise ConfigurationError(f"{file} is not valid JSON: {error}.") from error
+        raise ConfigurationError(f"The file {file} is not valid JSON: {error}.") from error
     return sizes_in(found, folder.resolve().name, where=str(file))
 
 
@@ -167,12 +167,15 @@ def sizes_in(found: Any, name: str, *, where: str) -> Architecture:
     if not isinstance(found, Mapping) or found.get("model_type") not in FAMILIES:
         kind = found.get("model_type") if isinstance(found, Mapping) else type(found).__name__
         raise ConfigurationError(
-            f"{where}: the sizes of a model of type {kind!r} cannot be computed; supported are {', '.join(FAMILIES)}."
+            f"{where}: the memory of a model of the type {kind!r} cannot be computed; supported types are "
+            f"{', '.join(FAMILIES)}."
         )
     try:
         return _architecture(name, found)
     except KeyError as error:
-        raise ConfigurationError(f"{where} does not have the key {error.args[0]}.") from error
+        raise ConfigurationError(
+            f"{where} does not have the key {error.args[0]}, which is needed to compute the size of the model."
+        ) from error
 
 
 def _architecture(name: str, config: Mapping[str, Any]) -> Architecture:

@@ -61,5 +61,7 @@ def device_of(name: str) -> Device:
         return Device("CPU", os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), None, None)
     if key not in DEVICES:
         known = ", ".join(device.name for device in DEVICES.values())
-        raise ConfigurationError(f"Unknown device {name!r}. Known devices: {known}, and cpu for this machine.")
+        raise ConfigurationError(
+            f"The device type {name!r} is unknown. Known types: {known}, and cpu for this machine."
+        )
     return DEVICES[key]

@@ -81,8 +81,8 @@ def placements(
     """
     if serve is not None and not 0 <= serve < gpus:
         raise ConfigurationError(
-            f"The number of serving devices must be at least 0 and less than {gpus}, the number of all devices; got "
-            f"{serve}. With 0, every device alternates between serving and training.",
+            f"The number of serving devices must be at least 0 and less than {gpus}, the number of all "
+            f"devices; got {serve}. With 0, every device alternates between serving and training.",
             option="serve",
         )
     counts = _splits(gpus) if serve is None else [serve]
@@ -171,16 +171,19 @@ def _placed(
         cache = max(0, int(sized / each))
     lacking = ""
     if total(memory) > most:
-        lacking = f"training takes {total(memory) / GIB:.0f} GiB of {most / GIB:.0f} on each device"
+        lacking = f"training needs {total(memory) / GIB:.0f} GiB on each device, and {most / GIB:.0f} GiB are usable"
     elif serving % width or (colocated and width > 1):
-        lacking = f"{serving} devices do not make engines of {width}" + (" that are colocated" if colocated else "")
+        lacking = (
+            f"{serving} serving devices cannot be divided into engines of {width} "
+            f"devices{' that share them with training' if colocated else ''}"
+        )
     elif cache * each > room - weights / width + each:
         lacking = (
-            f"the run's engine options take {cache * each / GIB:.0f} GiB for the engine's cache, and "
-            f"{max(0.0, room - weights / width) / GIB:.0f} GiB are left"
+            f"the engine options of the run reserve {cache * each / GIB:.0f} GiB for the engine's cache, "
+            f"but only {max(0.0, room - weights / width) / GIB:.0f} GiB are free"
         )
     elif cache < longest:
-        lacking = f"an engine's cache holds {cache:,} tokens, and one episode may have {longest:,}"
+        lacking = f"the cache of an engine has room for {cache:,} tokens, but one episode may have {longest:,}"
     return Placement(
         colocated, serving, how.processes, width, how, memory, most, round(weights / width), cache, offloaded, lacking
     )

@@ -59,39 +59,46 @@ class Plan:
         share = total(placed.memory) / placed.usable
         if not placed.lacking and share > CLOSE:
             found.append(
-                f"Training takes {share:.0%} of the memory: lower tokens_per_device, or train on more devices."
+                f"Training uses {share:.0%} of the memory, so the run may not fit: lower "
+                "tokens_per_device, or train on more devices."
             )
         if self.time is None:
             return found
         if self.time.play.waves > 1.5:
             found.append(
-                f"The cache of an engine holds {self.time.play.most_in_flight} of its "
-                f"{round(self.time.play.waves * self.time.play.most_in_flight)} episodes at once: more serving devices "
-                "or shorter episodes reduce the rollout time."
+                f"The cache of an engine has room for only {self.time.play.most_in_flight} of its "
+                f"{round(self.time.play.waves * self.time.play.most_in_flight)} episodes at once: more "
+                "serving devices or shorter episodes would reduce the time of a rollout."
             )
         if self.time.training.waiting > _MUCH * self.time.train:
             found.append(
-                f"Processes wait {self.time.training.waiting:.0f} s for the one with the most tokens: a process "
-                "trains on whole groups, so use more groups or fewer devices."
+                f"In each step, processes wait {self.time.training.waiting:.0f} s for the process with "
+                "the most tokens, because a process trains on whole groups: use more groups or fewer "
+                "devices."
             )
         apart = placed.serving + placed.training > self.assume.devices_per_node
         if not placed.colocated and apart and self.work.transport == "folder" and not self.work.relays:
             size = 2e-9 * self.model.parameters * placed.engines
             found.append(
                 f"{placed.engines} servers read {size:,.0f} GB from one folder at each weight sync: set "
-                "engine.relay_dir=/dev/shm, so that one server of each machine copies them for the others; or start "
-                "them with --weight-transfer-config and set engine.transport=group (vLLM 0.31 or newer)."
+                "engine.relay_dir=/dev/shm, so that one server of each machine copies the weights for "
+                "the others; or start the servers with --weight-transfer-config and set "
+                "engine.transport=group (vLLM 0.31 or newer)."
             )
         if placed.offloaded:
             devices = min(placed.training, self.assume.devices_per_node)
             found.append(
-                f"The optimizer's state is in host memory during rollouts: {placed.offloaded * devices / GIB:,.0f} GiB "
-                f"of each machine, and {self.time.offload:.0f} s of each step."
+                "The optimizer's state is moved to host memory during rollouts, which needs "
+                f"{placed.offloaded * devices / GIB:,.0f} GiB on each machine and {self.time.offload:.0f} "
+                "s in each step."
             )
         longer = "rollout" if self.time.rollout > self.time.train else "training"
         if not placed.colocated and not self.time.overlapped:
-            found.append("Serving devices wait for training and vice versa: max_staleness=1 overlaps them.")
-        found.append(f"Most of a step is {longer}.")
+            found.append(
+                "Serving devices wait while others train, and training devices wait while others serve: "
+                "max_staleness=1 lets both work at the same time."
+            )
+        found.append(f"Most of the time of a step is {longer}.")
         return found
 
     def record(self) -> dict[str, Any]:
@@ -151,8 +158,8 @@ def make_plan(
     assume = assume or Assumptions()
     if assume.mean_tokens is not None and assume.mean_tokens > work.budget:
         raise ConfigurationError(
-            f"mean_tokens={assume.mean_tokens} must be at most the budget of an episode, max_episode_tokens="
-            f"{work.budget}.",
+            f"The assumption mean_tokens={assume.mean_tokens} must not exceed "
+            f"max_episode_tokens={work.budget}, the largest number of tokens of an episode.",
             option="mean_tokens",
         )
     found = list(placements(model, device, gpus, work, assume, serve=serve, tensor_parallel=tensor_parallel))

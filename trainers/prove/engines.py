@@ -50,14 +50,21 @@ def _played(name: str, engine: Any, policy: Any, weights: Any) -> PartFinding:
             stale = sum(turn.policy_version != version for turn in turns)
             figures += [
                 ProofFigure(
-                    f"log-probabilities {what} a weight sync, mean difference from the trainer, nats",
+                    f"mean difference of the engine's log-probabilities from the trainer's {what} a weight sync, nats",
                     _difference(policy, prompts, turns),
                     None,
                     TOLERANCE[precision()],
                     "rollout.handover_tolerance",
                     must=True,
                 ),
-                ProofFigure(f"turns {what} a weight sync with another version", stale, 0, 0, "exact", must=True),
+                ProofFigure(
+                    f"turns {what} a weight sync that report another version of the weights",
+                    stale,
+                    0,
+                    0,
+                    "exact",
+                    must=True,
+                ),
             ]
             drawn = sum(len(turn.ids) for turn in turns)
         figures.append(ProofFigure("tokens generated per second", drawn / seconds))

@@ -57,7 +57,7 @@ def prove(
         # A part may take twice its equal share of the time that is left.
         limit = min(left, 2 * left / (len(chosen) - number))
         if limit <= 0:
-            found.append(PartFinding(name, "late", "no time was left"))
+            found.append(PartFinding(name, "late", "not run, because the time limit of --prove was reached"))
             continue
         say(f"{name} (at most {limit:.0f} s) ...")
         found.append(_run(name, model, limit, program))

@@ -54,8 +54,9 @@ def adaptive(engine: Engine, name: str, *, longest: int, most: int, processes: i
     loads = loads_of(engine)
     if loads is None:
         raise ConfigurationError(
-            f"engine={name!r} does not report how much of its cache is needed: use a vLLM engine, or play a fixed "
-            "number of episodes at the same time",
+            f"engine={name!r} does not report how much of its cache is in use, which is needed to adapt "
+            "the number of episodes: use a vLLM engine, or play a fixed number of episodes at the same "
+            "time",
             option="rollout.adaptive_in_flight",
         )
     first = max(processes, engine.capacity() // longest)

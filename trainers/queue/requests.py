@@ -125,5 +125,7 @@ async def perform(request: PlayRequest, player: EpisodePlayer, record: Episode) 
 def _method(player: EpisodePlayer, name: str, purpose: str) -> Callable[..., Awaitable[Episode]]:
     method: Callable[..., Awaitable[Episode]] | None = getattr(player, name, None)
     if method is None:
-        raise ConfigurationError(f"The player {type(player).__name__} cannot {purpose}: it has no method `{name}`.")
+        raise ConfigurationError(
+            f"The player {type(player).__name__} cannot {purpose}, which this run needs: it has no method `{name}`."
+        )
     return method

@@ -145,7 +145,8 @@ class SharedRound(LocalRound):
             if self._tasks or not (self._done or self._results):
                 self._last_message_s = loop.time()  # this process was not idle
         why = (
-            f"process {self._rank} has waited {self._timeout_s:g} s for a message of the others (run.process_timeout_s)"
+            f"process {self._rank} has waited for {self._timeout_s:g} s, the limit run.process_timeout_s, "
+            "without a message from the other processes"
         )
         self._wire.fail(why)
         self._fail(SilentProcessError(f"{why[0].upper()}{why[1:]}."))

@@ -99,8 +99,9 @@ class Wire:
             listener.close()
         if errors:
             raise ConfigurationError(
-                f"The processes cannot share one queue of episodes: {'; '.join(errors)}. Open the ports between the "
-                "machines, or let each process play its own episodes",
+                "The training processes cannot connect to each other to share one queue of episodes: "
+                f"{'; '.join(errors)}. Open the ports between the machines, or let each process play its "
+                "own episodes",
                 option="rollout.one_queue",
             )
         return cls(ranks.rank, found, ranks.size)
@@ -110,7 +111,7 @@ class Wire:
         try:
             self._connections[to].send((number, message))
         except OSError:
-            self._lost(to, Gone(f"process {to} is gone"))
+            self._lost(to, Gone(f"process {to} has ended or can no longer be reached"))
 
     def fail(self, why: str) -> None:
         """Report to all connected processes that this one failed, in any round."""
@@ -151,7 +152,7 @@ class Wire:
             try:
                 number, message = connection.recv()
             except (EOFError, OSError):
-                self._lost(sender, Gone(f"process {sender} is gone"))
+                self._lost(sender, Gone(f"process {sender} has ended or can no longer be reached"))
                 return
             if isinstance(message, Gone):
                 self._lost(sender, message)

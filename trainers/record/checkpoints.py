@@ -23,7 +23,7 @@ def step_of(folder: Path) -> int:
     """Return the number of optimizer steps of a checkpoint."""
     found = _NAME.fullmatch(folder.name)
     if found is None:
-        raise ValueError(f"{folder} is not the folder of a checkpoint.")
+        raise ValueError(f"The folder {folder} is not the folder of a checkpoint (checkpoint-N).")
     return int(found[1])
 
 

@@ -135,15 +135,16 @@ def checkpoint_to_resume(
     began = _read(folder / record)
     if (was := began.get("trainer")) != (trainer := config.get("trainer")):
         raise ConfigurationError(
-            f"{folder} holds a run of the trainer {was!r}: resume it with that trainer instead of {trainer!r}, or "
-            "choose another folder."
+            f"The folder {folder} holds a run of the trainer {was!r}: resume it with this trainer instead "
+            f"of {trainer!r}, or choose another folder."
         )
     now = plain(config)
     differing = list(_differences(named_as(began, now), now, (*may_change, *later)))
     if differing:
         raise ConfigurationError(
-            f"{folder} holds another run: {'; '.join(differing)}. Resume with the same trainer and options, or choose "
-            f"another folder. Options that may change: {', '.join(may_change)}."
+            f"The folder {folder} holds a run with other options: {'; '.join(differing)}. Resume with the "
+            "same trainer and options, or choose another folder. Options that may change: "
+            f"{', '.join(may_change)}."
         )
     if steps is not None:
         refuse_finished(folder, done=step_of(newest), steps=steps)
@@ -158,8 +159,8 @@ def refuse_finished(folder: str | Path, *, done: int, steps: int) -> None:
     """
     if done >= steps:
         raise ConfigurationError(
-            f"The run in {folder} has done {done} of {steps} steps: there is nothing left to do. Set more than "
-            f"{done} steps to continue.",
+            f"The run in {folder} has already done {done} of {steps} steps, so nothing is left to do: to "
+            f"continue, set steps to more than {done}.",
             option="steps",
         )
 
@@ -170,11 +171,15 @@ def _nothing_to_resume(folder: Path) -> str:
         neighbours = [found.name for found in parent.iterdir() if found.is_dir()] if parent.is_dir() else []
         near = difflib.get_close_matches(folder.name, neighbours, n=1)
         hint = f" Did you mean {parent / near[0]}?" if near else ""
-        return f"There is no folder {folder} with a run to resume.{hint} To begin a new run, do not resume."
+        return (
+            f"The folder {folder} does not exist, so there is no run to resume.{hint} To begin a new run, "
+            "omit --resume."
+        )
     within = sorted(found.parent.name for found in folder.glob("*/checkpoint-*") if found.is_dir())
     hint = f" There is one in {folder / within[0]}." if within else ""
     return (
-        f"{folder} holds no finished checkpoint to resume from.{hint} For a new run, remove it or choose another folder"
+        f"The folder {folder} does not hold a finished checkpoint to resume from.{hint} To begin a new "
+        "run, remove the folder or choose another one"
     )
 
 
@@ -183,10 +188,14 @@ def _read(path: Path) -> dict[str, Any]:
         found = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise ConfigurationError(
-            f"{path}, the configuration of the run, cannot be read ({error}); the run cannot be resumed."
+            f"The configuration {path} of the run cannot be read ({error}), so the run cannot be resumed: "
+            "choose another folder."
         ) from error
     if not isinstance(found, dict):
-        raise ConfigurationError(f"{path} does not describe a run, so the run cannot be resumed.")
+        raise ConfigurationError(
+            f"The file {path} does not contain the configuration of a run, so the run cannot be resumed: "
+            "choose another folder."
+        )
     return found
 
 

@@ -118,14 +118,26 @@ def _trained(steps: int, updates: int, groups: int, signal: int) -> str:
 
 def _why_nothing(without: Mapping[str, int], groups: int, ends: Mapping[str, float], broken: float) -> list[str]:
     """Explain why no group had a signal, and name remedies."""
-    words = ["Nothing was learned: no group had both better and worse episodes, so no step changed the weights."]
+    words = ["Nothing was learned: in no group were some episodes better than others, so no step changed the weights."]
     reason = max(without, key=lambda name: without[name])
     if reason == "all_correct":
         return [*words, "The problems are too easy for this model: train on harder ones."]
     if reason == "unavailable":
-        return [*words, "The episodes could not be played: their field `error`, in the run's folder, has the cause."]
+        return [
+            *words,
+            (
+                "The episodes could not be played: the field `error` of the episodes, in the folder of the run, "
+                "has the cause."
+            ),
+        ]
     if reason == "not_selected":
-        return [*words, "The selector rejected groups of mixed episodes: check its options, or use --set selector=all."]
+        return [
+            *words,
+            (
+                "The selector rejected groups with both correct and wrong episodes: check its options, or use "
+                "--set selector=all."
+            ),
+        ]
     if ends["tokens"] >= _MANY:
         words.append(
             f"{100 * ends['tokens']:.0f} % of the episodes ended at the limit of tokens: raise it with "
@@ -138,8 +150,8 @@ def _why_nothing(without: Mapping[str, int], groups: int, ends: Mapping[str, flo
         )
     if max(ends["no_answer"], broken) >= _MANY:
         words.append(
-            f"{100 * ends['no_answer']:.0f} % of the episodes ended without an answer, and {100 * broken:.0f} % broke "
-            "the format of answers: the model does not know the format."
+            f"{100 * ends['no_answer']:.0f} % of the episodes ended without an answer, and "
+            f"{100 * broken:.0f} % gave the answer in a wrong format: the model does not know the format."
         )
     remedy = "cold-start the model on traces (rstar2 traces, rstar2 sft), or train on easier problems"
     return [*words, f"No episode of {without[reason]} of {groups} groups was correct: {remedy}."]
@@ -185,10 +197,13 @@ def outcome(
         best_step: Step of the best weights; 0 for the initial weights.
     """
     if before is None or after is None or best_step is None:
-        return "No held-out problems were evaluated, so no step is known to be the best; the weights are the last ones."
+        return (
+            "No evaluation on held-out problems was made, so it is unknown which step is the best; the "
+            "weights are those of the last step."
+        )
     first, last = before.get(_FIGURE), after.get(_FIGURE)
     if first is None or last is None or math.isnan(first) or math.isnan(last):
-        return "No held-out episode counted, so the held-out pass rate is unknown."
+        return "None of the episodes on held-out problems could be graded, so the held-out pass rate is unknown."
     change = f"the held-out pass rate went from {first:.4f} to {last:.4f}"
     chance = ", within two standard errors" if _within_chance(before, after) else ""
     if last > first:

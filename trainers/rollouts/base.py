@@ -256,9 +256,9 @@ def check_manner(rollout: Rollout, player: object) -> None:
     check = getattr(player, "check_manner", None)
     if check is None:
         raise ConfigurationError(
-            f"The rollout part {type(rollout).__name__} plays in chunks, measures candidates or samples from older "
-            f"weights. This requires a player with the method `check_manner`, which {type(player).__name__} does "
-            "not have. Use rstar2_env.rollout.Player, for example."
+            f"The rollout part {type(rollout).__name__} plays episodes in chunks, measures candidate "
+            "texts or samples from older weights. This requires a player with the method `check_manner`, "
+            f"which {type(player).__name__} does not have: use rstar2_env.rollout.Player, for example."
         )
     check(rollout.manner)
 
@@ -281,14 +281,15 @@ def check_waits(rollout: Rollout, rewards: Sequence[Component], *, early_stop: b
     instead = f"rollout.{option} to {'false' if early_stop else 'wait'}."
     if rollout.staged:
         raise ConfigurationError(
-            f"The groups of the rollout part {type(rollout).__name__} cannot end early, since {rollout.staged}. Set "
+            f"With rollout.{option}, groups can end before all of their episodes are played, but the "
+            f"rollout part {type(rollout).__name__} does not allow this, since {rollout.staged}. Set "
             f"{instead}",
             option=f"rollout.{option}",
         )
     if plays := [component.name for component in rewards if "play" in component.needs]:
         raise ConfigurationError(
-            f"The reward {', '.join(plays)} plays further episodes of a group, which rollout.{option} would stop. Set "
-            f"{instead}",
+            f"The reward {', '.join(plays)} plays further episodes of a group after the others have "
+            f"ended, but rollout.{option} would stop them. Set {instead}",
             option=f"rollout.{option}",
         )
 

@@ -53,8 +53,9 @@ class CritiqueRefine(CheckedOptions, Rollout):
             )
         if self.critique == "text" and self.critic == "judge" and play.judge is None:
             raise ConfigurationError(
-                "critic=judge needs a judge model, but rollout.judge is not set. Set it "
-                "(rollout.judge=model:url=...,model=NAME), or let the policy write the critiques (critic=policy)."
+                "critic=judge lets a judge model write the critiques, but no judge is set. Set it "
+                "(rollout.judge=model:url=...,model=NAME), or let the policy write the critiques "
+                "(critic=policy)."
             )
         own = size - 1
 
@@ -83,7 +84,7 @@ class CritiqueRefine(CheckedOptions, Rollout):
             try:
                 return await play.judge(f"{shown}\n\n{verdict} {_ASK}")
             except ServiceError as error:
-                _log.warning("An answer is not refined, because the critic did not reply: %s", error)
+                _log.warning("An answer is not refined, because the model that criticizes it did not reply: %s", error)
                 return ""
         if self.critique == "text":
             asked = f"{question_of(episode)}\n\nAn attempt:\n{answer_of(episode)}\n\n{verdict} {_ASK}"

@@ -171,7 +171,9 @@ class _Search:
         try:
             return await self.play.branch(node.state, len(node.state.completion_ids), count, manner=manner)
         except BranchError as error:
-            _log.warning("A node of a search is abandoned: %s", error)
+            _log.warning(
+                "One branch of the search for episodes is abandoned, because it could not be played: %s", error
+            )
             return []
 
     async def _fresh(self, count: int, manner: Manner = PLAIN) -> list[Episode]:

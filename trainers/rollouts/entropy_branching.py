@@ -128,7 +128,11 @@ class EntropyBranching(CheckedOptions, Rollout):
         try:
             grown = await play.branch(path.episode, token, count, manner=self.manner)
         except BranchError as error:
-            _log.warning("An episode is not branched; another one is played from the start: %s", error)
+            _log.warning(
+                "An episode could not be continued from its middle; another episode is played from the start "
+                "instead: %s",
+                error,
+            )
             return []
         return [_Path(child, (*path.key, token, index)) for index, child in enumerate(grown)]
 

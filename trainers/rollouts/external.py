@@ -64,8 +64,8 @@ class External(CheckedOptions, Rollout):
         own = size if self.only_compared else size - self.count
         if own < 1:
             raise ConfigurationError(
-                f"external adds {self.count} demonstrations to each group, so a group needs at least "
-                f"{self.count + 1} episodes; got {size}."
+                f"The rollout part external adds {self.count} demonstrations to each group, so group_size "
+                f"must be at least {self.count + 1}; got {size}."
             )
         sampled = await at_once(play.episode(start, group=number, member=member) for member in range(own))
         problem_id = start.problem_id or next((one.problem_id for one in sampled if one.problem_id), "")
@@ -109,8 +109,8 @@ class External(CheckedOptions, Rollout):
                 found.setdefault(str(trace["problem_id"]), []).append(turns)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ConfigurationError(
-                f"{self.file!r} is not a file of traces ({type(error).__name__}: {error}). Each line must be a JSON "
-                "object with problem_id and messages, as `rstar2 traces` writes it.",
+                f"{self.file!r} is not a file of traces ({type(error).__name__}: {error}). Each line must "
+                "be a JSON object with problem_id and messages, as `rstar2 traces` writes it.",
                 option="parts.rollout.file",
             ) from error
         return found

@@ -68,7 +68,10 @@ class Mae(CheckedOptions, SavedAttributes, Rollout):
     async def group(self, start: Start, number: int, size: int, play: Play) -> list[Episode]:
         """Return the episodes of one group; see ``Rollout``."""
         if size < 2:
-            raise ConfigurationError(f"mae needs groups of at least 2 episodes, one for each role; got {size}.")
+            raise ConfigurationError(
+                "The rollout part mae needs one episode for each of two or more roles, so group_size must be "
+                f"at least 2; got {size}."
+            )
         solvers = min(self.solvers, (size - 2) // 2 if self.judge == "policy" else size - 1)
         return await _Table(self, start, number, size, solvers, play).group()
 

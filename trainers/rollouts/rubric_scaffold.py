@@ -47,7 +47,9 @@ class RubricScaffold(CheckedOptions, Rollout):
             step: Number of rollouts so far.
         """
         if self.steps is None:
-            raise ConfigurationError("rubric_scaffold needs the number of rollouts of the run: set `steps`.")
+            raise ConfigurationError(
+                "The rollout part rubric_scaffold needs the number of rollouts of the run: set its option `steps`."
+            )
         late = self.alpha * (step / max(self.steps - 1, 1) - self.t0)
         left = 0.0 if late > 700 else 1 / (1 + math.exp(late))
         return [left * (size - 1 - member) / max(size - 1, 1) for member in range(size)]
@@ -74,7 +76,8 @@ def _rubric(start: Start, play: Play) -> list[str]:
     items = () if problem is None else problem.meta.get("rubric", ())
     if not items:
         raise ConfigurationError(
-            f"rubric_scaffold needs problems with meta['rubric']; the problem {start.problem_id!r} does not have it."
+            "The rollout part rubric_scaffold needs problems with a rubric (meta['rubric']); the problem "
+            f"{start.problem_id!r} does not have one."
         )
     return [f"{item['criterion']} ({item['points']:+g})" for item in items]
 

@@ -60,7 +60,9 @@ class DifficultyPool(SavedAttributes):
         pool: Count = 512,
     ) -> None:
         if normal_from > easy_from:
-            raise ConfigurationError(f"normal_from={normal_from} must be at most easy_from={easy_from}.")
+            raise ConfigurationError(
+                f"The option normal_from={normal_from} must not be greater than easy_from={easy_from}."
+            )
         self._list = Listed(ids, problems, pool, seed)
         self._seed, self._bounds = seed, (normal_from, easy_from)
         self._weights = np.array([hard, normal, easy])

@@ -44,7 +44,8 @@ class Kinds:
         for name in order:
             if name not in found:
                 raise ConfigurationError(
-                    f"`order` names {name!r}, which is not a kind of problem. Kinds: {_names(found)}."
+                    f"The option `order` names {name!r}, but the problems do not have this kind. Kinds: "
+                    f"{_names(found)}."
                 )
         self.names = tuple(order or found)
         if len(self.names) < 2:
@@ -110,8 +111,8 @@ def _fields(problems: ProblemSource | None, by: str) -> dict[str, list[str] | Pr
         value = field_of(problem, by)
         if value is None or isinstance(value, (list, dict)):
             raise ConfigurationError(
-                f"The problem {problem.id!r} does not have the field {by!r}, which names its kind. Set by= to a field "
-                "with a text or number in every problem."
+                f"The problem {problem.id!r} does not have the field {by!r}, from which its kind is read. "
+                "Set by= to the name of a field that holds a text or number in every problem."
             )
         found.setdefault(value, []).append(problem.id)
     numbers = all(isinstance(value, (int, float)) for value in found)

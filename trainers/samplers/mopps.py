@@ -77,7 +77,7 @@ class Mopps(SavedAttributes):
         pool: Count = 512,
     ) -> None:
         if low > high:
-            raise ConfigurationError(f"low={low} must be at most high={high}.", option="low")
+            raise ConfigurationError(f"The option low={low} must not be greater than high={high}.", option="low")
         self._list = Listed(ids, problems, pool, seed)
         self._seed, self._decay = seed, decay
         self._band = (low, high) if rule == "band" else (target, target)

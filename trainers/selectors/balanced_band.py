@@ -42,7 +42,9 @@ class BalancedBand(GroupFilter):
         """
         super().__post_init__()
         if self.low > self.high:
-            raise ConfigurationError(f"low={self.low} must be at most high={self.high}.", option="low")
+            raise ConfigurationError(
+                f"The option low={self.low} must not be greater than high={self.high}.", option="low"
+            )
 
     def passes(self, counted: Sequence[Episode]) -> bool:
         """Return whether a group passes, given its available episodes; see ``GroupFilter``."""

@@ -55,7 +55,9 @@ class Deviation(GroupFilter):
         """
         super().__post_init__()
         if self.filter_from < self.begin:
-            raise ConfigurationError(f"filter_from={self.filter_from} must be at least begin={self.begin}.")
+            raise ConfigurationError(
+                f"The option filter_from={self.filter_from} must not be less than begin={self.begin}."
+            )
         self._steps, self._average = 0, 0.0
         self._means: list[float] = []
 

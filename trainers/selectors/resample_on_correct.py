@@ -47,7 +47,10 @@ def quotas(positives: int, negatives: int, keep: int, *, minimum: int = 2) -> tu
         ConfigurationError: ``keep`` is not positive, or ``minimum`` is negative.
     """
     if keep < 1 or minimum < 0:
-        raise ConfigurationError(f"Expected keep >= 1 and minimum >= 0; got keep={keep} and minimum={minimum}.")
+        raise ConfigurationError(
+            "A group must keep at least 1 episode, and the option minimum must be at least 0; got "
+            f"keep={keep} and minimum={minimum}."
+        )
     total = positives + negatives
     if total <= keep:
         return positives, negatives
@@ -150,8 +153,9 @@ class ResampleOnCorrect(CheckedOptions):
         super().__post_init__()
         if self.mode == "weighted" and self.minimum == 0:
             raise ConfigurationError(
-                "minimum=0 could drop all successes or all failures, and no weight corrects that: set minimum to 1 or "
-                "more with mode=weighted.",
+                "With mode=weighted, the weights correct for dropped episodes, but minimum=0 may drop "
+                "all correct or all wrong episodes, which no weight can correct: set minimum to 1 or "
+                "more.",
                 option="minimum",
             )
 
@@ -163,7 +167,8 @@ class ResampleOnCorrect(CheckedOptions):
         """
         if self.mode == "weighted" and keep < 2:
             raise ConfigurationError(
-                "mode=weighted must keep at least one success and one failure: set group_size to 2 or more."
+                "mode=weighted must keep at least one correct and one wrong episode of each group: set "
+                "group_size to 2 or more."
             )
         usable = [position for position, episode in enumerate(group) if episode.available]
         if all_equal([group[position] for position in usable]):

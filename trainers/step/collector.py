@@ -293,8 +293,9 @@ class Collector:
             played = [list(group) for group in await self._rollout(starts, self._size, play)]
         if len(played) != len(starts):
             raise ConfigurationError(
-                f"The rollout part {type(self._rollout).__name__} returned {len(played)} groups for {len(starts)} "
-                "starts; it must return one group for each start, in the order of the starts."
+                f"The rollout part {type(self._rollout).__name__} returned {len(played)} groups, but it "
+                f"was called with {len(starts)} starts: it must return one group for each start, in the "
+                "order of the starts."
             )
         play.name_parents(played)
         services.player.check([episode for group in played for episode in group])

@@ -92,38 +92,41 @@ def check_parts(parts: Parts, rollout: Rollout, options: StepOptions, services: 
     count, size = options.problems_per_step, services.ranks.size
     if count % size:
         raise ConfigurationError(
-            f"problems_per_step={count} groups cannot be divided among {size} processes; use a multiple of {size}."
+            f"The {count} groups of a step (problems_per_step) cannot be divided evenly among {size} "
+            f"processes: use a multiple of {size}."
         )
     if (services.limits is not None or options.tail != "wait") and size > 1 and not options.one_queue:
         raise ConfigurationError(
-            "Options that apply to the episodes of all processes together (adaptive_in_flight, tail) need one queue "
-            "for all of them",
+            "The options adaptive_in_flight and tail apply to the episodes of all processes together, "
+            "which requires one queue of episodes for all processes",
             option="rollout.one_queue",
         )
     if options.tail == "carry" and not hasattr(services.player, "carry"):
         raise ConfigurationError(
-            f"The player {type(services.player).__name__} cannot stop in the middle of an episode: it has no method "
-            "`carry`",
+            f"The player {type(services.player).__name__} cannot stop in the middle of an episode and "
+            "continue it later: it has no method `carry`",
             option="rollout.tail",
         )
     check_manner(rollout, services.player)
     if options.early_stop and not isinstance(parts.selector, Settles):
         raise ConfigurationError(
-            "early_stop needs a selector that reports when a group has enough episodes; "
-            f"{type(parts.selector).__name__} has no method `settled`."
+            "early_stop ends a group when the selector has enough episodes, but the selector "
+            f"{type(parts.selector).__name__} cannot report this (it has no method `settled`): use "
+            "another selector, or remove early_stop."
         )
     check_group_size(parts.advantage, options.group_size)
     if services.measure is None and (needs := getattr(parts.advantage, "needs", ())):
         raise ConfigurationError(
-            f"The advantage {type(parts.advantage).__name__} needs measurements that this trainer does not make: "
-            f"{', '.join(sorted(needs))}."
+            f"The advantage {type(parts.advantage).__name__} needs the measurements "
+            f"{', '.join(sorted(needs))}, which this trainer does not make."
         )
     known = sorted({component.name for component in parts.rewards})
     named = (name.removeprefix("turns/") for name in getattr(parts.advantage, "components", ()))
     if unknown := sorted(set(named) - set(known)):
         raise ConfigurationError(
-            f"The advantage {type(parts.advantage).__name__} names {', '.join(unknown)}, but the components of the "
-            f"reward are {', '.join(known)}: name these instead, or add {', '.join(unknown)} to reward.",
+            f"The advantage {type(parts.advantage).__name__} uses the reward components "
+            f"{', '.join(unknown)}, but the reward has only {', '.join(known)}: use these instead, or add "
+            f"{', '.join(unknown)} to reward.",
             option="advantage",
         )
     check_waits(rollout, parts.rewards, early_stop=options.early_stop, tail=options.tail)

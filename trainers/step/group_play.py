@@ -128,7 +128,9 @@ class GroupPlay:
         """Play ``n`` episodes that start with tokens of ``episode`` and continue differently; see ``Play``."""
         origin = self._origins.get(id(episode))
         if origin is None:
-            raise ConfigurationError("A rollout part can branch only episodes that it played in the same call.")
+            raise ConfigurationError(
+                "A rollout part can branch only episodes that it played in the same call: branch one of these."
+            )
         start, shown = origin.start, origin.shown
         request = PlayRequest(
             origin.group, start.seed, start.options, parent=episode, token=token, shown=shown, manner=manner

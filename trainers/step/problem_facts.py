@@ -49,7 +49,12 @@ def about_problems(source: ProblemSource | None) -> ExtraKeys:
             return {}
         except Exception:
             # A user's source may fail in any way; recording facts for readers must not end the training.
-            _LOG.warning("No facts about the problem %r are recorded: it could not be read.", problem_id, exc_info=True)
+            _LOG.warning(
+                "The question and the answer of the problem %r are not recorded, because the problem could "
+                "not be read.",
+                problem_id,
+                exc_info=True,
+            )
             return {}
 
     return lambda episode: known(episode.problem_id)

@@ -105,8 +105,8 @@ def importance_weights(
     factors = [float(factor) * scale for factor in found]
     if len(factors) != len(kept) or not all(0 < factor < inf for factor in factors):
         raise ConfigurationError(
-            f"The selector {type(selector).__name__} must return one positive finite weight for each of {len(kept)} "
-            f"chosen episodes, not {factors}."
+            f"The selector {type(selector).__name__} must return one positive finite weight for each of "
+            f"the {len(kept)} episodes that it chose, not {factors}."
         )
     return dict(zip(kept, factors, strict=True))
 
@@ -121,12 +121,16 @@ def _check(group: Sequence[Episode], selector: Selector, keep: int, chosen: Sequ
     name = type(selector).__name__
     if len(chosen) > keep or any(not 0 <= position < len(group) for position in chosen):
         raise ConfigurationError(
-            f"The selector {name} must choose at most {keep} positions from 0 to {len(group) - 1}, not {list(chosen)}."
+            f"The selector {name} must choose at most {keep} episodes, by their positions from 0 to "
+            f"{len(group) - 1}; it chose {list(chosen)}."
         )
     if any(one >= other for one, other in pairwise(chosen)):
-        raise ConfigurationError(f"The selector {name} must return ascending positions, not {list(chosen)}.")
+        raise ConfigurationError(
+            f"The selector {name} must return the positions of the chosen episodes in ascending order, not "
+            f"{list(chosen)}."
+        )
     if lost := [position for position in chosen if not group[position].available]:
         raise ConfigurationError(
-            f"The selector {name} chose the episodes {lost}, which ended as unavailable or cancelled: choose "
-            "only episodes that are `available`."
+            f"The selector {name} chose the episodes {lost}, which could not be played (they ended as "
+            "unavailable or cancelled): it must choose only episodes whose attribute `available` is true."
         )

@@ -54,7 +54,10 @@ def export_trajectories(run: str | Path, out: str | Path, *, overwrite: bool = F
             partial.write_text(hidden(json.dumps(trajectory, allow_nan=False)) + "\n", "utf-8")
         count += 1
     if not count:
-        raise ConfigurationError(f"{run}, a run of the kind {found.kind}, has no episodes to export.")
+        raise ConfigurationError(
+            f"{run} is a run of the kind {found.kind}, which has no episodes to export: name a training run "
+            "or an evaluation."
+        )
     return count
 
 
@@ -100,13 +103,15 @@ def import_trajectories(
         RecordFormatError: A trajectory is invalid; the message names file, line and field. Nothing is written.
     """
     if source not in FORMATS:
-        raise ConfigurationError(f"The format {source!r} is not known; expected one of {', '.join(FORMATS)}.")
+        raise ConfigurationError(f"The format {source!r} is unknown; expected one of {', '.join(FORMATS)}.")
     traces, episodes = Path(out), episodes_file(Path(out))
     for path in (traces, episodes):
         check_file(path, overwrite=overwrite, inputs=[str(file) for file in files], lines=True)
     found = [one for file in files for one in read_trajectories(file, FORMATS[source])]
     if not found:
-        raise ConfigurationError(f"{', '.join(map(str, files))}: there is no trajectory (*.json, *.jsonl).")
+        raise ConfigurationError(
+            f"No file of trajectories (*.json, *.jsonl) was found in {', '.join(map(str, files))}."
+        )
     run = {"env": env, "env_options": {}, "agent": source}
     count = 0
     with ExitStack() as stack:
@@ -141,7 +146,7 @@ def read_trajectories(path: str | Path, read: Callable[[Any], Imported] = read_t
     try:
         data = at.read_text("utf-8")
     except (OSError, ValueError) as error:
-        raise ConfigurationError(f"{path} cannot be read: {error}.") from error
+        raise ConfigurationError(f"The file {path} cannot be read: {error}.") from error
     several = at.suffix != ".json"
     for number, text in enumerate(data.split("\n") if several else [data], 1):
         if several and not text.strip():
@@ -152,7 +157,7 @@ def read_trajectories(path: str | Path, read: Callable[[Any], Imported] = read_t
         except RecordFormatError as error:
             raise RecordFormatError(f"{place}: {error}") from error
         except (ValueError, RecursionError) as error:
-            raise RecordFormatError(f"{place} is not JSON: {error}.") from error
+            raise RecordFormatError(f"{place} is not valid JSON: {error}.") from error
 
 
 def _refused(constant: str) -> Any:

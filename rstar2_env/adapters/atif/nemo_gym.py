@@ -38,11 +38,11 @@ def rollout_as_trajectory(row: Any) -> dict[str, Any]:
         RecordFormatError: A field is missing or wrong; the message names it.
     """
     if not isinstance(row, Mapping):
-        raise RecordFormatError(f"expected a rollout, a JSON object, got {str(row)[:100]!r}.")
+        raise RecordFormatError(f"expected a rollout of NeMo Gym, which is a JSON object, got {str(row)[:100]!r}.")
     if "responses_create_params" not in row and "schema_version" in row:
         raise RecordFormatError(
-            "responses_create_params: the field is missing; with schema_version, this is a trajectory of ATIF: read it "
-            "with --from atif."
+            "the field responses_create_params of a NeMo Gym rollout is missing, but there is a field "
+            "schema_version, as in trajectories of ATIF: to read those, use --from atif."
         )
     request = field(row, "responses_create_params", "", read.mapping)
     response = field(row, "response", "", read.mapping)
@@ -145,7 +145,10 @@ class _Steps:
     def _add_output(self, item: Mapping[str, Any], place: str) -> None:
         text, call_id = _text(item, "output", place), field(item, "call_id", place, read.text)
         if not self.made or self.made[-1]["source"] != "agent":
-            raise RecordFormatError(f"{place}.call_id: no function_call comes before {call_id[:100]!r}.")
+            raise RecordFormatError(
+                f"{place}.call_id: the result of a call must follow its function_call, but no function_call "
+                f"with the id {call_id[:100]!r} precedes it."
+            )
         step = self.made[-1]
         known = {call["tool_call_id"] for call in step.get("tool_calls", ())}
         result = {"content": text, **({"source_call_id": call_id} if call_id in known else {})}

@@ -64,15 +64,19 @@ def read_trajectory(trajectory: Any) -> Imported:
         RecordFormatError: A field is missing or wrong; the message names it.
     """
     if not isinstance(trajectory, Mapping):
-        raise RecordFormatError(f"expected a trajectory, a JSON object, got {str(trajectory)[:100]!r}.")
+        raise RecordFormatError(
+            f"expected a trajectory of ATIF, which is a JSON object, got {str(trajectory)[:100]!r}."
+        )
     if "schema_version" not in trajectory and "responses_create_params" in trajectory:
         raise RecordFormatError(
-            "schema_version: the field is missing; with responses_create_params, this is a rollout of NeMo Gym: "
-            "read it with --from nemo-gym."
+            "the field schema_version of an ATIF trajectory is missing, but there is a field "
+            "responses_create_params, as in rollouts of NeMo Gym: to read those, use --from nemo-gym."
         )
     version = field(trajectory, "schema_version", "", read.text)
     if not _VERSION.fullmatch(version):
-        raise RecordFormatError(f"schema_version: expected a version 1 of ATIF (ATIF-v1.8), got {version[:100]!r}.")
+        raise RecordFormatError(
+            f"schema_version: only version 1 of ATIF can be read (such as ATIF-v1.8), got {version[:100]!r}."
+        )
     field(trajectory, "agent", "", read.mapping)
     field(trajectory, "steps", "", read.list_of(read.mapping))
     steps = objects(trajectory, "steps", "")
@@ -94,8 +98,8 @@ def read_trajectory(trajectory: Any) -> Imported:
     policy = sum(message.role == "assistant" for message in entry.episode.messages)
     if policy != len(agents):
         raise RecordFormatError(
-            f"{OWN_PLACE}.episode.messages: expected one message of the policy for each of the {len(agents)} "
-            f"agent steps, got {policy}."
+            f"{OWN_PLACE}.episode.messages: expected one message of the policy for each of the "
+            f"{len(agents)} steps of the agent, got {policy}."
         )
     graded = "reward" in kept.get("episode", {}) or _reward(trajectory) is not None
     return Imported(entry, tuple(rows), tuple(not _is_context(step) for step in agents), graded)
@@ -235,7 +239,9 @@ def _results(step: Mapping[str, Any], place: str) -> list[dict[str, str]]:
 
 def _check_step(step: Mapping[str, Any], place: str, number: int) -> None:
     if (step_id := field(step, "step_id", place, read.number)) != number:
-        raise RecordFormatError(f"{place}.step_id: expected {number}, got {step_id}: steps are numbered from 1.")
+        raise RecordFormatError(
+            f"{place}.step_id: expected {number}, got {step_id}: the steps must be numbered in order from 1."
+        )
     if (source := field(step, "source", place, read.text)) not in SOURCES:
         raise RecordFormatError(f"{place}.source: expected one of {', '.join(SOURCES)}, got {source[:100]!r}.")
     field(step, "message", place, read.instance_of((str, list), "a text or a list of parts"))
@@ -243,9 +249,15 @@ def _check_step(step: Mapping[str, Any], place: str, number: int) -> None:
     count = optional(step, "llm_call_count", place, read.number)
     given = [name for name in AGENT_ONLY if step.get(name) is not None]
     if source != "agent" and given:
-        raise RecordFormatError(f"{place}.{given[0]}: only a step of the source 'agent' may have it, not {source!r}.")
+        raise RecordFormatError(
+            f"{place}.{given[0]}: only steps of the source 'agent' may have this field, and this step has the "
+            f"source {source!r}."
+        )
     if count == 0 and (unfit := [name for name in given if name in ("metrics", "reasoning_content")]):
-        raise RecordFormatError(f"{place}.{unfit[0]}: a step with llm_call_count 0 must not have it.")
+        raise RecordFormatError(
+            f"{place}.{unfit[0]}: this step reports llm_call_count 0, that is no reply of a model, so this "
+            "field must be missing."
+        )
     calls = objects(step, "tool_calls", place)
     names = [field(call, "tool_call_id", at, read.text) for at, call in calls]
     for at, call in calls:
@@ -255,7 +267,9 @@ def _check_step(step: Mapping[str, Any], place: str, number: int) -> None:
     for at, result in objects(observation, "results", f"{place}.observation"):
         call_id = optional(result, "source_call_id", at, read.text) or ""
         if call_id and call_id not in names and step.get("tool_calls") is not None:
-            raise RecordFormatError(f"{at}.source_call_id: {call_id[:100]!r} is not the id of a call of this step.")
+            raise RecordFormatError(
+                f"{at}.source_call_id: {call_id[:100]!r} is not the id of any tool call of this step."
+            )
     metrics, at = optional(step, "metrics", place, read.mapping) or {}, f"{place}.metrics"
     optional(metrics, "prompt_token_ids", at, read.list_of(token_id))
     ids = optional(metrics, "completion_token_ids", at, read.list_of(token_id)) or []

@@ -213,7 +213,9 @@ class ForeignEnv(gym.Env[str, str], ABC):
 
     def _chosen(self, options: dict[str, Any]) -> int:
         if set(options) - {"problem_id"}:
-            raise ConfigurationError(f'reset(options=) accepts only "problem_id", not {sorted(map(str, options))}.')
+            raise ConfigurationError(
+                f'reset(options=) accepts only the key "problem_id", not {sorted(map(str, options))}.'
+            )
         if not options:
             return int(self.np_random.integers(self._numbers))
         check_option("problem_id", options["problem_id"], str)

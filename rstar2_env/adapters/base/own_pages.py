@@ -56,7 +56,10 @@ class OwnPages:
         return (
             ""
             if foreign is None
-            else (f"This server accepts requests of programs, but not of web pages from {foreign}.")
+            else (
+                f"This server does not accept requests from web pages with {foreign}, only requests of "
+                "programs and of its own pages."
+            )
         )
 
 

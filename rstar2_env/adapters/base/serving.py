@@ -36,7 +36,9 @@ def serve_app(
     try:
         listening = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
-        raise ConfigurationError(f"Cannot listen on {host}:{port}: {error}.") from error
+        raise ConfigurationError(
+            f"The server cannot listen on {host}:{port}: {error}. Choose another port or address."
+        ) from error
     with listening:
         if announce is not None:
             shown = f"[{host}]" if ":" in host else host

@@ -119,8 +119,8 @@ def _check_single(env: str, options: Mapping[str, Any], wrappers: Sequence[PartS
         made.close()
     if not (terminated or truncated):
         raise ConfigurationError(
-            f"An episode of {env} does not end with a turn without a call, but {target} grades a single turn: evaluate "
-            "the environment with rstar2 eval, or as a task of Inspect."
+            f"An episode of {env} does not end after one answer, but {target} grades a single answer: "
+            "evaluate the environment with rstar2 eval, or as a task of Inspect."
         )
 
 

@@ -127,4 +127,4 @@ def grade_answer(problem: str | Path, answer: str | Path, rewards: str | Path) -
     if metrics := grade_single_turn(doc, turn):
         Path(rewards).write_text(json.dumps(metrics) + "\n", encoding="utf-8")
     else:
-        print("The grader was not available, so there is no reward.")
+        print("The grader was not available, so no reward is written.")

@@ -46,8 +46,8 @@ _REFUSED: Mapping[str, str] = {
     "environment.allowed_hosts": "it needs the network",
     "agent.allowed_hosts": "it needs the network",
     "verifier.allowed_hosts": "it needs the network",
-    "agent.user": "it needs users of its own",
-    "verifier.user": "it needs users of its own",
+    "agent.user": "it runs as users of its own",
+    "verifier.user": "it runs as users of its own",
     "verifier.environment": "its tests need an image of their own",
     "verifier.collect": "its tests need commands in services",
 }
@@ -115,7 +115,10 @@ def read_tasks(folder: str | Path, *, skip_refused: bool = False) -> list[Harbor
     top = Path(folder)
     places = [top] if (top / "task.toml").exists() else sorted(file.parent for file in top.glob("*/task.toml"))
     if not places:
-        raise ConfigurationError(f"{folder} has no task: expected task.toml in it, or folders with task.toml.")
+        raise ConfigurationError(
+            f"The folder {folder} does not contain a task of Harbor: expected a file task.toml in it, or "
+            "folders with a file task.toml."
+        )
     tasks: dict[str, HarborTask] = {}
     refused: list[str] = []
     for place in places:
@@ -125,11 +128,14 @@ def read_tasks(folder: str | Path, *, skip_refused: bool = False) -> list[Harbor
             refused.append(str(error))
             continue
         if task.name in tasks:
-            raise ConfigurationError(f"{place / 'task.toml'}: task.name {task.name!r} is the name of an earlier task.")
+            raise ConfigurationError(
+                f"{place / 'task.toml'}: the name {task.name!r} (task.name) is already used by an earlier "
+                "task: rename one of them."
+            )
         tasks[task.name] = task
     if refused and not (skip_refused and tasks):
         more = f"\n… and {len(refused) - 5} more." if len(refused) > 5 else ""
-        hint = " Pass skip_refused=true to play the others." if tasks else ""
+        hint = " Pass skip_refused=true to play only the other tasks." if tasks else ""
         raise ConfigurationError(
             f"{len(refused)} of {len(places)} tasks cannot be played in the sandbox.{hint}\n"
             + "\n".join(refused[:5])
@@ -150,7 +156,7 @@ def read_task(folder: str | Path) -> HarborTask:
     config = _Table(read_mapping(config_file), config_file)
     for name in ("instruction.md", "tests/test.sh"):
         if not config.get("steps") and not (place / name).is_file():
-            raise _refusal(place / name, "the file is missing")
+            raise _refusal(place / name, "this file is missing")
     for name, why in _REFUSED.items():
         if config.get(name):
             raise _refusal(config_file, f"{name}: {why}")
@@ -159,15 +165,20 @@ def read_task(folder: str | Path) -> HarborTask:
             raise _refusal(config_file, f"{name}: expected {allowed[0]}, got {said!r}")
     for name in _REFUSED_FILES:
         if (place / name).exists():
-            raise _refusal(place / name, "a task with this file is not supported")
+            raise _refusal(place / name, "this file is not supported in a task")
     image = config.text("environment.docker_image", "")
     if image and not PLAIN_IMAGE.fullmatch(image):
-        raise _refusal(config_file, f"environment.docker_image: it needs the image {image}")
+        raise _refusal(
+            config_file,
+            f"environment.docker_image: the task needs the Docker image {image}, which the sandbox does not have",
+        )
     built = _Image(place / "environment")
     if (place / "environment" / "Dockerfile").is_file() and not image:
         built.read()
     elif not image:
-        raise _refusal(place / "environment" / "Dockerfile", "the file is missing, and task.toml names no docker_image")
+        raise _refusal(
+            place / "environment" / "Dockerfile", "this file is missing, and task.toml does not name a docker_image"
+        )
     workdir = config.text("environment.workdir", built.workdir)
     if not workdir.startswith("/"):
         raise _refusal(config_file, f"environment.workdir: expected an absolute path, got {workdir!r}")
@@ -176,16 +187,20 @@ def read_task(folder: str | Path) -> HarborTask:
         text = _text(script)
         if found := _NETWORK.search(text):
             line = text.count("\n", 0, found.start(1)) + 1
-            raise _refusal(script, f"line {line}: {found[1]!r} needs the network", line)
+            raise _refusal(
+                script,
+                f"line {line}: the command {found[1]!r} needs the network, which the sandbox does not have",
+                line,
+            )
     sources = [*(path for _, path in built.files), *_files(tests), *_files(solution)]
     if (size := sum(path.stat().st_size for path in sources)) > _MOST_BYTES:
-        raise _refusal(place, f"its files have {size} bytes, more than {_MOST_BYTES}")
+        raise _refusal(place, f"the files of the task have {size} bytes; at most {_MOST_BYTES} are possible")
     lines = _text(place / "instruction.md").split("\n")
     while lines and (not lines[0].strip() or _CANARY.fullmatch(lines[0].strip())):
         lines.pop(0)
     timeout = config.get("verifier.timeout_sec", _TIMEOUT_S)
     if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0:
-        raise _refusal(config_file, f"verifier.timeout_sec: expected seconds, got {timeout!r}")
+        raise _refusal(config_file, f"verifier.timeout_sec: expected a positive number of seconds, got {timeout!r}")
     return HarborTask(
         name=config.text("task.name", place.resolve().name),
         instruction="\n".join(lines),
@@ -232,7 +247,7 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise _refusal(path, f"it is not UTF-8: {error}") from None
+        raise _refusal(path, f"this file is not valid UTF-8: {error}") from None
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -280,7 +295,11 @@ class _Table:
             if not isinstance(value, str):
                 raise _refusal(self._file, f"{name}.{key}: expected text, got {value!r}")
             if "${" in value:
-                raise _refusal(self._file, f"{name}.{key}: it needs a variable of the machine ({value})")
+                raise _refusal(
+                    self._file,
+                    f"{name}.{key}: the value refers to an environment variable of the machine ({value}), "
+                    "which is not supported",
+                )
         return found
 
 
@@ -310,7 +329,11 @@ class _Image:
             except ValueError as error:
                 raise _refusal(file, f"line {number}: {error}", number) from None
             if not done:
-                raise _refusal(file, f"line {number}: {line.strip()!r} needs an image of its own", number)
+                raise _refusal(
+                    file,
+                    f"line {number}: {line.strip()!r} needs a Docker image of its own, which is not supported",
+                    number,
+                )
 
     def _take(self, word: str, rest: str) -> bool:
         if word == "FROM":
@@ -348,7 +371,7 @@ class _Image:
         for source in sources:
             path = self.context / source.lstrip("/")
             if not path.exists() or not path.resolve().is_relative_to(self.context.resolve()):
-                raise ValueError(f"there is no {source} in {self.context}")
+                raise ValueError(f"the file or folder {source} does not exist in {self.context}")
             if path.is_dir():
                 self.files += files_below(path, into)
             elif len(sources) > 1 or target.endswith(("/", ".")):

@@ -173,7 +173,7 @@ class ShellTool(NotebookTool):
         try:
             state = base64.b64decode(_between(outcome.stdout, token), validate=True)
         except (ValueError, binascii.Error):
-            return TaskRewards({}, f"the task's files could not be read: {outcome.status}")
+            return TaskRewards({}, f"the files of the task could not be read back from the sandbox: {outcome.status}")
         code = _GRADE.format(
             programs=_programs(task),
             folders=self._folders,
@@ -194,7 +194,9 @@ class ShellTool(NotebookTool):
         try:
             found = json.loads(_between(graded.stdout, token))
         except ValueError:
-            return TaskRewards({}, f"the tests did not end: {graded.status} {graded.error_message or ''}".strip())
+            return TaskRewards(
+                {}, f"the tests of the task did not finish: {graded.status} {graded.error_message or ''}".strip()
+            )
         return _rewards(found)
 
     def _set_up(self) -> None:
@@ -211,8 +213,9 @@ class ShellTool(NotebookTool):
         outcome = self._in_session(cell)
         if outcome.status not in (ToolStatus.OK, ToolStatus.EMPTY):
             raise SandboxUnavailableError(
-                f"The files of {self._task.name} could not be written ({outcome.error_message or outcome.status})."
-                " The sandbox needs sessions, and a mount namespace for folders at the root."
+                f"The files of the task {self._task.name} could not be written into the sandbox "
+                f"({outcome.error_message or outcome.status}). The sandbox must support sessions, and a "
+                "mount namespace for folders at the root."
             )
         self._cells.append(replace(cell, status=outcome.status))
 
@@ -240,7 +243,7 @@ def _between(text: str, token: str) -> str:
     _, first, rest = text.partition(token)
     found, second, _ = rest.partition(token)
     if not first or not second:
-        raise ValueError("the text has no complete message")
+        raise ValueError("the output of the sandbox does not contain a complete message")
     return found
 
 
@@ -249,16 +252,18 @@ def _rewards(found: Mapping[str, str]) -> TaskRewards:
     name = next((one for one in ("reward.json", "reward.txt") if one in found), None)
     if name is None:
         said = found["said"].strip()
-        return TaskRewards({}, f"the tests wrote no reward; their output ends with: {said}", available=False)
+        return TaskRewards(
+            {}, f"the tests of the task did not write a reward; their output ends with: {said}", available=False
+        )
     try:
         value = json.loads(found[name]) if name == "reward.json" else float(found[name])
         rewards = value if isinstance(value, dict) else {"reward": value}
         if not rewards or not all(isinstance(one, (int, float)) and math.isfinite(one) for one in rewards.values()):
             raise ValueError
         if "reward" not in rewards and len(rewards) > 1:
-            return TaskRewards({}, f"/logs/verifier/{name} has no field reward", available=False)
+            return TaskRewards({}, f"the file /logs/verifier/{name} does not have a field reward", available=False)
         numbers = {key: float(one) for key, one in rewards.items()}
     except ValueError:
-        why = f"/logs/verifier/{name}: expected finite numbers, got {found[name][:200]!r}"
+        why = f"the file /logs/verifier/{name} must contain finite numbers, got {found[name][:200]!r}"
         return TaskRewards({}, why, available=False)
     return TaskRewards({"reward": next(iter(numbers.values())), **numbers})

@@ -35,18 +35,20 @@ def read_mapping(path: str | Path, *, of_run: bool = False) -> dict[str, Any]:
     file = Path(path)
     load = _LOADERS.get(file.suffix.lower())
     if load is None:
-        raise ConfigurationError(f"The configuration {path} must end in one of {', '.join(SUFFIXES)}.")
+        raise ConfigurationError(
+            f"The configuration file {path} must have a name that ends in one of {', '.join(SUFFIXES)}."
+        )
     try:
         with open(file, "rb") as opened:
             found = load(opened)
     except OSError as error:
-        raise ConfigurationError(f"The configuration {path} cannot be read: {error.strerror}.") from error
+        raise ConfigurationError(f"The configuration file {path} cannot be read: {error.strerror}.") from error
     except _InvalidError as error:
-        raise ConfigurationError(f"The configuration {path} is not valid {error}.") from error.__cause__
+        raise ConfigurationError(f"The configuration file {path} is not valid {error}.") from error.__cause__
     if found is None:
         return {}
     if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
-        raise ConfigurationError(f"The configuration {path} must be one mapping of names to values.")
+        raise ConfigurationError(f"The configuration file {path} must contain one mapping of names to values.")
     if not of_run:
         trust.own_file(file, found)
     return found

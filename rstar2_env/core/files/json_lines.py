@@ -42,11 +42,12 @@ def read_lines(path: Path, what: str) -> Iterator[tuple[int, str, Any]]:
                     record = json.loads(line)
                 except (ValueError, RecursionError) as error:
                     raise ConfigurationError(
-                        f"{path}:{number} is not {what} ({error!r}), so the file cannot be resumed."
+                        f"Line {number} of {path} is not {what} ({error!r}), so the file cannot be "
+                        "resumed: choose another file."
                     ) from error
                 yield number, line.rstrip("\n"), record
     except OSError as error:
-        raise ConfigurationError(f"{path} cannot be read: {error.strerror or error}.") from error
+        raise ConfigurationError(f"The file {path} cannot be read: {error.strerror or error}.") from error
 
 
 def begin_lines(path: Path, kept: Iterable[str]) -> TextIO:
@@ -66,7 +67,7 @@ def begin_lines(path: Path, kept: Iterable[str]) -> TextIO:
         with naming_full_disk(path):
             return path.open("a", encoding="utf-8", errors="backslashreplace")
     except OSError as error:
-        raise ConfigurationError(f"{path} cannot be written: {error.strerror or error}.") from error
+        raise ConfigurationError(f"The file {path} cannot be written: {error.strerror or error}.") from error
 
 
 def lock_file(path: Path) -> IO[bytes]:
@@ -86,12 +87,14 @@ def lock_file(path: Path) -> IO[bytes]:
             path.parent.mkdir(parents=True, exist_ok=True)
             lock = path.with_name(f".{path.name}.lock").open("ab")
     except OSError as error:
-        raise ConfigurationError(f"{path} cannot be written: {error.strerror or error}.") from error
+        raise ConfigurationError(f"The file {path} cannot be written: {error.strerror or error}.") from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         lock.close()
-        raise ConfigurationError(f"Another process is writing {path}: wait for it, or choose another file.") from error
+        raise ConfigurationError(
+            f"Another process is writing the file {path}: wait until it ends, or choose another file."
+        ) from error
     except OSError:
         pass
     return lock

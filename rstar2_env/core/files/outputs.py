@@ -81,7 +81,8 @@ def check_folder(
         what = "a run" if (at / "run.json").is_file() else "files of yours"
         what = what if own is None else KINDS.get(own.kind, own.kind)
         raise ConfigurationError(
-            f"{folder} holds {what} ({_listed(there)}), which would be overwritten. Choose a new or an empty folder.",
+            f"The folder {folder} holds {what} ({_listed(there)}), which would be overwritten: choose a "
+            "new or an empty folder.",
             option=option,
         )
     if resume:
@@ -90,13 +91,14 @@ def check_folder(
         ways = {"resume": (resume, ", continue it"), "overwrite": (overwrite, ", or replace it")}
         known = [way for way, (offered, _) in ways.items() if offered is not None]
         raise ConfigurationError(
-            f"{folder} already holds {KINDS[kind]}: choose another folder{''.join(ways[way][1] for way in known)}",
+            f"The folder {folder} already holds {KINDS[kind]}: choose another "
+            f"folder{''.join(ways[way][1] for way in known)}",
             option=tuple(known) or option,
         )
     if foreign := list(own.foreign()):
         raise ConfigurationError(
-            f"{folder} cannot be replaced: it holds files that its {MANIFEST} does not list ({_listed(foreign)}). Move "
-            "these files, or choose another folder.",
+            f"The folder {folder} cannot be replaced, because it holds files that rstar2 did not write "
+            f"({_listed(foreign)}): move these files, or choose another folder.",
             option=option,
         )
     refuse_inputs(at, inputs, option=option)
@@ -182,7 +184,8 @@ def check_file(
     _refuse_both(resume, overwrite)
     if lines and at.suffix.lower() not in _LINES:
         raise ConfigurationError(
-            f"{path} would hold JSON lines, not {at.suffix}: name the file {at.with_suffix('.jsonl').name}.",
+            f"The output is a file of JSON lines, so its name must end in .jsonl, not {at.suffix}: name "
+            f"it {at.with_suffix('.jsonl').name}.",
             option=option,
         )
     if at.is_dir():
@@ -190,13 +193,15 @@ def check_file(
     if not os.path.lexists(at) or resume:
         return
     if at.exists() and not at.is_file():
-        raise ConfigurationError(f"{path} is not a regular file: choose another file.", option=option)
+        raise ConfigurationError(
+            f"{path} is not a regular file, so it cannot be written: choose another file.", option=option
+        )
     if at.exists() and not at.stat().st_size:
         return
     if not overwrite:
         way = "" if resume is None else ", continue it"
         raise ConfigurationError(
-            f"{path} already exists: choose another file{way}, or replace it",
+            f"The file {path} already exists: choose another file{way}, or replace it",
             option="overwrite" if resume is None else ("resume", "overwrite"),
         )
     refuse_inputs(at, inputs, option=option)
@@ -237,7 +242,9 @@ def refuse_inputs(output: Location, inputs: object, *, option: str = "out") -> N
     for path in named_paths(inputs):
         if path.resolve() == at or at in path.resolve().parents:
             raise ConfigurationError(
-                f"{output} cannot be replaced: {path} is an input of this command. Choose another name.", option=option
+                f"The output {output} cannot be replaced, because this command reads its input from "
+                f"{path}: choose another name.",
+                option=option,
             )
 
 
@@ -381,9 +388,13 @@ def _check_writable(folder: Path, option: str) -> None:
             at = at.parent
         if not at.is_dir():
             raise ConfigurationError(
-                f"{folder} cannot be a folder: {at} is a file. Choose another folder.", option=option
+                f"{folder} cannot be created as a folder, because {at} is a file: choose another folder.", option=option
             )
     except OSError as error:
-        raise ConfigurationError(f"{folder} cannot be accessed: {error.strerror}.", option=option) from error
+        raise ConfigurationError(f"The folder {folder} cannot be accessed: {error.strerror}.", option=option) from error
     if not os.access(at, os.W_OK | os.X_OK):
-        raise ConfigurationError(f"{folder} cannot be written: you have no permission to write to {at}.", option=option)
+        raise ConfigurationError(
+            f"The folder {folder} cannot be written, because you do not have permission to write to {at}: "
+            "choose another folder.",
+            option=option,
+        )

@@ -76,7 +76,7 @@ class ChatEndpoint:
             raise ConfigurationError(f"{option} must be an address such as http://127.0.0.1:8000/v1, not {base_url!r}.")
         if not timeout_s > 0 or retries < 0:
             raise ConfigurationError(
-                f"timeout_s must be positive and retries 0 or more, not {timeout_s!r} and {retries!r}."
+                f"timeout_s must be positive, and retries must be 0 or more; got {timeout_s!r} and {retries!r}."
             )
         self._pace = pace
         self._api, self._reasoning = api, reasoning
@@ -187,7 +187,7 @@ def served_model(base_url: str, *, api_key: str | Secret | None = None, timeout_
         return names[0]
     shown = ", ".join([*names[:12], *(["…"] if len(names) > 12 else [])])
     raise ConfigurationError(
-        f"{url} lists {len(names)} models{f' ({shown})' if names else ''}: name the model to use.",
+        f"The server {url} offers {len(names)} models{f' ({shown})' if names else ''}: name the model to use.",
         option="model",
         value="NAME",
     )

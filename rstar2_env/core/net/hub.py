@@ -77,7 +77,9 @@ def hub_answer(path: str, token: Secret | None = None) -> tuple[int, Any]:
     try:
         status, text = _get(f"{constants.ENDPOINT}{path}", token)
     except _SilentError as error:
-        raise ServiceError(f"The hub {constants.ENDPOINT} cannot be reached: {error}.", cause="lost") from error
+        raise ServiceError(
+            f"The Hugging Face hub at {constants.ENDPOINT} cannot be reached: {error}.", cause="lost"
+        ) from error
     try:
         return status, json.loads(text)
     except ValueError:

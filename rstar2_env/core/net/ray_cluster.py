@@ -75,8 +75,8 @@ def join(address: str | None, needed_for: str) -> Any:
     global _members, _ours
     if address is not None and "://" in address:
         raise ConfigurationError(
-            f"Ray's client protocol ({address!r}) is not supported: run on a machine of the cluster, and give the "
-            "address of the cluster itself."
+            f"The address {address!r} is that of Ray's client protocol, which is not supported: run on a "
+            "machine of the cluster, and give the address of the cluster itself."
         )
     where = None if address in (None, "auto", "local") else _host_and_port(address)
     ray = import_ray(needed_for)
@@ -85,8 +85,8 @@ def join(address: str | None, needed_for: str) -> Any:
             there = str(ray.get_runtime_context().gcs_address)
             if where is not None and address != there:
                 raise ConfigurationError(
-                    f"This process is already connected to the Ray cluster at {there}, but address= names another "
-                    f"one, {address!r}: omit address=, or call ray.shutdown() first."
+                    f"This process is already connected to the Ray cluster at {there}, but address= names "
+                    f"another cluster, {address!r}: omit address=, or call ray.shutdown() first."
                 )
             if _members == 0:
                 _ours = False
@@ -97,7 +97,7 @@ def join(address: str | None, needed_for: str) -> Any:
             try:
                 ray.init(address=address, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
             except Exception as error:  # Ray raises various errors for an address without a server
-                raise SandboxUnavailableError(f"There is no connection to a Ray cluster: {error}") from error
+                raise SandboxUnavailableError(f"This process could not connect to a Ray cluster: {error}") from error
             _members, _ours = 0, True
         _members += 1
     return ray
@@ -117,7 +117,7 @@ def _knock(host: str, port: int) -> None:
     try:
         socket.create_connection((host.strip("[]"), port), timeout=_KNOCK_S).close()
     except (OSError, OverflowError) as error:
-        raise SandboxUnavailableError(f"There is no Ray cluster at {host}:{port}: {error}") from error
+        raise SandboxUnavailableError(f"The Ray cluster at {host}:{port} cannot be reached: {error}") from error
 
 
 def leave() -> None:
@@ -140,7 +140,9 @@ def connected() -> Any:
     import ray
 
     if not ray.is_initialized():
-        raise SandboxUnavailableError("This process is not connected to Ray any more: ray.shutdown() was called.")
+        raise SandboxUnavailableError(
+            "This process is not connected to Ray any more, because ray.shutdown() was called."
+        )
     return ray
 
 
@@ -161,10 +163,10 @@ def living_nodes(resource: str | None = None) -> list[RayNode]:
 def no_node(resource: str | None) -> str:
     """Return the error message for a cluster in which ``living_nodes`` finds no node."""
     if resource is None:
-        return "No living node of the Ray cluster offers CPUs."
+        return "No running node of the Ray cluster offers CPUs."
     return (
-        f"No living node of the Ray cluster offers CPUs and the resource {resource!r}: start nodes with "
-        f"ray start --resources='{{\"{resource}\": 1}}', or leave resource= out."
+        f"No running node of the Ray cluster offers CPUs and the resource {resource!r}: start nodes with "
+        f"ray start --resources='{{\"{resource}\": 1}}', or omit resource=."
     )
 
 

@@ -262,9 +262,7 @@ def nested_options(name: str, value: Any) -> dict[str, Any]:
         except UnreadableError:
             found = None
     if not isinstance(found, Mapping):
-        raise ConfigurationError(
-            f"{name} must be a dict, not {value!r}. Written as text, it is {name}.OPTION=VALUE, or JSON."
-        )
+        raise ConfigurationError(f"{name} must be a dict, not {value!r}. As text, write {name}.OPTION=VALUE, or JSON.")
     return dict(found)
 
 

@@ -54,8 +54,8 @@ def load_entry_points(group: str, kind: str, use: Callable[[Any], object] = lamb
             # A broken third-party distribution must not disable the built-in parts.
             fault = f"{type(error).__name__}: {error}"
             warnings.warn(
-                f"The {kind} {point.name!r} ({point.value}) of the distribution {distribution!r} did not load, and is "
-                f"left out: {fault}",
+                f"The Python package {distribution!r} provides the {kind} {point.name!r} ({point.value}), "
+                f"which could not be loaded and is left out: {fault}",
                 RuntimeWarning,
                 stacklevel=3,
             )

@@ -137,7 +137,9 @@ def split_part(text: str) -> tuple[str, list[str]]:
 
 def _named(name: object, written: object, kind: str) -> str:
     if not isinstance(name, str) or not name.strip():
-        raise ConfigurationError(f"The {kind} {written!r} has no name: expected name:option=value,... or a table.")
+        raise ConfigurationError(
+            f"The {kind} {written!r} does not have a name: expected name:option=value,... or a table with a name."
+        )
     return name.strip()
 
 
@@ -151,7 +153,7 @@ def _parsed(options: Sequence[str], written: str, kind: str) -> dict[str, Any]:
 def _checked(options: dict[Any, Any], written: object, kind: str) -> dict[str, Any]:
     for name in options:
         if not isinstance(name, str):
-            raise ConfigurationError(f"The {kind} {written!r}: the name of an option must be a string, not {name!r}.")
+            raise ConfigurationError(f"The {kind} {written!r} has an option whose name is not a string: {name!r}.")
     return options
 
 
@@ -194,7 +196,7 @@ def make_inner(registry: Registry[Any], written: Any) -> Any:
     if part.options:
         raise ConfigurationError(
             f"The {registry.kind} {part.name!r} is not a class, so it does not accept options such as "
-            f"{', '.join(part.options)}."
+            f"{', '.join(part.options)}: omit the options."
         )
     return found
 

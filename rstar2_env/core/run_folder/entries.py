@@ -160,11 +160,13 @@ def _read(record: Mapping[str, Any], readers: Mapping[str, Any], what: str) -> d
     values = {}
     for name, take in readers.items():
         if name not in record:
-            raise RecordFormatError(f"The line of the {what} lacks the key {name!r}.")
+            raise RecordFormatError(f"A line of the {what} does not have the key {name!r}.")
         try:
             values[name] = take(record[name])
         except (TypeError, ValueError) as error:
-            raise RecordFormatError(f"The line of the {what}, key {name!r}: {error}") from error
+            raise RecordFormatError(
+                f"The value of the key {name!r} in a line of the {what} is not valid: {error}"
+            ) from error
     return values
 
 

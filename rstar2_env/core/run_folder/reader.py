@@ -250,7 +250,7 @@ def _check_episodes(run: Run) -> None:
     expected = "expected the folder of a run, or a file of episodes that rstar2 eval --out NAME.jsonl wrote"
     try:
         if next(iter(run.each_held_out()), None) is None:
-            raise ConfigurationError(f"{run.path} has no complete line: {expected}.")
+            raise ConfigurationError(f"The file {run.path} does not contain a complete line: {expected}.")
     except RecordFormatError as error:
         try:
             record = json.loads(next(whole_lines(run.path)))
@@ -258,22 +258,24 @@ def _check_episodes(run: Run) -> None:
             record = None
         there = f"its first line has the keys {', '.join(record)[:200]}" if isinstance(record, dict) else str(error)
         raise ConfigurationError(
-            f"{run.path} does not hold episodes: {there.removesuffix('.')}; {expected}."
+            f"The file {run.path} does not contain episodes: {there.removesuffix('.')}; {expected}."
         ) from error
 
 
 def _identity(folder: Path) -> dict[str, Any]:
     file = folder / RUN_FILE
     if not file.is_file():
-        there = "it has no run.json" if folder.is_dir() else "it does not exist"
+        there = "it does not contain run.json" if folder.is_dir() else "it does not exist"
         raise ConfigurationError(f"{folder} is not the folder of a run: {there}.")
     identity = _object(file)
     if identity.get("format") != FORMAT or not isinstance(identity.get("version"), int) or "kind" not in identity:
-        raise ConfigurationError(f"{file} does not describe a run: expected the format {FORMAT!r} and its version.")
+        raise ConfigurationError(
+            f"The file {file} does not describe a run: expected the format {FORMAT!r} and its version."
+        )
     if identity["version"] > VERSION:
         raise ConfigurationError(
-            f"{folder} was written in version {identity['version']} of the format; this version of rstar2-env reads "
-            f"versions up to {VERSION}. Update it to read the run."
+            f"The folder {folder} was written in version {identity['version']} of the format; this "
+            f"version of rstar2-env reads versions up to {VERSION}. Update rstar2-env to read the run."
         )
     return identity
 
@@ -282,9 +284,9 @@ def _object(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise ConfigurationError(f"{path} cannot be read: {error}.") from error
+        raise ConfigurationError(f"The file {path} cannot be read: {error}.") from error
     if not isinstance(value, dict):
-        raise ConfigurationError(f"{path} is not one JSON object.")
+        raise ConfigurationError(f"The file {path} must contain one JSON object.")
     return value
 
 
@@ -301,7 +303,7 @@ def _parsed(path: Path, parse: Callable[[Any], T]) -> Iterator[T]:
         except RecordFormatError as error:
             raise RecordFormatError(f"{path}, line {number}: {error}") from error
         except (ValueError, TypeError, RecursionError) as error:
-            raise RecordFormatError(f"{path}, line {number} is not a JSON object: {error}.") from error
+            raise RecordFormatError(f"Line {number} of {path} is not a JSON object: {error}.") from error
 
 
 def _place(entry: EpisodeEntry) -> tuple[int, int, int]:

@@ -91,7 +91,10 @@ def recording(
             raise
         if SWITCH in os.environ or given:
             raise MissingExtraError("otel", "Telemetry") from error
-        _LOG.warning("OpenTelemetry is switched on by OTEL_… variables, but not installed: %s", _INSTALL)
+        _LOG.warning(
+            "The environment variables OTEL_… switch OpenTelemetry on, but it is not installed, so nothing is sent: %s",
+            _INSTALL,
+        )
         yield
         return
     spans.use(recorder)
@@ -124,14 +127,15 @@ def _wanted() -> str | None:
     if problem := _unsupported():
         if said:
             raise ConfigurationError(problem)
-        _LOG.warning("Telemetry stays off: %s", problem)
+        _LOG.warning("No telemetry is sent: %s", problem)
         return None
     if said.lower() in ("", "1", "on", "true"):
         return ""
     if re.fullmatch(r"https?://[^/\s]+(/\S*)?", said):
         return said.rstrip("/")
     raise ConfigurationError(
-        f"{SWITCH} must be 0, 1 or the address of a collector, such as http://127.0.0.1:4318, not {said!r}."
+        f"The environment variable {SWITCH} must be 0, 1 or the address of a collector, such as "
+        f"http://127.0.0.1:4318, not {said!r}."
     )
 
 
@@ -139,10 +143,16 @@ def _unsupported() -> str:
     """Describe an unsupported protocol or exporter that the standard variables request; empty if there is none."""
     for name in _PROTOCOLS:
         if (said := os.environ.get(name, "").strip()) not in ("", "http/protobuf"):
-            return f"{name}={said} is not supported; send http/protobuf, which collectors receive on port 4318."
+            return (
+                f"The environment variable {name}={said} selects a protocol that is not supported: set it to "
+                "http/protobuf, which collectors receive on port 4318."
+            )
     for name in ("OTEL_TRACES_EXPORTER", "OTEL_METRICS_EXPORTER"):
         if (said := os.environ.get(name, "").strip()) not in ("", "otlp", "none"):
-            return f"{name}={said} is not supported; use otlp or none."
+            return (
+                f"The environment variable {name}={said} selects an exporter that is not supported: set it to "
+                "otlp or none."
+            )
     return ""
 
 
@@ -151,7 +161,11 @@ def _captures() -> bool:
     if said in ("true", "span_only", "span_and_event"):
         return True
     if said not in ("", "false", "no_content"):
-        _LOG.warning("%s=%s records no texts; span_only records them on spans.", CONTENT, said)
+        _LOG.warning(
+            "The environment variable %s=%s does not record texts; the value span_only records them on spans.",
+            CONTENT,
+            said,
+        )
     return False
 
 
@@ -249,7 +263,9 @@ class _FirstFailure(logging.Handler):
         """Log only the first message, as a warning that telemetry could not be sent."""
         if not self.said:
             self.said = True
-            _LOG.warning("Telemetry could not be sent; the run continues without it: %s", record.getMessage())
+            _LOG.warning(
+                "Telemetry could not be sent to the collector; the run continues without it: %s", record.getMessage()
+            )
 
     def remove(self, *, late: bool) -> None:
         """Stop handling the log messages of OpenTelemetry's SDK."""

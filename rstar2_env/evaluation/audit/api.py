@@ -56,7 +56,9 @@ def audit(
         MissingExtraError: The target's framework is not installed.
     """
     if unknown := [name for name in golds if name not in CLASSES]:
-        raise ConfigurationError(f"golds: unknown class {', '.join(unknown)}; expected names of {', '.join(CLASSES)}.")
+        raise ConfigurationError(
+            f"golds names an unknown class of gold answers: {', '.join(unknown)}. Choose among {', '.join(CLASSES)}."
+        )
     began = time.monotonic()
     resolved = resolve_target(target)
     with tempfile.TemporaryDirectory(prefix="rstar2-audit-") as folder:
@@ -73,7 +75,7 @@ def audit(
             bench.open(golds)
             findings, unconfirmed = _confirmed(_suspicions(probes, step), bench.until)
         except TargetError as error:
-            raise ConfigurationError(f"{target} cannot be audited: {str(error).rstrip('.')}.") from error
+            raise ConfigurationError(f"The grader {target} cannot be audited: {str(error).rstrip('.')}.") from error
         finally:
             bench.close()
     tried, wrongly = tally.counted
@@ -98,7 +100,7 @@ def _probes(bench: AuditBench, tally: pairs.PairTally) -> dict[str, Suspicions]:
     return {
         "pairs": pairs.own_pairs(bench, tally) if bench.target.own_problems else pairs.pairs(bench, tally),
         "markers": marked.marked(bench),
-        "golds that are not read": exploits.unread(bench),
+        "gold answers that the grader does not read": exploits.unread(bench),
         "exploits": exploits.exploits(bench),
         "odd texts": crashes.crashes(bench),
         "repetition": stability.repeated(bench),

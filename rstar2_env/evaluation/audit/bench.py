@@ -238,8 +238,8 @@ class AuditBench:
     def _why_nothing_is_read(self) -> str:
         if self.unfinished:
             return (
-                "grading is too slow: the time was used up before the first class of gold answers was graded; give a "
-                "longer timeout"
+                "grading is so slow that the time limit of the audit passed before one class of gold "
+                "answers was graded; give a longer timeout"
             )
         errors = [(call, grade.error) for call, grade in self.known.items() if grade.error]
         if len(errors) > len(self.known) / 2:
@@ -249,7 +249,7 @@ class AuditBench:
                 f"{call.gold!r}: {error}"
             )
         return (
-            f"it accepts no class of gold answers as answers to themselves, in any of {len(_ANSWER_FORMS)} formats; "
-            "audit a "
-            "function of (gold, answer) that converts both to the expected format, or name the classes of gold answers"
+            "it does not accept any class of gold answers as answers to themselves, in any of "
+            f"{len(_ANSWER_FORMS)} formats; audit a function of (gold, answer) that converts both to the "
+            "format that the grader expects, or name the classes of gold answers with --golds"
         )

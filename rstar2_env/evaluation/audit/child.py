@@ -124,10 +124,10 @@ def number(raw: Any) -> float | None:
     if raw is None:
         return None
     if isinstance(raw, (str, bytes)):
-        raise TypeError(f"the grade is {raw!r}, expected a number")
+        raise TypeError(f"the grader returned {raw!r}, expected a number")
     value = float(raw)
     if not math.isfinite(value):
-        raise ValueError(f"the grade is {value}, expected a finite number")
+        raise ValueError(f"the grader returned {value}, expected a finite number")
     return value
 
 

@@ -179,11 +179,11 @@ class GraderProcess:
             return self._reply(_LOAD_S)
         except TimeoutError:
             self.stop()
-            raise TargetError(f"the target did not {what} within {_LOAD_S:g} s") from None
+            raise TargetError(f"the grader did not {what} within {_LOAD_S:g} s") from None
         except EOFError:
             code = self._code()
             self.stop()
-            raise TargetError(f"the process of the target ended with exit code {code}") from None
+            raise TargetError(f"the process of the grader ended with exit code {code}") from None
 
     def _code(self) -> int:
         assert self._process is not None

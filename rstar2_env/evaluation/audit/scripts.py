@@ -58,7 +58,7 @@ def confirm(script: str, *, timeout_s: float) -> Confirmation:
         try:
             said, _ = process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
-            return Confirmation(False, f"it did not end within {timeout_s:g} s")
+            return Confirmation(False, f"the program did not end within {timeout_s:g} s")
         finally:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)

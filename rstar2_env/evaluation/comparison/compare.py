@@ -169,7 +169,7 @@ def compare(
             larger than the number of samples.
     """
     if len(runs) < 2:
-        raise ConfigurationError("Expected two or more runs to compare: the baseline first.")
+        raise ConfigurationError("A comparison needs two or more runs; the first is the baseline.")
     baseline = _Played.of(runs[0])
     return [_compare(baseline, _Played.of(run), ks, seed, resamples) for run in runs[1:]]
 
@@ -298,7 +298,8 @@ def _check_ks(ks: Sequence[int], most: int) -> list[int]:
     for k in ks:
         if not 1 <= k <= most:
             raise ConfigurationError(
-                f"k must be between 1 and {most}, the number of samples that the runs have of each problem; got {k}.",
+                f"k must be between 1 and {most}, the largest number of samples that every run has of "
+                f"each problem; got {k}.",
                 option="k",
             )
     return sorted(set(ks))
@@ -329,8 +330,8 @@ def _nothing_common(a: _Played, b: _Played, other_gold: int) -> str:
     names = [next(iter(map(str, played.tally.problems)), "none") for played in (a, b)]
     because = f" ({other_gold} have different gold answers under the same id)" if other_gold else ""
     return (
-        f"{a.stored.name} and {b.stored.name} have no problem in common{because}: their first problems are {names[0]} "
-        f"and {names[1]}. Compare runs on the same problems."
+        f"The runs {a.stored.name} and {b.stored.name} have no problem in common{because}: their first "
+        f"problems are {names[0]} and {names[1]}. Compare runs of the same problems."
     )
 
 

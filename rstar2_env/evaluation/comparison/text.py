@@ -38,18 +38,27 @@ def sentences(comparison: Comparison) -> list[str]:
     a, b = comparison.baseline, comparison.other
     found = [f"{comparison.problems} problems in common, of {a.problems} and {b.problems}."]
     if comparison.other_gold:
-        found.append(f"{comparison.other_gold} have different gold answers under the same id, and are left out.")
+        found.append(
+            f"{comparison.other_gold} further problems have different gold answers under the same id, and are left out."
+        )
     for run in (a, b):
         if run.uncounted:
-            found.append(f"{run.name}: {run.uncounted} of {run.episodes + run.uncounted} episodes do not count.")
+            found.append(
+                f"{run.name}: {run.uncounted} of {run.episodes + run.uncounted} episodes are left out, "
+                "because a tool or the grader did not work."
+            )
     solved = comparison.solved
     found.append(
-        f"Solved at least once by both: {solved['both']}, by the baseline alone: {solved['baseline_only']}, by the "
-        f"other alone: {solved['other_only']}, by neither: {solved['neither']}."
+        f"Problems that were solved at least once, by both: {solved['both']}, by the baseline alone: "
+        f"{solved['baseline_only']}, by the other alone: {solved['other_only']}, by neither: "
+        f"{solved['neither']}."
     )
     if len(comparison.ks) > 1:
         found.append(
-            f"The curves of pass@k cross at k = {comparison.crossing}."
+            (
+                f"The curves of pass@k cross at k = {comparison.crossing}: from there on, the run that is "
+                "ahead for small k is behind."
+            )
             if comparison.crossing
             else f"The curves of pass@k do not cross up to k = {comparison.ks[-1]}."
         )

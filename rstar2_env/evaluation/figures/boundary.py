@@ -120,8 +120,8 @@ def check_shared(baseline: EpisodeTally, problem_ids: Iterable[str | None], *, n
     ids = list(problem_ids)
     if None not in ids and not any(problem in baseline.problems for problem in ids):
         raise ConfigurationError(
-            f"The baseline {name} has none of the problems of this evaluation: give an evaluation of the same "
-            "problems.",
+            f"The baseline {name} has no problem in common with this evaluation: give an evaluation of "
+            "the same problems.",
             option="baseline",
         )
 
@@ -135,5 +135,9 @@ def tally_of_run(path: str | os.PathLike[str]) -> EpisodeTally:
     run = read_run(path)
     steps = run.evaluated_steps
     if not steps:
-        raise ConfigurationError(f"{path} has no episodes of an evaluation.", option="baseline")
+        raise ConfigurationError(
+            f"{path} does not contain episodes of an evaluation: give the folder or file of an evaluation "
+            "(rstar2 eval).",
+            option="baseline",
+        )
     return EpisodeTally.from_entries(run.each_held_out(steps[-1]))

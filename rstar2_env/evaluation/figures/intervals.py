@@ -123,12 +123,13 @@ def check_ks(ks: Iterable[int] | None, samples: int) -> tuple[int, ...]:
         raise ConfigurationError(f"k must be at least 1, not {chosen[0]}.", option="k")
     if wrong := [k for k in chosen if k > samples]:
         raise ConfigurationError(
-            f"k must be between 1 and n, the number of samples of each start; got k = {wrong[0]} and n = {samples}.",
+            "k must be between 1 and n, the number of samples of each problem or seed; got k = "
+            f"{wrong[0]} and n = {samples}.",
             option="n",
             value=str(max(wrong)),
         )
     if not chosen:
-        raise ConfigurationError("k must be one or more numbers.", option="k")
+        raise ConfigurationError("k must be one or more whole numbers; got none.", option="k")
     return tuple(chosen)
 
 

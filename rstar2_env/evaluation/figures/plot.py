@@ -34,8 +34,8 @@ def picture_format(path: Path) -> str:
     name = path.suffix.removeprefix(".").lower() or "png"
     if name not in _FORMATS:
         raise ConfigurationError(
-            f"{path} would hold a picture, not {path.suffix}: name the file {path.with_suffix('.png').name}. "
-            f"Other formats are {', '.join(_FORMATS[1:])}."
+            f"A plot cannot be written to {path} in the format {path.suffix}: name the file "
+            f"{path.with_suffix('.png').name}, or choose another format: {', '.join(_FORMATS[1:])}."
         )
     return name
 

@@ -290,16 +290,18 @@ def paired(
 
 def _check(n: int, correct: int, k: int) -> None:
     if not 1 <= k <= n:
-        raise ConfigurationError(f"Expected k between 1 and the {n} samples of a problem; got k = {k}.")
+        raise ConfigurationError(f"k must be between 1 and {n}, the number of samples of a problem; got {k}.")
     if not 0 <= correct <= n:
-        raise ConfigurationError(f"Expected between 0 and {n} correct samples; got {correct}.")
+        raise ConfigurationError(
+            f"The number of correct samples must be between 0 and {n}, the number of samples; got {correct}."
+        )
 
 
 def _check_draws(resamples: int, level: float) -> None:
     if resamples < 1:
-        raise ConfigurationError(f"Expected at least one resample; got {resamples}.", option="resamples")
+        raise ConfigurationError(f"The number of resamples must be at least 1; got {resamples}.", option="resamples")
     if not 0.0 < level < 1.0:
-        raise ConfigurationError(f"Expected a confidence level between 0 and 1; got {level}.", option="level")
+        raise ConfigurationError(f"The confidence level must be between 0 and 1; got {level}.", option="level")
 
 
 def _binomial(n: int, chance: float, most: int) -> FloatArray:

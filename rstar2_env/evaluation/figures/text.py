@@ -42,7 +42,7 @@ def summary_rows(summary: Summary) -> dict[str, str]:
 
 
 def _usage_rows(summary: Summary) -> dict[str, str]:
-    rows = {"replies that could not be played": f"{summary.unusable}"} if summary.unusable else {}
+    rows = {"replies of the model that could not be played": f"{summary.unusable}"} if summary.unusable else {}
     for name, label in _USAGE.items():
         if name in summary.usage:
             rows[label] = f"{summary.usage[name]:,.0f}" if name != "cost" else f"{summary.usage[name]:.4g}"
@@ -78,7 +78,12 @@ def boundary_text(boundary: Boundary) -> dict[str, str]:
     }
     before, after = boundary.samples
     if before != after:
-        rows["samples of a problem"] = f"{before:g} in the baseline, {after:g} here: the sets favour the larger number"
+        rows[
+            (
+                "{before:g} in the baseline, {after:g} here: an evaluation with more samples solves more "
+                "problems by chance"
+            )
+        ] = f"{before:g} in the baseline, {after:g} here: the sets favour the larger number"
     return rows
 
 

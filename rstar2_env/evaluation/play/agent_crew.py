@@ -163,7 +163,8 @@ def typed_agent_options(agent: str | Callable[[], AnyAgent], options: Mapping[st
     if not isinstance(agent, str):
         if options:
             raise ConfigurationError(
-                "agent_options apply only to an agent that is given by name; this agent is a function."
+                "agent_options apply only to an agent that is given by its name, and this agent is a "
+                "function: pass the options when you create the function."
             )
         return {}
     part = read_part(agent, "agent")

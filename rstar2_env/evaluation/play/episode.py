@@ -105,4 +105,6 @@ def python_call(dialect: Dialect, tools: Sequence[Mapping[str, Any]], code: str)
             arguments = {"code": code, "input": ""}
             return dialect.format_call(function["name"], {name: arguments[name] for name in arguments if name in names})
     known = ", ".join(tool["function"]["name"] for tool in tools) or "none"
-    raise ConfigurationError(f"Expected a tool that takes an argument 'code'; the environment's tools are: {known}.")
+    raise ConfigurationError(
+        f"A program cannot be run, because no tool of the environment takes an argument 'code'; its tools are: {known}."
+    )

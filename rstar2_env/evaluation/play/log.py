@@ -167,7 +167,8 @@ class EvalLog(Closing):
                 episode = episode_of(record)
             except ValueError as error:
                 raise ConfigurationError(
-                    f"{self.path}:{number} is not an episode of an evaluation ({error}), so the file cannot be resumed."
+                    f"Line {number} of {self.path} is not an episode of an evaluation ({error}), so this "
+                    "evaluation cannot be resumed: choose another file."
                 ) from error
             index = episode.group
             task = plan[index] if 0 <= index < len(plan) else None
@@ -202,7 +203,7 @@ def check_out(path: str | os.PathLike[str], *, resume: bool, overwrite: bool, in
     check_folder(where, "evaluation", resume=resume, overwrite=overwrite, inputs=inputs)
     if (where / RUN_FILE).exists() and (kind := read_run(where).kind) != "evaluation":
         raise ConfigurationError(
-            f"{path} is the folder of a run of the kind {kind}: choose another folder for the evaluation.",
+            f"{path} is the folder of a run of the kind {kind}, not of an evaluation: choose another folder.",
             option="out",
         )
 
@@ -278,8 +279,8 @@ def _refuse_difference(path: Path, number: int, record: Mapping[str, Any], run: 
 
 def _another(path: Path, number: int, why: str) -> ConfigurationError:
     return ConfigurationError(
-        f"{path}:{number} belongs to another evaluation: {why}. Resume with the same environment, agent, problems, "
-        "options and seed, or choose another file."
+        f"Line {number} of {path} belongs to another evaluation: {why}. Resume with the same environment, "
+        "agent, problems, options and seed, or choose another file."
     )
 
 

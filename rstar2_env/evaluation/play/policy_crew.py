@@ -289,7 +289,10 @@ class PolicyCrew:
         self._ended += 1
         self._failed += episode.failed
         if self._ended == self._failed == _ENOUGH_FAILED:
-            raise NothingPlayedError(f"None of the first {self._ended} episodes could be played: {cause_of(episode)}")
+            raise NothingPlayedError(
+                f"None of the first {self._ended} episodes could be played. The cause in the last one: "
+                f"{cause_of(episode)}"
+            )
 
 
 def _usage(episode: Episode) -> dict[str, float]:

@@ -54,7 +54,9 @@ def read_scores(written: str | Sequence[ScoreSpec], limit: int | None = None) ->
     """
     listed = split_parts(written) if isinstance(written, str) else written
     if not isinstance(listed, Sequence):
-        raise ConfigurationError(f"`scores` must be a list of reward components, not {written!r}.", option="scores")
+        raise ConfigurationError(
+            f"`scores` must be a list of reward components, not {written!r}: put it into a list.", option="scores"
+        )
     given = {} if limit is None else {"limit": limit}
     made = [make_component(one, **given) for one in listed]
     without: dict[Need, str] = {"judge": f"and an evaluation does not provide one: {OWN_JUDGE}"}
@@ -103,7 +105,7 @@ class EpisodeScores:
                 "and this environment has no source of problems: choose one that has, such as rstar2/MathTool-v0."
             )
         if samples == 1:
-            lacking["group"] = "and each start has one sample: ask for several samples."
+            lacking["group"] = "and each problem or seed is played only once: set samples to 2 or more."
         self._scorer = RewardScorer(components, lacking=lacking, problem=None if source is None else source.get)
         self.together = samples if any("group" in component.needs for component in components) else 1
         self._waiting: dict[int, list[PlayedEpisode]] = {}
@@ -161,7 +163,9 @@ class OfferedPolicy:
         """
         task = self._tasks.get(id(episode))
         if task is None:
-            raise ConfigurationError("A score can branch only the episodes of its own group.")
+            raise ConfigurationError(
+                "A reward component can only branch episodes of its own group (the episodes of the same problem)."
+            )
 
         async def one(index: int) -> Episode:
             draws = np.random.SeedSequence([task.draws, token, index])

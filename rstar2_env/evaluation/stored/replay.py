@@ -76,7 +76,7 @@ def replay(episode: Episode, setting: Setting, *, problem: Problem | None = None
     actions = [message.content for message in episode.messages if message.role == "assistant"]
     if not actions:
         raise ConfigurationError(
-            f"The episode ended as {episode.end or 'unknown'!r} before its first turn: there is nothing to replay."
+            f"The episode ended as {episode.end or 'unknown'!r} before its first turn, so it has no actions to replay."
         )
     by_id = [{"problem_id": episode.problem_id}] if episode.problem_id else []
     handed = [{"problem": problem}] if problem is not None else []
@@ -142,8 +142,8 @@ def _begin(
     way, found = began[0]
     if lost and all(differences[0].what == "info.problem_id" for _, differences in began):
         raise ConfigurationError(
-            f"The problem {episode.problem_id!r} cannot be found: the run describes its problems only as {lost!r}. "
-            "Give the source of the problems.",
+            f"The problem {episode.problem_id!r} of the episode cannot be found, because the run records "
+            f"its problems only as {lost!r}. Give the problems of the run (--problems).",
             option="problems",
         )
     return Episode(seed=episode.seed).begin(*env.reset(seed=episode.seed, options=way or None)), found

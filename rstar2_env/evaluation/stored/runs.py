@@ -143,7 +143,8 @@ def find_episode(written: str, place: str) -> OneStored:
     match = _PLACE.fullmatch(place)
     if match is None:
         raise ConfigurationError(
-            f"Expected the number of a held-out episode, or STEP/GROUP/MEMBER for a training episode; got {place!r}."
+            f"{place!r} does not name an episode: expected the number of a held-out episode, or "
+            "STEP/GROUP/MEMBER for a training episode."
         )
     if match[2] is None:
         stored = find_stored(written)
@@ -155,7 +156,7 @@ def find_episode(written: str, place: str) -> OneStored:
         trained = run.episodes(step)
         found = next((entry for entry in trained if (entry.episode.group, entry.member) == (group, member)), None)
     if found is None:
-        raise ConfigurationError(f"{written} has no episode {place}.")
+        raise ConfigurationError(f"{written} does not contain the episode {place}.")
     return OneStored(run, found, match[2] is not None)
 
 
@@ -185,7 +186,7 @@ def setting_of(run: Run, *, trained: bool = False) -> Setting:
             str(config.get("split") or ""),
         )
     if not setting.env:
-        raise ConfigurationError(f"{run.path} does not record the environment of its episodes.")
+        raise ConfigurationError(f"{run.path} does not record in which environment its episodes were played.")
     return replace(setting, trusted=trust.found(run.path, config, only=asdict(setting)))
 
 

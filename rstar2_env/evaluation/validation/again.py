@@ -20,7 +20,11 @@ def main() -> None:
     try:
         env = pickle.loads(bytes.fromhex(asked["make"]))()
     except (ImportError, AttributeError) as error:
-        print(json.dumps({"untried": f"it cannot be imported in the other process: {str(error)[:200]}"}))
+        print(
+            json.dumps(
+                {"untried": f"the class of the environment cannot be imported in another process: {str(error)[:200]}"}
+            )
+        )
         return
     try:
         grades = [replayed(env, seed, actions).graded() for seed, actions in asked["plays"]]

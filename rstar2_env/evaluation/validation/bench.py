@@ -320,7 +320,8 @@ class Bench:
                 shown = played.turns[-1].text if played.turns else played.question
                 yield player(View(env, played.question, played.info, shown, number, seed, draw, rng))
             raise EndlessEpisodeError(
-                f"seed {seed}, played by {name!r}, did not end within {self.bounds.turns} turns (bounds.turns)."
+                f"The episode of seed {seed}, played by the scripted player {name!r}, did not end within "
+                f"{self.bounds.turns} turns (the bound bounds.turns)."
             )
 
         return play_turns(self.env if env is None else env, name, seed, turns, options)

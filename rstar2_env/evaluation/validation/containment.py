@@ -86,7 +86,11 @@ def network_policy(bench: Bench) -> CheckFinding:
             reached = True
         except BlockingIOError:
             reached = mark in turn.text
-    said = "a program reached a server on the machine" if reached else "no connection possible"
+    said = (
+        "a program in the tool connected to a server on the machine"
+        if reached
+        else "a program in the tool could not connect to a server on the machine"
+    )
     return CheckFinding(not reached, said, {"status": turn.status})
 
 
@@ -103,14 +107,14 @@ def host_containment(bench: Bench) -> CheckFinding:
         file.write_text(mark, encoding="utf-8")
         turn = _run(bench, _READ.format(path=str(file)))
     read = mark in turn.text
-    said = "a program read a file of the user" if read else "not readable"
+    said = "a program in the tool read a file of the user" if read else "not readable"
     return CheckFinding(not read, said, {"status": turn.status})
 
 
 @check(
     2,
     demands="A program that never ends is stopped by the environment, and the next call works.",
-    remedy="Give the tool limits (Limits.wall_s), enforced from outside of the program.",
+    remedy="Give the tool limits (Limits.wall_s), which are enforced from outside of the program.",
 )
 def resource_bounds(bench: Bench) -> CheckFinding:
     """Check that the environment stops a program that never ends, and the next call works (OpenEnv RFC 008)."""
@@ -118,15 +122,21 @@ def resource_bounds(bench: Bench) -> CheckFinding:
     stopped = turn.status == ToolStatus.TIMEOUT
     after = _run(bench, "print(6 * 7)")
     works = "42" in after.text
-    said = "stopped, and the next call worked" if works else "stopped, but the next call failed"
+    said = (
+        "an endless program was stopped, and the next call worked"
+        if works
+        else "an endless program was stopped, but the next call failed"
+    )
     figures = {"status": turn.status, "next": after.status}
     return CheckFinding(stopped and works, said if stopped else f"an endless program ended as {turn.status}", figures)
 
 
 @check(
     2,
-    demands="A program in the tool finds the gold answer in no variable, file, argument or process that it can read.",
-    remedy="Keep the gold answer in the environment's process: pass nothing of the problem to the tool but the call.",
+    demands="A program in the tool cannot find the gold answer in any variable, file, argument or process that "
+    "it can read.",
+    remedy="Keep the gold answer in the environment's process: pass only the call to the tool, and nothing of "
+    "the problem.",
 )
 def oracle_containment(bench: Bench) -> CheckFinding:
     """Check that a program in the tool does not find the gold answer in anything that it can read (OpenEnv RFC 008)."""
@@ -134,7 +144,11 @@ def oracle_containment(bench: Bench) -> CheckFinding:
     code = _FIND.format(gold=base64.b64encode(gold[::-1].encode()).decode())
     turn = _stepped(view, code)
     if "not found" not in turn.text and "found in" not in turn.text:
-        return CheckFinding(False, f"the probe did not end: {turn.text[:200]}", {"status": turn.status})
+        return CheckFinding(
+            False,
+            f"the program that searches for the gold answer did not end: {turn.text[:200]}",
+            {"status": turn.status},
+        )
     said = turn.text[turn.text.find("found in") :].partition("\n")[0] if "found in" in turn.text else "not found"
     return CheckFinding("found in" not in turn.text, said, {"status": turn.status})
 
@@ -163,7 +177,9 @@ def _searchable(bench: Bench) -> tuple[View, str]:
         gold = view.problem.answer if view.problem is not None else ""
         if takes_code(view) and len(gold) >= 6:
             return view, gold
-    raise NotApplicableError("the environment has no tool that runs code, or its gold answers are too short")
+    raise NotApplicableError(
+        "the environment does not have a tool that runs code, or its gold answers are too short to search for"
+    )
 
 
 def _run(bench: Bench, code: str) -> StepRecord:
@@ -171,7 +187,7 @@ def _run(bench: Bench, code: str) -> StepRecord:
     for view in map(bench.view, bench.seeds):
         if takes_code(view):
             return _stepped(view, code)
-    raise NotApplicableError("the environment has no tool that runs code")
+    raise NotApplicableError("the environment does not have a tool that runs code")
 
 
 def _stepped(view: View, code: str) -> StepRecord:

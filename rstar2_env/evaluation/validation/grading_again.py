@@ -33,7 +33,7 @@ class UntriedError(Exception):
 @check(
     3,
     demands="The same turns are graded the same again, in another thread and in another process.",
-    remedy="Take clocks, random draws, counters and the state of the process out of the grader.",
+    remedy="Grade without clocks, random draws, counters and other state of the process.",
 )
 def verifier_determinism(bench: Bench) -> CheckFinding:
     """Check that the same turns get the same grades in another thread and in another process (OpenEnv RFC 008)."""
@@ -48,13 +48,20 @@ def verifier_determinism(bench: Bench) -> CheckFinding:
 
 @check(
     3,
-    demands="Grading does not depend on the hash seed, the time zone, the language or the width of a terminal.",
+    demands="Grading does not depend on Python's hash seed, the time zone, the language or the width of the terminal.",
     remedy="Sort before iterating over sets, name encodings, and use no locale in the grader.",
 )
 def verifier_portability(bench: Bench) -> CheckFinding:
     """Check that grades do not depend on hash seed, time zone, locale or terminal width (OpenEnv RFC 008)."""
     episodes = _episodes(bench)
-    return _compared(episodes, {"in another surrounding": lambda: _in_process(bench, episodes, _SURROUNDING, ["-O"])})
+    return _compared(
+        episodes,
+        {
+            "in a process with another hash seed, time zone, language and terminal width": lambda: _in_process(
+                bench, episodes, _SURROUNDING, ["-O"]
+            )
+        },
+    )
 
 
 def _episodes(bench: Bench) -> list[BenchEpisode]:
@@ -75,10 +82,13 @@ def _compared(episodes: Sequence[BenchEpisode], ways: Mapping[str, Any]) -> Chec
             continue
         for played, other in zip(episodes, grades, strict=True):
             if tuple(other) != played.graded():
-                said = f"seed {played.seed} was graded {played.graded()[:3]}, and {tuple(other)[:3]} {way}"
+                said = (
+                    f"the episode of seed {played.seed} was graded {played.graded()[:3]} at first, and "
+                    f"{tuple(other)[:3]} {way}"
+                )
                 return CheckFinding(False, said, figures, [played])
         figures[way] = "the same"
-    return CheckFinding(True, f"{len(episodes)} episodes graded the same {', '.join(ways)}", figures)
+    return CheckFinding(True, f"{len(episodes)} episodes got the same grades {', '.join(ways)}", figures)
 
 
 def _in_thread(bench: Bench, episodes: Sequence[BenchEpisode]) -> list[tuple[Any, ...]]:
@@ -107,7 +117,7 @@ def _in_process(
         made = pickle.dumps(bench.make)
     except Exception as error:
         raise UntriedError(
-            f"the function that makes the environment cannot be pickled ({type(error).__name__})"
+            f"the function that creates the environment cannot be pickled for another process ({type(error).__name__})"
         ) from error
     asked = {"path": sys.path, "make": made.hex(), "plays": [[played.seed, played.actions] for played in episodes]}
     done = subprocess.run(

@@ -33,8 +33,9 @@ _SURE = 0.9
 
 @check(
     3,
-    demands="No text and no info before the end reveals the gold answer.",
-    remedy="Remove the answer from the text or key that the finding names; info may hold it only at the end.",
+    demands="Before the end of an episode, no text and no info reveals the gold answer.",
+    remedy="Remove the gold answer from the text or the key of info that the finding names; info may contain "
+    "the answer only at the end.",
 )
 def no_solution_leakage(bench: Bench) -> CheckFinding:
     """Check that no text and no ``info`` before the end reveals the gold answer (OpenEnv RFC 008)."""
@@ -50,10 +51,12 @@ def no_solution_leakage(bench: Bench) -> CheckFinding:
             rule, served, shown = leak
             figures = {"where": what, "rule": rule, "episodes": served, "of": len(episodes)}
             return CheckFinding(
-                False, f"{rule} gives the gold answer in {served} of {len(episodes)} episodes", figures, shown
+                False, f"in {served} of {len(episodes)} episodes, the gold answer is {rule}", figures, shown
             )
     tried = "a marker and " if marked is not None else ""
-    return CheckFinding(True, f"{tried}{len(episodes)} episodes reveal no answer", {"episodes": len(episodes)})
+    return CheckFinding(
+        True, f"{tried}{len(episodes)} episodes do not reveal the gold answer", {"episodes": len(episodes)}
+    )
 
 
 def _marked(bench: Bench) -> BenchEpisode | None:
@@ -68,9 +71,9 @@ def _marked(bench: Bench) -> BenchEpisode | None:
 def _holding(played: BenchEpisode) -> str:
     """Return the place of the marker; "" if it does not appear."""
     gold = str(played.gold)
-    places = [("the text of reset", played.question), ("the info of reset", canonical(played.info))]
+    places = [("the text that reset returns", played.question), ("the info that reset returns", canonical(played.info))]
     for number, turn in enumerate(_before_the_end(played), 1):
-        places += [(f"what turn {number} shows", turn.text), (f"the info of turn {number}", canonical(turn.info))]
+        places += [(f"the text of turn {number}", turn.text), (f"the info of turn {number}", canonical(turn.info))]
     return next((place for place, text in places if gold in text), "")
 
 

@@ -29,7 +29,7 @@ def page(report: Report) -> str:
         if (found := [result for result in report.results if result.check.level == level])
     )
     said = (
-        f"<p>{report.plays} episodes of each player from seed {report.seed}, {report.seconds:.0f} s"
+        f"<p>{report.plays} episodes of each scripted player from seed {report.seed}, {report.seconds:.0f} s"
         f"{', interrupted' if report.interrupted else ''}.</p>\n"
     )
     return document(title, f"{said}{chapters}")

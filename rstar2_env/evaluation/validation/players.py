@@ -38,7 +38,8 @@ def oracle(view: View) -> str:
         return str(own())
     if view.problem is None:
         raise NotApplicableError(
-            "the environment has neither oracle_turn() nor a problem with a gold answer (env.unwrapped.problem)"
+            "the environment has neither a method oracle_turn() nor a problem with a gold answer "
+            "(env.unwrapped.problem)"
         )
     return view.say(view.problem.answer)
 
@@ -126,7 +127,8 @@ def need_oracle(bench: Bench) -> None:
     env.reset(seed=bench.seed)
     if reference_of(env) is None and reference_of(playing(env)) is None and problem_of(env) is None:
         raise NotApplicableError(
-            "there is no reference player: give the environment oracle_turn(), or a problem (env.unwrapped.problem)"
+            "there is no reference player (a player that knows the answer): give the environment a "
+            "method oracle_turn(), or a problem (env.unwrapped.problem)"
         )
 
 

@@ -147,7 +147,7 @@ def validate_problems(
         source = source_of(checkers.mine().env) if source is None else source
         if source is None and not contract:
             raise ConfigurationError(
-                f"{name} does not have problems of its own: name the problems to check.", option="problems"
+                f"{name} does not have problems of its own: name the problems to check (--problems).", option="problems"
             )
         found = Validation(name, source.name if source else "", source.split if source else "")
         chosen, total = _chosen(source, episodes)
@@ -241,7 +241,7 @@ class Checker:
         if (wrong_status := _untyped(malformed)) is not None:
             fault(MALFORMED, wrong_status)
         if _comparable(played) != _comparable(self._three(problem)):
-            fault(REPEATED, "the same turns gave another result the second time")
+            fault(REPEATED, "the same turns gave another result when they were played again")
         own = playing(self.env)
         compares = isinstance(getattr(own, "grader", None), GoldGrader)
         if compares and reference_of(own) is None and (why := gold_fault(problem.answer)):
@@ -282,8 +282,9 @@ class Checker:
     def _write(self, answer: str) -> str:
         if self._dialect is None:
             raise ConfigurationError(
-                f"{self.env} has no dialect to write answers in (env.unwrapped.dialect), and no oracle_turn(). Only "
-                "its contract can be checked: use rstar2_env.testing.check_text_env."
+                f"Answers cannot be written for {self.env}, because it has neither a dialect "
+                "(env.unwrapped.dialect) nor a method oracle_turn(). Only its contract can be checked: "
+                "use rstar2_env.testing.check_text_env."
             )
         return str(self._dialect.format_answer(answer))
 
@@ -295,13 +296,13 @@ def _untyped(malformed: BenchEpisode) -> str | None:
         return f"a turn without an answer earned {turn.reward:g}"
     statuses = [call["status"] for call in turn.info["tool_calls"]]
     if turn.action == NO_ANSWER:
-        return f"a turn without a call was reported as the calls {statuses}" if statuses else None
+        return f"a turn without a tool call was reported as calls with the statuses {statuses}" if statuses else None
     if turn.truncated and turn.info.get("end") == "turns":
         return None  # the calls of the last allowed turn are not run
     if turn.over or statuses != [str(ToolStatus.MALFORMED)]:
         return (
-            f"a malformed call was reported as {statuses}, {_outcome(malformed)}; expected ['malformed'] in an "
-            "episode that continues"
+            f"a malformed call was reported with the statuses {statuses}, {_outcome(malformed)}; expected "
+            "['malformed'] in an episode that continues"
         )
     return None
 

@@ -31,7 +31,8 @@ _FEW = 6
 @check(
     2,
     demands="Two instances start and close, one while the other runs.",
-    remedy="Do not create anything in __init__ that only one instance can have (a port, a file with a fixed name).",
+    remedy="Do not create anything in __init__ that only one instance at a time can have (a port, a file with a "
+    "fixed name).",
 )
 def startup(bench: Bench) -> CheckFinding:
     """Check that each of two instances can start and close while the other runs (OpenEnv RFC 008)."""
@@ -43,7 +44,7 @@ def startup(bench: Bench) -> CheckFinding:
         one.close()
         other.close()
     one.close()
-    return CheckFinding(True, "two instances started and closed")
+    return CheckFinding(True, "two instances of the environment were started and closed")
 
 
 @check(
@@ -61,7 +62,7 @@ def reward_well_formed(bench: Bench) -> CheckFinding:
         parts = played.last.get("reward_components")
         if parts and not math.isclose(math.fsum(parts.values()), played.reward, abs_tol=1e-6):
             return CheckFinding(
-                False, f"the components {dict(parts)} are not the reward {played.reward:g}", evidence=[played]
+                False, f"the sum of the components {dict(parts)} is not the reward {played.reward:g}", evidence=[played]
             )
     rewards = [played.reward for played in episodes]
     return CheckFinding(True, f"{len(rewards)} episodes", {"least": min(rewards), "most": max(rewards)})
@@ -69,8 +70,10 @@ def reward_well_formed(bench: Bench) -> CheckFinding:
 
 @check(
     2,
-    demands="Every text is in the observation space, info is JSON, and no episode is both terminated and truncated.",
-    remedy="Return text within the space's length, JSON values in info, and never both terminated and truncated.",
+    demands="Every text is in the observation space, info can be written as JSON, and no episode is both "
+    "terminated and truncated.",
+    remedy="Return texts within the length of the space and JSON values in info, and never terminate and "
+    "truncate at once.",
 )
 def observation_schema(bench: Bench) -> CheckFinding:
     """Check that texts fit the space, ``info`` is JSON, no end is both terminated and truncated (OpenEnv RFC 008)."""
@@ -79,11 +82,11 @@ def observation_schema(bench: Bench) -> CheckFinding:
     for played in episodes:
         for text, info in [(played.question, played.info), *((turn.text, turn.info) for turn in played.turns)]:
             if text not in space:
-                return CheckFinding(False, f"{text!r:.80} is not in the observation space", evidence=[played])
+                return CheckFinding(False, f"the text {text!r:.80} is not in the observation space", evidence=[played])
             try:
                 canonical(info)
             except (TypeError, ValueError) as error:
-                return CheckFinding(False, f"info is not JSON: {error}", evidence=[played])
+                return CheckFinding(False, f"info cannot be written as JSON: {error}", evidence=[played])
         if played.turns[-1].terminated and played.turns[-1].truncated:
             return CheckFinding(False, "an episode was terminated and truncated at once", evidence=[played])
     return CheckFinding(True, f"{len(episodes)} episodes")
@@ -116,14 +119,17 @@ def trajectory_record(bench: Bench) -> CheckFinding:
     for played in _episodes(bench):
         record = json.loads(json.dumps(recorded(played).record()))
         if json.loads(json.dumps(Episode.from_record(record).record())) != record:
-            return CheckFinding(False, "a record changed when it was read back", evidence=[played])
-    return CheckFinding(True, "records survive the round trip")
+            return CheckFinding(
+                False, "the record of an episode changed when it was written as JSON and read back", evidence=[played]
+            )
+    return CheckFinding(True, "the records of the episodes did not change when they were written as JSON and read back")
 
 
 @check(
     2,
-    demands="Every declared tool accepts a call that fits its schema, and a call of an undeclared tool is unknown.",
-    remedy="Correct the schema (ToolSpec.parameters), or the arguments that the tool takes.",
+    demands="Every declared tool accepts a call that fits its schema, and a call of an undeclared tool is "
+    "reported as unknown.",
+    remedy="Correct the schema (ToolSpec.parameters), or the arguments that the tool accepts.",
 )
 def tool_declaration_accuracy(bench: Bench) -> CheckFinding:
     """Check that declared tools accept fitting calls, and undeclared tools are unknown (OpenEnv RFC 008)."""
@@ -139,7 +145,7 @@ def tool_declaration_accuracy(bench: Bench) -> CheckFinding:
         env.reset(seed=seed)
         statuses[name] = StepRecord.play(env, fitting_call(playing(env), tool)).status
         if statuses[name] in {ToolStatus.UNKNOWN_TOOL, ToolStatus.INVALID_ARGUMENTS, ToolStatus.MALFORMED, None}:
-            return CheckFinding(False, f"a valid call of {name} was reported as {statuses[name]}", statuses)
+            return CheckFinding(False, f"a valid call of the tool {name} was reported as {statuses[name]}", statuses)
     env.reset(seed=seed)
     unknown = StepRecord.play(env, write_call(playing(env), "no_such_tool", {})).status
     if unknown not in {ToolStatus.UNKNOWN_TOOL, ToolStatus.MALFORMED, None}:
@@ -149,7 +155,7 @@ def tool_declaration_accuracy(bench: Bench) -> CheckFinding:
 
 @check(
     2,
-    demands="Reset with the id of a problem gives the same start again.",
+    demands="A reset with the id of a problem starts with the same problem again.",
     remedy="Let reset take options={'problem_id': ...}, and put the id into its info.",
 )
 def task_declaration_accuracy(bench: Bench) -> CheckFinding:
@@ -159,7 +165,7 @@ def task_declaration_accuracy(bench: Bench) -> CheckFinding:
     named = info.get("problem_id")
     if not named or source_of(env) is None:
         raise NotApplicableError(
-            "info does not name a problem, or the environment does not expose a source of problems"
+            "info does not contain the id of a problem, or the environment does not expose a source of problems"
         )
     again, info = env.reset(seed=bench.seed + 1, options={"problem_id": named})
     return CheckFinding(again == text and info.get("problem_id") == named, f"problem {named!r} by its id")
@@ -167,8 +173,8 @@ def task_declaration_accuracy(bench: Bench) -> CheckFinding:
 
 @check(
     2,
-    demands="The same seed gives the same start, in another instance too, and other seeds give other starts.",
-    remedy="Draw with self.np_random after super().reset(seed=seed), and with nothing else.",
+    demands="The same seed gives the same start, also in another instance, and other seeds give other starts.",
+    remedy="Draw random numbers only with self.np_random, after super().reset(seed=seed).",
 )
 def seed_control(bench: Bench) -> CheckFinding:
     """Check that equal seeds give equal starts in any instance, and other seeds give other starts (OpenEnv RFC 008)."""
@@ -179,18 +185,18 @@ def seed_control(bench: Bench) -> CheckFinding:
         for env in (one, other):
             again, told = env.reset(seed=seed)
             if (again, canonical(told)) != (text, canonical(info)):
-                return CheckFinding(False, f"seed {seed} started in two ways")
+                return CheckFinding(False, f"seed {seed} gave two different starts")
         starts.add(text)
     figures = {"seeds": bench.plays, "starts": len(starts)}
     if len(starts) == 1 and bench.plays > 1 and _many_problems(one):
-        return CheckFinding(False, f"{bench.plays} seeds gave one start", figures)
-    return CheckFinding(True, f"{len(starts)} starts of {bench.plays} seeds", figures)
+        return CheckFinding(False, f"all {bench.plays} seeds gave the same start", figures)
+    return CheckFinding(True, f"{bench.plays} seeds gave {len(starts)} different starts", figures)
 
 
 @check(
     2,
     demands="The same seed and the same turns give the same episode, in the same instance and in another.",
-    remedy="Take clocks, counters and draws of random or numpy.random out of texts, rewards and info.",
+    remedy="Make texts, rewards and info independent of clocks, counters and draws of random or numpy.random.",
 )
 def episode_determinism(bench: Bench) -> CheckFinding:
     """Check that the same seed and the same turns give the same episode in any instance (OpenEnv RFC 008)."""
@@ -199,14 +205,17 @@ def episode_determinism(bench: Bench) -> CheckFinding:
     for played in episodes:
         for where, env in (("in one instance", bench.env), ("in another instance", other)):
             if replayed(env, played.seed, played.actions).comparable() != played.comparable():
-                return CheckFinding(False, f"seed {played.seed} played twice {where} differs", evidence=[played])
-    return CheckFinding(True, f"{len(episodes)} episodes were identical in three plays")
+                return CheckFinding(
+                    False, f"the episode of seed {played.seed}, played twice {where}, differs", evidence=[played]
+                )
+    return CheckFinding(True, f"{len(episodes)} episodes were identical when each was played three times")
 
 
 @check(
     2,
-    demands="An episode does not depend on others: earlier, simultaneous or interrupted ones in the same instance.",
-    remedy="Keep the data of an episode in attributes that reset (or begin) sets again, and none in the class.",
+    demands="An episode does not depend on other episodes in the same instance, whether they ran earlier, ran at "
+    "the same time or were interrupted.",
+    remedy="Keep the data of an episode in attributes that reset (or begin) sets again, and keep no data in the class.",
 )
 def episode_isolation(bench: Bench) -> CheckFinding:
     """Check that an episode does not depend on earlier, simultaneous or interrupted episodes (OpenEnv RFC 008)."""
@@ -217,17 +226,22 @@ def episode_isolation(bench: Bench) -> CheckFinding:
         used.step(before.turns[0].action)  # and is cut off
         if replayed(used, played.seed, played.actions).comparable() != played.comparable():
             return CheckFinding(
-                False, f"seed {played.seed} differs after other episodes in one instance", evidence=[played]
+                False,
+                f"the episode of seed {played.seed} differs after other episodes in the same instance",
+                evidence=[played],
             )
         if _interleaved(bench, played, before, used, beside).comparable() != played.comparable():
-            return CheckFinding(False, f"seed {played.seed} differs while another instance plays", evidence=[played])
+            return CheckFinding(
+                False, f"the episode of seed {played.seed} differs while another instance plays", evidence=[played]
+            )
     return CheckFinding(True, f"{len(episodes)} episodes")
 
 
 @check(
     2,
     demands="An environment that is pickled in the middle of an episode continues at the same point.",
-    remedy="Leave handles (sandboxes, files, threads) out of __getstate__, and open them again when they are used.",
+    remedy="Leave open resources (sandboxes, files, threads) out of __getstate__, and open them again when they "
+    "are used.",
 )
 def pickled_state(bench: Bench) -> CheckFinding:
     """Check that an environment can be pickled, as vector environments and other processes require (not in RFC 008)."""
@@ -239,7 +253,7 @@ def pickled_state(bench: Bench) -> CheckFinding:
     try:
         twin: TextEnv = pickle.loads(pickle.dumps(env))
     except Exception as error:
-        return CheckFinding(False, f"it cannot be pickled: {type(error).__name__}: {str(error)[:200]}")
+        return CheckFinding(False, f"the environment cannot be pickled: {type(error).__name__}: {str(error)[:200]}")
     try:
         last = StepRecord.play(twin, played.turns[-1].action)
     finally:
@@ -251,12 +265,13 @@ def pickled_state(bench: Bench) -> CheckFinding:
 @check(
     2,
     demands="The environment satisfies the whole contract of text environments (rstar2_env.testing.check_text_env).",
-    remedy="The message names each clause that is broken; docs/environment-contract.md has the contract.",
+    remedy="The message names each clause of the contract that is broken; docs/environment-contract.md explains "
+    "the clauses.",
 )
 def contract(bench: Bench) -> CheckFinding:
     """Check that the environment passes ``check_text_env``, which checks the whole contract (not in RFC 008)."""
     if not bench.contract:
-        raise NotApplicableError("skipped, as requested")
+        raise NotApplicableError("skipped, because the contract was excluded (--no-contract)")
 
     def environment() -> TextEnv:
         return bench.make()

@@ -29,7 +29,8 @@ _LEAKS = 2
 @check(
     3,
     demands="A player that knows the answer earns the full reward in every episode.",
-    remedy="Correct the gold answers or the verifier; `rstar2 validate ID` without --level lists problem by problem.",
+    remedy="Correct the gold answers or the verifier; `rstar2 validate ID` without --level lists the faults of "
+    "each problem.",
 )
 def oracle_max(bench: Bench) -> CheckFinding:
     """Check that a player that knows the answer earns the full reward (OpenEnv RFC 008)."""
@@ -38,14 +39,19 @@ def oracle_max(bench: Bench) -> CheckFinding:
     figures = {"oracle": round(reached, 4), "episodes": len(episodes)}
     short = [played for played in episodes if played.reward < 1 - 1e-9 or not played.last.get("correct", True)]
     if reached < 1 - bench.bounds.oracle_tolerance - 1e-9 or (short and not bench.bounds.oracle_tolerance):
-        return CheckFinding(False, f"{len(short)} of {len(episodes)} episodes earned less than 1", figures, short)
+        return CheckFinding(
+            False,
+            f"the player that knows the answer earned less than 1 in {len(short)} of {len(episodes)} episodes",
+            figures,
+            short,
+        )
     return CheckFinding(True, f"mean reward {reached:g}", figures)
 
 
 @check(
     3,
     demands="A random player earns clearly less than a player that knows the answer.",
-    remedy="Make the task harder to guess, or the reward stricter; bounds.floor_margin is the least distance.",
+    remedy="Make the task harder to guess, or the reward stricter; bounds.floor_margin is the required distance.",
 )
 def floor_gap(bench: Bench) -> CheckFinding:
     """Check that a random player earns clearly less than a player that knows the answer (OpenEnv RFC 008)."""
@@ -60,7 +66,8 @@ def floor_gap(bench: Bench) -> CheckFinding:
 @check(
     3,
     demands="A wrong answer is not reported as correct, and earns almost nothing.",
-    remedy="Make the grader compare instead of search: wrong answers that hold the right one must not pass.",
+    remedy="Make the grader compare the whole answer: a wrong answer that only contains the correct one must "
+    "not be accepted.",
 )
 def canary_floor(bench: Bench) -> CheckFinding:
     """Check that a wrong answer is not reported as correct, and earns almost nothing (OpenEnv RFC 008)."""
@@ -73,8 +80,8 @@ def canary_floor(bench: Bench) -> CheckFinding:
 
 @check(
     3,
-    demands="An untouched task does not pass: neither a text without an answer nor an empty turn earns a reward.",
-    remedy="Begin at a reward of 0, and grade only an answer that the policy gave.",
+    demands="Without an answer, an episode earns no reward, whether its turns are empty or contain only text.",
+    remedy="Start at a reward of 0, and grade only an answer that the policy gave.",
 )
 def noop(bench: Bench) -> CheckFinding:
     """Check that turns without an answer earn nothing, as in ``validate`` of the library verifiers (not in RFC 008)."""
@@ -86,8 +93,8 @@ def noop(bench: Bench) -> CheckFinding:
 
 @check(
     3,
-    demands="An episode replayed from its JSON record alone gives the same texts, rewards and info.",
-    remedy="Derive everything from the seed of reset and the turns, including results of tools (CallContext.seed).",
+    demands="An episode that is replayed from its JSON record alone gives the same texts, rewards and info.",
+    remedy="Derive everything from the seed of reset and the turns, also the results of tools (CallContext.seed).",
 )
 def replayability(bench: Bench) -> CheckFinding:
     """Check that replaying an episode from its JSON record alone gives the same episode (OpenEnv RFC 008)."""
@@ -105,8 +112,9 @@ def replayability(bench: Bench) -> CheckFinding:
 
 @check(
     3,
-    demands="Episodes end in time, and leave no handles, threads or memory behind.",
-    remedy="Close what an episode opens at its end and in close(), and bound what is kept between episodes.",
+    demands="Episodes end within the time limit, and leave no handles, threads or memory behind.",
+    remedy="Close at the end of an episode and in close() whatever the episode opened, and limit the data that "
+    "is kept between episodes.",
 )
 def resource_envelope(bench: Bench) -> CheckFinding:
     """Check that episodes end in time, and leave no handles, threads or memory behind (OpenEnv RFC 008)."""
@@ -123,19 +131,27 @@ def resource_envelope(bench: Bench) -> CheckFinding:
     grown = {name: after - before[name] for name, after in _held().items()}
     if longest > bench.bounds.episode_s:
         return CheckFinding(
-            False, f"an episode took {longest:.0f} s, more than {bench.bounds.episode_s:g} (bounds.episode_s)"
+            False,
+            f"an episode took {longest:.0f} s; at most {bench.bounds.episode_s:g} s are allowed (bounds.episode_s)",
         )
     most = max(_LEAKS, bench.plays // 2)
     if bench.plays > _LEAKS and (left := [name for name in ("handles", "threads") if grown[name] >= most]):
-        return CheckFinding(False, f"{2 * bench.plays} episodes left {grown[left[0]]} {left[0]} behind", grown)
+        return CheckFinding(
+            False, f"after {2 * bench.plays} episodes, {grown[left[0]]} {left[0]} were still open", grown
+        )
     if grown["memory_mb"] > bench.bounds.memory_mb:
-        return CheckFinding(False, f"it grew by {grown['memory_mb']} MiB (bounds.memory_mb)", grown)
-    return CheckFinding(True, f"{2 * bench.plays} episodes left nothing behind", grown)
+        return CheckFinding(
+            False, f"the process grew by {grown['memory_mb']} MiB, more than bounds.memory_mb allows", grown
+        )
+    return CheckFinding(
+        True, f"after {2 * bench.plays} episodes, no handles, threads or memory were left behind", grown
+    )
 
 
 @check(
     3,
-    demands="For every problem the gold answer earns 1, a changed one 0, a broken call its status, in repetitions too.",
+    demands="For every problem, the gold answer earns 1, a changed one 0, a malformed call gets its status, and "
+    "repetitions give the same results.",
     remedy="`rstar2 validate ID` without --level lists every faulty problem with its fault.",
 )
 def problems(bench: Bench) -> CheckFinding:
@@ -167,7 +183,7 @@ def _difference(one: BenchEpisode, other: BenchEpisode) -> str:
     for number, (here, there) in enumerate(zip(one.turns, other.turns, strict=False), 1):
         if here.comparable() != there.comparable():
             return f"turn {number} differs"
-    return f"{len(one.turns)} turns in one play, {len(other.turns)} in the other"
+    return f"one play had {len(one.turns)} turns, and its repetition had {len(other.turns)}"
 
 
 def _held() -> dict[str, int]:

@@ -27,8 +27,8 @@ _LOOKED_AT = 200
 
 @check(
     1,
-    demands="The environment is made by its name without arguments, and its docstring describes it.",
-    remedy="Give every argument a default, and the class a docstring whose first line says what the environment is.",
+    demands="The environment can be created by its name without arguments, and its docstring describes it.",
+    remedy="Give every argument a default, and the class a docstring whose first line describes the environment.",
 )
 def manifest(bench: Bench) -> CheckFinding:
     """Check that the environment has a versioned id and a description, and needs no arguments (OpenEnv RFC 008)."""
@@ -37,16 +37,20 @@ def manifest(bench: Bench) -> CheckFinding:
     spec = gym.registry.get(bench.found.env_id)
     figures = {"id": bench.found.env_id or bench.found.name, "says": said[:200]}
     if spec is not None and spec.version is None:
-        return CheckFinding(False, f"the id {spec.id} has no version to distinguish results by", figures)
+        return CheckFinding(
+            False,
+            f"the id {spec.id} does not end with a version (-v0), which is needed to distinguish results",
+            figures,
+        )
     if maker is not None and not said:
         return CheckFinding(False, "the environment does not have a docstring", figures)
     bench.env.reset(seed=bench.seed)
-    return CheckFinding(True, said or "made by its name", figures)
+    return CheckFinding(True, said or "the environment was created by its name", figures)
 
 
 @check(
     1,
-    demands="Both spaces hold text of a stated length.",
+    demands="The action space and the observation space contain text of a stated maximum length.",
     remedy="Use rstar2_env.env.spaces.UnicodeText for action_space and observation_space.",
 )
 def text_spaces(bench: Bench) -> CheckFinding:
@@ -58,14 +62,14 @@ def text_spaces(bench: Bench) -> CheckFinding:
         if isinstance(space, (UnicodeText, gym.spaces.Text)):
             lengths[kind] = int(space.max_length)
         else:
-            return CheckFinding(False, f"the {kind} space is {space}, which is not a text of a stated length")
-    return CheckFinding(True, "text in, text out", lengths)
+            return CheckFinding(False, f"the {kind} space is {space}; expected text of a stated maximum length")
+    return CheckFinding(True, "actions and observations are texts", lengths)
 
 
 @check(
     1,
-    demands="The registration does not limit the steps, and no program may run for more than an hour.",
-    remedy="Leave max_episode_steps out of gym.register (the environment has max_turns), and lower Limits.wall_s.",
+    demands="The registration does not limit the number of steps, and no program may run for more than an hour.",
+    remedy="Remove max_episode_steps from gym.register (the environment has max_turns), and lower Limits.wall_s.",
 )
 def timeout_ceiling(bench: Bench) -> CheckFinding:
     """Check that the registration sets no step limit, and a program may run for at most an hour (OpenEnv RFC 008).
@@ -74,11 +78,13 @@ def timeout_ceiling(bench: Bench) -> CheckFinding:
     """
     spec = gym.registry.get(bench.found.env_id)
     if spec is not None and spec.max_episode_steps is not None:
-        return CheckFinding(False, f"its registration sets max_episode_steps={spec.max_episode_steps}")
+        return CheckFinding(False, f"gym.register was called with max_episode_steps={spec.max_episode_steps}")
     longest = max((limits.wall_s for limits in _limits(bench)), default=None)
     if longest is not None and longest > _TIMEOUT_CEILING_S:
-        return CheckFinding(False, f"a program may run {longest:g} s, more than {_TIMEOUT_CEILING_S:g}")
-    return CheckFinding(True, "no time limit is too long", {} if longest is None else {"longest_program_s": longest})
+        return CheckFinding(False, f"a program may run for {longest:g} s; at most {_TIMEOUT_CEILING_S:g} s are allowed")
+    return CheckFinding(
+        True, "no time limit exceeds an hour", {} if longest is None else {"longest_program_s": longest}
+    )
 
 
 @check(
@@ -102,15 +108,19 @@ def resource_declaration(bench: Bench) -> CheckFinding:
 @check(
     1,
     demands="Another instance has the same problems in the same order, under the same ids.",
-    remedy="Draw problems from a seed of the source's own (ProceduralSource), not from the clock or a set.",
+    remedy="Draw problems with the seed of the source (ProceduralSource), not from the clock or from a Python set.",
 )
 def task_distribution_pinning(bench: Bench) -> CheckFinding:
     """Check that another instance has the same problems in the same order (OpenEnv RFC 008)."""
     one, other = _first(bench, bench.env), _first(bench, bench.fresh())
     for number, (here, there) in enumerate(zip(one, other, strict=False)):
         if here != there:
-            return CheckFinding(False, f"problem {number} ({here.id!r}) differs in another instance")
-    return CheckFinding(len(one) == len(other), f"the first {len(one)} problems are the same", {"compared": len(one)})
+            return CheckFinding(False, f"problem {number} ({here.id!r}) is different in another instance")
+    return CheckFinding(
+        len(one) == len(other),
+        f"the first {len(one)} problems are the same in another instance",
+        {"compared": len(one)},
+    )
 
 
 @check(
@@ -133,13 +143,13 @@ def problem_ids(bench: Bench) -> CheckFinding:
 @check(
     1,
     demands="No problem is in both splits, train and test.",
-    remedy="Divide by the question, as ProceduralSource and holdout= do.",
+    remedy="Choose the split of a problem by its question, as ProceduralSource and holdout= do.",
 )
 def splits_disjoint(bench: Bench) -> CheckFinding:
     """Check that training and test problems are disjoint (not in RFC 008)."""
     own = source_of(bench.env)
     if own is not None and own.split == "test":
-        raise NotApplicableError("the environment uses the problems of its split 'test' itself")
+        raise NotApplicableError("the environment uses the problems of the split 'test' by default")
     bench.env.reset(seed=bench.seed)
     # The question of a game is only the first position; meta names the opponent.
     game = reference_of(playing(bench.env)) is not None
@@ -147,9 +157,13 @@ def splits_disjoint(bench: Bench) -> CheckFinding:
     try:
         test = _test_split(bench, game)
     except (ConfigurationError, TypeError, ValueError, LookupError) as error:
-        raise NotApplicableError(f"the environment does not have a split test: {str(error)[:200]}") from error
+        raise NotApplicableError(f"the environment does not have a split 'test': {str(error)[:200]}") from error
     both = train & test
-    said = f"{len(both)} of {len(test)} problems of test are in train" if both else "no problem is in both"
+    said = (
+        f"{len(both)} of the {len(test)} problems of the split 'test' are also in 'train'"
+        if both
+        else "no problem is in both splits"
+    )
     return CheckFinding(not both, said, {"train": len(train), "test": len(test), "both": len(both)})
 
 

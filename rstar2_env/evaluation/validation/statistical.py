@@ -23,8 +23,10 @@ _SURE = 3.0
 
 @check(
     4,
-    demands="The full reward can be reached, and a player that knows half of the turns earns part of it.",
-    remedy="Correct the gold answers; use problems that can be solved; reward intermediate steps if none is solved.",
+    demands="The full reward can be reached, and a player that knows the correct action in half of the turns "
+    "earns a part of it.",
+    remedy="Correct the gold answers; use problems that can be solved; if no problem is solved, reward "
+    "intermediate steps.",
 )
 def reward_reachability(bench: Bench) -> CheckFinding:
     """Check that the full reward can be reached, and partial skill earns part of it (OpenEnv RFC 008)."""
@@ -37,7 +39,12 @@ def reward_reachability(bench: Bench) -> CheckFinding:
         unsolved = [played for played in best if played.reward < 1 - 1e-9]
         return CheckFinding(False, f"{1 - solved:.0%} of the problems cannot be solved", figures, unsolved)
     ok = any(played.reward > 0 for played in some)
-    return CheckFinding(ok, "reached" if ok else "a player that knows half of the turns earns nothing", figures, some)
+    return CheckFinding(
+        ok,
+        "reached" if ok else "a player that knows the correct action in half of the turns earns no reward",
+        figures,
+        some,
+    )
 
 
 @check(
@@ -53,7 +60,12 @@ def difficulty_separation(bench: Bench) -> CheckFinding:
     figures = {f"skill {skill:g}": round(value, 4) for skill, value in means.items()}
     for lower, higher in itertools.pairwise(SKILLS):
         if means[higher] < means[lower] - _SURE * _error(ladder[higher], ladder[lower]) - 1e-9:
-            return CheckFinding(False, f"skill {higher:g} earns less than skill {lower:g}", figures, ladder[higher])
+            return CheckFinding(
+                False,
+                f"the player of skill {higher:g} earns less than the player of skill {lower:g}",
+                figures,
+                ladder[higher],
+            )
     apart = means[SKILLS[-1]] - means[SKILLS[0]]
     said = f"from {means[SKILLS[0]]:.3g} to {means[SKILLS[-1]]:.3g}"
     return CheckFinding(apart >= bench.bounds.floor_margin, said, figures, ladder[SKILLS[-1]])
@@ -61,7 +73,8 @@ def difficulty_separation(bench: Bench) -> CheckFinding:
 
 @check(
     4,
-    demands="The same play from the same start earns the same, and the reference player's reward hardly varies.",
+    demands="Two episodes with the same start and the same turns earn the same, and the reward of the reference "
+    "player hardly varies.",
     remedy="Remove randomness from the reward, or derive it from the seed of reset.",
 )
 def variance_bound(bench: Bench) -> CheckFinding:
@@ -77,7 +90,11 @@ def variance_bound(bench: Bench) -> CheckFinding:
     figures = {"within": round(within, 4), "across": round(across, 4)}
     if within > 1e-9:
         return CheckFinding(
-            False, f"the same episode earned differently (standard deviation {within:.3g})", figures, episodes
+            False,
+            "episodes with the same start and the same turns earned different rewards (standard "
+            f"deviation {within:.3g})",
+            figures,
+            episodes,
         )
     return CheckFinding(
         across <= bench.bounds.variance_tolerance, f"standard deviation {across:.3g}", figures, episodes
@@ -86,7 +103,7 @@ def variance_bound(bench: Bench) -> CheckFinding:
 
 @check(
     4,
-    demands="A random player leaves room to learn.",
+    demands="The reward of a random player is so low that a policy can still improve.",
     remedy="Raise the difficulty; compare every score with the random baseline.",
 )
 def headroom(bench: Bench) -> CheckFinding:
@@ -101,7 +118,7 @@ def headroom(bench: Bench) -> CheckFinding:
 @check(
     4,
     demands="Rewards differ within groups of episodes that a player of medium skill plays from one start.",
-    remedy="Reward the differences between episodes; a constant reward gives no advantage to train on.",
+    remedy="Give different rewards to better and worse episodes; a constant reward gives no advantage to train on.",
 )
 def training_signal(bench: Bench) -> CheckFinding:
     """Check that rewards differ within groups that start from the same state (advisory in OpenEnv's RFC 008)."""
@@ -111,7 +128,7 @@ def training_signal(bench: Bench) -> CheckFinding:
         [bench.play("skill 0.5", player, seed, draw=draw) for draw in range(_GROUP)] for seed in bench.seeds[:_GROUPS]
     ]
     lively = sum(deviation(group) > 1e-9 for group in groups) / len(groups)
-    said = f"{lively:.0%} of {len(groups)} groups of {_GROUP} have different rewards"
+    said = f"in {lively:.0%} of the {len(groups)} groups of {_GROUP} episodes, the rewards differ"
     return CheckFinding(
         lively >= bench.bounds.signal, said, {"groups": len(groups), "lively": round(lively, 4)}, groups[0]
     )
@@ -119,8 +136,9 @@ def training_signal(bench: Bench) -> CheckFinding:
 
 @check(
     4,
-    demands="No exploit earns significantly more than a random player, and no generated hack earns a reward.",
-    remedy="The evidence shows the rewarded answers: grade exactly one marked answer from the policy's own turns.",
+    demands="No exploit (a player that does not try to solve the problem) earns significantly more than a random "
+    "player, and no wrong answer that was generated to deceive the grader earns a reward.",
+    remedy="The evidence shows the rewarded answers: grade only one marked answer, from the policy's own turns.",
 )
 def adversarial_floor(bench: Bench) -> CheckFinding:
     """Check that no exploit earns significantly more than a random player (OpenEnv RFC 008)."""
@@ -147,15 +165,22 @@ def adversarial_floor(bench: Bench) -> CheckFinding:
             if tally.paid:
                 hack = tally.examples[0]
                 return CheckFinding(
-                    False, f"hacks of the cause {cause} earn a reward: {hack.answer!r} for {hack.gold!r}", figures
+                    False,
+                    f"the grader accepts wrong answers of the kind {cause}: {hack.answer!r} for the gold "
+                    f"answer {hack.gold!r}",
+                    figures,
                 )
-    return CheckFinding(True, f"best exploit {best} {mean(earned[best]):.3g}, random {mean(floor):.3g}", figures)
+    return CheckFinding(
+        True,
+        f"the best exploit, {best}, earns {mean(earned[best]):.3g}; the random player earns {mean(floor):.3g}",
+        figures,
+    )
 
 
 @check(
     4,
     demands="Most of the reward lies between the best exploit and the reference player.",
-    remedy="Raise the difficulty, or close the exploit that adversarial_floor names.",
+    remedy="Make the task harder, or prevent the exploit that the check adversarial_floor names.",
 )
 def gameability_gap(bench: Bench) -> CheckFinding:
     """Check that the reference player earns much more than the best exploit (OpenEnv RFC 008)."""

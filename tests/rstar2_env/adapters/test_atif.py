@@ -267,20 +267,20 @@ def test_a_rewritten_history_has_no_row() -> None:
 
 
 WRONG: list[tuple[str, Any, str]] = [
-    ("schema_version", "ATIF-v2.0", "schema_version: expected a version 1 of ATIF"),
+    ("schema_version", "ATIF-v2.0", "schema_version: only version 1 of ATIF"),
     ("steps", {}, "steps: expected a list"),
     ("agent", None, "agent: the field is missing"),
     ("steps.1.step_id", 7, r"steps\[1\].step_id: expected 2, got 7"),
     ("steps.1.source", "robot", r"steps\[1\].source: expected one of"),
     ("steps.1.message", 3, r"steps\[1\].message: expected a text or a list"),
     ("steps.1.message", [{"type": "image"}], r"steps\[1\].message\[0\].type: expected 'text'"),
-    ("steps.1.metrics", {}, r"steps\[1\].metrics: only a step of the source 'agent'"),
+    ("steps.1.metrics", {}, r"steps\[1\].metrics: only steps of the source 'agent'"),
     ("steps.2.tool_calls.0.arguments", "x", r"steps\[2\].tool_calls\[0\].arguments: expected an object"),
     ("steps.2.observation.results.0.source_call_id", "b", r"results\[0\].source_call_id: 'b' is not the id"),
     ("steps.2.metrics.logprobs", [-1], r"steps\[2\].metrics.logprobs: expected 2 numbers"),
     ("steps.2.metrics.logprobs", [-1, None], r"steps\[2\].metrics.logprobs: expected a number"),
     ("steps.2.metrics.completion_token_ids", [-1, 2], r"completion_token_ids: expected a token id"),
-    ("steps.2.llm_call_count", 0, r"steps\[2\].reasoning_content: a step with llm_call_count 0"),
+    ("steps.2.llm_call_count", 0, r"steps\[2\].reasoning_content: this step reports llm_call_count 0"),
     ("extra.reward", "high", r"extra.reward: expected a number"),
     ("extra.rstar2_env", {"episode": {"turns": "x"}}, "extra.rstar2_env.episode: .*'turns'"),
     ("extra.rstar2_env", {"episode": {"messages": []}}, "expected one message of the policy for each of the 2"),

@@ -144,7 +144,7 @@ def test_a_call_that_takes_too_long_ends_its_episode(nodes: Any) -> None:
     with RayEnvs("rstar2/MathTool-v0", resource="envs", call_timeout_s=5.0) as envs:
         env = envs(sandbox={**SANDBOX}, limits={"wall_s": 60})
         env.reset(seed=0)
-        with pytest.raises(NodeLostError, match="does not answer"):
+        with pytest.raises(NodeLostError, match="does not respond"):
             env.step(call("import time\ntime.sleep(30)"))
         assert env.reset(seed=0)
 

@@ -64,7 +64,7 @@ def test_eval_prints_one_json_object_and_takes_options(file):
         ((ID, "--agent", "oracle", "--set", "env.max_turns=two"), "--set env.max_turns must be"),
         ((ID, "--agent", "oracle", "--set", "env.limits.wall_s=-1"), "--set env.limits.wall_s must be"),
         ((ID, "--agent", "oracle", "--set", "env.max_turns=0", "--episodes", "1"), "max_turns"),
-        ((ID, "--agent", "oracle", "--episodes", "1", "--resume"), "needs --out"),
+        ((ID, "--agent", "oracle", "--episodes", "1", "--resume"), "add --out"),
     ],
 )
 def test_eval_says_what_is_wrong_in_a_line_and_exits_with_2(arguments, said):
@@ -109,7 +109,7 @@ def test_eval_plays_a_suite_and_what_the_command_line_says_goes_over_it(file, tm
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((ID, "--episodes", "1"), "name an agent or a model"),
+        ((ID, "--episodes", "1"), "Neither an agent nor a model"),
         ((ID, "--agent", "oracle", "--temperature", "1"), "plays without a model"),
         ((ID, "--agent", "oracle", "--episodes", "1", "--k", "1,2"), "(--samples 2)"),
         ((ID, "--agent", "oracle", "--episodes", "1", "--k", "one"), "--k must be whole numbers"),

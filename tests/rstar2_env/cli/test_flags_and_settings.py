@@ -28,7 +28,7 @@ def test_a_flag_that_disagrees_with_a_setting_is_refused(command, flag, setting,
     monkeypatch.chdir(tmp_path)
     done = run(*command, *flag, "--set", setting)
     assert done.exit_code == 2
-    assert f"{' '.join(flag)} and --set {setting} give different values" in " ".join(done.output.split())
+    assert f"{' '.join(flag)} and --set {setting} give two different values" in " ".join(done.output.split())
     assert list(tmp_path.iterdir()) == []
 
 
@@ -59,7 +59,7 @@ def test_a_flag_that_disagrees_with_a_setting_is_refused(command, flag, setting,
 def test_a_flag_and_an_equal_setting_are_accepted(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = run(*command, "-n", "2")
-    assert "give different values" not in done.output
+    assert "give two different values" not in done.output
 
 
 @pytest.mark.parametrize(
@@ -74,5 +74,5 @@ def test_a_flag_and_an_equal_setting_are_accepted(command, tmp_path, monkeypatch
 def test_a_file_of_json_lines_is_not_given_the_suffix_of_another_format(command, tmp_path):
     done = run(*command, "--out", tmp_path / "file.csv")
     assert done.exit_code == 2
-    assert "name the file file.jsonl" in " ".join(done.output.split())
+    assert "name it file.jsonl" in " ".join(done.output.split())
     assert list(tmp_path.iterdir()) == []

@@ -124,13 +124,13 @@ def test_no_file_is_overwritten_and_none_is_written_beside_it(tmp_path):
 @pytest.mark.parametrize(
     ("kind", "name", "said"),
     [
-        ("env", "json", "is installed already"),
-        ("env", "numpy", "is installed already"),
+        ("env", "json", "is already installed"),
+        ("env", "numpy", "is already installed"),
         ("env", "class", "cannot be the name of a module"),
         ("env", "../up", "cannot be the name of a module"),
         ("env", "3d", "cannot be the name of a module"),
-        ("env", "ü", "use letters from a to z"),
-        ("selector", "roc", "The selector 'roc' exists already"),
+        ("env", "ü", "begin with a letter from a to z"),
+        ("selector", "roc", "with the name 'roc' exists already"),
         ("selecter", "mine", "Did you mean 'selector'"),
     ],
 )

@@ -188,7 +188,7 @@ def test_an_input_is_not_overwritten_even_on_request(name, made) -> None:
     before = tree(made)
     done = run(*words(name, FILES[name], made, made / INPUTS[name]), "--overwrite")
     assert done.exit_code == 2, done.output
-    assert "is an input of this command" in done.stderr
+    assert "this command reads its input from" in done.stderr
     assert tree(made) == before
 
 
@@ -228,6 +228,6 @@ def test_a_full_disk_is_one_line_with_the_path_and_what_to_do(name, made, tmp_pa
         pytest.skip("the viewer's page is not built")
     assert done.exit_code == 2, done.output
     assert f"{out}" in done.stderr
-    assert "no space is left on its disk" in done.stderr
+    assert "its disk is full" in done.stderr
     assert "choose another disk" in done.stderr
     assert not out.is_file()

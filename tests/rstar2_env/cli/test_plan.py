@@ -48,17 +48,17 @@ def test_the_model_may_be_that_of_a_file_or_of_set(tmp_path) -> None:
 def test_published_figures_are_compared() -> None:
     found = json.loads(run("plan", "--published", "--json").stdout)
     assert {one["fitted"] for one in found} == {True, False}
-    assert "fitted to this figure" in run("plan", "--published").output
+    assert "does not show how accurate" in run("plan", "--published").output
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "needs a model"),
+        ((), "model.path is required"),
         (("nope",), "There is no trainer named 'nope'"),
         (("--config", "nowhere.toml"), "nowhere.toml cannot be read"),
         (("--model", "qwen3-14"), "Did you mean 'qwen3-14b'"),
-        (("--model", "qwen3-8b", "--gpu", "MI9"), "Unknown device 'MI9'"),
+        (("--model", "qwen3-8b", "--gpu", "MI9"), "device type 'MI9' is unknown"),
         (("--model", "qwen3-8b", "--assume", "nope=1"), "no option 'nope'"),
         (("--model", "qwen3-8b", "--serve", "8"), "serving devices must be at least 0 and less than 8"),
         (("nope", "--model", "qwen3-8b"), "nope"),

@@ -76,7 +76,7 @@ def test_a_failed_call_is_shown_with_its_status(problems: Path) -> None:
 def test_a_move_of_a_game_is_an_answer_and_where_no_tool_is_none_can_be_called() -> None:
     done = run("play", "rstar2/TicTacToe-v0", "-n", "1", stdin=":run 1\n.\n:answer 4\n:quit\n")
     assert done.exit_code == 0
-    assert "Expected a tool that takes an argument 'code'" in words(done.output)
+    assert "no tool of the environment takes an argument 'code'" in words(done.output)
     assert "You played 4." in words(done.output)
 
 

@@ -82,7 +82,7 @@ def test_a_flag_and_a_setting_of_the_same_option_are_refused() -> None:
         value = "none" if flag == "--isolation" else "2"
         done = run("sandbox", "run", "-c", "1", flag, value, "--set", setting)
         assert done.exit_code == 2
-        assert f"{flag} and --set {setting.partition('=')[0].partition('.')[0]} give the same" in done.stderr
+        assert f"{flag} and --set {setting.partition('=')[0].partition('.')[0]} both set" in done.stderr
 
 
 def test_several_files_can_be_cells_of_one_session(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def test_each_option_is_a_layer_over_those_before_it():
     given = layers_of(["temperature=0.7", "selector=all", "selector.reject_equal=true"])
     assert read_loosely(given[0]) == {"temperature": 0.7}
     assert [list(layer) for layer in given] == [["temperature"], ["selector"], ["selector"]]
-    with pytest.raises(ConfigurationError, match="'steps' is given twice"):
+    with pytest.raises(ConfigurationError, match="option 'steps' twice"):
         layers_of(["steps=1", "steps=2"])
 
 
@@ -36,16 +36,19 @@ def test_each_option_is_a_layer_over_those_before_it():
         (("--env", "rstar2/MathTol-v0"), "Did you mean"),
         (("--problems", "nowhere.jsonl"), "nowhere.jsonl cannot be read"),
         (("--chat-template", "chatml", "--lora-rank", "-1"), "Invalid value for '--lora-rank'"),
-        (("--group-size", "1"), "at least 2 episodes per group, not 1 (--group-size)"),
+        (("--group-size", "1"), "at least 2 episodes per group; group_size is 1"),
         (("--lr", "1e-5", "--set", "learning_rate=7e-3"), "--learning-rate 1e-05 and --set learning_rate=7e-3 give"),
-        (("--set", "optim.learning_rate=7e-3", "--lr", "1e-5"), "and --set optim.learning_rate=7e-3 give different"),
+        (
+            ("--set", "optim.learning_rate=7e-3", "--lr", "1e-5"),
+            "and --set optim.learning_rate=7e-3 give two different",
+        ),
         (("--problems-per-step", "2", "--set", "problems_per_step=2.5"), "problems_per_step must be an integer"),
-        (("--eval-every", "3", "--set", "eval.every=4"), "--eval-every 3 and --set eval.every=4 give different values"),
+        (("--eval-every", "3", "--set", "eval.every=4"), "--eval-every 3 and --set eval.every=4 give two different"),
         (("--problems", "arithmetic", "--set", "env.problems=gsm8k"), "--problems arithmetic and --set env.problems"),
         (("--max-tokens", "9", "--set", "max_episode_tokens=8"), "--max-tokens 9 and --set max_episode_tokens=8 give"),
-        (("--env", "rstar2/Game24-v0", "--set", "env=rstar2/MathTool-v0"), "to the option rollout.env: omit one"),
+        (("--env", "rstar2/Game24-v0", "--set", "env=rstar2/MathTool-v0"), "give two different values"),
         (("--wrap", "tool_budget:calls=2", "--set", "wrappers=tool_budget"), "and --set wrappers=tool_budget give"),
-        (("--seed", "0", "--set", "seed=1"), "--seed 0 and --set seed=1 give different values"),
+        (("--seed", "0", "--set", "seed=1"), "--seed 0 and --set seed=1 give two different values"),
     ],
 )
 def test_mistakes_are_told_before_a_model_is_loaded(arguments, said, tmp_path):
@@ -69,7 +72,7 @@ def test_mistakes_are_told_before_a_model_is_loaded(arguments, said, tmp_path):
 )
 def test_a_flag_and_an_equal_setting_are_accepted(arguments, tmp_path):
     done = run("train", "grpo", "--model", tmp_path / "none", "--out", tmp_path / "run", *arguments)
-    assert "give different values" not in done.output
+    assert "give two different values" not in done.output
     assert "There is no folder" in " ".join(done.output.split())
 
 
@@ -102,13 +105,13 @@ def test_an_interruption_says_resume_hint(tmp_path):
         (tmp_path / f"checkpoint-{step}").mkdir()
         mark_whole(tmp_path / f"checkpoint-{step}", 1)
     (tmp_path / "checkpoint-12").mkdir()  # a kill left it unfinished
-    assert "--resume continues after step 10" in _resume_hint(tmp_path)
+    assert "To continue after step 10" in _resume_hint(tmp_path)
 
 
 @pytest.mark.parametrize(
     ("rates", "best_step", "says", "row"),
     [
-        (None, None, "no step is known to be the best", False),
+        (None, None, "it is unknown which step is the best", False),
         ((0.5, 0.25), 0, "Worse: the held-out pass rate went from 0.5000 to 0.2500", True),
         ((0.25, 0.5), 8, "Better: ", True),
     ],

@@ -194,20 +194,24 @@ EXPORT = "export FOLDER --out OUT"
 @pytest.mark.parametrize(
     ("kind", "call", "place"),
     [
-        ("env", REPLAY, "(env) names the code"),
-        ("wrapper", REPLAY, "(wrappers) names the code"),
-        ("verifier", REPLAY, "(env_options.verifier) names the code"),
-        ("verifier", REGRADE, "(env_options.verifier) names the code"),
-        ("dialect", REGRADE, "(env_options.dialect) names the code"),
-        ("module", REPLAY, "(env) names the code os:system"),
+        ("env", REPLAY, "(env) names the Python code"),
+        ("wrapper", REPLAY, "(wrappers) names the Python code"),
+        ("verifier", REPLAY, "(env_options.verifier) names the Python code"),
+        ("verifier", REGRADE, "(env_options.verifier) names the Python code"),
+        ("dialect", REGRADE, "(env_options.dialect) names the Python code"),
+        ("module", REPLAY, "(env) names the Python code os:system"),
         ("isolation", REPLAY, "chooses a sandbox (env_options.sandbox ="),
         ("server", REPLAY, "chooses an MCP server (env_options.tools ="),
         ("address", REGRADE, "chooses an address (env_options.verifier ="),
         ("trust_remote_code", EXPORT, "chooses the code of a model (model.trust_remote_code ="),
-        ("parts", "train FOLDER --model MODEL --out OUT", "(parts.selector.name) names the code"),
-        ("parts", "plan FOLDER --model MODEL", "(parts.selector.name) names the code"),
-        ("parts", "launch --colocate --cpu -- FOLDER --model MODEL --out OUT", "(parts.selector.name) names the code"),
-        ("recipe", "list trainers FILE", "(parts.selector) names the code"),
+        ("parts", "train FOLDER --model MODEL --out OUT", "(parts.selector.name) names the Python"),
+        ("parts", "plan FOLDER --model MODEL", "(parts.selector.name) names the Python"),
+        (
+            "parts",
+            "launch --colocate --cpu -- FOLDER --model MODEL --out OUT",
+            "(parts.selector.name) names the Python",
+        ),
+        ("recipe", "list trainers FILE", "(parts.selector) names the Python code"),
     ],
 )
 def test_a_refusal_says_what_where_and_the_flag(
@@ -302,7 +306,7 @@ def test_code_that_the_user_types_runs_beside_a_run(scene: Scene, tmp_path: Path
         "    async def acall(self, gold, answer, question=None):\n        return self(gold, answer)\n"
     )
     result = typed(["verify", "--run", str(scene.evaluation), "--verifier", "./mine.py:V"])
-    assert "names the code" not in result.output
+    assert "names the Python code" not in result.output
     assert Path("asked").exists(), result.output
 
 
@@ -371,7 +375,7 @@ def test_a_pickle_of_shards_is_refused_where_torch_would_run_it(scene: Scene, tm
     FOLDERS["pickles"](tmp_path / "run", own)
     checkpoint = tmp_path / "run" / "checkpoint-1"
     result = typed(["export", str(tmp_path / "run"), "--which", "checkpoint-1", "--out", str(tmp_path / "out")])
-    assert "not part of the metadata of a checkpoint" in result.stderr
+    assert "does not belong to the metadata of a checkpoint" in result.stderr
     assert not list(own.marks.iterdir())
     with contextlib.suppress(Exception):
         FileSystemReader(checkpoint / "shards").read_metadata()

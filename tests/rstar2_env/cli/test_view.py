@@ -39,7 +39,7 @@ def test_text_goes_from_the_overview_to_one_episode(tmp_path):
         (["view", "--text", "run", "--filter", "kept"], "must be NAME=VALUE"),
         (["view", "--text", "run", "--filter", "step=x"], "step must be a whole number"),
         (["view", "--text", "run", "--sort", "x"], "Cannot sort by 'x'"),
-        (["view", "--text", "run", "--report", "x.html"], "--report writes a page; --text and --episode print"),
+        (["view", "--text", "run", "--report", "x.html"], "--report writes a page, but --text and --episode print"),
         (["view", "--text", "run", "--episode", "x"], "is not the key of an episode"),
         (["view", "empty/x.txt", "--text"], "does not contain episodes"),
         (["view", "run/episodes/train-000001.jsonl.gz", "--episode", "99"], "does not contain episode 99"),
@@ -91,6 +91,6 @@ def test_a_browser_is_opened_on_the_page_and_never_given_the_token(tmp_path, mon
     write_run(tmp_path / "run", steps=1)
     told = run("view", tmp_path / "run", "--port", "0", *flags).stderr
     (link,) = re.findall(r"http://127\.0\.0\.1:\d+/\S*", told)
-    assert ("?token=" in link) == ("Open this link yourself" in told) == ("--token" in flags)
+    assert ("?token=" in link) == ("Open this link in a browser yourself" in told) == ("--token" in flags)
     assert "***" not in link
     assert opened == ([link] if opens else [])

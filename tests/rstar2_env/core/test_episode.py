@@ -264,7 +264,7 @@ def test_a_record_of_before_there_were_turns_is_read_with_the_defaults() -> None
 def test_a_record_that_lacks_a_key_says_which(name: str) -> None:
     record = Episode().record()
     del record[name]
-    with pytest.raises(RecordFormatError, match=f"lacks the key '{name}'"):
+    with pytest.raises(RecordFormatError, match=f"key '{name}' is missing"):
         Episode.from_record(record)
 
 

@@ -42,7 +42,7 @@ def test_a_folder_with_a_model_is_one(models, name):
     [
         ("strat", r"There is no folder .*strat\. Did you mean .*start\?"),
         ("run", r"no config.json\. There is one in .*run/best"),
-        ("trained", r"is the folder of a run, not of a model: name its weights, .*trained/final \("),
+        ("trained", r"is the folder of a run, not of a model: name the folder of its weights, .*trained/final \("),
         ("notes.txt", "is a file"),
         ("a/b/c/d", "There is no folder"),
     ],
@@ -59,7 +59,7 @@ def test_a_gguf_file_is_a_model_and_a_folder_with_one_is_told_its_name(tmp_path,
     Path("gg").mkdir()
     Path("gg/tiny.Q8.gguf").write_bytes(b"GGUF")
     check_model("gg/tiny.Q8.gguf")
-    with pytest.raises(ConfigurationError, match=r"gg/tiny\.Q8\.gguf is a GGUF file: name the file itself"):
+    with pytest.raises(ConfigurationError, match=r"gg/tiny\.Q8\.gguf: name this file itself"):
         check_model("gg")
 
 
@@ -67,7 +67,9 @@ def test_a_name_that_could_be_the_hubs_is_asked_for_once_before_anything_is_load
     monkeypatch.chdir(models)
     with small_hub(monkeypatch, "/api/models/owner/name") as asked:
         check_model("owner/name")
-        with pytest.raises(ConfigurationError, match=r"no such folder, and .* has no model .* Did you mean start\?"):
+        with pytest.raises(
+            ConfigurationError, match=r"no folder has this name, and .* no model .* Did you mean start\?"
+        ):
             make("grpo_roc", model="strat", output_dir=str(models / "out"))
     assert asked == ["/api/models/owner/name", "/api/models/strat"]
     assert not (models / "out").exists()
@@ -77,7 +79,7 @@ def test_an_adapter_whose_model_is_gone_is_refused_before_anything_is_loaded(tmp
     config = tmp_path / "adapter" / "adapter_config.json"
     config.parent.mkdir()
     config.write_text(json.dumps({"base_model_name_or_path": str(tmp_path / "gone")}))
-    with pytest.raises(ConfigurationError, match=r"adapter in .*/adapter belongs to the model .*/gone: .*no folder"):
+    with pytest.raises(ConfigurationError, match=r"model .*/gone, to which the adapter in .*/adapter .*no folder"):
         check_model(config.parent)
     (tmp_path / "gone").mkdir()
     (tmp_path / "gone" / "config.json").write_text("{}")

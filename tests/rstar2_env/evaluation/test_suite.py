@@ -85,7 +85,7 @@ def test_mistakes_in_a_suite_are_named(written, said):
 def test_a_set_without_an_environment_or_a_player_says_so():
     with pytest.raises(ConfigurationError, match="The set 'a' does not name an environment"):
         run_suite(make_suite({"agent": "oracle", "sets": {"a": {"episodes": 1}}}))
-    with pytest.raises(ConfigurationError, match="name an agent or a model"):
+    with pytest.raises(ConfigurationError, match="Neither an agent nor a model"):
         run_suite(make_suite({"env": "rstar2/Game24-v0", "episodes": 1}))
 
 

@@ -275,7 +275,7 @@ class TestCommand:
             (["RUN", "--step", "9"], "has no step 9"),
             (["no", "--step", "1"], "a run"),
             ([], "Name the folder of a run or a model"),
-            (["GGUF"], "model.Q4.gguf is a GGUF file: name the file itself"),
+            (["GGUF"], "model.Q4.gguf: name this file itself"),
             (["--model", "GGUF"], "has no tokenizer: expected a folder with tokenizer.json"),
         ],
     )

@@ -87,12 +87,12 @@ class TestAResult:
         ],
     )
     def test_of_another_shape_or_without_a_finite_number_is_refused(self, values):
-        with pytest.raises(ConfigurationError, match="must return a finite number for each episode"):
+        with pytest.raises(ConfigurationError, match="must return one finite number for each episode"):
             check_advantages(object(), [self.group], [values])
 
     @pytest.mark.parametrize("values", [[], [[1.0, 0.0], []], [[1.0]]])
     def test_of_another_number_of_values_is_refused(self, values):
-        with pytest.raises(ConfigurationError, match="must return one value per episode"):
+        with pytest.raises(ConfigurationError, match="must return one value for each episode"):
             check_advantages(object(), [self.group], values)
 
 
@@ -117,5 +117,5 @@ def test_a_measurement_that_was_not_made_is_named():
 
 def test_a_group_of_the_least_size_is_enough():
     check_group_size(GroupNorm(), 2)
-    with pytest.raises(ConfigurationError, match="at least 2 episodes per group, not 1"):
+    with pytest.raises(ConfigurationError, match="at least 2 episodes per group; group_size is 1"):
         check_group_size(GroupNorm(), 1)

@@ -107,7 +107,7 @@ def test_a_judge_may_be_the_users_own(tmp_path):
 
 
 def test_a_judge_that_names_tokens_that_are_not_there_is_told_so():
-    with pytest.raises(ConfigurationError, match="the span 0 to 99, which is not within the 8"):
+    with pytest.raises(ConfigurationError, match=r"from token 0 to token 99.*has only 8 tokens"):
         raw([tried(1.0)], judge=lambda _: [[(0, 99)]])
 
 

@@ -74,7 +74,7 @@ def test_it_is_asked_as_often_as_it_is_told_and_its_steps_are_turns():
 def test_requests_that_fail_are_no_critiques(caplog):
     with says(400) as server:
         assert StepModelJudge(f"{server.address}/v1", "big", critiques=2)(attempt()) == []
-    assert "critique of the step judge is missing" in caplog.text
+    assert "did not return a usable critique" in caplog.text
 
 
 def test_capo_learns_from_what_it_says():
@@ -93,7 +93,7 @@ def test_it_goes_into_other_processes_and_refuses_what_cannot_work(monkeypatch):
     with pytest.raises(ConfigurationError, match="url must be an address"):
         StepModelJudge("nowhere", "big")
     monkeypatch.delenv("STEP_KEY", raising=False)
-    with pytest.raises(ConfigurationError, match="STEP_KEY, which api_key_env names, is not set"):
+    with pytest.raises(ConfigurationError, match="variable STEP_KEY, which is not set"):
         StepModelJudge("http://127.0.0.1:1/v1", "big", api_key_env="STEP_KEY")
     with pytest.raises(ConfigurationError, match="model"):
         make_part(STEP_JUDGES, "model:url=http://127.0.0.1:1/v1")

@@ -97,7 +97,7 @@ def test_an_adapter_is_exported_as_it_is_or_merged(options, tiny_model, tmp_path
     assert not (merged / "adapter_config.json").exists()
     assert str(tiny_model) not in (merged / "config.json").read_text("utf-8")
     torch.testing.assert_close(loaded(merged), expected)
-    assert "A LoRA adapter was merged into them" in (merged / "README.md").read_text("utf-8")
+    assert "A LoRA adapter was merged into these weights" in (merged / "README.md").read_text("utf-8")
     assert "merged" not in (adapter / "README.md").read_text("utf-8")
 
 
@@ -191,7 +191,7 @@ class TestWhichWeights:
         writer = RunWriter(tmp_path, episodes=False)
         writer.begin({})
         weights_of(tmp_path, "best", "final")
-        with pytest.raises(ConfigurationError, match="neither best nor final weights: it has saved none yet"):
+        with pytest.raises(ConfigurationError, match="best nor final weights: the run has not saved any weights"):
             find_weights(tmp_path)
         writer.event("saved", 4, path="final")
         assert find_weights(tmp_path).which == "final"
@@ -226,7 +226,7 @@ class TestWhichWeights:
 
     def test_an_evaluation_has_none(self, tmp_path):
         RunWriter(tmp_path, kind="evaluation").begin({})
-        with pytest.raises(ConfigurationError, match="is an evaluation, which has no weights"):
+        with pytest.raises(ConfigurationError, match="of an evaluation, which has no weights"):
             find_weights(tmp_path)
 
 

@@ -59,5 +59,5 @@ def test_an_error_of_a_check_ends_the_diagnosis_and_not_the_run(made: Path, monk
 
     monkeypatch.setattr("rstar2_env.trainers.hooks.diagnosis.LiveDiagnosis.add", broken)
     assert [text for _, text in notes(made)] == [
-        "diagnosis ended by an error of its own, and training continues: KeyError('tokens')"
+        "the diagnosis of the run failed with an error and is switched off; training continues: KeyError('tokens')"
     ]

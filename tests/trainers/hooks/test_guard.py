@@ -39,7 +39,7 @@ def test_it_warns_saves_or_stops_and_says_why(action, saved, stopped, words):
     events = kl(0.6, 0.75, 0.4, patience=2, action=action)
     assert (events.saved, events.stopped) == (saved, stopped)
     ((_, text),) = events.done("note")
-    assert text.startswith("kl was outside of -inf to 0.5 2 times in a row, at last 0.75")
+    assert text.startswith("kl was outside of the range -inf to 0.5 2 times in a row, most recently 0.75")
     assert words in text
 
 
@@ -49,7 +49,7 @@ def test_a_log_without_the_figure_says_nothing():
 
 
 def test_bounds_that_nothing_is_between_are_refused():
-    with pytest.raises(ConfigurationError, match="low=2 must be at most high=1"):
+    with pytest.raises(ConfigurationError, match="low=2 must not be greater than high=1"):
         Guard(low=2, high=1)
 
 
@@ -76,7 +76,7 @@ def test_a_fall_by_the_share_below_the_best_for_long_enough_stops_the_run_with_t
     assert events.saved == [10]
     ((_, text),) = events.done("note")
     assert "has collapsed" in text
-    assert "below 0.56 3 times in a row, at last 0.3, after 0.8 at step 5" in text
+    assert "below 0.56 3 times in a row, most recently 0.3; its best mean was 0.8 at step 5" in text
 
 
 def test_noise_a_short_fall_and_a_smaller_one_are_no_collapse():

@@ -80,5 +80,5 @@ def test_a_file_that_is_not_there_or_shows_nothing_is_refused(tmp_path):
     with pytest.raises(ConfigurationError, match=r"file of demonstrations .* does not exist"):
         InterleavedSft(str(tmp_path / "none.jsonl"))
     (tmp_path / "empty.jsonl").write_text('{"problem_id": "p0"}\n')
-    with pytest.raises(ConfigurationError, match="no record with problem_id and messages"):
+    with pytest.raises(ConfigurationError, match="does not contain a record with problem_id and messages"):
         InterleavedSft(str(tmp_path / "empty.jsonl"))

@@ -57,7 +57,7 @@ def test_a_refresh_ends_each_stage_but_the_last():
 
 @pytest.mark.parametrize("steps", [(), (0,), (3, 0), (-1,)])
 def test_a_stage_without_steps_is_refused(steps):
-    with pytest.raises(ConfigurationError, match="must be positive numbers"):
+    with pytest.raises(ConfigurationError, match="must contain only positive numbers"):
         PolicyRefresh(steps=steps)
 
 

@@ -25,7 +25,7 @@ def test_anything_else_is_refused(text: str) -> None:
 
 def test_a_core_that_this_process_may_not_use_is_refused() -> None:
     absent = max(os.sched_getaffinity(0)) + 1
-    with pytest.raises(ConfigurationError, match=f"may not use core {absent}"):
+    with pytest.raises(ConfigurationError, match=f"not allowed to use the CPU core {absent}"):
         read_devices(str(absent), cores=True)
 
 

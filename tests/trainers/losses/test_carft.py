@@ -126,7 +126,7 @@ def test_what_is_missing_is_refused(missing):
     made.embedding, made.peers = torch.ones(1, 2), torch.ones(1, 1, 2)
     made.relations = torch.tensor([[LIKE]])
     setattr(made, missing, None)
-    with pytest.raises(ConfigurationError, match="embeddings of rows, which are missing"):
+    with pytest.raises(ConfigurationError, match="embedding of each row"):
         Carft()(made)
 
 

@@ -105,7 +105,7 @@ def test_columns_are_found_by_name():
 
 def test_the_environments_tokens_are_those_that_answer_calls_or_none():
     batch = tokens([[1.0] * 3])
-    with pytest.raises(ConfigurationError, match="only available to terms"):
+    with pytest.raises(ConfigurationError, match='does not list "environment"'):
         _ = batch.environment
     batch.answered = torch.tensor([[-1, 0, 2]])
     assert batch.environment.tolist() == [[False, True, True]]

@@ -88,8 +88,8 @@ def test_yaml_without_its_package_says_what_to_install(tmp_path, monkeypatch):
         ("x.yaml", "a: 1\nb: [2\n", r"x\.yaml is not valid YAML: .*line"),
         ("x.yaml", "!!python/object:os.system {}\n", "not valid YAML"),
         ("x.json", "{", r"not valid JSON: .*line 1"),
-        ("x.yaml", "- 1\n", "must be one mapping"),
-        ("x.txt", "a = 1", "must end in one of"),
+        ("x.yaml", "- 1\n", "must contain one mapping"),
+        ("x.txt", "a = 1", "ends in one of"),
         ("x.toml", 'trainer = "a"\nrecipe = "b"', "twice: as trainer and as recipe"),
         ("x.toml", "trainer = 3", "trainer must be a string, not 3"),
     ],
@@ -148,7 +148,7 @@ class TestOfARun:
         assert recipe.configure(options, *layers, {"steps": 3}).run.steps == 3
 
     def test_another_trainer_does_not_take_its_parts_silently(self, folder):
-        with pytest.raises(ConfigurationError, match="a run of 'grpo_roc', with all of its parts"):
+        with pytest.raises(ConfigurationError, match="a run of the trainer 'grpo_roc', with all parts"):
             layers_of("grpo_clip_higher", folder)
 
     def test_it_is_known_by_its_bare_name_unless_a_trainer_has_it(self, folder, monkeypatch):

@@ -64,5 +64,5 @@ def test_a_loaded_model_is_a_path():
 
 
 def test_the_same_option_by_two_names_is_refused():
-    with pytest.raises(ConfigurationError, match=r"model\.path is given twice: as 'model\.path' and as 'path'"):
+    with pytest.raises(ConfigurationError, match=r"model\.path is given twice, as 'model\.path' and as 'path'"):
         in_groups({"model": {"path": "m"}, "path": "n"})

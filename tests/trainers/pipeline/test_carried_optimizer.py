@@ -30,7 +30,7 @@ def test_where_the_earlier_run_lies_does_not_count(tmp_path):
 
 
 def test_only_an_optimizer_is_taken_as_one(tmp_path):
-    with pytest.raises(ConfigurationError, match=r"kind optimizer; stage1\.model has the kind model"):
+    with pytest.raises(ConfigurationError, match=r"kind optimizer, but stage1\.model is of the kind model"):
         made(tmp_path / "run", {"stage2": {"optimizer": "stage1.model"}})
     with pytest.raises(ConfigurationError, match=r"the stage 'cold_start' does not have the output 'optimizer'"):
         made(tmp_path / "run", {"stage2": {"optimizer": "cold_start.optimizer"}})

@@ -21,11 +21,11 @@ def plan(folder, text, *settings):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("stages: []", 'letters.yaml: "stages" is required'),
+        ("stages: []", 'letters.yaml: the field "stages" is missing'),
         ("stage: {a: {kind: letters}}", "unknown field 'stage'. Did you mean 'stages'?"),
         ("stages: {a: {letter: x}}", "stage 'a': \"kind\" must be one of"),
         ("stages: {a: {kind: leters}}", "stage 'a', field 'kind': There is no kind of stage named 'leters'. Did you"),
-        ("stages: {a-b: {kind: letters}}", "stage 'a-b': expected a name of letters"),
+        ("stages: {a-b: {kind: letters}}", "stage 'a-b': the name must consist of letters"),
         ("stages: {a: {kind: letters, leter: x}}", "has no option 'leter'. Did you mean 'letter'?"),
         ("stages: {a: {kind: letters, figure: much}}", "stage 'a': figure must be"),
         ("stages: {a: {kind: letters, source: b.letters}, b: {kind: letters}}", "stage 'b' does not run before"),
@@ -35,14 +35,14 @@ def plan(folder, text, *settings):
         ),
         (
             "stages: {abc: {kind: letters}, b: {kind: letters, source: abd.letters}}",
-            "unknown stage 'abd'. Did you mean 'abc'",
+            "there is no stage 'abd'. Did you mean 'abc'",
         ),
         (
             "stages: {a: {kind: data, problems: x.jsonl}, b: {kind: letters, source: a.train}}",
-            "expected an output of the kind letters; a.train",
+            "must be of the kind letters, but a.train",
         ),
         ("stages: {g: {rounds: 0, stages: {a: {kind: letters}}}}", "rounds 'g': rounds must be"),
-        ("stages: {g: {stages: {a: {kind: letters}}}}", '"rounds" is required'),
+        ("stages: {g: {stages: {a: {kind: letters}}}}", 'the field "rounds" is missing'),
         (
             "stages: {g: {rounds: 2, until: b.x > 1, stages: {a: {kind: letters}}}}",
             "expected a criterion STAGE.FIGURE",
@@ -51,11 +51,11 @@ def plan(folder, text, *settings):
             "stages: {g: {rounds: 2, until: often, stages: {a: {kind: letters}}}}",
             "field 'until': A criterion must have the form",
         ),
-        ("stages: {a: {kind: letters}, g: {rounds: 2, stages: {a: {kind: letters}}}}", "the name 'a' is used twice"),
+        ("stages: {a: {kind: letters}, g: {rounds: 2, stages: {a: {kind: letters}}}}", "two stages have the name 'a'"),
         ("stages: {a: {kind: letters}, a: {kind: letters}}", "'a' is listed twice"),
         ("seed: -1\nstages: {a: {kind: letters}}", "seed must be"),
         ("defaults: {lettres: {}}\nstages: {a: {kind: letters}}", "defaults, field 'kind'"),
-        ("machine: {gpu: H1000}\nstages: {a: {kind: letters}}", "Unknown device 'H1000'"),
+        ("machine: {gpu: H1000}\nstages: {a: {kind: letters}}", "device type 'H1000' is unknown"),
     ],
 )
 def test_a_mistake_is_named_with_file_stage_and_field(tmp_path, text, told):

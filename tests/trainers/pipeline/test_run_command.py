@@ -57,9 +57,9 @@ def test_a_plan_refuses_the_stages_that_a_run_would_refuse(tmp_path):
         assert f"has stages a, b, c, d, e, but not 'nope' ({option})" in " ".join(result.stderr.split())
     for more in ([], ["--dry-run"]):
         result = run("run", file, "-o", tmp_path / "run", "--from", "b", *more)
-        assert "The stage 'a' has not finished" in result.stderr
+        assert "the stage 'a' did not finish" in result.stderr
         assert "(--from)" in result.stderr
-    assert "so no stage is selected" in run("run", file, "--from", "b", "--until", "a").stderr
+    assert "No stage is selected" in run("run", file, "--from", "b", "--until", "a").stderr
 
 
 def test_a_file_that_is_not_there_is_not_called_a_name(tmp_path):

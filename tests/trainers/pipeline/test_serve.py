@@ -30,12 +30,12 @@ ENGINE = {"sleep": True, "max_model_len": 4096, "kv_cache_gib": 0.5, "enforce_ea
             r"3 devices \(0,1,2\) cannot be divided into engines with 2",
         ),
         ({"serve": {"device": "0-2"}}, r"stage 'hard'.* no option 'serve.device'. Did you mean 'devices'"),
-        ({"serve": {"devices": "0", "cpu": True, "nodes": 2}}, r"Servers on CPU cores run on one machine"),
+        ({"serve": {"devices": "0", "cpu": True, "nodes": 2}}, r"set serve\.nodes to 1"),
         ({"serve": "0", "engine": "transformers"}, r"requires engine: vllm; got engine: transformers"),
         ({"serve": "0", "engine_options": {"tensor_parallel_size": 2}}, r"use its option tensor_parallel instead"),
         (
             {"serve": "0", "engine": "vllm-server", "engine_options": {"base_urls": ["http://a:1"]}},
-            r"base_urls cannot be combined with serve",
+            r"base_urls cannot be combined with the option serve",
         ),
     ],
 )

@@ -179,10 +179,10 @@ def test_a_stage_fails_once_no_server_is_left(tmp_path: Path, model: Path, probl
 
     said = list[str]()
     stage = evaluation(model, problems, restarts=0, start_timeout_s=5.0)
-    ended = r"ended with exit code -9 and will not be restarted \(starts: 1\)"
+    ended = r"ended with exit code -9 and is not restarted again, because it was already started 1 times"
     with pytest.raises(LaunchError, match=rf"server-0 {ended}(.|\n)*server-1 {ended}"):
         stage.run(Work(tmp_path / "stage", report=report, say=said.append))
-    assert sum("ended with exit code -9 and will not be restarted (starts: 1)" in line for line in said) == 2
+    assert sum("because it was already started 1 times" in line for line in said) == 2
 
 
 def test_a_server_that_does_not_start_is_the_stages_error(tmp_path: Path, model: Path, problems: Path) -> None:

@@ -233,17 +233,17 @@ def test_from_takes_what_is_before_as_it_is_and_does_the_rest_again(tmp_path):
     _, said = run(changed, tmp_path / "run", begin="c")
     assert begun(diary(tmp_path / "run"))[4:] == ["c", "d"]
     assert letters(tmp_path / "run")["d"] == "a0c0d0"
-    assert any(line.startswith("a: accepted unchanged") for line in said)
+    assert any(line.startswith("a: the existing results are reused") for line in said)
     # It stays taken.
     run(changed, tmp_path / "run")
     assert begun(diary(tmp_path / "run"))[4:] == ["c", "d"]
 
 
 def test_from_needs_what_is_before(tmp_path):
-    with pytest.raises(ConfigurationError, match="'a' has not finished"):
+    with pytest.raises(ConfigurationError, match="'a' did not finish"):
         run(written(tmp_path, TWO), tmp_path / "run", begin="c")
     assert live(written(tmp_path, TWO), tmp_path / "run", ("a", "end")) == 9
-    with pytest.raises(ConfigurationError, match="'a' has not finished"):
+    with pytest.raises(ConfigurationError, match="'a' did not finish"):
         run(written(tmp_path, TWO), tmp_path / "run", begin="c")
 
 
@@ -306,7 +306,7 @@ def test_a_second_runner_is_refused(tmp_path):
     pipeline = written(tmp_path, TWO)
     (tmp_path / "run").mkdir()
     lock = lock_file(tmp_path / "run" / "pipeline.json")
-    with pytest.raises(ConfigurationError, match="Another process runs a pipeline in"):
+    with pytest.raises(ConfigurationError, match="Another process is running a pipeline in"):
         run(pipeline, tmp_path / "run")
     lock.close()
     run(pipeline, tmp_path / "run")

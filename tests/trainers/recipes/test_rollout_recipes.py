@@ -150,5 +150,5 @@ def test_agentrl_trains_on_turns_of_older_weights_with_their_own_log_probabiliti
 @pytest.mark.parametrize("rollout", ["plain", "cross_policy"])
 def test_a_loss_that_asks_a_teacher_is_refused_whatever_plays_where_none_is_named(rollout, tiny_model, tmp_path):
     """A part that makes its rows itself brings no teacher's column by that."""
-    with pytest.raises(ConfigurationError, match="needs a teacher: set"):
+    with pytest.raises(ConfigurationError, match="a teacher model: set"):
         two_steps("kdrl", tiny_model, tmp_path / "run", parts={"rollout": rollout})

@@ -91,7 +91,7 @@ def test_it_names_the_recipe_its_parts_with_options_and_papers_and_the_data(tmp_
             "Worse: the held-out pass rate went from 0.6000 to 0.4000",
             "| step 0 (best) | step 40 |",
         ),
-        ([], "no step is known to be the best", ""),
+        ([], "it is unknown which step is the best", ""),
     ],
 )
 def test_it_says_how_the_run_went(tmp_path: Path, rates: list[float], says: str, columns: str) -> None:

@@ -52,7 +52,7 @@ def test_a_folder_that_is_mistyped_is_refused_and_the_near_one_named(run):
 def test_a_folder_without_a_whole_checkpoint_is_refused(run, tmp_path):
     for step in (2, 4):
         mark_unfinished(run / f"checkpoint-{step}")
-    with pytest.raises(ConfigurationError, match="holds no finished checkpoint"):
+    with pytest.raises(ConfigurationError, match="does not hold a finished checkpoint"):
         checkpoint_to_resume(run, BEGAN, steps=10)
     with pytest.raises(ConfigurationError, match=r"There is one in .*/run"):
         checkpoint_to_resume(tmp_path, BEGAN, steps=10)
@@ -60,7 +60,7 @@ def test_a_folder_without_a_whole_checkpoint_is_refused(run, tmp_path):
 
 def test_another_trainer_and_other_options_are_refused_by_name(run):
     other = {**changed(rollout={"group_size": 4, "env_options": {"max_turns": 3}}), "trainer": "rloo"}
-    with pytest.raises(ConfigurationError, match="trainer 'grpo': resume it with that trainer instead of 'rloo'"):
+    with pytest.raises(ConfigurationError, match="trainer 'grpo': resume it with this trainer instead of 'rloo'"):
         checkpoint_to_resume(run, other, steps=10)
     with pytest.raises(ConfigurationError) as caught:
         checkpoint_to_resume(run, {**other, "trainer": "grpo"}, steps=10)
@@ -142,7 +142,7 @@ except ConfigurationError as error:
     [
         ({"group_size": 4}, "rollout.group_size was 8 and is 4"),
         ({"dtype": "bfloat16"}, 'model.dtype was "auto" and is "bfloat16"'),
-        ({"steps": 4}, "nothing left to do"),
+        ({"steps": 4}, "nothing is left to do"),
     ],
 )
 def test_other_options_are_refused_before_torch_is_loaded(run, options, said):

@@ -36,7 +36,7 @@ def figures(rate: float, error: float = 0.001) -> dict[str, float]:
         ),
         (0.5, 0.2, 0, "so the best weights are the initial ones."),
         (0.5, 0.5, 0, "No change: "),
-        (math.nan, 0.5, 4, "No held-out episode counted"),
+        (math.nan, 0.5, 4, "the held-out pass rate is unknown"),
     ],
 )
 def test_an_evaluated_run_says_how_it_went(before: float, after: float, best_step: int, says: str) -> None:
@@ -50,7 +50,7 @@ def test_a_change_that_may_be_chance_is_called_so() -> None:
 
 def test_a_run_without_evaluation_has_no_best_step() -> None:
     result = TrainResult(Path("run"), Path("run/final"), None, None, None, [])
-    assert "no step is known to be the best" in result.outcome
+    assert "it is unknown which step is the best" in result.outcome
 
 
 HISTORY = [
@@ -138,7 +138,7 @@ def test_lines_of_several_steps_count_for_each_of_them(tmp_path: Path) -> None:
 )
 def test_a_run_that_learned_nothing_says_why_and_what_to_do(line: dict[str, float], says: str, tmp_path: Path) -> None:
     verdict = verdict_of(written(tmp_path, {"groups/signal": 0.0, **line}), "", tmp_path)
-    assert verdict.sentences[0].startswith("Nothing was learned: no group had")
+    assert verdict.sentences[0].startswith("Nothing was learned: in no group")
     assert says in " ".join(verdict.sentences)
 
 

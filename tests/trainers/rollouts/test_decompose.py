@@ -102,5 +102,5 @@ def test_what_it_knows_is_that_of_all_processes_and_outlives_a_checkpoint():
 
 
 def test_it_is_refused_where_groups_may_end_early():
-    with pytest.raises(ConfigurationError, match="Decompose cannot end early, since it adds attempts"):
+    with pytest.raises(ConfigurationError, match="Decompose does not allow this, since it adds attempts"):
         collector_of(Decompose(), lambda prompt, rng: "?", early_stop=True)

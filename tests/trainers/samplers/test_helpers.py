@@ -56,7 +56,7 @@ class TestKinds:
             (load_problems("arithmetic"), {}, "requires a mixture of sources or a finite source"),
             (load_problems([{"question": "1+1?", "answer": "2"}]), {}, "there is only ''"),
             (LEVELS, {"by": "topic"}, "'p0' does not have the field 'topic'"),
-            (LEVELS, {"order": ["logic"]}, "'logic', which is not a kind of problem. Kinds: 'math', 'code'"),
+            (LEVELS, {"order": ["logic"]}, "'logic', but the problems do not have this kind. Kinds: 'math', 'code'"),
         ],
     )
     def test_it_says_what_is_missing(self, problems: Any, options: dict[str, Any], message: str) -> None:

@@ -58,5 +58,5 @@ def test_the_notation_of_a_recipe_and_steps_that_do_not_fit():
     for wrong in ((1, 2), (0,)):
         with pytest.raises(ConfigurationError, match="`steps` must have"):
             Stages(0, KINDS, steps=wrong)
-    with pytest.raises(ConfigurationError, match="'logic', which is not a kind"):
+    with pytest.raises(ConfigurationError, match="'logic', but the problems do not"):
         Stages(0, KINDS, order=("math", "logic"))

@@ -86,5 +86,5 @@ class TestEarlyStop:
         assert batch.figures["rollout/reward"][1] == 32 - cancelled
 
     def test_a_selector_that_cannot_tell_is_refused(self):
-        with pytest.raises(ConfigurationError, match="early_stop needs a selector"):
+        with pytest.raises(ConfigurationError, match="early_stop ends a group when the selector"):
             collector(selector=Moody(), early_stop=True)

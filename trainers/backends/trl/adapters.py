@@ -52,23 +52,25 @@ def adapter_in(name: str, revision: str | None) -> LoraConfig | None:
     try:
         config = PeftConfig.from_pretrained(os.path.dirname(found))
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise ConfigurationError(f"The adapter {name!r} cannot be read: {error}", option="model") from error
+        raise ConfigurationError(f"The LoRA adapter {name!r} cannot be read: {error}", option="model") from error
     _only_lora(name, config)
     if os.path.isfile(os.path.join(name, "config.json")):
         raise ConfigurationError(
-            f"{name} holds both a model and an adapter: move them to separate folders.", option="model"
+            f"The folder {name} holds both a whole model and a LoRA adapter, so it is unclear which to "
+            "use: move them to separate folders.",
+            option="model",
         )
     base = config.base_model_name_or_path
     if base and os.path.isabs(base) and not os.path.isdir(base):
         raise ConfigurationError(
-            f"The adapter {name} belongs to the model {base}, which does not exist: restore it, or correct "
-            "base_model_name_or_path in adapter_config.json.",
+            f"The LoRA adapter {name} belongs to the model {base}, which does not exist: restore the "
+            "model, or correct base_model_name_or_path in adapter_config.json.",
             option="model",
         )
     if not base:
         raise ConfigurationError(
-            f"The adapter {name!r} does not name its base model: its adapter_config.json has no "
-            "base_model_name_or_path.",
+            f"The LoRA adapter {name!r} does not name the model that it belongs to: add "
+            "base_model_name_or_path to its adapter_config.json.",
             option="model",
         )
     return config
@@ -110,7 +112,9 @@ def adapted(
         )
     except (OSError, ValueError, RuntimeError) as error:
         raise ConfigurationError(
-            f"The adapter {name!r} does not fit its model {found.base_model_name_or_path!r}: {error}", option="model"
+            f"The LoRA adapter {name!r} does not fit the model {found.base_model_name_or_path!r} that it "
+            f"names: {error}",
+            option="model",
         ) from error
     return policy if same else _merged(policy, options, keep, seed)
 
@@ -125,7 +129,8 @@ def readapted(
     """
     if list(policy.peft_config) != ["default"]:
         raise ConfigurationError(
-            f"The loaded model has the adapters {', '.join(policy.peft_config)}; it must have one, named 'default'."
+            f"The loaded model has the LoRA adapters {', '.join(policy.peft_config)}; it must have "
+            "exactly one, with the name 'default'."
         )
     found = policy.peft_config["default"]
     _only_lora("the loaded model", found)
@@ -207,8 +212,8 @@ def _only_lora(name: str, config: Any) -> None:
     if not isinstance(config, LoraConfig):
         kind = getattr(config, "peft_type", None)
         raise ConfigurationError(
-            f"{name} holds an adapter of the kind {getattr(kind, 'value', kind)}; only LoRA adapters can be trained or "
-            "merged here. Merge it with peft, and use the merged model.",
+            f"{name} holds an adapter of the kind {getattr(kind, 'value', kind)}, but only LoRA adapters "
+            "can be trained or merged. Merge the adapter with peft, and use the merged model.",
             option="model",
         )
 

@@ -203,8 +203,8 @@ def stall(seconds: Mapping[int, float]) -> str:
         return ""
     share = seconds[1] / seconds[most]
     return (
-        f" {_threads(most)} compute {share:.2f} times as fast as 1 now, since other programs use the processor: stop "
-        "them, or leave the number of threads to this run."
+        f" Now, {_threads(most)} compute only {share:.2f} times as fast as 1 thread, because other "
+        "programs use the processor: stop these programs, or let the run choose the number of threads."
     )
 
 

@@ -94,15 +94,18 @@ def load_policy(
     be_quiet()
     if options.lora_dropout and not dropout:
         raise ConfigurationError(
-            "lora_dropout is for the cold start only: with dropout, the probability ratios and the KL divergence of "
-            "reinforcement learning would contain noise. Leave it at 0.",
+            "lora_dropout applies only to the cold start: in reinforcement learning, dropout would add "
+            "noise to the probability ratios and the KL divergence. Leave it at 0.",
             option="lora_dropout",
         )
     source = options.path
     if isinstance(source, PreTrainedModel | PeftModel):
         name = base_of(source).name_or_path
         if not name:
-            raise ConfigurationError("A loaded model must have a name_or_path from which its tokenizer can be loaded.")
+            raise ConfigurationError(
+                "A model that is passed as an object must have the attribute name_or_path, from which its "
+                "tokenizer can be loaded."
+            )
         tokenizer = load_tokenizer(name, options, revision=options.revision)
         policy = _continue_loaded(source, options, partial(_keep, folder, tokenizer), seed)
     else:
@@ -130,8 +133,8 @@ def _continue_loaded(
         return readapted(loaded, options, keep, seed)
     if getattr(loaded, "_hf_peft_config_loaded", False):
         raise ConfigurationError(
-            "The loaded model contains an adapter that transformers added, which cannot be trained: pass the adapter's "
-            "folder, or a model that peft loaded."
+            "The loaded model contains an adapter that transformers added, which cannot be trained: pass "
+            "the folder of the adapter, or a model that peft loaded."
         )
     return with_new_adapter(loaded, options, seed)
 

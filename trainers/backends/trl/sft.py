@@ -131,7 +131,7 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions, checkpoint
     if choice is not None and choice.seconds and options.progress and state.is_main_process:
         say(choice.line)
     if options.learning_rate is None and options.progress and state.is_main_process:
-        say(f"Learning rate {rate:g}, by the size of the model (--lr sets another).")
+        say(f"Learning rate {rate:g}, chosen by the size of the model; --lr sets another.")
     with recording(), closing(steps_seen), stopping.listening():
         try:
             with quiet():
@@ -215,14 +215,17 @@ def encode_traces(traces: Iterable[Mapping[str, Any]], chat: ChatCodec, max_leng
             ids, mask = chat.conversation(messages, turns)
         except (KeyError, TypeError, ConfigurationError) as error:
             raise ProblemFormatError(
-                f'Trace {count} is not a record with "messages", each with "role" and "content": {error}'
+                f'Trace {count} is not a record with "messages", each of which has "role" and "content": {error}'
             ) from error
         if len(ids) <= max_length and any(mask):
             rows.append({"input_ids": ids, "assistant_masks": mask})
     if not rows:
         raise ConfigurationError(
-            f"None of the {count} traces has a turn to train on and at most {max_length} tokens; raise max_length."
+            (
+                f"None of the {count} traces contains a turn of the policy and has at most {max_length} "
+                "tokens: raise max_length, or make other traces."
+            )
             if count
-            else "There is no trace to train on."
+            else "The file of traces is empty, so there is nothing to train on: make traces with `rstar2 traces`."
         )
     return rows

@@ -77,9 +77,9 @@ class ShardedTrainer(WarmsUp):
             )
         if self._partitions and any(one.adapters for one in frozen):
             raise ConfigurationError(
-                "The reference model or the teacher of this run is the policy with its initial adapter values, which "
-                "ZeRO-3 cannot restore temporarily: use sharding='fsdp2' or 'zero2', or remove the term that needs "
-                "this model.",
+                "A term of the loss uses the initial policy as reference model or teacher, which needs "
+                "the initial values of the adapter; ZeRO-3 cannot restore them temporarily. Use "
+                "sharding='fsdp2' or 'zero2', or remove the term.",
                 option=self._option("run.sharding"),
             )
         if self._divides:
@@ -141,8 +141,8 @@ class ShardedTrainer(WarmsUp):
         plugin = getattr(self.accelerator.state, "deepspeed_plugin", None)
         if plugin is not None and "optimizer" in plugin.deepspeed_config:
             raise ConfigurationError(
-                "DeepSpeed's configuration names its own optimizer, which cannot load the state of an earlier run: "
-                "remove it from the configuration, or remove optim.begin_from.",
+                "DeepSpeed's configuration names its own optimizer, which cannot load the state of an "
+                "earlier run: remove the optimizer from the configuration, or remove optim.begin_from.",
                 option="optim.begin_from",
             )
         self.create_optimizer()
@@ -216,8 +216,8 @@ class ShardedTrainer(WarmsUp):
         if checkpoint is None or not shards.has_shards(checkpoint):
             if checkpoint is not None and self._writes_shards:
                 raise ConfigurationError(
-                    f"{checkpoint} was written without sharding, but this run has sharding={self.sharding!r}: resume "
-                    "with sharding='none', on any number of processes.",
+                    f"The checkpoint {checkpoint} was written without sharding, but this run has "
+                    f"sharding={self.sharding!r}: resume with sharding='none', on any number of processes.",
                     option=self._option("run.sharding"),
                 )
             super()._load_optimizer_and_scheduler(checkpoint)

@@ -274,9 +274,14 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
             ConfigurationError: There is no reference model.
         """
         if self.reference is None:
-            raise ConfigurationError("There is no reference model to reset: no term of the loss needs one.")
+            raise ConfigurationError(
+                "A hook tried to reset the reference model, but no term of the loss uses one: remove the "
+                "hook, or add a KL term."
+            )
         if self._partitions:
-            raise ConfigurationError("With sharding='zero3' a reference model cannot be reset: use 'fsdp2' or 'zero2'.")
+            raise ConfigurationError(
+                "With sharding='zero3', the reference model cannot be reset: use sharding='fsdp2' or 'zero2'."
+            )
         self.reference.reset(self.model)
         if self.pending is not None and "reference" in self.objective.needs:
             self._compare(self.pending)
@@ -284,7 +289,9 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
     def _compare(self, pending: PendingRows) -> None:
         """Compute the log-probabilities of a rollout's rows under the reference model, and store them."""
         if self.reference is None:
-            raise ConfigurationError("A term of the loss needs a reference model, but the trainer has none.")
+            raise ConfigurationError(
+                "A term of the loss needs a reference model, but the trainer was created without one."
+            )
         compare, every = self.reference.score, range(len(pending.rows))
         self._store(pending, every, lambda model, batch: {"reference": compare(model, batch, self.autocast)})
 

@@ -122,9 +122,9 @@ class Annotate(EngineStage):
             lines = [one.strip() for one in str(problem.meta.get(self.solution) or "").splitlines() if one.strip()]
             if not lines:
                 raise ConfigurationError(
-                    f"The problem {problem.id!r} of {self.problems} does not have the field {self.solution!r} with "
-                    "a worked solution. Use problems with worked solutions, or set `solution` to the name of that "
-                    "field.",
+                    f"The problem {problem.id!r} of {self.problems} does not have the field "
+                    f"{self.solution!r}, which must hold a worked solution. Use problems with worked "
+                    "solutions, or set `solution` to the name of the field that holds them.",
                     option="solution",
                 )
             yield problem, lines

@@ -69,7 +69,7 @@ class Conversations(CheckedOptions, Shelved):
             short = most is not None and found.taken[name] < most
             left_out = sum(found.unusable[name].values())
             work.say(
-                f"{name}: {found.taken[name]} conversations{f' of {most}' if short else ''}"
+                f"{name}: {found.taken[name]} conversations{f' of the {most} requested' if short else ''}"
                 f"{f', {left_out} rows could not be used' if left_out else ''}."
             )
         return {"traces": float(len(found.records))}

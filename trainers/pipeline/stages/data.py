@@ -66,7 +66,10 @@ class Data(CheckedOptions):
             if " ".join(problem.question.split()) not in questions
         ]
         if not train:
-            raise ConfigurationError(f"All problems of {self.problems} are held out; none are left to train on.")
+            raise ConfigurationError(
+                f"All problems of {self.problems} are held out for evaluation, so none are left to train on: "
+                "hold out fewer."
+            )
         write_jsonl(test, work.folder / TEST, overwrite=True)
         write_jsonl(train, work.folder / TRAIN, overwrite=True)
         return {"train": float(len(train)), "test": float(len(test))}
@@ -75,7 +78,10 @@ class Data(CheckedOptions):
 def _taken(spec: str | Path, split: str, count: int | None, seed: int, option: str) -> Iterable[Problem]:
     source = load_problems(spec, split=split, **({"seed": seed} if _is_family(spec) else {}))
     if count is None and not isinstance(source, FiniteSource):
-        raise ConfigurationError(f"The source {spec} is unlimited, so {option} is required.", option=option)
+        raise ConfigurationError(
+            f"The source {spec} generates problems without end: set {option} to the number of problems to write.",
+            option=option,
+        )
     return islice(iter(source), count)
 
 

@@ -64,12 +64,13 @@ class Filter(PlayingStage):
     def run(self, work: Work) -> StageMeasurements:
         """Run or resume the stage, and return its measurements; see ``Stage``."""
         if self.problems is None:
-            raise ConfigurationError("A filter requires the option `problems`.", option="problems")
+            raise ConfigurationError("A stage of the kind filter requires the option `problems`.", option="problems")
         source = load_problems(self.problems, split=self.split)
         if not isinstance(source, FiniteSource):
             raise ConfigurationError(
-                f"A filter requires a finite source of problems, but {source.name} is unlimited. Write a finite list "
-                "with a stage of the kind data, and filter its output.",
+                f"A stage of the kind filter requires a finite number of problems, but {source.name} "
+                "generates problems without end. Write a finite list with a stage of the kind data, and "
+                "filter its output.",
                 option="problems",
             )
         tally = self.play(work).tally
@@ -84,8 +85,9 @@ class Filter(PlayingStage):
                 kept.append(problem)
         if not kept:
             raise ConfigurationError(
-                f"The filter removed all {total} problems: for each problem, the share of solved episodes is below "
-                f"{self.drop_below} or at least {self.drop_from}. Use other problems or bounds, or omit this stage."
+                f"The filter removed all {total} problems, because the share of solved episodes of each "
+                f"problem is below {self.drop_below} or at least {self.drop_from}. Use other problems or "
+                "bounds, or omit this stage."
             )
         list_files(work.folder, FILE)
         write_jsonl(kept, work.folder / FILE, overwrite=True)

@@ -76,7 +76,9 @@ class KeepRight(EngineStage):
     def resolved(self) -> Mapping[str, Any]:
         """Return all options that determine the outputs, without the inputs; see ``Stage``."""
         if self.drop_low + self.drop_high >= 1:
-            raise ConfigurationError("The sum of drop_low and drop_high must be less than 1.")
+            raise ConfigurationError(
+                "The sum of the options drop_low and drop_high must be less than 1; otherwise no episodes are left."
+            )
         return super().resolved()
 
     def cost(self, about: CostInputs) -> Cost:
@@ -98,8 +100,9 @@ class KeepRight(EngineStage):
         records.update({_text(record): record for record in made})
         if not records:
             raise ConfigurationError(
-                f"None of the episodes in {self.episodes} is correct, and there are no earlier traces, so there is "
-                "nothing to train on. Start with a model that solves some of the problems, or use easier problems."
+                f"None of the episodes in {self.episodes} is correct, and no earlier stage made traces, "
+                "so there is nothing to train on. Start with a model that solves some of the problems, "
+                "or use easier problems."
             )
         write_traces(work.folder / FILE, records.values())
         turns = [one for own in perplexities.values() for one in own]

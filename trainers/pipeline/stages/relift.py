@@ -50,7 +50,9 @@ class Relift(Train):
     def resolved(self) -> Mapping[str, Any]:
         """Return all options that determine the outputs, without the inputs; see ``Stage``."""
         if self.demonstrations is None:
-            raise ConfigurationError("The option `demonstrations` is required: traces of the training problems.")
+            raise ConfigurationError(
+                "The option `demonstrations` is required: a file of traces of the training problems."
+            )
         found = dict(super().resolved())
         hooks = [one for one in found["parts"]["hook"] if one["name"] != _HOOK]
         found["parts"] = {**found["parts"], "hook": hooks}

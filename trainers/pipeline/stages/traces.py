@@ -75,7 +75,7 @@ class Traces(CheckedOptions):
                 if self.episodes:
                     work.report(trace.index + 1, self.episodes)
         if not file.records:
-            raise ConfigurationError(f"No trace could be written for the problems of {self.problems}.")
+            raise ConfigurationError(f"No trace could be written for any of the problems of {self.problems}.")
         return {"traces": float(len(file.records))}
 
 

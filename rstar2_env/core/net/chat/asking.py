@@ -112,7 +112,10 @@ def key_from(api_key_env: str) -> Secret | None:
     if not api_key_env:
         return None
     if api_key_env not in os.environ:
-        raise ConfigurationError(f"The environment variable {api_key_env}, which api_key_env names, is not set.")
+        raise ConfigurationError(
+            f"The option api_key_env names the environment variable {api_key_env}, which is not set: set it "
+            "to the API key."
+        )
     return secret_of(os.environ[api_key_env])
 
 

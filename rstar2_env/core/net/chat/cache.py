@@ -33,7 +33,7 @@ class ChatCache:
                 connection.execute("CREATE TABLE IF NOT EXISTS answers (request TEXT PRIMARY KEY, answer TEXT)")
         except (OSError, sqlite3.Error) as error:
             raise ConfigurationError(
-                f"{path} cannot be used as a cache of replies: {error}.", option="cache"
+                f"The file {path} cannot be used as a cache of a model's replies: {error}.", option="cache"
             ) from error
 
     def get(self, request: str) -> Any:

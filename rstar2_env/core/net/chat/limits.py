@@ -80,13 +80,13 @@ class Meter:
         most_tokens, most_cost = self._limits.max_tokens, self._limits.max_cost
         if most_tokens is not None and self.tokens >= most_tokens:
             raise EndpointBudgetError(
-                f"The token budget for {self._url} is spent: {self.tokens} tokens of max_tokens={most_tokens} were "
-                "used. Raise limits.max_tokens to continue."
+                f"The limit of tokens for the model at {self._url} is reached: {self.tokens} tokens were "
+                f"used, and max_tokens={most_tokens}. Raise limits.max_tokens to continue."
             )
         if most_cost is not None and self.cost >= most_cost:
             raise EndpointBudgetError(
-                f"The cost budget for {self._url} is spent: {self.cost:.4g} of max_cost={most_cost:g} was used. "
-                "Raise limits.max_cost to continue."
+                f"The limit of cost for the model at {self._url} is reached: {self.cost:.4g} was spent, "
+                f"and max_cost={most_cost:g}. Raise limits.max_cost to continue."
             )
 
     def add(self, usage: Usage) -> float | None:
@@ -110,7 +110,10 @@ class Meter:
                 if tokens is None
                 else "cost of a reply, and no prices are set (limits.input_price, limits.output_price)"
             )
-            raise ServiceError(f"{self._url} does not report the {lacking}, so the budget cannot be enforced.")
+            raise ServiceError(
+                f"The server {self._url} does not report the {lacking}, so the limit cannot be enforced: omit "
+                "the limit, or use another server."
+            )
         with self._lock:
             self.tokens += tokens or 0
             self.cost += cost or 0.0

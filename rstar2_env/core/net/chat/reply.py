@@ -83,11 +83,17 @@ class ChatReply:
     def trouble(self) -> tuple[ReplyEnd, str] | None:
         """The episode's ``end`` and a message, if the reply cannot be played as a turn; ``None`` if it can."""
         if self.refusal or self.finish == "content_filter":
-            return "refused", f"The endpoint refused to reply: {self.refusal or 'its content filter'}."
+            return "refused", f"The model's server refused to reply: {self.refusal or 'its content filter'}."
         if self.finish == "length":
-            return "cut", f"The reply was cut at the limit of its tokens; it begins {self.text[:_SHOWN_CHARS]!r}."
+            return "cut", (
+                "The model's reply was cut off at the limit of tokens, so it is incomplete; it begins "
+                f"{self.text[:_SHOWN_CHARS]!r}."
+            )
         if not self.calls and not self.text.strip():
-            return "no_text", f"The reply has no text and no call (finish reason: {self.finish or 'not reported'})."
+            return "no_text", (
+                "The model's reply contains neither text nor a tool call (finish reason: "
+                f"{self.finish or 'not reported'})."
+            )
         return None
 
 
@@ -115,7 +121,7 @@ def read_reply(answer: Any, url: str) -> ChatReply:
             usage=_usage(usage) if isinstance(usage, Mapping) else Usage(),
         )
     except (KeyError, IndexError, TypeError, AttributeError) as error:
-        raise ServiceError(f"{url} returned something other than a chat completion: {str(answer)[:300]}") from error
+        raise ServiceError(f"{url} did not return a chat completion: {str(answer)[:300]}") from error
 
 
 def _text(content: Any) -> str:

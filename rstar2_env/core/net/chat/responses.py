@@ -81,7 +81,7 @@ def problem_of(answer: Any) -> tuple[str, str] | None:
     if isinstance(error, Mapping):
         code, message = str(error.get("code") or ""), str(error.get("message") or "")
     said = ": ".join(part for part in (code, message[:500]) if part) or "no reason given"
-    return f"the response failed: {said}", "passing" if code in _PASSING else ""
+    return f"the model's server reported that the response failed: {said}", "passing" if code in _PASSING else ""
 
 
 def read_response(answer: Any, url: str) -> ChatReply:
@@ -120,9 +120,9 @@ def read_response(answer: Any, url: str) -> ChatReply:
             response_id=str(answer.get("id") or ""),
         )
     except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
-        raise ServiceError(f"{url} returned something other than a response: {str(answer)[:300]}") from error
+        raise ServiceError(f"{url} did not return a response of the Responses API: {str(answer)[:300]}") from error
     if status not in ("completed", "incomplete"):
-        raise ServiceError(f"{url} returned a response that is not complete: its status is {status!r}.")
+        raise ServiceError(f"{url} returned an incomplete response, with the status {status!r}.")
     return reply
 
 

@@ -59,6 +59,6 @@ def _wrong(bench: AuditBench, marker: str, name: str, golds: tuple[str, ...]) ->
             by_cause[cause].append(call)
     for cause, paid in sorted(by_cause.items(), key=lambda one: -len(one[1]))[:_MOST_CAUSES]:
         call = min(paid, key=lambda one: len(one.gold) + len(one.answer))
-        said = f"{shown(call.answer)} is paid where the gold is {shown(call.gold)}"
+        said = f"{shown(call.answer)} is accepted for the gold answer {shown(call.gold)}"
         script = scripts.scored(bench.target.setup, [call], f"score >= {bench.paid_at:g}")
         yield Suspicion("paid", f"{cause}, after a marker of the grader", said, script, call, len(paid), tried[cause])

@@ -91,7 +91,7 @@ def planted_files(
             if call is not None:
                 suspected.add(place)
                 where = f"{shown(call.answer)} with the gold answer {shown(call.gold)}"
-                said = f"{where} gets another verdict with {place}"
+                said = f"the grade of {where} changes if an agent writes {place}"
                 script = scripts.planted(bench.target.setup, call, planted)
                 yield Suspicion("writable", place, said, script, call, 1, len(calls))
 

@@ -124,7 +124,10 @@ def repeated(bench: AuditBench) -> Suspicions:
     least = min(changed, key=lambda call: len(call.gold) + len(call.answer), default=None)
     if least is not None and _varies(bench, least):
         bench.unsteady = True
-        said = f"{shown(least.answer)} with the gold answer {shown(least.gold)} gets different grades in one process"
+        said = (
+            f"{shown(least.answer)} with the gold answer {shown(least.gold)} gets different grades when it is "
+            "graded twice in one process"
+        )
         script = scripts.varying(bench.target.setup, least, 50 * _MOST_ROUNDS)
         yield Suspicion("determinism", "repetition", said, script, least, len(changed), len(calls))
 
@@ -162,8 +165,8 @@ def ordered(bench: AuditBench) -> Suspicions:
     for call, was, now in zip(calls, plain, again, strict=True):
         if was.verdict != now.verdict:
             said = (
-                f"{shown(call.answer)} with the gold answer {shown(call.gold)} gets another grade after earlier "
-                "grades left files"
+                f"{shown(call.answer)} with the gold answer {shown(call.gold)} gets another grade after "
+                "earlier grades left files in the current folder"
             )
             script = scripts.in_used_folder(bench.target.setup, calls, call)
             yield Suspicion("writable", "files of earlier grades", said, script, call, 1, len(calls))

@@ -131,7 +131,7 @@ def _variables(
                 settings: list[tuple[str, Mapping[str, str | None], Sequence[str], str, bool]]
                 settings = [("plain", {name: None}, (), "", False), (f"{name}={value}", {name: value}, (), "", False)]
                 script = scripts.in_settings(bench.target.setup, call, settings)
-                said = f"{where} gets another verdict with {name}={value!r}"
+                said = f"the grade of {where} changes with {name}={value!r}"
                 yield Suspicion("portability", f"the variable {name}", said, script, call, 1, len(calls))
 
 

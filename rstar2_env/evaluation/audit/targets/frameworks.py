@@ -216,7 +216,8 @@ def nemo_gym_target(name: str) -> Target:
     rows, _, url = name.rpartition("@")
     if rows and not Path(rows).is_file():
         raise ConfigurationError(
-            f"nemo-gym:{name}: the file {rows} does not exist. Give the file with the rows of the server's data set."
+            f"nemo-gym:{name}: the file {rows} does not exist. Give the JSON Lines file with the rows of "
+            "the data set that the server uses."
         )
     if not rows:
         raise ConfigurationError(

@@ -79,16 +79,21 @@ def import_lines(code: UserCodeName) -> str:
     """Return source that imports the user's object as ``_target``."""
     first, *rest = code.name.split(".")
     if not first.isidentifier():
-        raise ConfigurationError(f"{code.written}: name the function to audit, as in grader.py:grade.")
+        raise ConfigurationError(
+            f"{code.written} names a file but no function: add the function to audit, as in grader.py:grade."
+        )
     folder, module = str(Path.cwd()), code.module
     if code.file is not None:
         path = Path(code.file).absolute()
         if not path.is_file():
-            raise ConfigurationError(f"{code.file}: this file does not exist. Name a file, as in ./grader.py:grade.")
+            raise ConfigurationError(
+                f"The file {code.file} does not exist. Name a file and a function in it, as in ./grader.py:grade."
+            )
         folder, module = str(path.parent), path.stem
         if not module.isidentifier():
             raise ConfigurationError(
-                f"{code.file}: the name of the file is not the name of a Python module; rename it."
+                f"{code.file} cannot be imported, because its name is not the name of a Python module: "
+                "rename the file (letters, digits and _)."
             )
     lines = f"import sys\n\nsys.path.insert(0, {folder!r})\nfrom {module} import {first}"
     target = ".".join([first, *rest])
@@ -131,9 +136,9 @@ def _trl(code: UserCodeName, what: Mapping[str, Any], call: str) -> str:
     }
     if missing := [name for name in what["needed"] if name not in known]:
         raise ConfigurationError(
-            f"{code.written} needs the columns {', '.join(missing)}, which an audit does not have; it has "
-            f"{', '.join(_COLUMNS)}. Write a reward function with these parameters that calls {code.written}, and "
-            "audit that function."
+            f"{code.written} needs the columns {', '.join(missing)}, which an audit does not provide; it "
+            f"provides {', '.join(_COLUMNS)}. Write a reward function with only these parameters that "
+            f"calls {code.written}, and audit that function."
         )
     given = {name: value for name, value in known.items() if name in names or what["any"]}
     arguments = ", ".join(f"{name}={value}" for name, value in given.items())

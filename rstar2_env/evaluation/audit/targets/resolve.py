@@ -54,7 +54,9 @@ def resolve_target(written: str) -> Target:
     kind, _, name = written.partition(":")
     if kind in KINDS:
         if not name:
-            raise ConfigurationError(f"{written}: name the target after the colon, as in {kind}:NAME.")
+            raise ConfigurationError(
+                f"{written} names a kind of grader but no grader: add its name after the colon, as in {kind}:NAME."
+            )
         if kind in _PACKAGES and importlib.util.find_spec(_PACKAGES[kind][0]) is None:
             raise MissingExtraError(_PACKAGES[kind][1], f"Auditing {written}")
         target = replace(KINDS[kind](name), name=written)

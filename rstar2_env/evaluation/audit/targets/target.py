@@ -52,4 +52,4 @@ def asked(name: str, setup: str, expression: str) -> Any:
         try:
             return process.ask(expression)
         except TargetError as error:
-            raise ConfigurationError(f"{name} cannot be audited: {str(error).rstrip('.')}.") from error
+            raise ConfigurationError(f"The grader {name} cannot be audited: {str(error).rstrip('.')}.") from error

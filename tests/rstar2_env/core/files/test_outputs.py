@@ -91,7 +91,7 @@ def test_replacing_removes_what_was_written_and_keeps_the_folder(folder: Path) -
 
 def test_a_foreign_file_is_refused_even_when_replacing_and_nothing_is_removed(folder: Path) -> None:
     (folder / "episodes" / "notes.txt").write_text("mine")
-    assert "does not list (episodes/notes.txt)" in refused(folder, overwrite=True)
+    assert "did not write (episodes/notes.txt)" in refused(folder, overwrite=True)
     with pytest.raises(ConfigurationError, match=r"notes\.txt"):
         begin_folder(folder, "evaluation")
     assert len(files_in(folder)) == 5
@@ -101,7 +101,7 @@ def test_a_link_is_a_foreign_file_and_is_not_followed(folder: Path, tmp_path: Pa
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "x").write_text("mine")
     (folder / "link").symlink_to(tmp_path / "data")
-    assert "does not list (link)" in refused(folder, overwrite=True)
+    assert "did not write (link)" in refused(folder, overwrite=True)
 
 
 def test_an_input_in_the_folder_is_never_replaced(folder: Path, tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_an_input_in_the_folder_is_never_replaced(folder: Path, tmp_path: Path) 
     (folder / "best").mkdir()
     (folder / "best" / "model.bin").write_text("weights")
     for inputs in ({"model": str(folder / "best")}, [[{"teacher": f"{folder}/best/model.bin:x=1"}]], f"{folder}@3"):
-        assert "is an input of this command" in refused(folder, overwrite=True, inputs=inputs)
+        assert "this command reads its input from" in refused(folder, overwrite=True, inputs=inputs)
     check_folder(folder, "evaluation", overwrite=True, inputs=[str(tmp_path), "nowhere", 3, None])
 
 
@@ -162,7 +162,7 @@ def test_a_file_is_new_or_empty_or_replaced_on_request(tmp_path: Path) -> None:
         check_file(file, resume=False)
     check_file(file, resume=True)
     check_file(file, overwrite=True)
-    with pytest.raises(ConfigurationError, match="is an input of this command"):
+    with pytest.raises(ConfigurationError, match="this command reads its input from"):
         check_file(file, overwrite=True, inputs={"problems": f"{file}:question=q"})
     with pytest.raises(ConfigurationError, match="is a folder"):
         check_file(tmp_path, overwrite=True)

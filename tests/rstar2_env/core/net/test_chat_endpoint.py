@@ -96,9 +96,9 @@ def test_an_answer_that_takes_too_long_is_asked_for_again_where_that_is_wanted(a
     ("answer", "words"),
     [
         ((200, "<html>hello</html>"), "the answer is not JSON: '<html>hello"),
-        ((200, {"hello": 1}), "other than a chat completion: {'hello': 1}"),
-        ((200, {"choices": []}), "other than a chat completion"),
-        ((200, [1]), "other than a chat completion"),
+        ((200, {"hello": 1}), "did not return a chat completion: {'hello': 1}"),
+        ((200, {"choices": []}), "did not return a chat completion"),
+        ((200, [1]), "did not return a chat completion"),
         ((200, completion("x" * 2000)), "longer than 1000 bytes"),
     ],
 )

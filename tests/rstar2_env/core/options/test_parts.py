@@ -91,7 +91,7 @@ class TestReading:
             ("noise:rate=1,rate=2", "'rate' is given twice"),
             ("", "has no name"),
             ({"rate": 1}, "has no name"),
-            ({"name": "noise", 3: 1}, "the name of an option must be a string, not 3"),
+            ({"name": "noise", 3: 1}, "an option whose name is not a string: 3"),
             (["noise", 3], r"\[name, options\]; got \['noise', 3\]"),
             ([], r"\[name, options\]"),
             (7, "got 7"),

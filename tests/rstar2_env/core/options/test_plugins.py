@@ -119,5 +119,5 @@ def test_the_catalogue_has_every_entry_point_without_an_environment(tmp_path):
     assert "no_such_module does not load: ModuleNotFoundError" in listed["gone"]["validation"]
     assert (listed["idle"]["ok"], listed["idle"]["validation"]) == (
         False,
-        "textwrap:dedent.__name__ registers no environment",
+        "textwrap:dedent.__name__ does not register an environment",
     )

@@ -171,7 +171,7 @@ def damage(change: Callable[[dict[str, object]], None]) -> Callable[[Path], None
         (damage(lambda identity: identity.update(format="x")), "does not describe a run"),
         (damage(lambda identity: identity.pop("kind")), "does not describe a run"),
         (lambda folder: (folder / "run.json").write_text("{"), "cannot be read"),
-        (lambda folder: (folder / "run.json").unlink(), "it has no run.json"),
+        (lambda folder: (folder / "run.json").unlink(), "it does not contain run.json"),
         (shutil.rmtree, "it does not exist"),
     ],
 )

@@ -204,7 +204,7 @@ class TestCommand:
         assert [Path(one["other"]["name"]).name for one in told] == ["x", "y"]
         assert {path.name for path in tmp_path.glob("c*.png")} == {"c-x.png", "c-y.png"}
         alone = run("compare", tmp_path / "base", tmp_path / "trained" / "x", columns=300)
-        assert "have no set in common" in " ".join(alone.output.split())
+        assert "have no set of problems with the same name" in " ".join(alone.output.split())
 
     @pytest.mark.parametrize(
         ("arguments", "words"),

@@ -64,7 +64,7 @@ def test_a_baseline_is_the_folder_or_the_file_of_an_evaluation(tmp_path):
     for name in ("folder", "file.jsonl"):
         assert tally_of_run(tmp_path / name).problems["sum-0"].episodes == 1
         other = {**options, "problems": "arithmetic", "episodes": 3}
-        with pytest.raises(ConfigurationError, match="has none of the problems of this evaluation"):
+        with pytest.raises(ConfigurationError, match="no problem in common with this evaluation"):
             evaluate("rstar2/MathTool-v0", "oracle", **other, baseline=tmp_path / name)
         result = evaluate("rstar2/MathTool-v0", "oracle", **options, baseline=tmp_path / name)
         assert result.boundary is not None

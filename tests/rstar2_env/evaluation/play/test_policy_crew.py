@@ -177,7 +177,7 @@ def test_a_stop_lets_episodes_in_flight_end_and_begins_nothing_new(tiny_model, t
         ({"model_options": {"temperature": -1}}, ConfigurationError, "temperature"),
         ({"engine_options": {"max_row": 1}}, ConfigurationError, "Did you mean 'max_rows'"),
         ({"engine": "vllm-server"}, (ConfigurationError, MissingExtraError), "needs base_urls"),
-        ({"agent": "oracle"}, ConfigurationError, "agent and a model cannot be combined"),
+        ({"agent": "oracle"}, ConfigurationError, "an agent or a model, not both"),
     ],
 )
 def test_mistakes_are_told_before_anything_is_played(tiny_model, options, error, said):

@@ -127,7 +127,7 @@ def test_an_episode_whose_judge_does_not_answer_counts_for_nothing_and_is_played
 
 def test_a_score_that_compares_sees_the_whole_start_and_needs_several_samples():
     assert {episode.rewards["Rank"] for episode in play(scores=[Rank()], n=3).episodes} == {3.0}
-    with pytest.raises(ConfigurationError, match=r"needs the other episodes.*each start has one sample"):
+    with pytest.raises(ConfigurationError, match=r"needs the other episodes.*played only once"):
         play(scores=[Rank()])
 
 

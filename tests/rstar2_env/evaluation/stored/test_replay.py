@@ -166,7 +166,11 @@ def _played(setting: Setting, seed: int) -> Episode:
 
 @pytest.mark.parametrize(
     ("place", "words"),
-    [("9", "has no episode 9"), ("one", "STEP/GROUP/MEMBER"), ("1/0/0", "has no episode 1/0/0")],
+    [
+        ("9", "not contain the episode 9"),
+        ("one", "STEP/GROUP/MEMBER"),
+        ("1/0/0", "not contain the episode 1/0/0"),
+    ],
 )
 def test_an_episode_that_is_not_there_is_told(played: Path, place: str, words: str) -> None:
     done = run("verify", "--run", played, "--episode", place)

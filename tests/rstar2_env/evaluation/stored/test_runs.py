@@ -15,8 +15,8 @@ from rstar2_env.evaluation.stored.runs import find_stored
         ('{"question": "1 + 1?", "answer": "2"}\n', "its first line has the keys question, answer; expected"),
         ("[1, 2]\n", "line 1: Expected an episode, a JSON object, not '[1, 2]'; expected"),
         ("no JSON\n", "line 1 is not a JSON object"),
-        ("", "has no complete line: expected"),
-        ("\n\n", "has no complete line: expected"),
+        ("", "does not contain a complete line: expected"),
+        ("\n\n", "does not contain a complete line: expected"),
     ],
 )
 def test_a_file_without_episodes_is_refused_and_its_content_is_named(text, said, tmp_path):
@@ -43,4 +43,4 @@ def test_commands_on_runs_name_the_content_of_a_file_of_problems(command, tmp_pa
     refused = run(*(word.format(file) for word in command))
     assert refused.exit_code == 2
     assert "Error: " in refused.stderr
-    assert "does not hold episodes: its first line has the keys question, answer" in " ".join(refused.stderr.split())
+    assert "does not contain episodes: its first line has the keys question, answer" in " ".join(refused.stderr.split())

@@ -92,7 +92,7 @@ def test_a_check_that_raises_fails(monkeypatch):
 
 def test_an_environment_that_never_ends_is_found_by_its_turns():
     report = validate(Endless, level=3, checks=["noop"], episodes=1, bounds={"turns": 20})
-    assert "did not end within 20 turns (bounds.turns)" in report.named("noop").said
+    assert "did not end within 20 turns" in report.named("noop").said
     assert Endless.answered == 20
 
 
@@ -161,7 +161,7 @@ def test_hacks_that_a_verifier_pays_are_named_by_cause():
     report = validate("rstar2/MathTool-v0", level=4, checks=["adversarial_floor"], episodes=4, **options)
     result = report.named("adversarial_floor")
     assert not report.ok
-    assert "hacks of the cause echo earn" in result.said
+    assert "wrong answers of the kind echo" in result.said
     assert result.figures["hacks"]["digits"] == 1
 
 

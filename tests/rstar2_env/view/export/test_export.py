@@ -197,7 +197,7 @@ def test_a_page_that_is_not_whole_is_told_before_runs_are_read(tmp_path, monkeyp
 
 @pytest.mark.parametrize(
     ("out", "told"),
-    [(".", "is a folder"), ("run/run.json/x.html", "cannot be a folder"), ("there.html", "already exists")],
+    [(".", "is a folder"), ("run/run.json/x.html", "cannot be created as a folder"), ("there.html", "already exists")],
 )
 def test_a_file_that_cannot_be_written_is_told_before_runs_are_read(tmp_path, monkeypatch, out, told):
     write_run(tmp_path / "run", steps=1)
@@ -222,7 +222,7 @@ def test_a_disk_that_is_full_leaves_nothing_behind_and_the_file_as_it_was(tmp_pa
     out.write_text("before")
     true_write = Path.write_text
     monkeypatch.setattr(Path, "write_text", full)
-    with pytest.raises(DiskFullError, match=r"x\.html cannot be written: no space is left"):
+    with pytest.raises(DiskFullError, match=r"x\.html cannot be written, because its disk is full"):
         write_export([tmp_path / "run"], out, cache=tmp_path / "cache", static=static, overwrite=True)
     assert [path.name for path in out.parent.iterdir()] == ["x.html"]
     assert out.read_text() == "before"

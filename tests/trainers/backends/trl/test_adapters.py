@@ -102,7 +102,7 @@ def test_a_loaded_model_of_peft_is_taken_up_like_its_folder(cold_start, tiny_mod
 
 def test_an_adapter_inside_a_model_of_transformers_is_refused(cold_start, tmp_path):
     loaded = AutoModelForCausalLM.from_pretrained(cold_start[0])
-    with pytest.raises(ConfigurationError, match="pass the adapter's folder"):
+    with pytest.raises(ConfigurationError, match="pass the folder of the adapter"):
         load_policy(ModelOptions(loaded, lora_rank=4), tmp_path)
 
 
@@ -153,7 +153,7 @@ def test_another_kind_of_adapter_is_refused(tiny_model, tmp_path):
 
 
 def test_reinforcement_learning_refuses_dropout_and_switches_off_what_a_model_has(tiny_model, tmp_path):
-    with pytest.raises(ConfigurationError, match="lora_dropout is for the cold start"):
+    with pytest.raises(ConfigurationError, match="lora_dropout applies only to the cold start"):
         load(tiny_model, tmp_path, lora_rank=2, lora_dropout=0.1)
     options = ModelOptions(str(tiny_model), lora_rank=2, lora_dropout=0.5)
     policy, _ = load_policy(options, tmp_path, dropout=True)

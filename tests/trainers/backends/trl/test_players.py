@@ -31,7 +31,7 @@ def test_a_problem_without_an_answer_is_refused(monkeypatch):
 
 
 def test_an_environment_without_problems_is_refused_before_anything_is_played():
-    with pytest.raises(ConfigurationError, match=r"no problem source: choose .*, such as rstar2/MathTool"):
+    with pytest.raises(ConfigurationError, match=r"not have a source of problems: choose .*, such as rstar2/MathTool"):
         gold_answers(config(LetterEnv))
 
 

@@ -376,7 +376,7 @@ def test_an_export_of_adapters_is_an_ordinary_adapter(name: str, folder: Path, t
 
 def test_the_shards_of_another_model_are_refused(folder: Path, tiny_model: Path, tmp_path: Path) -> None:
     changes = {"resume": folder / "fsdp2-saved", "lora": True, "save_strategy": "no"}
-    with pytest.raises(ConfigurationError, match="checkpoint of another model"):
+    with pytest.raises(ConfigurationError, match="belongs to another model"):
         played("fsdp2-saved", tiny_model, tmp_path, 0, 1, **changes)
 
 

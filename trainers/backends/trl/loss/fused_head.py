@@ -41,8 +41,8 @@ class _WithMeanLogp(ChunkedLogProbFunction):
             return logps, entropy, squares, mean, top
         if len(ctx.to_save) != len(_SAVED):
             raise Rstar2Error(
-                "The fused head of this TRL version saves other values for its backward pass than the fused head "
-                "of TRL 1.16, so the mean of the log-probabilities cannot be computed: install trl 1.16."
+                "This version of TRL is not supported: its fused head (the output layer computed "
+                "together with the loss) saves other values than that of TRL 1.16. Install trl 1.16."
             )
         mean = mean - ctx.to_save[_SAVED.index("log_z")]
         ctx.mark_non_differentiable(*(one for one in (squares, mean, top) if one is not None))
@@ -70,8 +70,9 @@ def _replacing(method: FunctionType) -> FunctionType:
     """Return TRL's forward method with some names of its module replaced by ``_REPLACED``, for all threads."""
     if absent := _REPLACED.keys() - set(method.__code__.co_names):
         raise Rstar2Error(
-            f"The fused head of this TRL version does not use {', '.join(sorted(absent))}, which the fused head of "
-            "TRL 1.16 uses: install trl 1.16."
+            "This version of TRL is not supported: its fused head (the output layer computed together "
+            f"with the loss) does not use {', '.join(sorted(absent))}, as that of TRL 1.16 does. Install "
+            "trl 1.16."
         )
     found = FunctionType(
         method.__code__, {**vars(utils), **_REPLACED}, method.__name__, method.__defaults__, method.__closure__

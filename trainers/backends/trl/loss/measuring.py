@@ -60,8 +60,8 @@ class PolicyMeasurer:
         needs: frozenset[str] = frozenset(getattr(part, "needs", ()))
         if unknown := needs - {"sum_squares", "answer"}:
             raise ConfigurationError(
-                f"The advantage {type(part).__name__} has the unknown need {', '.join(sorted(map(repr, unknown)))}; "
-                "known needs: 'sum_squares', 'answer'."
+                f"The advantage {type(part).__name__} lists {', '.join(sorted(map(repr, unknown)))} in "
+                "`needs`, which no trainer can measure; possible are 'sum_squares' and 'answer'."
             )
         episodes = [episode for group in groups for episode in group]
         self._prepare()

@@ -126,7 +126,10 @@ def lay_out(
     attention = np.zeros((count, width), dtype=np.int64)
     for place, row in enumerate(chosen):
         if not row.prompt_ids:
-            raise ValueError("A row must have a prompt: the first token of its completion is predicted from it.")
+            raise ValueError(
+                "A row to train on must have a prompt of at least one token, from which the first token of "
+                "the completion is predicted."
+            )
         ids[place, : row.tokens] = row.ids
         attention[place, : row.tokens] = 1
     if not chosen:

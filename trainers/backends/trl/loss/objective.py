@@ -165,8 +165,9 @@ def tokens_of(batch: MicroBatch, scores: TokenScores, needs: frozenset[str]) -> 
     """
     if "teacher" in needs and "teacher" not in batch.columns:
         raise ConfigurationError(
-            "A term of the loss needs a teacher's log-probabilities, but no row has the column 'teacher'. Set a "
-            "teacher (model.teacher=FOLDER), or use a rollout part that adds the column in its method `rows`."
+            "A term of the loss needs the log-probabilities of a teacher model, but no row has the "
+            "column 'teacher'. Set a teacher (model.teacher=FOLDER), or use a rollout part whose method "
+            "`rows` adds the column."
         )
     logp = scores.logp
     mean_logp = scores.mean_logp if "mean_logp" in needs else None

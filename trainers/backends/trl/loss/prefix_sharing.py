@@ -73,15 +73,15 @@ def obstacle_of(model: Any) -> str | None:
     inputs = signature(type(base).forward).parameters
     passes_on = any(one.kind is Parameter.VAR_KEYWORD for one in inputs.values())
     if not (getattr(base, "_supports_attention_backend", False) and passes_on and "position_ids" in inputs):
-        return f"{type(base).__name__} does not use the attention functions and positions of transformers"
+        return f"{type(base).__name__} does not use the attention functions and positions of the package transformers"
     if not causal(model):
         return "its tokens attend to later tokens"
     rope = getattr(config, "rope_parameters", None) or {}
     kinds = [one.get("rope_type") for one in (rope, *rope.values()) if isinstance(one, dict)]
     if any(kind in _CHANGING_ROPE for kind in kinds):
-        return "its rotary embeddings depend on the longest row of a micro-batch"
+        return "its rotary embeddings depend on the longest row of a batch"
     if any(_drops(module) for module in base.modules()):
-        return "it has dropout"
+        return "it uses dropout"
     return None
 
 
@@ -112,8 +112,8 @@ class PrefixSharing:
         if self.obstacle is None:
             return None
         return (
-            f"Rows are computed separately, although optim.share_prefixes is on: the model cannot share prefixes, "
-            f"because {self.obstacle}."
+            "optim.share_prefixes is on, but this model cannot compute shared prefixes only once, "
+            f"because {self.obstacle}. Each row is computed separately."
         )
 
     @property
@@ -135,7 +135,7 @@ class PrefixSharing:
             difference = _difference(model, device)
             if not difference <= (_TOLERANCE if exact else _LOW_TOLERANCE):
                 self.obstacle = (
-                    f"its log-probabilities for shared prefixes differ from those for separate rows by {difference:.2g}"
+                    f"its log-probabilities with shared prefixes differ from those of separate rows by {difference:.2g}"
                 )
 
     def divide(self, rows: Sequence[Row], budget: int) -> tuple[list[list[int]], list[int]]:

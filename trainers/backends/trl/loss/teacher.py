@@ -93,8 +93,9 @@ class PrivilegedPrompt:
         after = row.prompt_ids[len(episode.prompt_ids) :]
         if row.prompt_ids[: len(episode.prompt_ids)] != episode.prompt_ids:
             raise ConfigurationError(
-                "model.teacher_prompt needs rows that begin with the prompt of their episode, but the rollout part of "
-                "this run makes rows with other prompts.",
+                "model.teacher_prompt replaces the prompt of an episode, but the rollout part of this "
+                "run makes rows with other prompts: remove model.teacher_prompt, or use another rollout "
+                "part.",
                 option="model.teacher_prompt",
             )
         opening = [one for one in episode.messages[:2] if one.role != "assistant"]
@@ -113,8 +114,8 @@ class PrivilegedPrompt:
             return self._template.format_map(fields)
         except (KeyError, IndexError, ValueError) as error:
             raise ConfigurationError(
-                f"model.teacher_prompt refers to {error}, but the problem {problem.id!r} has only the fields "
-                f"{', '.join(sorted(fields))}: name one of these in braces.",
+                f"model.teacher_prompt cannot be filled in ({error}): the problem {problem.id!r} has only "
+                f"the fields {', '.join(sorted(fields))}: name one of these in braces.",
                 option="model.teacher_prompt",
             ) from error
 
@@ -147,17 +148,21 @@ def load_teacher(
     name, template = config.model.teacher, config.model.teacher_prompt
     if name is None:
         if template is not None:
-            raise ConfigurationError("teacher_prompt needs a teacher: set model.teacher.", option="model.teacher")
+            raise ConfigurationError(
+                "model.teacher_prompt is the prompt of a teacher model, but no teacher is set: set model.teacher.",
+                option="model.teacher",
+            )
         if "teacher" in needs and not given:
             raise ConfigurationError(
-                "A term of the loss needs a teacher: set model.teacher to the folder of a model with the same "
-                "tokenizer, or to 'self', the initial model of the run.",
+                "A term of the loss needs a teacher model: set model.teacher to the folder of a model "
+                "with the same tokenizer, or to 'self', the model with which the run starts.",
                 option="model.teacher",
             )
         return None
     if "teacher" not in needs:
         raise ConfigurationError(
-            "No term of the loss needs a teacher: remove model.teacher, or add a term that needs it (kdrl, opd).",
+            "model.teacher is set, but no term of the loss uses a teacher model: remove model.teacher, "
+            "or add a term that uses it (kdrl, opd).",
             option="model.teacher",
         )
     prompt = None
@@ -165,8 +170,9 @@ def load_teacher(
         problems = problem_source(config, "train")
         if problems is None:
             raise ConfigurationError(
-                "teacher_prompt needs the fields of problems, but the environment has no problem source: choose an "
-                "environment that has one, such as rstar2/MathTool-v0, or remove teacher_prompt.",
+                "model.teacher_prompt contains fields of problems, but the environment does not have a "
+                "source of problems: choose an environment that has one, such as rstar2/MathTool-v0, or "
+                "remove model.teacher_prompt.",
                 option="model.teacher_prompt",
             )
         prompt = PrivilegedPrompt(template, problems, codec(config.model, tokenizer, policy))
@@ -193,8 +199,9 @@ def check_same(own: PreTrainedTokenizerBase, other: PreTrainedTokenizerBase, nam
     differ = [token for token in ours | theirs if theirs.get(token) != ours.get(token)]
     if differ:
         raise ConfigurationError(
-            f"The teacher {name!r} has a different tokenizer from the policy: {len(differ)} of {len(ours | theirs)} "
-            f"tokens differ, such as {differ[0]!r}. The teacher scores the policy's token ids, so choose a teacher "
-            "of the same family with the same vocabulary.",
+            f"The teacher model {name!r} has a different tokenizer from the model that is trained: "
+            f"{len(differ)} of {len(ours | theirs)} tokens differ, such as {differ[0]!r}. Both models "
+            "must have the same token ids, so choose a teacher of the same family with the same "
+            "vocabulary.",
             option="model.teacher",
         )

@@ -79,7 +79,11 @@ def check_trackers(names: Sequence[str]) -> None:
             continue
         if name not in INTEGRATION_TO_CALLBACK:
             raise ConfigurationError(
-                f"run.report_to: there is no tracker {name!r}.{did_you_mean(name, INTEGRATION_TO_CALLBACK)} Known: "
+                "run.report_to names the unknown service "
+                f"{name!r}.{did_you_mean(name, INTEGRATION_TO_CALLBACK)} Known services: "
                 f"{', '.join(sorted(INTEGRATION_TO_CALLBACK))}."
             )
-        raise ConfigurationError(f"run.report_to: the package of the tracker {name!r} is not installed.")
+        raise ConfigurationError(
+            f"run.report_to names the service {name!r}, whose Python package is not installed: install it, or "
+            "remove the service."
+        )

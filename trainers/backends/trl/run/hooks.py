@@ -79,8 +79,8 @@ class HooksCallback(TrainerCallback):
         """
         if len(state["hooks"]) != len(self._hooks):
             raise ConfigurationError(
-                f"The checkpoint was written with {len(state['hooks'])} hooks, and this run has {len(self._hooks)}: "
-                "resume with the same hooks."
+                f"The checkpoint was written by a run with {len(state['hooks'])} hooks, and this run has "
+                f"{len(self._hooks)}: resume with the same hooks."
             )
         self._run.load_state_dict(state["run"])
         for hook, own in zip(self._hooks, state["hooks"], strict=True):

@@ -46,7 +46,9 @@ def check_lengths(config: TrainConfig, engine: Engine, chat: ChatCodec, position
         check_fits(tokens, engine, prompt=prompt, option=option)
         if positions is not None and prompt + tokens > positions:
             _log.warning(
-                "The model was trained for %d positions; an episode may reach %d (%s=%d after a prompt of %d tokens).",
+                "The model was trained on texts of at most %d tokens, but an episode may have %d tokens "
+                "(%s=%d after a prompt of %d tokens): lower this limit if the model's answers become "
+                "worse towards the end of long episodes.",
                 *(positions, prompt + tokens, option, tokens, prompt),
             )
 
@@ -66,9 +68,10 @@ def check_fits(tokens: int, engine: Engine, *, prompt: int = 1, option: str = "m
     longest = longest_conversation(engine)
     if longest is not None and prompt + tokens > longest:
         raise ConfigurationError(
-            f"{option}={tokens} after a prompt of {prompt} tokens makes conversations of {prompt + tokens} tokens, but "
-            f"the engine accepts {longest}: set its max_model_len to {prompt + tokens} or more (for servers, the "
-            f"argument --max-model-len), or lower {option} to {max(longest - prompt, 0)}."
+            f"Conversations may have {prompt + tokens} tokens (a prompt of {prompt} and "
+            f"{option}={tokens}), but the engine accepts at most {longest}: set its max_model_len to "
+            f"{prompt + tokens} or more (for servers, the argument --max-model-len), or lower {option} to "
+            f"{max(longest - prompt, 0)}."
         )
 
 

@@ -67,8 +67,8 @@ def _load(checkpoint: Path, rank: int) -> dict[str, Any]:
     path = checkpoint / _file(rank)
     if not path.exists():
         raise ConfigurationError(
-            f"{checkpoint} is incomplete: it has no {path.name}, the state of process {rank}. Remove the checkpoint to "
-            "resume from the previous one."
+            f"The checkpoint {checkpoint} is incomplete: the file {path.name} with the state of process "
+            f"{rank} is missing. Delete the checkpoint to resume from the previous one."
         )
     state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     return state

@@ -216,24 +216,25 @@ def check_ahead(config: TrainConfig) -> None:
     ahead = f"rollout.max_staleness={rollout.max_staleness}"
     if rollout.max_staleness and ENGINES.get(rollout.engine).shares_weights:
         raise ConfigurationError(
-            f"With {ahead}, episodes are played while the policy is trained, but engine={rollout.engine!r} computes "
-            "with the weights that are being trained. Use an engine with its own copy of the weights, such as "
-            "engine='vllm-server', or set rollout.max_staleness=0."
+            f"{ahead} plays episodes while the policy is trained, but engine={rollout.engine!r} computes "
+            "with the weights that are being trained. Use an engine with its own copy of the weights, "
+            "such as engine='vllm-server', or set rollout.max_staleness=0."
         )
     if rollout.max_staleness and rollout.engine_options.get("sleep"):
         raise ConfigurationError(
-            f"With {ahead}, episodes are played while the policy is trained, but engine.sleep=true puts the engine "
-            "to sleep during training. Set engine.sleep=false or rollout.max_staleness=0."
+            f"{ahead} plays episodes while the policy is trained, but engine.sleep=true makes the engine "
+            "release its memory during training. Set engine.sleep=false or rollout.max_staleness=0."
         )
     if rollout.max_staleness and config.optim.offload_state:
         raise ConfigurationError(
-            f"With {ahead}, episodes are played while the policy is trained, but optim.offload_state=true moves the "
-            "optimizer's state to the host meanwhile. Remove optim.offload_state, or set rollout.max_staleness=0.",
+            f"{ahead} plays episodes while the policy is trained, but optim.offload_state=true moves the "
+            "optimizer's state to host memory while episodes are played. Remove optim.offload_state, or "
+            "set rollout.max_staleness=0.",
             option="optim.offload_state",
         )
     if rollout.handover == "carry" and rollout.max_staleness < 2:
         raise ConfigurationError(
-            f"With {ahead}, rollout.handover='carry' has no episode to carry over, since every rollout begins after "
-            "one weight sync and ends before the next. Set rollout.max_staleness=2 or more, or "
-            "rollout.handover='drain'."
+            "rollout.handover='carry' carries unfinished episodes over to the next weights, but with "
+            f"{ahead}, every rollout begins after one weight sync and ends before the next, so no episode "
+            "is unfinished. Set rollout.max_staleness=2 or more, or rollout.handover='drain'."
         )

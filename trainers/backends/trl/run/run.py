@@ -77,7 +77,9 @@ class TrlRun:
         measured = [] if choice is None or not choice.seconds else [choice.line]
         if self.config.optim.learning_rate is None:
             rate = self.trl.args.learning_rate
-            measured.append(f"Learning rate {rate:g}, by the size of the model (optim.learning_rate sets another).")
+            measured.append(
+                f"Learning rate {rate:g}, chosen by the size of the model; optim.learning_rate sets another."
+            )
         if not self._setup.ranks.rank and self.config.run.progress:
             for line in measured:
                 say(line)
@@ -167,9 +169,11 @@ def fewer_updates(config: TrainConfig) -> list[str]:
     if optim.minibatches <= groups:
         return []
     return [
-        f"A rollout has {groups} groups, so it takes at most {config.updates} optimizer steps instead of "
-        f"{optim.updates_per_rollout * optim.minibatches}; optim.minibatches={optim.minibatches} needs "
-        f"rollout.problems_per_step={optim.minibatches} or more."
+        (
+            f"A rollout has only {groups} groups, so at most {config.updates} optimizer steps are possible "
+            f"instead of {optim.updates_per_rollout * optim.minibatches}: lower optim.minibatches, or set "
+            f"rollout.problems_per_step={optim.minibatches} or more."
+        )
     ]
 
 

@@ -134,7 +134,9 @@ class TrlRunState:
     @temperature.setter
     def temperature(self, temperature: float) -> None:
         if not (math.isfinite(temperature) and temperature > 0):
-            raise ConfigurationError(f"A hook set the temperature to {temperature}; it must be a positive number.")
+            raise ConfigurationError(
+                f"A hook set the sampling temperature to {temperature}; it must be a positive number."
+            )
         self._temperature = float(temperature)
 
     def coefficient(self, term: str = "kl") -> float:
@@ -145,7 +147,9 @@ class TrlRunState:
     def set_coefficient(self, value: float, term: str = "kl") -> None:
         """Set the coefficient ``coef`` of a term of the loss; see ``RunState``."""
         if not (math.isfinite(value) and value >= 0):
-            raise ConfigurationError(f"A hook set the coefficient of {term} to {value}; it must be at least 0.")
+            raise ConfigurationError(
+                f"A hook set the coefficient of the loss term {term} to {value}; it must be at least 0."
+            )
         terms = list(self._trainer.objective.terms)
         place = self._place(term)
         if getattr(type(terms[place]), "__dataclass_params__").frozen:  # noqa: B009 - of every dataclass, typed or not
@@ -177,9 +181,14 @@ class TrlRunState:
         rows = [self._row(conversation) for conversation in conversations]
         tokens = sum(row.policy_tokens for row in rows)
         if not tokens:
-            raise ConfigurationError("An SFT step needs at least one conversation with a turn of the policy.")
+            raise ConfigurationError(
+                "A hook started a step of supervised training without any conversation that contains a turn "
+                "of the policy: pass at least one."
+            )
         if any(parameter.grad is not None for parameter in trainer.model.parameters()):
-            raise ConfigurationError("A hook may take an SFT step only between optimizer steps, in on_step_end.")
+            raise ConfigurationError(
+                "A hook may take a step of supervised training only between optimizer steps: call it in on_step_end."
+            )
         own = rows[ranks.rank :: ranks.size]
         trainer.model.train()
         trainer.use_head(1.0)
@@ -254,7 +263,7 @@ class TrlRunState:
         having = [name for name, one in zip(self._terms, terms, strict=True) if _has_coef(one)]
         if term not in having:
             raise ConfigurationError(
-                f"The loss has no term {term!r} with an option coef. Terms with this option: "
+                f"The loss does not have a term {term!r} with an option coef. Terms with this option: "
                 f"{', '.join(having) or 'none'}."
             )
         return self._terms.index(term)
@@ -290,7 +299,7 @@ class TrlRunState:
 
     def _refuse_deepspeed(self, what: str) -> None:
         if self._trainer.is_deepspeed_enabled:
-            raise ConfigurationError(f"With DeepSpeed, a hook cannot {what}.")
+            raise ConfigurationError(f"With DeepSpeed, a hook cannot {what}: remove the hook, or use sharding='fsdp2'.")
 
 
 def unique_names(names: Sequence[str]) -> list[str]:

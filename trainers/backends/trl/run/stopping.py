@@ -154,7 +154,9 @@ class Stopping(TrainerCallback):
         try:
             error.add_note(self._saved(trainer))
         except Exception as refused:
-            error.add_note(f"No checkpoint could be written: {type(refused).__name__}: {refused}")
+            error.add_note(
+                f"The last finished step could not be saved as a checkpoint: {type(refused).__name__}: {refused}"
+            )
 
     def _saved(self, trainer: Trainer) -> str:
         """Write a checkpoint unless the step has one; return a line about it."""
@@ -178,7 +180,7 @@ class Stopping(TrainerCallback):
             SystemExit: The signal was SIGTERM.
         """
         if self.number:
-            self._end(f"All steps were done when the signal arrived; the run is complete: {self._folder}.")
+            self._end(f"The run received a signal to stop after its last step, so it is complete: {self._folder}.")
 
     def _end(self, line: str) -> None:
         if self._ranks.rank == 0:
@@ -204,7 +206,10 @@ class Stopping(TrainerCallback):
         abandons = self._alone and self._rolling
         if self._ranks.rank == 0:
             what = "abandoning the rollout" if abandons else "finishing the step"
-            _say(f"{signal.Signals(number).name}: {what} in progress, then a checkpoint; repeat it to end immediately.")
+            _say(
+                f"Received {signal.Signals(number).name}: {what} in progress, then a checkpoint is written. "
+                "Send the signal again to end the run immediately."
+            )
         if abandons:
             _abandon()
 

@@ -36,7 +36,7 @@ def chosen_sharding(wanted: str | None, option: str = "run.sharding") -> Shardin
     configured = _configured(option)
     if wanted is not None and configured is not None and wanted != configured:
         raise ConfigurationError(
-            f"{option}={wanted!r}, but accelerate's configuration requests {configured}: remove one of them.",
+            f"{option} is {wanted!r}, but accelerate's configuration requests {configured}: remove one of them.",
             option=option,
         )
     os.environ[_FSDP] = "false"
@@ -48,13 +48,14 @@ def _configured(option: str) -> Sharding | None:
     if _is_set(_FSDP):
         if os.environ.get("FSDP_VERSION", "1") != "2":
             raise ConfigurationError(
-                "accelerate's configuration requests FSDP1, which is not supported: set fsdp_version: 2.",
+                "accelerate's configuration requests the first version of FSDP, which is not supported: "
+                "set fsdp_version: 2 in it.",
                 option=option,
             )
         if _is_set("FSDP_OFFLOAD_PARAMS"):
             raise ConfigurationError(
-                "accelerate's configuration requests weights in host memory (fsdp_offload_params), which is not "
-                "supported with FSDP2: set it to false.",
+                "accelerate's configuration keeps weights in host memory (fsdp_offload_params), which is "
+                "not supported with FSDP2: set fsdp_offload_params: false in it.",
                 option=option,
             )
         return "fsdp2"
@@ -103,7 +104,8 @@ def check_engine(name: str, sharding: Sharding, *, shares_weights: bool) -> None
     """
     if shares_weights and sharding == "zero3":
         raise ConfigurationError(
-            f"engine={name!r} computes with the trainer's weights, which ZeRO-3 gathers from all processes in every "
-            "forward pass. The processes play different numbers of turns, so they would wait for each other forever. "
-            'Use engine="vllm-server", or sharding="fsdp2" or "zero2".'
+            f"engine={name!r} computes with the trainer's weights, which ZeRO-3 gathers from all "
+            "processes in every forward pass. The processes play different numbers of turns, so they "
+            'would wait for each other forever. Use engine="vllm-server", or sharding="fsdp2" or '
+            '"zero2".'
         )

@@ -70,14 +70,16 @@ def checkpoint_to_carry(folder: str | os.PathLike[str]) -> Path:
     found = checkpoint_at(Path(folder))
     if found is None:
         raise ConfigurationError(
-            f"{folder} has no complete checkpoint from which to load the optimizer state: name the folder of a run "
-            "of reinforcement learning, or of one of its checkpoints.",
+            f"The folder {folder} does not contain a complete checkpoint from which the optimizer's state "
+            "can be loaded: name the folder of a run of reinforcement learning, or of one of its "
+            "checkpoints.",
             option=_OPTION,
         )
     if not ((found / _FILE).exists() and (has_shards(found) or (found / OPTIMIZER_NAME).exists())):
         raise ConfigurationError(
-            f"{found} has no {_FILE}, or no optimizer state: it is not a checkpoint of a run of reinforcement "
-            "learning, or it was written by an earlier version.",
+            f"The folder {found} does not contain the file {_FILE} or the optimizer's state: it is not a "
+            "checkpoint of a run of reinforcement learning, or an earlier version wrote it. Name another "
+            "checkpoint, or remove the option.",
             option=_OPTION,
         )
     return found
@@ -97,7 +99,10 @@ def check_fits(checkpoint: Path, now: OptimizerLayout, *, sharding: str) -> None
     before = _read(checkpoint)
     why = next(_differences(before, now), None)
     if why is None and sharding != "none" and not has_shards(checkpoint):
-        why = f"it was written without sharding, but this run has sharding={sharding!r}: use the same for both"
+        why = (
+            f"the state was written without sharding, but this run has sharding={sharding!r}: use the same "
+            "sharding for both"
+        )
     if why is not None:
         raise ConfigurationError(
             f"The optimizer's state in {checkpoint} does not fit this run: {why}. Remove {_OPTION} to start with "
@@ -119,20 +124,25 @@ def _read(checkpoint: Path) -> OptimizerLayout:
     try:
         return OptimizerLayout(**json.loads((checkpoint / _FILE).read_text("utf-8")))
     except (OSError, ValueError, TypeError) as error:
-        raise ConfigurationError(f"{checkpoint / _FILE} cannot be read: {error}", option=_OPTION) from error
+        raise ConfigurationError(
+            f"The file {checkpoint / _FILE} of the checkpoint cannot be read: {error}", option=_OPTION
+        ) from error
 
 
 def _differences(before: OptimizerLayout, now: OptimizerLayout) -> Iterator[str]:
     """Yield descriptions of the differences, the most informative first."""
     was, is_ = before.shapes, now.shapes
     if was.keys() != is_.keys():
-        yield f"it belongs to {_weights(was, is_)}, but this run trains {_weights(is_, was)}"
+        yield f"the state belongs to {_weights(was, is_)}, but this run trains {_weights(is_, was)}"
         return
     for name, shape in was.items():
         if shape != is_[name]:
             yield f"{name} has the shape {tuple(shape)} in the checkpoint and {tuple(is_[name])} in this run"
     if before.optimizer != now.optimizer:
-        yield f"it belongs to {before.optimizer}, but this run uses {now.optimizer} (optim.trl_options.optim)"
+        yield (
+            f"the state belongs to the optimizer {before.optimizer}, but this run uses {now.optimizer} "
+            "(optim.trl_options.optim)"
+        )
     there, here = _group_of(before), _group_of(now)
     for name, number in there.items():
         if number != here[name]:

@@ -105,8 +105,8 @@ def _units(base: nn.Module) -> list[nn.Module]:
     layers = [part for part in base.modules() if type(part).__name__ in kinds]
     if not layers:
         raise ConfigurationError(
-            f"{type(base).__name__} does not name its layer classes (_no_split_modules), so it cannot be sharded: use "
-            'sharding="zero2" or "zero3".'
+            f"{type(base).__name__} does not name the classes of its layers (_no_split_modules), so FSDP2 "
+            'cannot divide it among processes: use sharding="zero2" or "zero3".'
         )
     model: Any = base
     first, last = model.get_input_embeddings(), model.get_output_embeddings()

@@ -46,7 +46,9 @@ class _Unpickler(pickle.Unpickler):
             pickle.UnpicklingError: The class is not part of the metadata.
         """
         if name not in _CLASSES.get(module, ()):
-            raise pickle.UnpicklingError(f"it names {module}.{name}, which is not part of the metadata of a checkpoint")
+            raise pickle.UnpicklingError(
+                f"the file refers to {module}.{name}, which does not belong to the metadata of a checkpoint"
+            )
         return super().find_class(module, name)
 
 
@@ -63,7 +65,10 @@ class PlainReader(FileSystemReader):
         with self.fs.create_stream(path, "rb") as file:
             found = _Unpickler(io.BytesIO(file.read())).load()
         if not isinstance(found, metadata.Metadata):
-            raise pickle.UnpicklingError(f"it holds {type(found).__name__} instead of the metadata of a checkpoint")
+            raise pickle.UnpicklingError(
+                f"the file contains an object of the type {type(found).__name__} instead of the metadata of a "
+                "checkpoint"
+            )
         about = getattr(found, "storage_meta", None) or metadata.StorageMeta()
         about.load_id = self.load_id
         found.storage_meta = about

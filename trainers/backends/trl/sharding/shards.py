@@ -60,7 +60,7 @@ def listing(checkpoint: str | Path) -> dict[str, TensorInfo]:
     try:
         found = PlainReader(Path(checkpoint) / FOLDER).read_metadata().state_dict_metadata
     except Exception as error:  # a truncated file may raise any exception
-        raise ConfigurationError(f"The shards of {checkpoint} cannot be read: {error}") from error
+        raise ConfigurationError(f"The weights in the checkpoint {checkpoint} cannot be read: {error}") from error
     return {name: one for name, one in found.items() if isinstance(one, TensorInfo)}
 
 
@@ -81,11 +81,15 @@ def read(
     tensors = wanted(held)
     for name, tensor in tensors.items():
         if name not in held:
-            raise ConfigurationError(f"{checkpoint} has no {name}: it is a checkpoint of another model.")
+            raise ConfigurationError(
+                f"The checkpoint {checkpoint} does not contain {name}, so it belongs to another model: choose "
+                "a checkpoint of this model."
+            )
         if held[name].size != tensor.shape:
             raise ConfigurationError(
-                f"{checkpoint} has {name} with the shape {tuple(held[name].size)} instead of {tuple(tensor.shape)}: "
-                "it is a checkpoint of another model."
+                f"In the checkpoint {checkpoint}, {name} has the shape {tuple(held[name].size)} instead "
+                f"of {tuple(tensor.shape)}, so it belongs to another model: choose a checkpoint of this "
+                "model."
             )
     if tensors:
         with warnings.catch_warnings(action="ignore"):

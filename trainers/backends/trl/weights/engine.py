@@ -85,8 +85,8 @@ class PolicyEngine:
         if self._takes == "adapter" and not isinstance(self._module(), PeftModel):
             self.engine.close()
             raise ConfigurationError(
-                "transport='adapter' sends LoRA adapters, but the policy has none: set lora_rank, or choose "
-                "transport='folder' or 'group'."
+                "transport='adapter' sends the LoRA adapter to the engine, but all weights of the model "
+                "are trained: set lora_rank, or choose transport='folder' or 'group'."
             )
         chat = codec(config.model, tokenizer, self._module())
         tolerance = config.rollout.handover_tolerance or TOLERANCE[dtype_of(config.model)]
@@ -242,7 +242,9 @@ class PolicyEngine:
             if one is not None:
                 text, wrong = one
                 raise (
-                    HandoverError(text) if wrong else ServiceError(f"The weight sync of process {rank} failed: {text}")
+                    HandoverError(text)
+                    if wrong
+                    else ServiceError(f"Process {rank} could not send its weights to the engine: {text}")
                 )
 
     def _gather(self, value: Any) -> list[Any]:
@@ -265,9 +267,9 @@ def _offloads(config: TrainConfig) -> bool:
     """
     if config.optim.offload_state and config.rollout.engine != "vllm":
         raise ConfigurationError(
-            "optim.offload_state=true frees memory for an engine in the training processes, but "
-            f"engine={config.rollout.engine!r} does not need it: set engine='vllm' with engine.sleep=true, or remove "
-            "the option.",
+            "optim.offload_state=true frees memory for an engine that shares the training devices, but "
+            f"engine={config.rollout.engine!r} does not share them: set engine='vllm' with "
+            "engine.sleep=true, or remove the option.",
             option="optim.offload_state",
         )
     return bool(config.optim.offload_state)

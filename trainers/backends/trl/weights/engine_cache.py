@@ -107,7 +107,9 @@ def cache_for_vllm(
         sizes = sizes_in(model.to_dict(), "the policy", where="the policy's configuration")
     except ConfigurationError as error:
         return CacheSize(
-            None, f"vLLM chooses the size of its cache: {error}", offloads=bool(config.optim.offload_state)
+            None,
+            f"The memory for vLLM's cache cannot be computed, so vLLM chooses the size itself: {error}",
+            offloads=bool(config.optim.offload_state),
         )
     assume, dtype = Assumptions(), getattr(torch, str(options["dtype"]), None)
     if not isinstance(dtype, torch.dtype):
@@ -132,12 +134,12 @@ def cache_for_vllm(
         left, coming, what = left + coming, 0, "the optimizer state, which waits in host memory"
     size, because = min(
         (left, "the remaining memory"),
-        (needed, f"the need of {rows} conversations of {longest} tokens"),
+        (needed, f"the space that {rows} conversations of {longest} tokens need"),
         *(() if room.accelerator else ((MOST_ON_A_CPU, "the maximum on a CPU without engine.kv_cache_gib"),)),
     )
     sum_of_it = (
-        f"{room.free / GIB:.2f} GiB are free, minus {weights / GIB:.2f} for vLLM's weights, {coming / GIB:.2f} for "
-        f"{what}, and {spare / GIB:.2f} in reserve"
+        f"{room.free / GIB:.2f} GiB of memory are free; of these, {weights / GIB:.2f} are for vLLM's "
+        f"weights, {coming / GIB:.2f} for {what}, and {spare / GIB:.2f} are kept in reserve"
     )
     if size < _needed(1, longest) * each:
         sleep = "" if options.get("sleep") or not room.accelerator else "set engine.sleep=true, "

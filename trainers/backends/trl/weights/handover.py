@@ -90,12 +90,13 @@ class HandoverProbe:
             distance = float(np.abs(engine - trainer).mean())
             if not distance <= self._tolerance:
                 raise HandoverError(
-                    f"The engine does not compute with the policy's weights: after the weight sync at step {step}, "
-                    f"the {len(generation.ids)} tokens of its continuation of a fixed prompt have the mean "
-                    f"log-probability {engine.mean():.4f} in the engine and {trainer.mean():.4f} in the trainer. "
-                    f"The mean absolute difference is {distance:.4g}; the limit is {self._tolerance:g} "
-                    "(rollout.handover_tolerance). The engine's weights are corrupt, or the update did not reach "
-                    "the engine."
+                    "The engine does not compute with the weights of the trainer: after the weight sync "
+                    f"at step {step}, the {len(generation.ids)} tokens that the engine generated after a "
+                    f"fixed prompt have the mean log-probability {engine.mean():.4f} in the engine and "
+                    f"{trainer.mean():.4f} in the trainer. The mean absolute difference per token is "
+                    f"{distance:.4g}; at most {self._tolerance:g} is allowed "
+                    "(rollout.handover_tolerance). The engine's weights are corrupt, or the new weights "
+                    "did not reach the engine: restart the engine, and resume from a checkpoint."
                 )
             worst = max(worst, distance)
         return worst

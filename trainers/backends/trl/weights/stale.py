@@ -119,20 +119,22 @@ def stale_copy(
     if kind.shares_weights:
         if divided:
             raise ConfigurationError(
-                "The rollout part samples turns from older weights. This needs a whole copy of the older weights "
-                'in each process, but the policy is sharded: use engine="vllm-server", or remove run.sharding.',
+                "The rollout part samples some turns from older weights, which each process must keep in "
+                'full, but the policy is divided among the processes: use engine="vllm-server", or '
+                "remove run.sharding.",
                 option="run.sharding",
             )
         return frozen_copy(model, dtype)
     if kind.takes_model != "nothing":
         raise ConfigurationError(
-            "The rollout part samples turns from older weights. This needs a second engine, but a process can run only "
-            f'one engine={name!r}: use engine="vllm-server" with additional servers, or engine="transformers".'
+            "The rollout part samples some turns from older weights with a second engine, but a process "
+            f'can run only one engine={name!r}: use engine="vllm-server" with additional servers, or '
+            'engine="transformers".'
         )
     if not older.base_urls:
         raise ConfigurationError(
-            "The rollout part samples turns from older weights. This needs additional servers: set their addresses as "
-            "parts.rollout.base_urls."
+            "The rollout part samples some turns from older weights on additional servers: set their "
+            "addresses as parts.rollout.base_urls."
         )
     return None
 

@@ -47,5 +47,5 @@ def test_it_travels_as_its_options(tmp_path: Path) -> None:
 
 def test_a_file_of_something_else_is_no_cache(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("not a database, but long enough to be looked at " * 20)
-    with pytest.raises(ConfigurationError, match=r"notes\.txt cannot be used as a cache of replies"):
+    with pytest.raises(ConfigurationError, match=r"notes\.txt cannot be used as a cache of a model's replies"):
         shared_client(ClientOptions("http://127.0.0.1:1/v1", cache=tmp_path / "notes.txt"))

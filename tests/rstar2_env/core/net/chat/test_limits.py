@@ -65,7 +65,7 @@ def test_the_cost_is_the_endpoints_own_or_that_of_the_prices() -> None:
     assert meter.add(Usage(100_000, 10_000, cost=0.7)) == 0.7
     meter.check()
     meter.add(Usage(0, 20_000))
-    with pytest.raises(EndpointBudgetError, match=r"budget for u is spent: 1\.1 of max_cost=1 .*limits\.max_cost"):
+    with pytest.raises(EndpointBudgetError, match=r"at u is reached: 1\.1 was spent.*limits\.max_cost"):
         meter.check()
 
 

@@ -44,5 +44,5 @@ def test_the_usage_is_what_the_endpoint_says_where_that_is_a_number(told: Any, u
     [{}, [], "hi", {"choices": []}, {"choices": [{"message": None}]}, answer({"content": "hi", "tool_calls": [{}]})],
 )
 def test_something_else_than_a_completion_is_refused_with_what_it_is(other: Any) -> None:
-    with pytest.raises(ServiceError, match="http://here returned something other"):
+    with pytest.raises(ServiceError, match="http://here did not return a chat completion"):
         read_reply(other, "http://here")

@@ -116,10 +116,10 @@ def test_a_response_that_cannot_be_played_says_why(items: Any, more: Any, end: s
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        ({"choices": []}, "URL returned something other than a response"),
-        ([1], "URL returned something other than a response"),
-        ({"output": [{"type": "message"}]}, "URL returned something other than a response"),
-        (response(status="queued"), "is not complete: its status is 'queued'"),
+        ({"choices": []}, "URL did not return a response"),
+        ([1], "URL did not return a response"),
+        ({"output": [{"type": "message"}]}, "URL did not return a response"),
+        (response(status="queued"), "incomplete response, with the status 'queued'"),
     ],
 )
 def test_something_else_than_a_response_is_named(answer: Any, words: str) -> None:

@@ -52,15 +52,15 @@ def dropping():
             lambda: tiny_llama(rope_parameters={"rope_type": "dynamic", "factor": 2.0, "rope_theta": 1e4}),
             "its rotary embeddings depend on the longest row",
         ),
-        (dropping, "it has dropout"),
-        (convolutions, "differ from those for separate rows by"),
+        (dropping, "it uses dropout"),
+        (convolutions, "differ from those of separate rows by"),
     ],
 )
 def test_a_model_that_cannot_share_prefixes_says_why(make, reason):
     sharing = checked(make())
     assert not sharing.active
     assert reason in sharing.note
-    assert sharing.note.startswith("Rows are computed separately, although optim.share_prefixes is on")
+    assert sharing.note.startswith("optim.share_prefixes is on, but")
     group = [row(0, 4, 9, 1.0)] * 8
     assert sharing.divide(group, 4096) == ([], list(range(8)))
 

@@ -163,4 +163,4 @@ def test_tokens_that_attend_to_other_rows_are_found(monkeypatch):
     sharing = prefix_sharing.PrefixSharing(model)
     sharing.check(model, torch.device("cpu"), exact=True)
     assert not sharing.active
-    assert "differ from those for separate rows by" in sharing.note
+    assert "differ from those of separate rows by" in sharing.note

@@ -118,9 +118,9 @@ def test_the_options_name_it(loaded, other, tiny_model):
 @pytest.mark.parametrize(
     ("options", "needs", "words"),
     [
-        ({}, {"teacher"}, "needs a teacher: set"),
-        ({"teacher": "self"}, set(), "No term of the loss needs"),
-        ({"teacher_prompt": "x"}, set(), "teacher_prompt needs a teacher"),
+        ({}, {"teacher"}, "needs a teacher model: set"),
+        ({"teacher": "self"}, set(), "no term of the loss uses"),
+        ({"teacher_prompt": "x"}, set(), "but no teacher is set"),
         ({"teacher": "no/such-folder"}, {"teacher"}, "cannot be loaded"),
         (
             {"teacher": "self", "teacher_prompt": "x", "env": LetterEnv},
@@ -141,5 +141,5 @@ def test_a_teacher_of_another_tokenizer_is_refused(loaded, other, tmp_path):
     changed.add_tokens(["<new>"])
     AutoModelForCausalLM.from_pretrained(other).save_pretrained(tmp_path)
     changed.save_pretrained(tmp_path)
-    with pytest.raises(ConfigurationError, match=r"a different tokenizer from the policy: 1 of .*<new>"):
+    with pytest.raises(ConfigurationError, match=r"a different tokenizer from the model that is trained: 1 of .*<new>"):
         load_teacher(config(teacher=str(tmp_path)), model, tokenizer, {"teacher"})

@@ -49,7 +49,7 @@ def test_more_positions_than_the_model_was_made_for_are_told(caplog):
         check(None, positions=500)
         assert not caplog.records
         check(None, positions=499)
-    assert "trained for 499 positions; an episode may reach 500" in caplog.text
+    assert "at most 499 tokens, but an episode may have 500" in caplog.text
 
 
 def test_limits_that_a_hook_raises_beyond_the_engine_are_refused():

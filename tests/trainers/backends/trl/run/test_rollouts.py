@@ -191,10 +191,10 @@ def test_rows_train_at_the_temperature_at_which_they_were_drawn(options):
     ("changes", "says"),
     [
         ({"engine": "transformers", "engine_options": {}}, "engine='transformers' computes with the weights"),
-        ({"engine": "vllm", "engine_options": {"sleep": True}}, "engine.sleep=true puts the engine to sleep"),
+        ({"engine": "vllm", "engine_options": {"sleep": True}}, "engine.sleep=true makes the engine"),
         ({"engine": "vllm", "engine_options": {}, "offload_state": True}, "optim.offload_state=true moves the optim"),
         ({"handover": "carry"}, "max_staleness=2 or more"),
-        ({"handover": "carry", "max_staleness": 0}, "has no episode to carry over"),
+        ({"handover": "carry", "max_staleness": 0}, "so no episode is unfinished"),
         ({"handover": "wait"}, "'drain', 'carry'"),
         ({"max_staleness": -1}, "max_staleness"),
     ],

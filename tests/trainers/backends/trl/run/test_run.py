@@ -76,7 +76,7 @@ def test_a_run_with_fewer_groups_than_minibatches_says_how_many_steps_a_rollout_
     options = {"problems_per_step": 2, "steps": 6, "sampler": Counts, "hook": [Steps()], "minibatches": 16}
     result = train("gspo", letter_options, **options)
     assert (rollouts, steps) == ([2] * 3, [1, 2, 3, 4, 5, 6])
-    told = "A rollout has 2 groups, so it takes at most 2 optimizer steps instead of 16; optim.minibatches=16 needs "
+    told = "A rollout has only 2 groups, so at most 2 optimizer steps are possible instead of 16: "
     assert [note["text"].startswith(told) for note in read_run(result.output_dir).notes] == [True]
     assert any(record.getMessage().startswith(told) for record in caplog.records)
     assert fewer_updates(TRAINERS.get("dapo").configure({"model": "m", "problems_per_step": 16})) == []

@@ -172,7 +172,7 @@ def test_the_second_signal_ends_the_run_at_once(letter_options, tmp_path):
 
 
 def test_a_signal_in_the_last_step_ends_a_run_that_is_complete(letter_options, tmp_path):
-    with pytest.raises(TrainingStopped, match="the run is complete"):
+    with pytest.raises(TrainingStopped, match="it is complete"):
         train(letter_options, callbacks=[InTheStep(signal.SIGINT)], steps=2)
     assert weights(tmp_path / "run" / "final")
 

@@ -118,7 +118,7 @@ MISFITS: dict[str, tuple[dict[str, Any], str]] = {
         r"\(only these: base_model\..*, \.\.\.\)",
     ),
     "class": ({"optim": "sgd"}, r"belongs to AdamW, but this run uses SGD \(optim\.trl_options\.optim\)"),
-    "sharding": ({"sharding": "fsdp2"}, "it was written without sharding, but this run has sharding='fsdp2'"),
+    "sharding": ({"sharding": "fsdp2"}, "the state was written without sharding, but this run has sharding='fsdp2'"),
 }
 
 
@@ -205,7 +205,7 @@ def test_a_misfit_leaves_no_run_behind(letter_options: dict[str, Any], tmp_path:
 
 def test_a_folder_without_a_checkpoint_is_refused(letter_options: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ConfigurationError, match=r"empty has no complete checkpoint") as raised:
+    with pytest.raises(ConfigurationError, match=r"empty does not contain a complete checkpoint") as raised:
         trainers.make("grpo_clip_higher", **letter_options, begin_from=tmp_path / "empty")
     assert raised.value.option == "optim.begin_from"
     first = train(letter_options, steps=1)
