@@ -26,7 +26,7 @@ from rstar2_env.core.telemetry import report_job
 from rstar2_env.sandbox.job import Capability, Job, Outcome, Sandbox
 from rstar2_env.sandbox.messages import check_job
 
-CLOSED = "The sandbox was closed."
+CLOSED = "The sandbox was closed before the program finished."
 """Error message of calls that were in flight when their sandbox was closed."""
 
 
@@ -67,7 +67,8 @@ class BaseSandbox(Sandbox, abc.ABC):
 
     options: SandboxOptions
     unisolated: ClassVar[str | None] = (
-        "isolation='none': programs run with all the rights of this process. Use it for debugging only."
+        "isolation='none': the programs run with all the rights of this process, and can read, change "
+        "and delete your files. Use it for debugging only."
     )
     lacking: ClassVar[str] = "The sandbox runs without isolation layers that this machine does not provide"
 
@@ -204,15 +205,16 @@ class BaseSandbox(Sandbox, abc.ABC):
     def _check(self, job: Job) -> None:
         if os.getpid() != self._pid:
             raise SandboxUnavailableError(
-                "This sandbox was created in the parent process of this fork. Create a new one here, or use "
-                "shared_sandbox, which creates one in each process."
+                "This sandbox was created in the parent of this process, which forked it, and cannot be "
+                "used here. Create a new sandbox in this process, or use shared_sandbox, which creates "
+                "one in each process."
             )
         self._refuse_if_closed()
         check_job(job)
 
     def _refuse_if_closed(self) -> None:
         if self._closed:
-            raise SandboxUnavailableError("This sandbox is closed; create a new one.")
+            raise SandboxUnavailableError("This sandbox is closed: create a new one.")
 
     def _gaps(self) -> list[str]:
         """Required layers that are missing, each with the reason."""

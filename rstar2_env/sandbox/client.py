@@ -181,7 +181,7 @@ class WardenClient(BaseSandbox):
 
     def _reconnect(self) -> None:
         """Start a warden and send every waiting call; if no warden starts, the calls become ``unavailable``."""
-        why = "the warden ended right after its start"
+        why = "the warden (the process that supervises the programs) ended right after its start"
         for _ in range(_RESTARTS):
             try:
                 if self._attach(self._connect()):

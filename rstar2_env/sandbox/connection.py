@@ -71,7 +71,7 @@ class Connection:
             self._failure = f"it was not ready after {_START_S:.0f} seconds"
         if self._failure is not None:
             self.close()
-            raise SandboxUnavailableError(f"{self.host.name} did not start: {self._failure}")
+            raise SandboxUnavailableError(f"The process {self.host.name} did not start: {self._failure}")
 
     def send(self, frame: bytes, key: Hashable | None = None) -> None:
         """Send a frame without blocking; if the socket's buffer is full, the connection's thread sends the rest.
@@ -119,7 +119,7 @@ class Connection:
     # The thread
 
     def _main(self) -> None:
-        why = "the warden could not be started"
+        why = "the warden (the process that supervises the programs) could not be started"
         try:
             stream = self.host.start()
             with self._lock:
@@ -134,7 +134,7 @@ class Connection:
                 if stderr := self.host.end(_CLOSE_S if self._closing else 0.2):
                     why = f"{why}; its error output: {stderr}"
             except Exception as error:  # waiting callers must receive this failure too
-                why = f"{why}; it could not be ended: {type(error).__name__}: {error}"
+                why = f"{why}; its process could not be ended: {type(error).__name__}: {error}"
         with self._lock:  # no send may reach a descriptor that was closed and reused
             if self._socket is not None:
                 self._socket.close()
@@ -170,9 +170,9 @@ class Connection:
                 except BlockingIOError:
                     continue
                 except OSError as error:
-                    return f"the warden is gone ({error})"
+                    return f"the warden (the process that supervises the programs) has ended ({error})"
                 if not data:
-                    return "the warden is gone"
+                    return "the warden (the process that supervises the programs) has ended"
                 received_at = time.monotonic()
                 for frame in frames.feed(self.host.decode(data)):
                     if (why := self._handle(frame)) is not None:
@@ -182,11 +182,11 @@ class Connection:
             if not self._started.is_set():
                 continue
             if pinged_at > received_at and now - pinged_at > stall:
-                return f"the warden did not respond for {stall:g} seconds"
+                return f"the warden (the process that supervises the programs) did not respond for {stall:g} seconds"
             if now - received_at > stall / 4 and pinged_at <= received_at:
                 pinged_at = now
                 self.order("ping")
-        return "it was closed"
+        return "the sandbox was closed"
 
     def _handle(self, frame: wire.Frame) -> str | None:
         header = frame.header

@@ -26,16 +26,22 @@ def check_job(job: Job) -> None:
             large.
     """
     if not isinstance(job, Job):
-        raise ConfigurationError(f"A sandbox runs a Job, not {type(job).__name__}: run(Job(code)).")
+        raise ConfigurationError(
+            f"A sandbox runs objects of the type Job, not {type(job).__name__}: call run(Job(code))."
+        )
     for name in job.files:
         parts = name.split("/")
         if not name or os.path.isabs(name) or ".." in parts or "\0" in name:
-            raise ConfigurationError(f"A job's file must have a relative path inside the working folder, not {name!r}.")
+            raise ConfigurationError(
+                f"The path of a file of a job must be relative to the working folder and inside of it, not {name!r}."
+            )
     room = job.limits.file_mb * _MIB
     if (size := sum(map(len, job.files.values()))) > room:
-        raise ConfigurationError(f"The files of the job have {size} bytes, but Limits.file_mb allows {room}.")
+        raise ConfigurationError(f"The files of the job have {size} bytes, but the limit file_mb allows only {room}.")
     if (size := size + len(job.code) + len(job.stdin)) > wire.MAX_FRAME_BYTES:
-        raise ConfigurationError(f"The job is too large: {size} bytes, and at most {wire.MAX_FRAME_BYTES} can be sent.")
+        raise ConfigurationError(
+            f"The job has {size} bytes, but at most {wire.MAX_FRAME_BYTES} can be sent: send smaller files."
+        )
 
 
 def encode_job(call_id: int, job: Job) -> bytes:
@@ -58,7 +64,7 @@ def encode_job(call_id: int, job: Job) -> bytes:
     try:
         return wire.pack(header, (code, stdin, *job.files.values()))
     except wire.FrameError as error:
-        raise ConfigurationError(f"The job is too large: {error}") from None
+        raise ConfigurationError(f"The job is too large to be sent: {error}") from None
 
 
 def decode_outcome(header: dict[str, Any], blobs: list[bytes], attempts: int) -> Outcome:

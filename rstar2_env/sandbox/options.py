@@ -129,19 +129,23 @@ class LocalOptions(ProviderOptions):
         super().__post_init__()
         for path in self.readable:
             if not os.path.exists(path):
-                raise ConfigurationError(f"`readable` contains {path!r}, which does not exist.")
+                raise ConfigurationError(f"The option `readable` contains {path!r}, which does not exist.")
             if os.path.realpath(path).split("/")[1] in ("tmp", "proc", "dev", "etc", ""):
                 raise ConfigurationError(
-                    f"`readable` contains {path!r}, but /, /etc, /tmp, /proc and /dev are private to the sandbox."
+                    f"The option `readable` contains {path!r}, but /, /etc, /tmp, /proc and /dev cannot "
+                    "be made visible, because the sandbox has its own."
                 )
         for name in self.root_folders:
             if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name) or name in _ROOT_NAMES:
                 raise ConfigurationError(
-                    f"`root_folders` contains {name!r}; expected a name that the root of the sandbox does not use "
-                    "already, such as app."
+                    f"The option `root_folders` contains {name!r}; expected a name that the root of the "
+                    "sandbox does not use already, such as app."
                 )
         if unknown := set(self.without) - set(LAYERS):
-            raise ConfigurationError(f"`without` accepts only {', '.join(LAYERS)}; got {', '.join(sorted(unknown))}.")
+            raise ConfigurationError(
+                f"The option `without` contains {', '.join(sorted(unknown))}; expected layers of isolation: "
+                f"{', '.join(LAYERS)}."
+            )
 
     @property
     def slots(self) -> int:

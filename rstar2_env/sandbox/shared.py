@@ -124,7 +124,9 @@ class SharedSandbox(Sandbox):
     def _open(self) -> _Entry:
         with self._lock:
             if self._closed:
-                raise SandboxUnavailableError("This handle to the shared sandbox is closed; call shared_sandbox again.")
+                raise SandboxUnavailableError(
+                    "This handle to the shared sandbox is closed: call shared_sandbox again to get a new one."
+                )
             if self._entry is None or self._pid != os.getpid():
                 self._entry, self._pid = _acquire(self._provider, self._options), os.getpid()
             return self._entry

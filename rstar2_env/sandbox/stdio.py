@@ -65,7 +65,9 @@ class StdioLimits:
         check_options(self, self._place)
         for path in self.write:
             if not os.path.exists(os.path.expanduser(path)):
-                raise ConfigurationError(f"`{self._place}write` contains {path!r}, which does not exist: create it.")
+                raise ConfigurationError(
+                    f"The option `{self._place}write` contains {path!r}, which does not exist: create it."
+                )
 
 
 @contextlib.contextmanager
@@ -108,7 +110,7 @@ def check_layers(limits: StdioLimits, without: Sequence[str] = ()) -> dict[str, 
         SandboxUnavailableError: The machine lacks a layer that ``isolation="strict"`` requires.
     """
     if limits.isolation == "none" or not linux.IS_LINUX:
-        gaps = ["this system lacks the isolation of Linux"] if limits.isolation != "none" else []
+        gaps = ["this system does not have the isolation features of Linux"] if limits.isolation != "none" else []
         plan: dict[str, Any] = {"isolated": False, "namespaces": []}
     else:
         with _lock:
@@ -117,11 +119,14 @@ def check_layers(limits: StdioLimits, without: Sequence[str] = ()) -> dict[str, 
         gaps = [f"{one.name} ({one.detail})" for one in wanted if not one.active]
     if gaps and limits.isolation == "strict":
         raise SandboxUnavailableError(
-            f"isolation='strict' requires layers that this machine does not provide: {'; '.join(gaps)}. With "
-            "isolation=best a program of yours runs with those that it provides."
+            "isolation='strict' requires layers of isolation that this machine does not provide: "
+            f"{'; '.join(gaps)}. With isolation=best, your program runs with the layers that the machine "
+            "provides."
         )
     if gaps:
-        warn_once(f"A program of yours runs without these layers of isolation: {'; '.join(gaps)}.")
+        warn_once(
+            f"A program of yours (such as an MCP server) runs without these layers of isolation: {'; '.join(gaps)}."
+        )
     return plan
 
 
@@ -137,7 +142,7 @@ def _find(without: tuple[str, ...]) -> tuple[dict[str, Any], list[Capability]]:
             "the kernel hangs."
         ) from None
     if done.returncode:
-        raise SandboxUnavailableError(f"The layers of isolation could not be tried: {done.stderr[-1000:].strip()}")
+        raise SandboxUnavailableError(f"The layers of isolation could not be tested: {done.stderr[-1000:].strip()}")
     found = json.loads(done.stdout)
     return found["plan"], [Capability(**layer) for layer in found["guarantees"]]
 

@@ -50,8 +50,9 @@ def connect(base_url: str | None = None, timeout_s: int = _TIMEOUT_S) -> APIClie
         return docker.APIClient(base_url=where, version="auto", timeout=timeout_s)
     except docker.errors.DockerException as error:
         raise SandboxUnavailableError(
-            f"No Docker engine answers at {where} ({_reason(error)}). Start one (systemctl start docker, or dockerd), "
-            "give this user access to its socket (the group docker), or set another address (base_url or DOCKER_HOST)."
+            f"No Docker daemon answers at {where} ({_reason(error)}). Start one (systemctl start docker, "
+            "or dockerd), give this user access to its socket (the group docker), or set another address "
+            "(base_url or DOCKER_HOST)."
         ) from error
 
 
@@ -76,15 +77,16 @@ def check_image(engine: APIClient, image: str) -> None:
         found = engine.inspect_image(image)
     except docker.errors.ImageNotFound as error:
         raise SandboxUnavailableError(
-            f"The engine has no image {image!r}. Build it: rstar2 sandbox image --tag {image} (with --from-host if no "
-            "registry can be reached)."
+            f"The Docker daemon does not have the image {image!r}. Build it: rstar2 sandbox image --tag "
+            f"{image!r} (with --from-host if no registry can be reached)."
         ) from error
     label = ((found.get("Config") or {}).get("Labels") or {}).get(INSIDE_LABEL)
     if label != fingerprint():
         what = "was not built by `rstar2 sandbox image`" if label is None else "was built by another version"
         raise SandboxUnavailableError(
-            f"The image {image!r} {what}: its label {INSIDE_LABEL} is {label!r}, but this package expects "
-            f"{fingerprint()!r}. Build the image again: rstar2 sandbox image --tag {image}."
+            f"The Docker image {image!r} {what}: its label {INSIDE_LABEL} is {label!r}, but this version "
+            f"of rstar2-env expects {fingerprint()!r}. Build the image again: rstar2 sandbox image --tag "
+            f"{image!r}."
         )
 
 
@@ -97,8 +99,9 @@ def check_runtime(engine: APIClient, runtime: str | None) -> None:
     known = sorted((engine.info().get("Runtimes") or {}).keys())
     if runtime is not None and runtime not in known:
         raise SandboxUnavailableError(
-            f"The engine has no runtime {runtime!r}; it has {', '.join(known)}. Install it and add it to the engine's "
-            "configuration (for gVisor: `runsc install`, then restart the engine)."
+            f"The Docker daemon does not have the runtime {runtime!r}; it has {', '.join(known)}. Install "
+            "the runtime and add it to the daemon's configuration (for gVisor: `runsc install`, then "
+            "restart the daemon)."
         )
 
 

@@ -114,8 +114,8 @@ def _add_package(tree: Tree, name: str, place: str) -> None:
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:
         raise ConfigurationError(
-            f"The module {name!r} is not installed here, so it cannot be added to the image: install it, or choose "
-            "other modules with --package."
+            f"The Python module {name!r} is not installed on this machine, so it cannot be added to the "
+            "image: install it, or choose other modules with --package."
         )
     if spec.submodule_search_locations is None:
         tree.files[f"{place}/{os.path.basename(spec.origin)}"] = spec.origin
@@ -154,7 +154,9 @@ def _ldd(paths: list[str]) -> str:
         # ldd returns an error if any of the files is statically linked; such a file needs no libraries.
         done = subprocess.run(["ldd", *paths], capture_output=True, text=True, timeout=120, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise SandboxUnavailableError(f"Cannot run ldd, which lists the libraries of a program: {error}") from error
+        raise SandboxUnavailableError(
+            f"The program ldd, which lists the libraries of a program, cannot be run: {error}"
+        ) from error
     return done.stdout
 
 
@@ -163,7 +165,9 @@ def _is_elf(path: str) -> bool:
         with open(path, "rb") as file:
             return file.read(4) == b"\x7fELF"
     except OSError as error:
-        raise SandboxUnavailableError(f"Cannot read a file of the Python installation: {error}") from error
+        raise SandboxUnavailableError(
+            f"A file of this machine's Python installation cannot be read: {error}"
+        ) from error
 
 
 def _placed(path: str) -> str:

@@ -171,15 +171,15 @@ def build_from_host(
                 head = tarfile.TarInfo(place.lstrip("/"))
                 head.size, head.mode = len(data), 0o644
                 archive.addfile(head, io.BytesIO(data))
-        say(f"Sending {packed.tell() >> 20} MiB to the engine")
+        say(f"Sending {packed.tell() >> 20} MiB to the Docker daemon")
         packed.seek(0)
         try:
             answer = engine.import_image(src=packed, repository=repository, tag=version, changes=changes)
         except docker.errors.APIError as error:
-            raise SandboxUnavailableError(f"The engine rejected the image {tag!r}: {error}") from error
+            raise SandboxUnavailableError(f"The Docker daemon rejected the image {tag!r}: {error}") from error
     steps = [json.loads(line) for line in str(answer).splitlines() if line.strip()]
     if wrong := [step["error"] for step in steps if "error" in step]:
-        raise SandboxUnavailableError(f"The engine rejected the image {tag!r}: {wrong[0]}")
+        raise SandboxUnavailableError(f"The Docker daemon rejected the image {tag!r}: {wrong[0]}")
     return str(engine.inspect_image(tag)["Id"])
 
 

@@ -60,8 +60,8 @@ class DockerOptions(LocalOptions):
         super().__post_init__()
         if self.readable:
             raise ConfigurationError(
-                "`readable` lists paths of this machine, which a container does not have: add the files to an "
-                "image based on rstar2-sandbox, below /usr or /opt."
+                "The option `readable` lists paths of this machine, which a container cannot see: omit "
+                "it, and add the files to an image based on rstar2-sandbox, below /usr or /opt."
             )
 
     def memory_bytes(self, machine: int) -> int:

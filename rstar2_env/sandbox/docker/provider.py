@@ -43,9 +43,10 @@ class DockerSandbox(BaseSandbox):
 
     options: DockerOptions
     unisolated = (
-        "isolation='none': the container is the only isolation, and all calls share it. Use it for debugging only."
+        "isolation='none': the programs are isolated only by the container, and all programs share it, "
+        "so that they can disturb each other. Use it for debugging only."
     )
-    lacking = "The docker sandbox runs without isolation layers that this engine does not provide"
+    lacking = "The docker sandbox runs without isolation layers that this Docker daemon does not provide"
 
     def __init__(self, **options: Any) -> None:
         super().__init__(DockerOptions.from_mapping(options))
@@ -58,8 +59,8 @@ class DockerSandbox(BaseSandbox):
         try:
             if self.options.isolation == "strict" and (gaps := self._gaps()):
                 raise SandboxUnavailableError(
-                    "isolation='strict' requires isolation layers that are missing both around a call and around the "
-                    f"containers of this engine: {'; '.join(gaps)}."
+                    "isolation='strict' requires layers of isolation that this Docker daemon provides "
+                    f"neither around a program nor around its container: {'; '.join(gaps)}."
                 )
             if docker_walls.calls_are_isolated(first.capabilities()) or self.options.isolation == "none":
                 with ThreadPoolExecutor(8) as pool:
@@ -81,9 +82,9 @@ class DockerSandbox(BaseSandbox):
         options = self.options if self._single is None else self.options.for_one_call()
         if job.limits.memory_mb > (room := options.memory_bytes(int(self._info.get("MemTotal", 0))) >> 20):
             raise ConfigurationError(
-                f"The job has a memory limit of {job.limits.memory_mb} MiB, but a container of this sandbox has "
-                f"only {room} MiB: raise memory_mb of the sandbox, or set `limits` of the sandbox to the limits of "
-                "its jobs."
+                f"A program has a memory limit of {job.limits.memory_mb} MiB, but a container of this "
+                f"sandbox has only {room} MiB: raise memory_mb of the sandbox, or set `limits` of the "
+                "sandbox to the limits of its programs."
             )
         if self._single is not None:
             return self._single.submit(job)

@@ -73,9 +73,10 @@ class SingleUse:
         """
         if job.session is not None:
             raise ConfigurationError(
-                "On this engine each call has its own container, which is replaced afterwards, so sessions are not "
-                "supported. Use an engine and a runtime that allow the isolation layers around each call (`rstar2 "
-                "sandbox check --provider docker` lists the missing layers), or the local sandbox."
+                "With this Docker daemon, each program gets its own container, which is replaced "
+                "afterwards, so sessions are not supported. Use a daemon and a runtime that allow layers "
+                "of isolation around each program (`rstar2 sandbox check --provider docker` lists the "
+                "missing layers), or the local sandbox."
             )
         waiting = _Waiting(job)
         self._queue.put(waiting)

@@ -23,7 +23,7 @@ _BY_CONTAINER = {
     "no gain of privileges": "no_new_privs and no capabilities",
     "bounded memory": "a memory limit",
     "bounded processes": "a pids limit",
-    "killed whole": "its removal after the call",
+    "killed whole": "the container is removed after the program",
 }
 
 
@@ -51,12 +51,16 @@ def capabilities(inside: Sequence[Capability], info: dict[str, Any], options: Do
         for layer in inside
         if layer.required
     ]
-    how = "by layers around each call" if apart else "by a container for each call, replaced afterwards"
+    how = (
+        "by layers of isolation around each program"
+        if apart
+        else "by a container for each program, replaced afterwards"
+    )
     kept = Capability(APART, not bare, how if not bare else "switched off", required=True)
     options = options if apart or bare else options.for_one_call()
     memory = options.memory_bytes(int(info.get("MemTotal", 0))) >> 20
     limits = [f"{memory} MiB", f"{options.most_processes} processes", f"{options.cpus or options.slots:g} cores"]
-    runtime = options.runtime or info.get("DefaultRuntime") or "the engine's own"
+    runtime = options.runtime or info.get("DefaultRuntime") or "the filter of the Docker daemon"
     filters = any("seccomp" in line for line in info.get("SecurityOptions") or ())
     walls = [
         Capability("container: runtime", True, str(runtime)),
@@ -64,9 +68,9 @@ def capabilities(inside: Sequence[Capability], info: dict[str, Any], options: Do
         Capability(
             "container: limits",
             not missing,
-            ", ".join(limits) if not missing else f"this engine cannot limit {', '.join(missing)}",
+            ", ".join(limits) if not missing else f"this Docker daemon cannot limit {', '.join(missing)}",
         ),
-        Capability("container: system-call filter", filters, "" if filters else "the engine has none"),
+        Capability("the Docker daemon has none", filters, "" if filters else "the engine has none"),
     ]
     mechanisms = [layer for layer in inside if not layer.required]
     return [kept, *promises, *walls, *mechanisms]

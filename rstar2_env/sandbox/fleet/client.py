@@ -126,7 +126,9 @@ class FleetSandbox(BaseSandbox):
         with self._lock:
             self._refuse_if_closed()
             if self._over:
-                raise SandboxUnavailableError(f"This sandbox failed and accepts no more jobs: {self._trouble}")
+                raise SandboxUnavailableError(
+                    f"This sandbox failed and does not accept programs any more: {self._trouble}"
+                )
             self._calls.update(calls)
             wake = not self._inbox
             self._inbox += calls
@@ -159,7 +161,9 @@ class FleetSandbox(BaseSandbox):
             self._over = True
             calls = list(self._calls)
         for call in calls:
-            call.lose(CLOSED if self._trouble is None else f"The client of the servers failed: {self._trouble}")
+            call.lose(
+                CLOSED if self._trouble is None else f"The connection to the sandbox servers failed: {self._trouble}"
+            )
         self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self._loop.close()
         self._ready.set()

@@ -52,7 +52,7 @@ def job_from_json(written: Mapping[str, Any]) -> Job:
         session = written.get("session")
         seed = written.get("seed", 0)
         if not isinstance(seed, int) or not (session is None or isinstance(session, str)):
-            raise TypeError("seed must be a whole number, and session a string or null")
+            raise TypeError("the field seed must be a whole number, and session a string or null")
         return Job(
             code=unpack_text(written["code"]),
             stdin=unpack_text(written.get("stdin", "")),
@@ -62,9 +62,9 @@ def job_from_json(written: Mapping[str, Any]) -> Job:
             session=session,
         )
     except KeyError as error:
-        raise ConfigurationError(f"A call must have the field {error.args[0]!r}.") from None
+        raise ConfigurationError(f"The field {error.args[0]!r} of a call is missing.") from None
     except (TypeError, ValueError, AttributeError, binascii.Error) as error:
-        raise ConfigurationError(f"A call has a field of the wrong type: {error}") from None
+        raise ConfigurationError(f"A field of a call has the wrong type: {error}") from None
 
 
 def outcome_to_json(outcome: Outcome) -> dict[str, Any]:
@@ -116,9 +116,12 @@ def unpack_text(written: Any) -> str:
 
 def _limits(written: Any) -> Limits:
     if not isinstance(written, dict):
-        raise TypeError(f"`limits` must be an object, not {type(written).__name__}")
+        raise TypeError(f"The field `limits` must be an object, not {type(written).__name__}")
     if unknown := set(written) - set(_LIMITS):
-        raise ConfigurationError(f"Unknown limit {', '.join(sorted(unknown))}; the limits are {', '.join(_LIMITS)}.")
+        raise ConfigurationError(
+            f"The field `limits` contains {', '.join(sorted(unknown))}, which is unknown; the limits are "
+            f"{', '.join(_LIMITS)}."
+        )
     return Limits(**written)
 
 

@@ -164,7 +164,7 @@ class Dispatcher:
                     link.failures = 0
                     self.pump()
             if left:
-                self._doubt(link, boot, left, "its answer ended too early")
+                self._doubt(link, boot, left, "its answer was cut off")
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             self._back(left)  # nothing was sent
             self._down(link, str(error) or type(error).__name__)
@@ -247,7 +247,7 @@ class Dispatcher:
             self._down(link, refusal(status, body))
         elif status in (413, 415, 422):
             for call in left.values():
-                self._lose(call, f"The server {link.name} rejected the call: {refusal(status, body)}")
+                self._lose(call, f"The sandbox server {link.name} rejected the call: {refusal(status, body)}")
         elif status == 409:  # calls that it did not accept before the restart never ran
             doubtful = {call.id: call for call in left.values() if call.doubt is not None}
             self._back({call.id: call for call in left.values() if call.doubt is None})
@@ -304,7 +304,7 @@ class Dispatcher:
                 self._queue_up(call, first=True)
             else:
                 call.starts += 1
-                fate = f"was lost: {link.why}" if link.gone else "was restarted while it had the call."
+                fate = f"was lost: {link.why}" if link.gone else "was restarted before it finished the program."
                 self._lose(call, f"The server {link.name} {fate}")
         if link.gone:
             del self._pinned[link]
@@ -331,14 +331,17 @@ class Dispatcher:
             late, self._pinned[link] = _part(self._pinned[link], partial(_late, link, horizon))
             for call in late:
                 if call.doubt is None and call.home is not None and any_up and not call.given_up:
-                    self.homes.move(call.home, f"The server {link.name}, where the session lived, is down: {link.why}.")
+                    self.homes.move(
+                        call.home,
+                        f"The sandbox server {link.name}, on which the session ran, cannot be used: {link.why}.",
+                    )
                     self._queue_up(call)
                 else:
-                    self._lose(call, f"The sandbox server {link.name} is down: {link.why}")
+                    self._lose(call, f"The sandbox server {link.name} cannot be used: {link.why}")
         if not any_up and self.servers.dark_since < horizon:
             late, self._queue = _part(self._queue, lambda call: call.since < horizon)
             for call in late:
-                self._lose(call, f"No sandbox server answers: {self.servers.why}")
+                self._lose(call, f"None of the sandbox servers answers: {self.servers.why}")
         if any(not link.up and self._pinned[link] for link in self.servers.links) or (self._queue and not any_up):
             self._sweep()
         self.pump()
@@ -364,8 +367,9 @@ class Dispatcher:
 
     def _too_large(self, call: FleetCall, link: Link) -> None:
         text = (
-            f"The job is too large: it has {len(call.body)} bytes, but the server {link.name} accepts requests of at "
-            f"most {link.max_request_bytes} bytes (rstar2 sandbox serve --max-request)."
+            f"The program and its files have {len(call.body)} bytes, but the server {link.name} accepts "
+            f"requests of at most {link.max_request_bytes} bytes: start it with a larger limit (rstar2 "
+            "sandbox serve --max-request), or send smaller files."
         )
         settle(call.future, ConfigurationError(text))
         self._finish(call)

@@ -64,7 +64,7 @@ class Homes:
         link = home.link
         if link is not None and link.boot != home.boot:
             fate = f"was lost: {link.why}" if link.gone else "was restarted."
-            self.move(home, f"The server {link.name}, where the session lived, {fate}")
+            self.move(home, f"The sandbox server {link.name}, on which the session ran, {fate}")
         return home.link
 
     def settle(self, home: Home, link: Link) -> None:

@@ -86,7 +86,7 @@ class Link:
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise LinkError(str(error) or type(error).__name__) from None
         except (KeyError, TypeError, ValueError) as error:
-            raise LinkError(f"the answer is not from a sandbox server ({type(error).__name__}: {error})") from None
+            raise LinkError(f"it did not answer like a sandbox server ({type(error).__name__}: {error})") from None
         self.up = True
 
     @asynccontextmanager
@@ -115,20 +115,24 @@ class Link:
         if not self._cut_warned:
             self._cut_warned = True
             bounds = ", ".join(f"{name} {self.max_limits.get(name)}" for name in names)
-            text = f"The sandbox server {self.name} lowered the limits of a job to its own: {bounds}."
+            text = (
+                f"The sandbox server {self.name} allows smaller limits than a program requested, and uses its "
+                f"own: {bounds}."
+            )
             warnings.warn(text, RuntimeWarning, stacklevel=2)
 
     def _read_capabilities(self, reported: dict[str, Any]) -> None:
         if reported["protocol"] != PROTOCOL:
             raise LinkError(
-                f"the server uses protocol version {reported['protocol']}, and this client uses version {PROTOCOL}: "
-                "install the same release of rstar2-env on both"
+                f"it uses version {reported['protocol']} of the protocol, and this client uses version "
+                f"{PROTOCOL}: install the same version of rstar2-env on both machines"
             )
         self.layers = tuple(Capability(**layer) for layer in reported["layers"])
         missing = [f"{layer.name} ({layer.detail})" for layer in self.layers if layer.required and not layer.active]
         if missing and self._strict:
             raise LinkError(
-                f"isolation='strict' requires isolation layers that this server lacks: {'; '.join(missing)}"
+                "isolation='strict' requires layers of isolation that this server does not provide: "
+                f"{'; '.join(missing)}"
             )
         self.boot = str(reported["boot"])
         self.slots = max(1, int(reported["slots"]))
@@ -145,5 +149,5 @@ def refusal(status: int, body: bytes) -> str:
     except (ValueError, KeyError, TypeError):
         text = body[:200].decode("utf-8", "replace")
     if status == 401:
-        text = "it rejected the token" if text else "it requires a token"
+        text = "it requires a token: set the option token" if text else "it requires a token"
     return f"{text} (HTTP {status})"

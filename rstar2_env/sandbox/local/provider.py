@@ -32,7 +32,8 @@ class LocalSandbox(WardenClient):
         checked = LocalOptions.from_mapping(options)
         if not linux.IS_LINUX:
             raise SandboxUnavailableError(
-                "The local sandbox isolates programs with Linux mechanisms, which this system does not have: programs "
-                "could reach your files and the network. Use the docker or remote provider."
+                "The local sandbox isolates programs with features of Linux, which this system does not "
+                "have; without them, programs could reach your files and the network. Use the docker or "
+                "remote provider."
             )
         super().__init__(checked, lambda: LocalProcess(checked))

@@ -140,7 +140,7 @@ class Nodes:
         except TimeoutError:
             why = f"it was not ready after {self._options.start_timeout_s:g} seconds"
         except LinkError as error:
-            why = f"the server at {result.url} does not answer: {error}"
+            why = f"the sandbox server at {result.url} does not answer: {error}"
         except Exception as error:  # Ray raises many kinds: the actor died, its class could not be imported there, ...
             why = f"{type(error).__name__}: {_short(error)}"
         if result.mistaken:
@@ -152,7 +152,7 @@ class Nodes:
         try:
             found = {node.id: node for node in await asyncio.to_thread(living_nodes, self._options.resource)}
         except Exception as error:  # Ray raises many kinds; the servers may still answer
-            self._servers.none = f"Cannot list the nodes of the Ray cluster: {error}"
+            self._servers.none = f"The nodes of the Ray cluster cannot be listed: {error}"
             return
         self._servers.none = no_node(self._options.resource)
         for name, node in list(self.nodes.items()):
@@ -173,7 +173,7 @@ class Nodes:
             await self._start(where)
         except (SandboxUnavailableError, ConfigurationError) as error:
             self._pause(where.id, 1.0)
-            _log.warning("%s The node is not used for now.", error)
+            _log.warning("%s No programs run on this node for now.", error)
         finally:
             del self._starting[where.id]
 
@@ -207,7 +207,7 @@ class Nodes:
                 self._lose(node, _short(error))
                 return
             except Exception as error:  # it does not answer, or this process is no longer connected
-                _log.debug("The actor on the node %s does not answer: %s", node.where, error)
+                _log.debug("The sandbox on the node %s does not answer: %s", node.where, error)
             if left <= 0 and await _killed(node):
                 self._lose(node, f"It did not respond for {self._options.stall_timeout_s:g} seconds.")
                 return

@@ -43,7 +43,10 @@ class RaySandbox(FleetSandbox):
     """
 
     options: RayOptions
-    unisolated = "isolation='none': programs run with all the rights of Ray's workers. Use it for debugging only."
+    unisolated = (
+        "isolation='none': the programs run with all the rights of Ray's workers, and can read, change and "
+        "delete their files. Use it for debugging only."
+    )
     lacking = "The sandbox runs without isolation layers that its nodes do not provide"
     thread_name = "rstar2-sandbox-ray"
 

@@ -57,7 +57,9 @@ class RemoteOptions(FleetOptions):
         """
         super().__post_init__()
         if self.url is not None and self.urls:
-            raise ConfigurationError("Give url for one server or urls for several, not both.")
+            raise ConfigurationError(
+                "The options url (one server) and urls (several servers) cannot be combined: omit one of them."
+            )
         given = (self.url,) if self.url is not None else tuple(self.urls)
         if not given:
             given = tuple(filter(None, map(str.strip, os.environ.get("RSTAR2_SANDBOX_URL", "").split(","))))
@@ -71,9 +73,11 @@ class RemoteOptions(FleetOptions):
         token = secret_of(self.token) or secret_of(os.environ.get("RSTAR2_SANDBOX_TOKEN", "").strip())
         object.__setattr__(self, "token", token)
         if token is not None and not (token.reveal().isascii() and token.reveal().isprintable()):
-            raise ConfigurationError("The token must be printable ASCII, since it is sent in a header.")
+            raise ConfigurationError(
+                "The token must contain only printable ASCII characters, because it is sent in an HTTP header."
+            )
         if self.ca_file is not None and not os.path.exists(self.ca_file):
-            raise ConfigurationError(f"ca_file is {self.ca_file!r}, which does not exist.")
+            raise ConfigurationError(f"The option ca_file names {self.ca_file!r}, which does not exist.")
 
 
 def _checked(url: Any) -> str:
@@ -89,7 +93,12 @@ def _checked(url: Any) -> str:
     except (ValueError, AttributeError, TypeError):
         fits = False
     if not fits:
-        raise ConfigurationError(f'The address of a sandbox server looks like "http://127.0.0.1:8700", not {url!r}.')
+        raise ConfigurationError(
+            f'The address of a sandbox server must have the form "http://127.0.0.1:8700", not {url!r}.'
+        )
     if parts.username or parts.password:
-        raise ConfigurationError("Pass the token as token=, not in the address, because messages contain the address.")
+        raise ConfigurationError(
+            "The address of a sandbox server must not contain the token, because messages contain the "
+            "address: pass the token with the option token."
+        )
     return str(url).rstrip("/")

@@ -56,7 +56,7 @@ class RemoteSandbox(FleetSandbox):
         try:
             await servers.start(self.options.start_timeout_s)
         except LinkError as error:
-            raise SandboxUnavailableError(f"No sandbox server can be used: {error}") from None
+            raise SandboxUnavailableError(f"None of the sandbox servers can be used: {error}") from None
         yield
 
     def _warn_of_gaps(self) -> None:
@@ -70,4 +70,7 @@ class RemoteSandbox(FleetSandbox):
                 if bound is not None and (getattr(self.options.limits, name, None) or 0) > bound
             ]
             if cut:
-                warn_caller(f"The sandbox server {link.name} lowers these limits: {', '.join(cut)}.")
+                warn_caller(
+                    f"The sandbox server {link.name} allows smaller limits than requested, and uses its own: "
+                    f"{', '.join(cut)}."
+                )

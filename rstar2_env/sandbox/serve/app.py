@@ -80,12 +80,18 @@ def _calls(service: Service, body: dict[str, Any]) -> Response:
     """Accept a batch: wait for known calls, and accept new ones while there is room."""
     boot, calls = body.get("boot"), body.get("calls")
     if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls) or not calls:
-        raise ConfigurationError("A batch must have 'calls', a list of at least one object.")
+        raise ConfigurationError("A batch must have the field 'calls', a list of at least one object.")
     if len(calls) > service.options.max_calls:
         raise ConfigurationError(too_many(len(calls), service))
     if boot is not None and boot != service.boot:
         # The client still has the boot id of the server before the restart: run nothing until it has updated it.
-        return JSONResponse({"error": "This server was restarted.", "boot": service.boot}, 409)
+        return JSONResponse(
+            {
+                "error": "This server was restarted after the call was sent, so the call is lost: send it again.",
+                "boot": service.boot,
+            },
+            409,
+        )
     ids = [written.get("id") or secrets.token_hex(16) for written in calls]
     if not all(isinstance(call_id, str) and len(call_id) <= 200 for call_id in ids):
         raise ConfigurationError("The id of a call must be a string of at most 200 characters.")
@@ -107,7 +113,11 @@ def _calls(service: Service, body: dict[str, Any]) -> Response:
     service.metrics.rejected.inc(len(refused))
     after = service.retry_after()
     if len(refused) == len(calls):
-        refusal = {"error": "The queue is full; try again later.", "refused": "full", "retry_after_s": after}
+        refusal = {
+            "error": "The queue of this server is full: try again later.",
+            "refused": "full",
+            "retry_after_s": after,
+        }
         return JSONResponse(refusal, 429, headers={"Retry-After": str(math.ceil(after))})
     for call_id in refused:
         stream.add(dump({"id": call_id, "refused": "full", "retry_after_s": after}))
@@ -134,7 +144,9 @@ def _names(body: dict[str, Any], field: str, what: str) -> list[str]:
     """
     names = body.get(field)
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ConfigurationError(f"{field!r} must be a list of strings, the {what} to end; got {names!r:.100}.")
+        raise ConfigurationError(
+            f"The field {field!r} must be a list of strings, the {what} to end; got {names!r:.100}."
+        )
     return names
 
 

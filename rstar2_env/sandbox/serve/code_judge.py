@@ -66,10 +66,12 @@ class _Endpoint:
         except ConfigurationError as error:
             return _invalid(["body"], str(error))
         except (ValueError, RecursionError) as error:
-            return _invalid(["body"], f"The body is not JSON: {error}")
+            return _invalid(["body"], f"The body of the request is not valid JSON: {error}")
         submissions = body.get("submissions") if self._is_batch and isinstance(body, dict) else [body]
         if not isinstance(submissions, list) or not submissions:
-            return _invalid(["body", "submissions"], "A batch must have submissions, a list of at least one object.")
+            return _invalid(
+                ["body", "submissions"], "A batch must have the field submissions, a list of at least one object."
+            )
         if len(submissions) > self._service.options.max_calls:
             return _invalid(["body", "submissions"], too_many(len(submissions), self._service))
         for number, submission in enumerate(submissions):
@@ -152,14 +154,14 @@ class _Run:
 def _invalid_field(submission: Any) -> tuple[str, str] | None:
     """Return the first invalid field of a submission and the reason, or ``None``."""
     if not isinstance(submission, dict):
-        return "", "A submission must be an object."
+        return "", "A submission must be a JSON object."
     if submission.get("type") not in ("python", "cpp", "math"):
-        return "type", "The type must be 'python', 'cpp' or 'math'; only 'python' runs here."
+        return "type", "The field type must be 'python', 'cpp' or 'math', and only 'python' can be run by this server."
     if not isinstance(submission.get("solution"), str):
-        return "solution", "The solution must be a string."
+        return "solution", "The field solution must be a string."
     for name in ("sub_id", "input", "expected_output"):
         if not isinstance(submission.get(name), str | None):
-            return name, f"{name} must be a string or null."
+            return name, f"The field {name} must be a string or null."
     return None
 
 

@@ -69,16 +69,27 @@ class ServiceGuard:
                 return JSONResponse({"error": text}, 401, headers={"WWW-Authenticate": "Bearer"})
         elif (origin := foreign_origin(request)) is not None:
             self._service.metrics.unauthorized.inc()
-            text = f"Without a token, this server answers only programs on its own machine, not {origin}."
+            text = (
+                f"Without a token, this server accepts only requests of programs on its own machine, not from {origin}."
+            )
             return JSONResponse({"error": text}, 403)
         if self._service.draining and path not in _WHILE_STOPPING:
             self._service.metrics.rejected.inc()
-            return JSONResponse({"error": "The server is stopping.", "refused": "stopping", "retry_after_s": 1.0}, 503)
+            return JSONResponse(
+                {
+                    "error": "The server is stopping and does not accept calls any more.",
+                    "refused": "stopping",
+                    "retry_after_s": 1.0,
+                },
+                503,
+            )
         if request.method != "POST":
             return None
         # A browser lets any web page post other content types to loopback ports, but not JSON.
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-            return JSONResponse({"error": "Send JSON, with the header 'Content-Type: application/json'."}, 415)
+            return JSONResponse(
+                {"error": "The request must be JSON, with the header 'Content-Type: application/json'."}, 415
+            )
         length = request.headers.get("content-length", "0")
         if not length.isdigit() or int(length) > self._max_bytes:
             return too_large(self._max_bytes)

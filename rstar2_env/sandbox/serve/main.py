@@ -95,15 +95,15 @@ def read_token(token: str | None, token_file: str | None) -> Secret | None:
         ConfigurationError: Both a token and a file were given, or the file cannot be read or is empty.
     """
     if token is not None and token_file is not None:
-        raise ConfigurationError("Give the token or a token file, not both.")
+        raise ConfigurationError("The token is given twice, directly and in a file: omit one of them.")
     if token_file is not None:
         try:
             with open(token_file, encoding="utf-8") as file:
                 token = file.read().strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise ConfigurationError(f"Cannot read the token file {token_file!r}: {error}") from None
+            raise ConfigurationError(f"The token file {token_file!r} cannot be read: {error}") from None
         if not token:
-            raise ConfigurationError(f"The token file {token_file!r} is empty.")
+            raise ConfigurationError(f"The token file {token_file!r} is empty: write the token into it.")
     return secret_of(token or os.environ.get("RSTAR2_SANDBOX_TOKEN", "").strip())
 
 
@@ -112,4 +112,7 @@ def _listen(options: ServeOptions) -> socket.socket:
     try:
         return socket.create_server((options.host.strip("[]"), options.port), family=family, backlog=2048)
     except OSError as error:
-        raise ConfigurationError(f"Cannot listen on {options.host}:{options.port}: {error.strerror or error}") from None
+        raise ConfigurationError(
+            f"The server cannot listen on {options.host}:{options.port}: {error.strerror or error}. Choose "
+            "another port or address."
+        ) from None

@@ -81,13 +81,17 @@ class ServeOptions(CheckedOptions):
         super().__post_init__()
         if self.token in ("", SHOWN):
             raise ConfigurationError(
-                f"The token is empty, or is {SHOWN}, which files show instead of a token: give the token, or none.",
+                f"The token is empty, or it is {SHOWN}, which files of options show in place of a token: "
+                "give the token itself, or none.",
                 option="token",
             )
         object.__setattr__(self, "token", secret := secret_of(self.token))
         token = secret.reveal() if secret is not None else "0" * 8
         if not token.isascii() or not token.isprintable() or " " in token:
-            raise ConfigurationError("The token must be printable ASCII without spaces, since it is sent in a header.")
+            raise ConfigurationError(
+                "The token must contain only printable ASCII characters without spaces, because it is sent "
+                "in an HTTP header."
+            )
         if len(token) < 8:
             raise ConfigurationError("The token must have at least 8 characters; `openssl rand -hex 32` generates one.")
         if self.token is None and not is_loopback(self.host):

@@ -41,7 +41,7 @@ def configured(service: Service) -> uvicorn.Config:
     try:
         config.load()
     except OSError as error:  # TLS errors are subclasses
-        raise ConfigurationError(f"The certificate or its key cannot be used: {error}") from None
+        raise ConfigurationError(f"The TLS certificate or its private key cannot be used: {error}") from None
     return config
 
 

@@ -140,7 +140,7 @@ def test_a_cold_start_takes_its_options_from_a_file_too(suffix, tmp_path, monkey
     assert given == {"epochs": 3, "seed": 7, "model": "m", "dtype": "float32"}
     same = run("sft", "--traces", traces, "--model", "m", "--steps", "3", "--set", "steps=3")
     assert same.exit_code == 0, same.output
-    for setting, said in (("steps=4", "--steps 3 and --set steps=4 give different"), ("steps=x", "steps must be")):
+    for setting, said in (("steps=4", "--steps 3 and --set steps=4 give two different"), ("steps=x", "steps must be")):
         refused = run("sft", "--traces", traces, "--model", "m", "--steps", "3", "--set", setting)
         assert refused.exit_code == 2
         assert said in " ".join(refused.output.split())

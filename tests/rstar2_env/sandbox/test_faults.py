@@ -87,7 +87,7 @@ def test_without_retries_a_lost_call_is_unavailable_and_says_why(look: Any) -> N
     with LocalSandbox(workers=1, waiting=1, preload=(), retries=0) as sandbox:
         outcome = in_flight(sandbox, lambda: os.kill(look.pids(sandbox)[1], signal.SIGKILL), calls=1)[0]
         assert (outcome.status, outcome.attempts) == (ToolStatus.UNAVAILABLE, 1)
-        assert "parent process has ended" in str(outcome.error_message)
+        assert "from which programs are forked has ended" in str(outcome.error_message)
         assert sandbox.run(Job("1")).value == "1"
 
 

@@ -262,7 +262,7 @@ def test_a_mistake_is_told_and_leaves_nothing_shared() -> None:
 @pytest.mark.parametrize("run", [lambda sandbox: sandbox.run("print(1)"), lambda sandbox: sandbox.run_many(["1"])])
 def test_something_else_than_a_job_is_told_and_leaves_nothing_under_way(run: Any) -> None:
     with shared_sandbox("local", **OPTIONS) as sandbox:
-        with pytest.raises(ConfigurationError, match=r"runs a Job, not str: run\(Job\(code\)\)"):
+        with pytest.raises(ConfigurationError, match=r"of the type Job, not str: call run\(Job\(code\)\)"):
             run(sandbox)
         assert not any(entry.calls for entry in shared._entries.values())
         assert sandbox.run(Job("print(1)")).status is ToolStatus.OK

@@ -139,7 +139,7 @@ print(json.dumps([tried(lambda: write(named)), tried(lambda: write(other)), trie
 def test_a_landlock_that_cannot_forbid_truncation_is_not_enough(monkeypatch):
     monkeypatch.setattr(layers.landlock, "version", lambda: 2)
     found = layers.find([])
-    assert "version 2 does not forbid emptying files" in found.missing["landlock"]
+    assert "version 2 of Landlock cannot prevent programs from emptying files" in found.missing["landlock"]
     held = {one["name"]: one["active"] for one in found.record()["guarantees"]}
     assert not held["no writing outside of its folders"]
 

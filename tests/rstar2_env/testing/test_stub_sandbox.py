@@ -180,6 +180,6 @@ def test_without_a_session_an_outcome_names_none():
 
 def test_something_else_than_a_job_is_told_as_a_real_sandbox_tells_it():
     sandbox = StubSandbox()
-    with pytest.raises(ConfigurationError, match="runs a Job, not str"):
+    with pytest.raises(ConfigurationError, match="of the type Job, not str"):
         sandbox.run("print(1)")
     assert sandbox.jobs == []

@@ -144,7 +144,7 @@ def _version_2() -> dict[str, str]:
     mount = next((path for kind, path in _mounts() if kind == "cgroup2"), None)
     own = next((line[3:] for line in _own_groups() if line.startswith("0::")), None)
     if mount is None or own is None:
-        raise OSError(errno.ENOENT, "there are no version 2 control groups")
+        raise OSError(errno.ENOENT, "version 2 of control groups is not mounted")
     folder = os.path.normpath(f"{mount}/{own}")
     while True:
         enabled = _read(folder, "cgroup.subtree_control").split()
@@ -159,7 +159,9 @@ def _version_2() -> dict[str, str]:
                 return {"memory": folder, "pids": folder}
         if folder == mount or len(folder) <= len(mount):
             raise OSError(
-                errno.EACCES, "there is no delegated version 2 control group with the controllers memory and pids"
+                errno.EACCES,
+                "this user may not create version 2 control groups that limit memory and processes (the "
+                "controllers memory and pids must be delegated to a group of this user)",
             )
         folder = os.path.dirname(folder)
 
@@ -177,7 +179,7 @@ def _version_1() -> dict[str, str]:
                 if os.access(folder, os.W_OK):
                     found[name] = folder
     if "memory" not in found:
-        raise OSError(errno.EACCES, "there is no writable version 1 memory hierarchy")
+        raise OSError(errno.EACCES, "this user may not create version 1 control groups that limit memory")
     return found
 
 
@@ -202,7 +204,7 @@ def _make_locked(folder: str) -> int:
             os.mkdir(folder)
         with contextlib.suppress(FileNotFoundError, BlockingIOError):
             return lock_folder(folder)
-    raise OSError(errno.EBUSY, "the control group is held by another process", folder)
+    raise OSError(errno.EBUSY, "another process holds the control group", folder)
 
 
 def _mounts() -> list[tuple[str, str]]:

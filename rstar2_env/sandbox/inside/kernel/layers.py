@@ -21,7 +21,7 @@ from .users import INSIDE_USER, become, count_own_tasks, enter_user_namespace, f
 from .view import FOLDER, FileView, build, link, plain_view, private_view
 
 _MARGIN = 512
-_WATCH_ALONE = "the zygote's watch alone, which ends a program that has too many"
+_WATCH_ALONE = "only a watch that polls the number of processes, and ends a program that has too many"
 _TITLES = {
     "user": "user namespace",
     "users": "own users",
@@ -66,21 +66,23 @@ class Layers:
                 "landlock": plan.landlock > 0 and (plan.own_user or plan.seccomp),
             },
             "no gain of privileges": {"no_new_privs and no capabilities": plan.isolated},
-            "bounded time": {"wall clock of the warden": True, "rlimit": True},
+            "bounded time": {"the supervising process measures the time": True, "rlimit": True},
             "bounded memory": {
                 "memory control group": "memory" in grouped,
-                "rlimit and the zygote's watch": "memory" not in grouped and plan.isolated and watched,
+                "rlimit, and a watch that polls the memory": "memory" not in grouped and plan.isolated and watched,
             },
             "bounded processes": {
                 "pids control group": "pids" in grouped,
                 "rlimit of a separate user": plan.counted,
-                "rlimit and the zygote's watch": watched and counted_late and plan.shared_processes > 0,
+                "rlimit, and a watch that polls the number of processes": watched
+                and counted_late
+                and plan.shared_processes > 0,
                 _WATCH_ALONE: watched and counted_late and not plan.shared_processes,
             },
-            "bounded output": {"reader of the warden": True},
+            "bounded output": {"the supervising process reads at most this much output": True},
             "killed whole": {
                 "process namespace": "pid" in spaces,
-                "process group that the system-call filter prevents processes from leaving": plan.seccomp,
+                "the process group, which the system-call filter prevents processes from leaving": plan.seccomp,
             },
         }
         return [self._promise(name, mechanisms) for name, mechanisms in kept.items()]
@@ -104,13 +106,18 @@ class Layers:
         """Bounds on resources of the kernel that programs share, and what replaces them in this mode."""
         plan = self.plan
         filtered = f"{_title('seccomp')}: {self.missing.get('seccomp', 'not in force')}"
-        grouped = "the watch counts each socket at its maximum size, and does not count other kernel memory"
-        alone = "programs share the caller's user, and the watch ends a program with too many pipes"
+        grouped = (
+            "a watch polls the memory: it counts each socket at its maximum size, and does not count other "
+            "kernel memory"
+        )
+        alone = "programs run as the caller's own user, and a watch ends a program with too many pipes"
         return [
             _layer(
-                "one share of the cores",
+                "each program gets one share of the cores",
                 plan.seccomp,
-                "system-call filter: no new sessions, since each would get its own share" if plan.seccomp else filtered,
+                "the system-call filter prevents new sessions, each of which would get its own share of the cores"
+                if plan.seccomp
+                else filtered,
             ),
             _layer(
                 "counted kernel memory",
@@ -129,7 +136,7 @@ class Layers:
     def _mechanisms(self) -> list[dict[str, Any]]:
         plan, groups = self.plan, self.groups
         found = {
-            "user": (plan.user, "the other namespaces are created in it" if plan.user else ""),
+            "user": (plan.user, "the other namespaces are created in this one" if plan.user else ""),
             **{name: (name in plan.namespaces, "") for name in NAMESPACES},
             "users": (plan.users_from > 0, f"a separate user for each slot, from {plan.users_from}"),
             "seccomp": (plan.seccomp, ""),
@@ -157,7 +164,7 @@ def find(options: dict[str, Any]) -> Layers:
         off = dict.fromkeys([*NAMESPACES, "user", "users", "seccomp", "landlock", "cgroups"], "switched off")
         return Layers(IsolationPlan(isolated=False), plain(), missing=off)
     without: list[str] = options["without"]
-    missing = dict.fromkeys(without, "disabled by the option without")
+    missing = dict.fromkeys(without, "the option without disables it")
     groups = _groups(missing)
     plan = IsolationPlan(memory_group=groups is not None and "memory" in groups.controllers)
     _find_namespaces(plan, missing)
@@ -173,7 +180,7 @@ def find(options: dict[str, Any]) -> Layers:
             plan.namespaces = tuple(name for name in plan.namespaces if name != "mount")
     if "mount" not in plan.namespaces and "pid" in plan.namespaces:
         # Otherwise /proc would show processes of another namespace, and the zygote would watch those.
-        missing["pid"] = "it needs a mount namespace for its own /proc"
+        missing["pid"] = "it needs a mount namespace, to mount its own /proc"
         plan.namespaces = tuple(name for name in plan.namespaces if name != "pid")
     if view is None:
         view = plain()
@@ -211,7 +218,7 @@ def _find_namespaces(plan: IsolationPlan, missing: dict[str, str]) -> None:
             missing["user"] = error
         plan.user = error is None
     if not linux.has_pidfds():
-        missing.setdefault("pid", "the kernel has no pidfds")
+        missing.setdefault("pid", "this kernel does not support pidfds")
     base = linux.CLONE_NEWUSER if plan.user else 0
     for name, (_, flag) in NAMESPACES.items():
         if name not in missing and (error := attempt(partial(linux.unshare, base | flag))) is not None:
@@ -235,7 +242,10 @@ def _find_users(plan: IsolationPlan, view: FileView, missing: dict[str, str]) ->
             enter_user_namespace(first)
         become(first)
         if view.launch.startswith(FOLDER) and not os.access(library, os.R_OK | os.X_OK):
-            raise OSError(13, f"other users cannot read {library}, and there is no mount namespace to expose it")
+            raise OSError(
+                13,
+                f"other users cannot read {library}, and without a mount namespace it cannot be made visible to them",
+            )
 
     failure = attempt(look)
     if failure is not None:
@@ -260,7 +270,9 @@ def _build_and_mount(plan: IsolationPlan, view: FileView, scratch: str) -> None:
     build(view, os.path.join(scratch, "root"), INSIDE_USER)
     linux.mount("tmpfs", "/tmp", "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "size=1m")
     if not os.access(view.python, os.X_OK):
-        raise OSError(2, f"the interpreter is not at {view.python} in the private view")
+        raise OSError(
+            2, f"the Python interpreter cannot be found at {view.python} in the program's private view of the files"
+        )
 
 
 def _layer(name: str, active: bool, detail: str, required: bool = False) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def free_users() -> int:
                 return _USERS_FROM + USERS_EACH * os.getpid()
             if count > _SMALL_BLOCK + USERS_EACH:  # smaller range of a container: use ids near its end
                 return first + count - USERS_EACH - os.getpid() * 16 % _SMALL_BLOCK
-    raise OSError(22, "the user namespace maps too few users to give each slot its own user")
+    raise OSError(22, "the user namespace maps too few users to run each program as its own user")
 
 
 def enter_user_namespace(users_from: int = 0, *, inside: int = 0, also: int = 0) -> None:
@@ -100,7 +100,7 @@ def _mapped_from_outside(root: str, root_group: str, block: str) -> Iterator[Non
         os.close(go)
         failure = read_report(reads, helper)
     if failure is not None:
-        raise OSError(1, f"the users of a user namespace could not be mapped: {failure}")
+        raise OSError(1, f"the users of the user namespace could not be mapped: {failure}")
 
 
 def become(user: int) -> None:
@@ -143,7 +143,7 @@ def try_process_limit(plan: IsolationPlan) -> None:
     resource.setrlimit(resource.RLIMIT_NPROC, (_TRIED_LIMIT, _TRIED_LIMIT))
     made = _fork_many(2 * _TRIED_LIMIT)
     if made >= _TRIED_LIMIT:
-        raise OSError(1, "the kernel does not enforce a limit on processes for the user that runs programs")
+        raise OSError(1, "the kernel does not limit the number of processes of the user that runs programs")
     if made < _TRIED_LIMIT - 1:
         raise OSError(1, "the kernel counts programs together with other processes of the user")
 

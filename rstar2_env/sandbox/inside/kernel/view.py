@@ -110,7 +110,11 @@ def private_view(
         if any(name.startswith("libpython") for name in os.listdir(libraries)):
             view.library_path = "/python/lib"  # its built-in path to its library is not valid inside
     if not _inside(base, view):
-        raise OSError(0, f"the interpreter {base} is outside of its prefix {prefix}; add its folder to readable")
+        raise OSError(
+            0,
+            f"the Python interpreter {base} is outside of its installation folder {prefix}: add the "
+            "interpreter's folder to the option readable",
+        )
     view.python = _inside(base, view)
     view.readable = ["/"]
     if named is None:

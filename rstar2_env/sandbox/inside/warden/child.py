@@ -80,7 +80,8 @@ class Call:
             number = self.limits.get(name)
             if not (isinstance(number, (int, float)) and 0 < number < _MOST):
                 raise ValueError(
-                    f"a call must have the limits {', '.join(_LIMITS)}, positive and below {_MOST}, not {self.limits}"
+                    f"a call must have the limits {', '.join(_LIMITS)}, each positive and below {_MOST}, "
+                    f"not {self.limits}"
                 )
 
 

@@ -102,4 +102,4 @@ class EventLoop:
 def log_error(error: Exception) -> None:
     """Write an internal error to standard error."""
     lines = "".join(traceback.format_exception(error))
-    print(f"Internal error in the warden; one call is lost: {lines}", file=sys.stderr)
+    print(f"An internal error of the supervising process (warden) ended one program: {lines}", file=sys.stderr)

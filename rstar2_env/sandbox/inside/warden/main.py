@@ -43,7 +43,8 @@ def main() -> None:
     try:
         if options["isolation"] == "strict" and (broken := found.broken()):
             raise RuntimeError(
-                f"isolation='strict' requires layers that this machine does not provide: {'; '.join(broken)}."
+                "isolation='strict' requires layers of isolation that this machine does not provide: "
+                f"{'; '.join(broken)}."
             )
         zygote = ZygoteLink(options, found)
         try:

@@ -61,7 +61,7 @@ class Parents:
         except OSError as error:
             why = str(error)
         if why is not None:
-            raise RuntimeError(f"The zygote did not start: {why}.")
+            raise RuntimeError(f"The process from which programs are forked (zygote) did not start: {why}.")
         first.use = 1.0
         self.first = first
         self.mark_ready(first)
@@ -151,7 +151,9 @@ class Parents:
 
     def _fail(self, parent: Parent, why: str) -> None:
         """Drop a parent that could not be started; it is not tried again, and its programs import the modules."""
-        print(f"Cannot start a parent with {', '.join(parent.names)}: {why}", file=sys.stderr)
+        print(
+            f"A process with the preloaded modules {', '.join(parent.names)} cannot be started: {why}", file=sys.stderr
+        )
         self._failed.add(parent.names)
         self.drop(parent)
         self._on_settled(parent)
@@ -179,7 +181,10 @@ class Parents:
         try:
             return self._make(names)
         except OSError as error:  # no descriptors left
-            print(f"Cannot start a parent with {', '.join(names)} now: {error}", file=sys.stderr)
+            print(
+                f"A process with the preloaded modules {', '.join(names)} cannot be started now: {error}",
+                file=sys.stderr,
+            )
             return None
 
     def _make(self, names: tuple[str, ...]) -> Parent:

@@ -95,7 +95,7 @@ class ChildPool:
             try:
                 slot = self.make_slot(len(self._slots))
             except OSError as error:  # they use the slots of other calls for now
-                print(f"Cannot add a slot for a session or a deprioritized program: {error}", file=sys.stderr)
+                print(f"No further place for a session or a slow program could be created: {error}", file=sys.stderr)
                 return
             self._slots.append(slot)
             self._free.append(slot)
@@ -190,7 +190,7 @@ class ChildPool:
 
         Without this, each such child would occupy a slot forever, until no slot is left.
         """
-        print(f"Cannot kill a child; its slot {child.slot.index} is abandoned.", file=sys.stderr)
+        print(f"A program cannot be killed; its place (slot {child.slot.index}) is not used any more.", file=sys.stderr)
         self._written_off += 1
         if self._written_off > _MOST_WRITTEN_OFF:
             self.loop.stop()
@@ -199,7 +199,7 @@ class ChildPool:
         try:
             self._slots.append(self.make_slot(len(self._slots)))
         except OSError as error:
-            print(f"Cannot create another slot: {error}", file=sys.stderr)
+            print(f"No further place for a program could be created: {error}", file=sys.stderr)
             self.loop.stop()
             return
         self._free.append(self._slots[-1])
@@ -262,7 +262,7 @@ class ChildPool:
     def _fail(self, reason: str) -> None:
         """Count a child that could not be created; give up if it is the first, or after too many in a row."""
         self._failures += 1
-        why = f"Cannot create a child: {reason}"
+        why = f"A process for a program could not be created: {reason}"
         print(why, file=sys.stderr)
         if not self._proven or self._failures > _MAX_FAILURES:
             self.give_up(why)

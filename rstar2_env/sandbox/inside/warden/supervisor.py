@@ -114,7 +114,7 @@ class WardenSupervisor:
             except Exception as error:  # an invalid message
                 log_error(error)
                 if frame.header.get("op") == "run" and frame.header.get("id") not in self._calls:
-                    why = f"the warden could not read the call: {type(error).__name__}: {error}"
+                    why = f"the supervising process (warden) could not read the call: {type(error).__name__}: {error}"
                     self._send({"op": "lost", "id": frame.header.get("id"), "error": why})
 
     def _handle(self, frame: wire.Frame) -> None:
@@ -173,7 +173,9 @@ class WardenSupervisor:
         try:
             self._start(child, call)
         except Exception as error:
-            self._report_lost(call, f"the warden could not start it: {type(error).__name__}: {error}")
+            self._report_lost(
+                call, f"the supervising process (warden) could not start it: {type(error).__name__}: {error}"
+            )
             self._fail_child(child, error)
             if call.session is not None and child.session is None:
                 self._cells.sessions.lose_process(call.session)
@@ -206,7 +208,7 @@ class WardenSupervisor:
         """Discard a child whose limits cannot be set, and queue its call again."""
         self._pool.discard(child)
         if not self._queue.retry(call):
-            self._report_lost(call, f"the limits of its control group could not be set: {why}")
+            self._report_lost(call, f"the limits of the program's control group could not be set: {why}")
 
     def _on_deprioritized(self) -> None:
         self._running -= 1
@@ -271,7 +273,9 @@ class WardenSupervisor:
     def _on_parent(self, parent: Parent, message: orders.OrderReply | None) -> None:
         if message is None:
             names = ", ".join(parent.names) or "no module"
-            print(f"A parent process has ended (preloaded: {names}).", file=sys.stderr)
+            print(
+                f"A process from which programs are forked has ended (its preloaded modules: {names}).", file=sys.stderr
+            )
             self._loop.stop()
             return
         child = self._pool.children.get(message.number)
@@ -365,7 +369,9 @@ class WardenSupervisor:
         """Handle an internal error: report the call of the child as lost, and kill the child."""
         log_error(error)
         if child.call is not None:
-            self._report_lost(child.call, f"the warden failed on it: {type(error).__name__}: {error}")
+            self._report_lost(
+                child.call, f"the supervising process (warden) failed on it: {type(error).__name__}: {error}"
+            )
         if child.wait_status is None:
             self._pool.discard(child)
 
@@ -394,7 +400,10 @@ class WardenSupervisor:
     def _tick(self) -> None:
         """Check periodically that the parents answer and that children end."""
         if self.parents.stalled():
-            print(f"A parent process did not respond for {self._stall_timeout_s:g} seconds.", file=sys.stderr)
+            print(
+                f"A process from which programs are forked did not respond for {self._stall_timeout_s:g} seconds.",
+                file=sys.stderr,
+            )
             self._loop.stop()
         for child in self._pool.overdue(self._stall_timeout_s):
             child.written_off = True

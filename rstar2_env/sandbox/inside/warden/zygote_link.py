@@ -68,7 +68,7 @@ class ZygoteLink:
             why = str(error)
         if why is not None:
             self.close()
-            raise RuntimeError(f"The zygote did not start: {why}.")
+            raise RuntimeError(f"The process from which programs are forked (zygote) did not start: {why}.")
 
     def make_parent(self, names: list[str]) -> ParentLink:
         """Order the zygote to fork a parent process. The parent's first message is ``READY`` or ``FAILED``.

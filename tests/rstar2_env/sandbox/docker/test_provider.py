@@ -184,7 +184,7 @@ def test_an_engine_that_is_restarted_costs_a_call_a_start_and_no_more() -> None:
                 engine.stop()
                 outcome = sandbox.run(Job("1"))
                 assert outcome.status is ToolStatus.UNAVAILABLE
-                assert "No Docker engine answers" in str(outcome.error_message)
+                assert "No Docker daemon answers" in str(outcome.error_message)
                 engine.start()
                 assert sandbox.run(Job("1")).value == "1"
     except NoEngineError as error:

@@ -48,7 +48,7 @@ def guarded(serve: Any) -> Iterator[Any]:
 
 @pytest.mark.parametrize("token", ["", "***"])
 def test_an_empty_or_a_hidden_token_is_refused_and_does_not_open_the_server(token: str) -> None:
-    with pytest.raises(ConfigurationError, match="The token is empty, or is"):
+    with pytest.raises(ConfigurationError, match="The token is empty, or it is"):
         ServeOptions(token=token)
 
 

@@ -87,7 +87,7 @@ def test_a_port_that_is_taken_is_told(server: Any) -> None:
     command = [*COMMAND, "--port", port]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
-    assert f"Cannot listen on 127.0.0.1:{port}" in done.stderr
+    assert f"cannot listen on 127.0.0.1:{port}" in done.stderr
 
 
 def test_the_command_serves_with_its_options(tmp_path: Path) -> None:
@@ -122,4 +122,4 @@ def test_a_certificate_that_is_none_is_told(tmp_path: Path) -> None:
     command = [*COMMAND, "--port", "0", "--tls-cert", str(tmp_path / "cert"), "--tls-key", str(tmp_path / "none")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
-    assert "certificate or its key cannot be used" in done.stderr
+    assert "certificate or its private key cannot be used" in done.stderr

@@ -299,7 +299,7 @@ def test_a_run_without_episodes_has_answers_too(tmp_path, path):
 @pytest.mark.parametrize("host", ["nowhere.invalid", "192.0.2.1", "a" * 100, "two words"])
 def test_an_address_that_this_machine_has_not_is_no_matter_of_the_port(tmp_path, host):
     write_run(tmp_path / "run", steps=1)
-    told = rf"Cannot listen on {host}: .*Use an address of this machine.*\(host=\.\.\.\)"
+    told = rf"[Cc]annot listen on {host}: .*Use an address of this machine.*\(host=\.\.\.\)"
     options = ViewOptions.create(host, 0)
     with pytest.raises(ConfigurationError, match=told), viewed(tmp_path / "run", base=tmp_path, options=options):
         pass
@@ -308,7 +308,7 @@ def test_an_address_that_this_machine_has_not_is_no_matter_of_the_port(tmp_path,
 def test_a_port_that_is_taken_is_told(tmp_path):
     write_run(tmp_path / "run", steps=1)
     with viewed(tmp_path / "run", base=tmp_path) as ask:
-        told = rf"Cannot listen on 127\.0\.0\.1:{ask.port}: Address already in use.*Choose another port"
+        told = rf"[Cc]annot listen on 127\.0\.0\.1:{ask.port}: Address already in use.*Choose another port"
         options = ViewOptions.create("127.0.0.1", ask.port)
         with pytest.raises(ConfigurationError, match=told), viewed(tmp_path / "run", base=tmp_path, options=options):
             pass
