@@ -49,12 +49,13 @@ def inner_agent(written: Any, dialect: Dialect | str) -> Agent:
     name = type(agent).__name__
     if getattr(agent, "needs_problem", False):
         raise ConfigurationError(
-            f"{name} receives the gold answer, so it cannot be an inner agent; choose an agent that does not.",
+            f"The agent {name} receives the gold answer, so it cannot be used inside another agent: "
+            "choose an agent that does not receive it.",
             option="agent",
         )
     if getattr(agent, "interactive", False):
         raise ConfigurationError(
-            f"{name} needs the terminal, so it cannot be an inner agent; choose another agent.",
+            f"The agent {name} needs the terminal, so it cannot be used inside another agent: choose another agent.",
             option="agent",
         )
     return cast(Agent, agent)

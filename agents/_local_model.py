@@ -187,8 +187,9 @@ class LocalTurns:
         if most is not None and len(asked) + 1 > most:
             raise UnusableReplyError(
                 "cut",
-                f"The conversation has {len(asked)} tokens, which leaves no room for a reply: the context of the "
-                f"model has {most} tokens.",
+                f"The conversation has {len(asked)} tokens, and the model accepts at most {most} tokens, "
+                "so there is no room for a reply: shorten the episode, or use a model with a longer "
+                "context.",
             )
         # Every turn of an episode has its own seed.
         seed = (self._seed + 7919 * self._spoken) % (1 << 31)

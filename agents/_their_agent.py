@@ -59,14 +59,15 @@ class TheirAgent(LoopAgent):
         if factory is not None:
             if base_url is not None or model is not None:
                 raise ConfigurationError(
-                    "`factory` cannot be combined with `base_url` and `model`, which are for the plain agent: give "
-                    "either `factory`, or `base_url` and `model`."
+                    "The options `factory` (your own agent) and `base_url` with `model` (a plain agent) "
+                    "cannot be combined: omit one of them."
                 )
             make = self._own(factory)
         elif base_url is None or model is None:
             raise ConfigurationError(
-                f"The agent {self.framework!r} needs either factory=./file.py:function, a function that creates "
-                "your agent, or base_url and model, an endpoint and its model for a plain agent."
+                f"The agent {self.framework!r} needs either factory=./file.py:function, a function that "
+                "creates your agent, or base_url and model, the address of a server and its model, for a "
+                "plain agent."
             )
         else:
             key = os.environ.get(api_key_env)
@@ -80,7 +81,7 @@ class TheirAgent(LoopAgent):
         )
         if not callable(found):
             raise ConfigurationError(
-                "`factory` must be a function, or the name of a function (./file.py:function or module:function); "
-                f"got {factory!r}."
+                "The option `factory` must be a function, or the name of a function (./file.py:function "
+                f"or module:function); got {factory!r}."
             )
         return found

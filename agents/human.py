@@ -20,7 +20,7 @@ class Human:
     """
 
     interactive = True
-    """The agent needs the terminal, so it plays one episode at a time."""
+    "The agent human reads from the terminal, so it can play only one episode at a time."
 
     def __init__(self, stdin: TextIO | None = None, stdout: TextIO | None = None) -> None:
         self._stdin = stdin
@@ -47,7 +47,7 @@ class Human:
         while True:
             line = (self._stdin or sys.stdin).readline()
             if not line:
-                raise KeyboardInterrupt("The input ended.")
+                raise KeyboardInterrupt("The input ended, so the episode cannot be continued.")
             if line.rstrip("\r\n") == ".":
                 return "\n".join(lines)
             lines.append(line.rstrip("\r\n"))

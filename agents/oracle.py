@@ -79,8 +79,9 @@ class Oracle:
             return self._dialect.format_answer(_NONSENSE) if self._corrupt else self._reference()
         if not self._turns:
             raise ConfigurationError(
-                "The agent `oracle` has answered, but the episode continues and the environment has no oracle_turn(). "
-                "Choose another agent; `rstar2 list agents` lists them."
+                "The agent `oracle` has answered, but the episode continues, and the environment does "
+                "not have a method oracle_turn() that provides further turns. Choose another agent; "
+                "`rstar2 list agents` lists them."
             )
         return self._turns.pop()
 

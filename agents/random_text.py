@@ -51,7 +51,9 @@ class RandomText:
         dialect: Dialect | str = "rstar2",
     ) -> None:
         if answers + calls > 1:
-            raise ConfigurationError(f"The sum of `answers` and `calls` must be at most 1; got {answers} and {calls}.")
+            raise ConfigurationError(
+                f"The sum of the options `answers` and `calls` must be at most 1; got {answers} and {calls}."
+            )
         self._length = length
         self._chances = (answers, answers + calls, answers + calls + (1 - answers - calls) / 4)
         self._dialect = make_dialect(dialect)

@@ -44,8 +44,8 @@ class Scripted:
         """
         if self._next == len(self._turns):
             raise ConfigurationError(
-                f"The script has only {len(self._turns)} turns, but the episode is not over. Add turns, or end the "
-                "script with a turn without a call."
+                f"The script has only {len(self._turns)} turns, but the episode is not over: add turns, "
+                "or end the script with a turn without a tool call."
             )
         self._next += 1
         return self._turns[self._next - 1]

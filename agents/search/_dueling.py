@@ -70,12 +70,14 @@ def load(file: str | Path) -> dict[str, np.ndarray[Any, Any]]:
         with np.load(file, allow_pickle=False) as stored:
             found = {name: np.asarray(stored[name], np.float32) for name in stored.files}
     except (OSError, ValueError, EOFError) as error:
-        raise ConfigurationError(f"weights: {file} cannot be read: {error}.", option="weights") from error
+        raise ConfigurationError(
+            f"The file {file} of the option weights cannot be read: {error}.", option="weights"
+        ) from error
     shapes = {name: value.shape for name, value in found.items()}
     if shapes != dict(SHAPES):
         raise ConfigurationError(
-            f"weights: {file} does not contain a navigator's weights: expected {dict(SHAPES)}, not {shapes}. "
-            "Create them with train_navigator.",
+            f"The file {file} of the option weights does not contain the weights of a navigator: expected "
+            f"{dict(SHAPES)}, not {shapes}. Create them with train_navigator.",
             option="weights",
         )
     return found

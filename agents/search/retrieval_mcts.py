@@ -96,10 +96,15 @@ def _read(file: str) -> list[Solved]:
         lines = Path(file).read_text("utf-8").splitlines()
         found = [json.loads(line) for line in lines if line.strip()]
     except (OSError, ValueError) as error:
-        raise ConfigurationError(f"solved: {file} cannot be read: {error}. {wanted}", option="solved") from error
+        raise ConfigurationError(
+            f"The file {file} of the option solved cannot be read: {error}. {wanted}", option="solved"
+        ) from error
     for number, one in enumerate(found, 1):
         if not isinstance(one, dict) or "question" not in one:
-            raise ConfigurationError(f"solved: record {number} of {file} has no question. {wanted}", option="solved")
+            raise ConfigurationError(
+                f"Record {number} of the file {file} (option solved) does not have a question. {wanted}",
+                option="solved",
+            )
     return found
 
 

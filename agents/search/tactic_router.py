@@ -61,7 +61,7 @@ class TacticRouter(Thinker):
         for route in routes:
             if route not in TACTICS:
                 raise ConfigurationError(
-                    f"`routes` must be a subset of ({', '.join(TACTICS)}); got {route!r}.", option="routes"
+                    f"The option `routes` must contain only {', '.join(TACTICS)}; got {route!r}.", option="routes"
                 )
         self._routes, self._steps = tuple(dict.fromkeys(routes)), steps
         self._question = ""

@@ -128,15 +128,15 @@ class RunsCompared:
         lines += [f"  {one.name}: {one.first!r} and {one.second!r} ({_WHEN[one.acts]})" for one in self.differences]
         for run, names in ((self.first, self.only_first), (self.second, self.only_second)):
             if names:
-                lines.append(f"Findings of {run} alone: {', '.join(names)}.")
+                lines.append(f"Findings that only {run} has: {', '.join(names)}.")
         return "\n".join(lines)
 
 
 _WHEN: Mapping[Acts, str] = {
-    "start": "acts from the first episode on",
-    "updates": "acts from the first update on",
-    "chance": "acts by chance",
-    "never": "changes no curve",
+    "start": "has an effect from the first episode on",
+    "updates": "has an effect from the first update on",
+    "chance": "has an effect only by chance",
+    "never": "has no effect on any curve",
 }
 
 
@@ -152,7 +152,9 @@ def compare_runs(first: str | os.PathLike[str], second: str | os.PathLike[str]) 
     """
     one, other = read(Path(first)), read(Path(second))
     if not {step.number for step in one.steps} & {step.number for step in other.steps}:
-        raise ConfigurationError(f"{one.name} and {other.name} have no step in common.")
+        raise ConfigurationError(
+            f"The runs {one.name} and {other.name} do not have a step in common, so their curves cannot be compared."
+        )
     curves = sorted(filter(None, (_parted(name, one, other) for name in CURVES)), key=lambda curve: curve.since)
     differences = [*_options(one, other), *_data(one, other), *_versions(Path(first), Path(second))]
     at_start = _apart_at_start(one, other)
@@ -276,21 +278,27 @@ def _sentences(
     at_start: bool | None,
 ) -> list[str]:
     if not curves:
-        return [f"The curves of {one.name} and {other.name} do not differ by more than their noise."]
-    words = [f"The curves part first in {curves[0].figure}, since step {curves[0].since}."]
+        return [f"The curves of {one.name} and {other.name} do not differ by more than chance."]
+    words = [f"The curves begin to differ in {curves[0].figure}, at step {curves[0].since}."]
     if at_start:
-        words.append("The runs differ before the first update, so the optimizer and the loss cannot explain it.")
+        words.append(
+            "The runs already differ before the first update, so the optimizer and the loss cannot be the cause."
+        )
     elif at_start is False:
-        words.append("Before the first update the runs do not differ by more than chance.")
+        words.append("Before the first update, the runs do not differ by more than chance.")
     real = [each for each in candidates if each.acts != "chance"]
     if len(real) == 1:
-        words.append(f"The only recorded difference that can explain this is {real[0].name}.")
+        words.append(f"Only one recorded difference can be the cause: {real[0].name}.")
     elif real:
         words.append(
-            f"{len(real)} differences can explain this: {', '.join(each.name for each in real)}. Change one at a time."
+            f"{len(real)} recorded differences can be the cause: "
+            f"{', '.join(each.name for each in real)}. Change one at a time."
         )
     elif any(each.acts == "chance" for each in differences):
-        words.append("Only seeds or the number of processes differ: this is chance. Repeat both runs with more seeds.")
+        words.append(
+            "Only the seeds or the number of processes differ, so the difference is chance. Repeat both runs "
+            "with more seeds."
+        )
     else:
-        words.append("The folders record no difference that can explain this.")
+        words.append("The folders of the runs do not record a difference that can be the cause.")
     return words

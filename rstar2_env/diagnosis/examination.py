@@ -33,7 +33,10 @@ def diagnose(path: str | os.PathLike[str], *, step: int | None = None) -> Diagno
     place = Path(path)
     if stages := _stages(place):
         if step is not None:
-            raise ConfigurationError(f"{place} is a pipeline: name the folder of a stage to look at one of its steps.")
+            raise ConfigurationError(
+                f"{place} is the folder of a pipeline, which has no steps of its own: name the folder of one "
+                "of its stages."
+            )
         found = {name: diagnose(folder) for name, folder in stages.items()}
         return Diagnosis(
             str(place), "pipeline", len(found), [one for each in found.values() for one in each], stages=found
@@ -70,8 +73,8 @@ def examine(run: RunRecord, *, step: int | None = None, checks: Sequence[RunChec
     """
     if step is not None:
         if not any(one.number <= step for one in run.steps):
-            first = f"its first is {run.steps[0].number}" if run.steps else "it has none"
-            raise ConfigurationError(f"{run.name} has no step up to {step}: {first}.", option="step")
+            first = f"its first step is {run.steps[0].number}" if run.steps else "it has no steps"
+            raise ConfigurationError(f"The run {run.name} does not have a step up to {step}: {first}.", option="step")
         run = run.until(step)
     findings: list[Finding] = []
     silent: list[str] = []

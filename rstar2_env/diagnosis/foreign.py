@@ -89,7 +89,9 @@ def read_foreign(path: Path) -> RunRecord:
     for place, line in _lines(file):
         step = line.get("step")
         if not isinstance(step, int) or isinstance(step, bool):
-            raise RecordFormatError(f"{place}: expected an object with a whole number 'step', got {str(line)[:100]}.")
+            raise RecordFormatError(
+                f"{place}: expected a JSON object with a whole number 'step', got {str(line)[:100]}."
+            )
         if any(name in line for name in _OF_EPISODE):
             try:
                 episode = _episode(place, step, line)
@@ -101,14 +103,16 @@ def read_foreign(path: Path) -> RunRecord:
             continue
         given = line.get("metrics", line.get("data", line))
         if not isinstance(given, Mapping):
-            raise RecordFormatError(f"{place}: expected figures by name in 'metrics', got {str(given)[:100]}.")
+            raise RecordFormatError(
+                f"{place}: the field 'metrics' must be a JSON object of names and numbers, got {str(given)[:100]}."
+            )
         for name, value in given.items():
             if name == "step" or isinstance(value, bool) or not isinstance(value, (int, float, type(None))):
                 continue
             try:
                 number = math.nan if value is None else float(value)
             except OverflowError as error:
-                raise RecordFormatError(f"{place}: the number {name!r} is too large.") from error
+                raise RecordFormatError(f"{place}: the number {name!r} is too large to be read.") from error
             if _EVALUATED.fullmatch(name):
                 held_out.setdefault(step, {}).setdefault("pass_rate", number)
             else:
@@ -130,7 +134,9 @@ def _lines(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         state = _parsed(str(file), file.read_bytes())
         history = state.get("log_history")
         if not isinstance(history, list):
-            raise RecordFormatError(f"{file}: expected the key 'log_history', a list, as in TRL's trainer_state.json.")
+            raise RecordFormatError(
+                f"{file}: expected a key 'log_history' whose value is a list, as in TRL's trainer_state.json."
+            )
         for at, line in enumerate(history):
             # The last entry has the totals of the run.
             if isinstance(line, dict) and "train_runtime" not in line:
@@ -145,7 +151,7 @@ def _parsed(place: str, text: str | bytes) -> dict[str, Any]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise RecordFormatError(f"{place} is not JSON: {error}.") from error
+        raise RecordFormatError(f"{place} is not valid JSON: {error}.") from error
     if not isinstance(value, dict):
         raise RecordFormatError(f"{place}: expected a JSON object, got {str(value)[:100]!r}.")
     return value

@@ -129,7 +129,7 @@ class Diagnosis:
         counts = {severity: sum(one.severity == severity for one in self.findings) for severity in SEVERITIES}
         found = ", ".join(f"{count} {name}{'s' * (count > 1)}" for name, count in counts.items() if count)
         looked = (
-            f"{len(self.findings) + len(self.silent)} checks looked at {self.run} ({self.kind}, up to step {self.step})"
+            f"{len(self.findings) + len(self.silent)} checks examined {self.run} ({self.kind}, up to step {self.step})"
         )
         return f"{looked}: {found or 'no findings'}."
 
@@ -140,7 +140,7 @@ class Diagnosis:
         parts = ["\n".join(finding.lines) for finding in self.findings]
         tail = [self.summary]
         if self.silent:
-            tail.append(f"Nothing found by: {', '.join(self.silent)}.")
+            tail.append(f"Checks that did not find a problem: {', '.join(self.silent)}.")
         if self.not_recorded:
             lacking = "; ".join(f"{name} needs {', '.join(lacks)}" for name, lacks in self.not_recorded.items())
             tail.append(f"Not recorded: {lacking}.")

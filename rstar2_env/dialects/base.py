@@ -84,6 +84,7 @@ def make_dialect(dialect: Dialect | str, **options: Any) -> Dialect:
         raise ConfigurationError(f"`dialect` must be the name of a dialect or a Dialect object, not {dialect!r}.")
     if options:
         raise ConfigurationError(
-            f"The options {', '.join(options)} cannot be combined with a Dialect object, only with a name."
+            f"The options {', '.join(options)} apply only to a dialect that is given by name, and this "
+            "one is a Dialect object: omit them."
         )
     return dialect

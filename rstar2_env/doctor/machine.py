@@ -171,11 +171,16 @@ class MachineState(CheckedOptions):
         try:
             found = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise ConfigurationError(f"{name} must be JSON from `rstar2 doctor --json`: {error}.") from error
+            raise ConfigurationError(
+                f"The file {name} must contain JSON that `rstar2 doctor --json` printed: {error}."
+            ) from error
         if isinstance(found, Mapping):
             found = found.get("machine", found)
         if not isinstance(found, Mapping):
-            raise ConfigurationError(f"{name} must be an object from `rstar2 doctor --json`, not {str(found)[:60]!r}.")
+            raise ConfigurationError(
+                f"The file {name} must contain a JSON object that `rstar2 doctor --json` printed, not "
+                f"{str(found)[:60]!r}."
+            )
         return cls.from_record(found)
 
     @property

@@ -102,8 +102,8 @@ def start_agent(
     declared: dict[str, Any] = {"reference": reference} if getattr(agent, "needs_reference", False) else {}
     if problem is None and declared.get("reference") is None:
         raise ConfigurationError(
-            f"{type(agent).__name__} needs the problem of each episode, but only the environment has it: specify "
-            "the problems to play.",
+            f"The agent {type(agent).__name__} needs the problem of each episode before the episode "
+            "starts, but the environment chooses the problems itself: give the problems to play.",
             option="problems",
         )
     cast(Any, agent).reset(observation, info, seed=seed, problem=problem, **declared)

@@ -85,7 +85,9 @@ def environment_class(base: type[EnvT], family: type[Family]) -> type[EnvT]:
 def _check(family: type[Family]) -> None:
     missing = [name for name in ("name", "random_baseline") if not hasattr(family, name)]
     if missing:
-        raise ConfigurationError(f"{family.__qualname__} lacks the class attributes {' and '.join(missing)}.")
+        raise ConfigurationError(
+            f"{family.__qualname__} does not have the class attributes {' and '.join(missing)}: add them."
+        )
     # is_dataclass is also true for a subclass without the decorator, whose knobs would not be fields.
     if "__dataclass_params__" not in vars(family):
         raise ConfigurationError(f"{family.__qualname__} must be a dataclass: put @dataclass(frozen=True) above it.")

@@ -143,8 +143,8 @@ class GameEnv(FamilyEnv):
         match = self.family.start(number) if isinstance(number, int) and number >= 0 else None
         if match is None:
             raise ConfigurationError(
-                f"Problem {self.problem.id!r} does not describe a game of {self.family.name}: meta['game'] must be the "
-                f"seed of a game, as in env.unwrapped.problems; got {number!r}."
+                f"The problem {self.problem.id!r} does not describe a game of {self.family.name}: "
+                f"meta['game'] must be the seed of a game, as in env.unwrapped.problems; got {number!r}."
             )
         self.match, self._illegal, self._tally = match, 0, IntermediateCounts()
 

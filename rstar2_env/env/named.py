@@ -140,7 +140,7 @@ def _own_class(own: UserCodeName, module: ModuleType) -> Any:
     if not own.name and ids:
         classes = sorted(candidates(module, _SHAPE))
         raise ConfigurationError(
-            f"{own.written} holds several environments ({', '.join([*ids, *classes])}): name one of them, for example "
-            f"{own.written}:{ids[0]}."
+            f"{own.written} defines several environments ({', '.join([*ids, *classes])}): name one of "
+            f"them, for example {own.written}:{ids[0]}."
         )
     return find_user_code(own, "environment", _SHAPE, {})

@@ -107,8 +107,8 @@ class PuzzleEnv(FamilyEnv):
         self.family = self.family_class.with_knobs(knobs)
         if problems is not None and knobs:
             raise ConfigurationError(
-                f"{', '.join(sorted(knobs))}: knobs configure the family's own problems and cannot be combined with "
-                "problems=."
+                f"The options {', '.join(sorted(knobs))} configure the problems that the environment "
+                "generates, so they cannot be combined with problems=: omit one of them."
             )
         if isinstance(limits, Mapping):
             limits = call_with_options("limits", Limits, limits, prefix="limits.")

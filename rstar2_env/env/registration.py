@@ -46,8 +46,8 @@ def register_env(env_id: str, part: Any, **options: Any) -> Any:
     if isinstance(part, type) and issubclass(part, (Puzzle, Game)):
         if options:
             raise ConfigurationError(
-                f"{env_id}: register_env takes no options for a Puzzle or a Game ({', '.join(options)}); change the "
-                "defaults of its knobs instead."
+                f"{env_id}: register_env does not take options for a Puzzle or a Game "
+                f"({', '.join(options)}): change the defaults of its options instead."
             )
         return puzzle_env.register(env_id, part) if issubclass(part, Puzzle) else game_env.register(env_id, part)
     if not callable(part):

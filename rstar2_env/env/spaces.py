@@ -32,7 +32,7 @@ def check_action(action: object, space: gym.Space[str], advice: str = "") -> Non
         ConfigurationError: The action is longer than the space admits.
     """
     if not isinstance(action, str):
-        raise TypeError(f"The action must be the turn's text as str, not {type(action).__name__}.")
+        raise TypeError(f"The action must be the text of the turn, a str, not {type(action).__name__}.")
     if action not in space:
         most = getattr(space, "max_length", 0)
         raise ConfigurationError(f"The action has {len(action)} characters; the maximum is {most}{advice}.")
@@ -62,7 +62,7 @@ class UnicodeText(gym.Space[str]):
             ValueError: A mask or probabilities were given; this space supports neither.
         """
         if mask is not None or probability is not None:
-            raise ValueError("UnicodeText.sample takes neither mask nor probability.")
+            raise ValueError("UnicodeText.sample does not accept mask or probability: omit them.")
         length = int(self.np_random.integers(0, min(_SAMPLE_LENGTH, self.max_length) + 1))
         wide = self.np_random.random(length) < 0.2
         ascii_codes = self.np_random.integers(0x20, 0x7F, size=length)

@@ -84,11 +84,11 @@ class ToolEnv(gym.Env[str, str]):
         render_mode: str | None = None,
     ) -> None:
         if max_tokens is not None and tokenizer is None:
-            raise ConfigurationError("max_tokens needs a tokenizer to count with: pass tokenizer=.")
+            raise ConfigurationError("The option max_tokens counts tokens with a tokenizer: pass tokenizer=.")
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             check_option("render_mode", render_mode, str, Rule(choices=tuple(self.metadata["render_modes"])))
         if grader is None and type(self).answer_turn is ToolEnv.answer_turn:
-            raise ConfigurationError("An environment without a grader must override answer_turn().")
+            raise ConfigurationError("An environment without a grader must override the method answer_turn().")
         self.observation_space = UnicodeText(max_text)
         self.action_space = UnicodeText(max_text)
         self.render_mode = render_mode
@@ -98,8 +98,9 @@ class ToolEnv(gym.Env[str, str]):
         only = getattr(self.dialect, "only_tool", None)
         if only is not None and (others := [spec.name for spec in self.tools.specs if spec.name != only]):
             raise ConfigurationError(
-                f"The dialect {self.dialect.name!r} can call {only!r} only, so the policy cannot call "
-                f"{', '.join(others)}. Leave these tools out, or use a dialect with calls by name: dialect=rstar2."
+                f"In the dialect {self.dialect.name!r}, the policy can call only {only!r}, but not "
+                f"{', '.join(others)}: leave these tools out, or use a dialect in which calls have names "
+                "(dialect=rstar2)."
             )
         self.grader = grader
         self._max_turns, self._max_tokens, self._max_seconds = max_turns, max_tokens, max_seconds
@@ -196,8 +197,8 @@ class ToolEnv(gym.Env[str, str]):
         system, user = self.dialect.system(specs), encodable(self.dialect.user(self._problem.question))
         if len(user) > self._max_text:
             raise ConfigurationError(
-                f"The message of problem {self._problem.id!r} has {len(user)} characters, more than max_text="
-                f"{self._max_text}: raise max_text or leave the problem out."
+                f"The message with the problem {self._problem.id!r} has {len(user)} characters, more than "
+                f"max_text={self._max_text}: raise max_text, or leave the problem out."
             )
         self._over = False
         self._transcript.start(system, user)

@@ -92,7 +92,9 @@ class ThreadVectorEnv(SyncVectorEnv[Any, Any]):
             )
         turns = list(iterate(self.action_space, actions))
         if len(turns) != self.num_envs:
-            raise ConfigurationError(f"Expected {self.num_envs} actions, one per sub-environment, got {len(turns)}.")
+            raise ConfigurationError(
+                f"Expected {self.num_envs} actions, one for each sub-environment; got {len(turns)}."
+            )
         same_step = self.autoreset_mode is AutoresetMode.SAME_STEP
         next_step = self.autoreset_mode is AutoresetMode.NEXT_STEP
         self._at_once(

@@ -66,7 +66,7 @@ def read_facts(path: str | Path) -> ModelFacts:
         return _of_gguf(at)
     if not at.is_dir():
         known = "a folder or a GGUF file; `rstar2 model get NAME --out FOLDER` fetches a model"
-        raise ConfigurationError(f"There is no model {path} on this machine: expected {known}.")
+        raise ConfigurationError(f"There is no model at {path} on this machine: expected {known}.")
     check_model(at)
     return _of_folder(at)
 
@@ -103,11 +103,13 @@ def _safetensors(file: Path) -> list[tuple[str, list[int]]]:
         with file.open("rb") as stream:
             (length,) = struct.unpack("<Q", stream.read(8))
             if length > file.stat().st_size:
-                raise ValueError(f"its header of {length} bytes is longer than the file")
+                raise ValueError(f"the header would have {length} bytes, which is more than the file has")
             header = json.loads(stream.read(length))
         return [(one["dtype"], one["shape"]) for name, one in header.items() if name != "__metadata__"]
     except (OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError, struct.error) as error:
-        raise ConfigurationError(f"{file} is not a file of safetensors: {error}. Download it again.") from error
+        raise ConfigurationError(
+            f"The file {file} is not a valid safetensors file: {error}. Download it again."
+        ) from error
 
 
 def _frequent(counted: list[tuple[str, int]]) -> tuple[str, ...]:
@@ -131,7 +133,7 @@ def _json(file: Path) -> dict[str, Any]:
     try:
         found = json.loads(file.read_text("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise ConfigurationError(f"{file} is not valid JSON: {error}.") from error
+        raise ConfigurationError(f"The file {file} is not valid JSON: {error}.") from error
     return found if isinstance(found, dict) else {}
 
 

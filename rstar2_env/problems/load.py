@@ -79,8 +79,9 @@ def load_problems(
         return _by_mapping(spec, common, options)
     if isinstance(spec, Mapping) or not isinstance(spec, Iterable):
         raise ConfigurationError(
-            "`problems` must be a file, a list of dicts or Problems, the name of a family or data set, a mapping with "
-            f'"path", "hub", "spec" or "mix", or a source, not {type(spec).__name__}.'
+            "`problems` must be a file, a list of dicts or Problems, the name of a family or data set, a "
+            'mapping with "path", "hub", "spec" or "mix", or a problem source, not '
+            f"{type(spec).__name__}."
         )
     return call_with_options("list of problems", partial(_records, spec, split, holdout), options)
 
@@ -117,7 +118,8 @@ def _by_mapping(spec: Mapping[str, Any], common: Mapping[str, Any], options: Map
     kinds = [key for key in _KEYS if key in spec]
     if len(kinds) > 1:
         raise ConfigurationError(
-            f"A source must have only one of the keys {', '.join(map(repr, _KEYS))}; got {', '.join(map(repr, kinds))}."
+            f"A source of problems must have only one of the keys {', '.join(map(repr, _KEYS))}; got "
+            f"{', '.join(map(repr, kinds))}."
         )
     rest = {key: value for key, value in spec.items() if key not in _KEYS}
     common = {**common, **_common(rest)}
@@ -160,9 +162,9 @@ def _named(entry: NamedSet, common: Mapping[str, Any], options: Mapping[str, Any
     theirs = entry.splits.get("train" if held_out else split)
     if theirs is None:
         only = ", ".join(entry.splits)
-        hint = "; holdout= makes a test split of it" if only == "train" else ""
+        hint = "; or pass holdout= to divide it into train and test" if only == "train" else ""
         raise ConfigurationError(
-            f"The set {entry.name} has the split {only}, not {split!r}: pass split={only!r}{hint}."
+            f"The set {entry.name} has only the split {only!r}, not {split!r}: pass split={only!r}{hint}."
         )
     together = {"config": entry.config, "columns": entry.columns, "name": entry.name, **entry.options, **options}
     return _hub(entry.hub, common, together, theirs=theirs)
@@ -213,8 +215,8 @@ def _file(path: Path, common: Mapping[str, Any], options: Mapping[str, Any]) -> 
         big = mark is not None and mark[2] >= STREAM_FROM_BYTES
         if stream and kind not in ("jsonl", "folder"):
             raise ConfigurationError(
-                f"{path}: only JSONL files and folders written by save_to_disk can be streamed, not {kind}; "
-                "`rstar2 problems write` converts any source to JSONL."
+                f"{path}: only JSONL files and folders written by save_to_disk can be streamed, not "
+                f"{kind}; convert the source to JSONL with `rstar2 problems write`."
             )
 
         def opened() -> ProblemSource:
@@ -297,10 +299,12 @@ def _reading(what: str, options: Mapping[str, Any]) -> Reading:
 def _check_holdout(name: str, common: Mapping[str, Any]) -> None:
     if not 0 <= common["holdout"] < 1:
         raise ConfigurationError(
-            f"`holdout` must be a fraction of the problems, at least 0 and less than 1; got {common['holdout']!r}."
+            f"`holdout` must be a share of the problems, at least 0 and less than 1; got {common['holdout']!r}."
         )
     if common["holdout"] and common["split"] not in ("train", "test"):
-        raise ConfigurationError(f"With holdout, {name} has the splits train and test, not {common['split']!r}.")
+        raise ConfigurationError(
+            f"With holdout, {name} is divided into the splits train and test, so it has no {common['split']!r}."
+        )
 
 
 def _part(problems: list[Problem], name: str, split: str, holdout: float) -> FixedSource:
@@ -309,8 +313,8 @@ def _part(problems: list[Problem], name: str, split: str, holdout: float) -> Fix
     part = [problem for problem in problems if _belongs(problem.question, split=split, holdout=holdout)]
     if not part:
         raise ConfigurationError(
-            f"holdout={holdout} of the {len(problems)} problems of {name} leaves the split {split!r} empty: name more "
-            "problems, or choose another holdout (0 for no held-out problems)."
+            f"holdout={holdout} of the {len(problems)} problems of {name} leaves the split {split!r} "
+            "empty: use more problems, or choose another holdout (0 to hold out none)."
         )
     return FixedSource(part, name=name, split=split)
 

@@ -53,8 +53,8 @@ class MixtureSource:
         for part in parts:
             if not isinstance(part, tuple) or len(part) != 2 or not isinstance(part[0], ProblemSource):
                 raise ConfigurationError(
-                    "A part of a mixture must be a pair (source, weight), such as (load_problems('arithmetic'), 1.0), "
-                    f"not {part!r}."
+                    "A part of a mixture must be a pair of a source and a weight, such as "
+                    f"(load_problems('arithmetic'), 1.0), not {part!r}."
                 )
         self._parts = {source.name: source for source, _ in parts}
         weights = [weight for _, weight in parts]

@@ -80,7 +80,7 @@ class ProceduralSource:
             ConfigurationError: The split is unknown, or the seed is negative or not an integer.
         """
         if self.split not in SPLITS:
-            raise ConfigurationError(f"{self.name} has the splits {', '.join(SPLITS)}, not {self.split!r}.")
+            raise ConfigurationError(f"{self.name} has only the splits {', '.join(SPLITS)}, not {self.split!r}.")
         check_option("seed", self.seed, Seed)
         if isinstance(self.draw, partial) and self.draw.keywords.get("split", self.split) != self.split:
             object.__setattr__(self, "draw", partial(self.draw, split=self.split))
@@ -101,8 +101,9 @@ class ProceduralSource:
             if draft is not None and split_of(draft.key) == self.split:
                 return Problem(f"{self._prefix}{index}", draft.question, draft.answer, self.name, draft.meta)
         raise ConfigurationError(
-            f"{self.name}: none of {_REDRAWS} draws gave an instance of the split {self.split!r}. Its options leave "
-            "too few instances; allow larger numbers or a higher level."
+            f"{self.name}: none of {_REDRAWS} random problems belongs to the split {self.split!r}, "
+            "because the options allow too few different problems: allow larger numbers or a higher "
+            "level."
         )
 
     def __iter__(self) -> Iterator[Problem]:

@@ -44,7 +44,7 @@ def as_problem(
     if isinstance(record, Problem):
         return record
     if not isinstance(record, Mapping):
-        raise ProblemFormatError(f"{where}: expected an object with question and answer, got {_describe(record)}.")
+        raise ProblemFormatError(f"{where}: expected a JSON object with question and answer, got {_describe(record)}.")
     return Problem(
         id=_identifier(record, where, default_id),
         question=_text(record, "question", where),
@@ -83,7 +83,7 @@ def _identifier(record: Mapping[str, Any], where: str, default: str) -> str:
 
 def _text(record: Mapping[str, Any], field: str, where: str) -> str:
     if field not in record:
-        raise ProblemFormatError(f"{where}: field {field!r} is missing; the record has {_keys(record)}.")
+        raise ProblemFormatError(f"{where}: the field {field!r} is missing; the record has {_keys(record)}.")
     value = record[field]
     if not isinstance(value, str) or not value.strip():
         raise _fault(where, field, "a non-empty string", value)
@@ -97,8 +97,9 @@ def _answer(record: Mapping[str, Any], where: str) -> str:
             text = _text(record, "answer", where)
             if worked := _WORKED.search(text):
                 raise ProblemFormatError(
-                    f"{where}: field 'answer': expected only the answer, got a worked solution that ends with "
-                    f"{worked[1]!r}, as in GSM8K: write the source as FILE:like=gsm8k."
+                    f"{where}: the field 'answer' must hold only the answer, but it holds a worked "
+                    f"solution that ends with {worked[1]!r}, as in GSM8K: write the source as "
+                    "FILE:like=gsm8k."
                 )
             return text
         raise _fault(where, "answer", "a non-empty string or a number", value)
@@ -114,7 +115,7 @@ def _answer(record: Mapping[str, Any], where: str) -> str:
 
 
 def _fault(where: str, field: str, expected: str, value: object) -> ProblemFormatError:
-    return ProblemFormatError(f"{where}: field {field!r}: expected {expected}, got {_describe(value)}.")
+    return ProblemFormatError(f"{where}: the field {field!r} must be {expected}, got {_describe(value)}.")
 
 
 def _describe(value: object) -> str:

@@ -103,13 +103,14 @@ class FixedSource:
         self.name = name
         self.split = split
         if not self._problems:
-            raise ProblemFormatError(f"{name} contains no problems; a source needs at least one problem.")
+            raise ProblemFormatError(f"{name} does not contain any problems: a source needs at least one problem.")
         self._index: dict[str, int] = {}
         for index, problem in enumerate(self._problems):
             first = self._index.setdefault(problem.id, index)
             if first != index:
                 raise ProblemFormatError(
-                    f"{name}: problems {first} and {index} have the same id {problem.id!r}; ids must be unique."
+                    f"{name}: the problems {first} and {index} have the same id {problem.id!r}: give each "
+                    "problem its own id."
                 )
 
     @property
@@ -126,7 +127,7 @@ class FixedSource:
     def __getitem__(self, index: int, /) -> Problem:
         if not 0 <= index < len(self._problems):
             raise IndexError(
-                f"{self.name} has no problem with the index {index}; its indices are 0 to {len(self) - 1}."
+                f"{self.name} does not have a problem with the index {index}; its indices are 0 to {len(self) - 1}."
             )
         return self._problems[index]
 

@@ -49,7 +49,9 @@ def json_spec(text: str) -> Mapping[str, Any]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConfigurationError(f"Expected a JSON object, got the source {text[:80]!r}: {error}.") from error
+        raise ConfigurationError(
+            f"The source {text[:80]!r} must be written as a JSON object, but it is not valid JSON: {error}."
+        ) from error
     assert isinstance(value, Mapping)  # it begins with a brace
     return value
 

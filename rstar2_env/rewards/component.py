@@ -69,8 +69,8 @@ class Component:
             found = run_blocking(lambda: _result(awaited))
         if isinstance(found, OnTurns):
             raise ConfigurationError(
-                f"The reward component {self.name!r} gives one score per turn, which only a trainer supports: name it "
-                "among the trainer's rewards."
+                f"The reward component {self.name!r} gives one score per turn, which only a trainer "
+                "supports: use it among the rewards of a trainer."
             )
         return found
 
@@ -107,7 +107,7 @@ class Component:
                 f"The gate of {self.name!r} must be 'always', 'correct', 'wrong' or a function, not {self.gate!r}."
             )
         if self.when not in ("end", "step"):
-            raise ConfigurationError(f"{self.name!r} must have when='end' or when='step', not {self.when!r}.")
+            raise ConfigurationError(f"The option when of {self.name!r} must be 'end' or 'step', not {self.when!r}.")
         check_bounds(self.clip)
         needs_of(self.score)
 
@@ -167,7 +167,7 @@ def make_component(written: Component | PartSpec, **given: Any) -> Component:
     elif own:
         raise ConfigurationError(
             f"The {what} is a function, so it accepts only the options {', '.join(OF_COMPONENT)}, not "
-            f"{', '.join(own)}. To give it other options, make it a class."
+            f"{', '.join(own)}. To give it other options, write it as a class."
         )
     paid = {name: value for name, value in part.options.items() if name in OF_COMPONENT}
     label = part.name.rpartition(":")[2]

@@ -64,8 +64,9 @@ class DiffSimilarity(CheckedOptions):
         files = problem.meta.get("files")
         if not isinstance(files, Mapping):
             raise ConfigurationError(
-                "The reward component 'diff_similarity' needs the files of each problem as meta['files'], a "
-                f"mapping of paths to texts, but {problem.id!r} has none."
+                "The reward component 'diff_similarity' needs the files of each problem as "
+                f"meta['files'], a mapping of paths to texts, but the problem {problem.id!r} does not "
+                "have them."
             )
         edited = edited_files(last_turn(episode), files)
         own = {path: self.changes(files[path], text) for path, text in edited.items()} if edited else {}

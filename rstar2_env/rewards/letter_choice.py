@@ -56,8 +56,9 @@ class LetterChoice:
         gold = letters_of(problem.answer)
         if not gold:
             raise ConfigurationError(
-                "The reward component 'letter_choice' needs a gold answer that is one letter, or several letters "
-                f"as in 'A, C'; the answer of {problem.id!r} is {problem.answer[:60]!r}."
+                "The reward component 'letter_choice' needs a gold answer that is one letter, or several "
+                f"letters as in 'A, C'; the gold answer of the problem {problem.id!r} is "
+                f"{problem.answer[:60]!r}."
             )
         return float(letters_of(last_turn(episode)) == gold)
 

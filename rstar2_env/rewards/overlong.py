@@ -43,8 +43,8 @@ class Overlong:
         check_options(self)
         if self.buffer is not None and self.buffer > self.limit:
             raise ConfigurationError(
-                f"The buffer of overlong ({self.buffer} tokens) must not exceed its limit ({self.limit} tokens). If "
-                "`buffer` is not set, the buffer is `share` times the limit."
+                f"In the reward component overlong, the buffer ({self.buffer} tokens) must not exceed the "
+                f"limit ({self.limit} tokens). If `buffer` is not set, it is `share` times the limit."
             )
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:

@@ -39,7 +39,9 @@ class PlanValue(CheckedOptions):
         """
         super().__post_init__()
         if not self.end:
-            raise ConfigurationError("`end` must be the text that ends a plan, such as </plan>.", option="end")
+            raise ConfigurationError(
+                "The option `end` must be the text that ends a plan, such as </plan>.", option="end"
+            )
 
     async def __call__(self, episode: Episode, ctx: RewardContext) -> float | None:
         """Return a number from 0 to 1; ``None`` if no further episode could be played."""

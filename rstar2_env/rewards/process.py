@@ -67,8 +67,8 @@ class Process(CheckedOptions):
         scores = list(self._scores(episode))
         if len(scores) != len(episode.steps):
             raise ConfigurationError(
-                f"The component {self.of!r} scored {len(scores)} turns of an episode with {len(episode.steps)} "
-                "turns; expected one score per turn."
+                f"The reward component {self.of!r} returned {len(scores)} scores for an episode with "
+                f"{len(episode.steps)} turns; expected one score per turn."
             )
         bounded = self.bounded(scores)
         if self.credit == "turns":

@@ -49,7 +49,9 @@ class Router(CheckedOptions):
         """
         super().__post_init__()
         if not self.routes:
-            raise ConfigurationError('The router needs a component for each source: routes={"math": "return"}.')
+            raise ConfigurationError(
+                'The reward component router needs a component for each source of problems: routes={"math": "return"}.'
+            )
         made = {source: make_component(written) for source, written in self.routes.items()}
         for component in made.values():
             component.check()
@@ -73,8 +75,8 @@ class Router(CheckedOptions):
         component = self._made.get(source)
         if component is None:
             raise ConfigurationError(
-                f"The router has no route for the source {source!r}, only for {', '.join(self._made)}: name its "
-                "component in routes."
+                "The reward component router does not have a route for the source of problems "
+                f"{source!r}, only for {', '.join(self._made)}: add a component for it to routes."
             )
         return component.found(episode, ctx)
 

@@ -69,8 +69,9 @@ def rubric_of(problem: Problem) -> list[tuple[str, float]]:
     items = [(str(one["criterion"]), float(one["points"])) for one in written] if fits else []
     if not any(points > 0 for _, points in items):
         raise ConfigurationError(
-            "The reward component 'rubric' needs meta['rubric'] in each problem: a list of mappings with criterion "
-            f"and points, at least one with positive points. {problem.id!r} has {written!r}."
+            "The reward component 'rubric' needs meta['rubric'] in each problem: a list of mappings with "
+            f"criterion and points, at least one with positive points. The problem {problem.id!r} has "
+            f"{written!r}."
         )
     return items
 

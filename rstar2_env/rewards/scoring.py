@@ -101,7 +101,9 @@ class RewardScorer:
         # All of them before any reward changes: a component may compare the returns of the group.
         for episode, values in zip(counted, await asyncio.gather(*map(values_of, counted)), strict=True):
             if isinstance(values, ServiceError):
-                _LOG.warning("An episode has no reward and does not count: %s", values)
+                _LOG.warning(
+                    "An episode could not be scored, so it is left out of the training and the figures: %s", values
+                )
                 episode.void("unavailable", str(values))
                 continue
             scored = {component.name: value for component, value in zip(self._components, values, strict=True)}

@@ -69,8 +69,8 @@ class TextFunction:
         for name, one in parameters.items():
             if name not in known and one.default is one.empty:
                 raise ConfigurationError(
-                    f"The reward function {self._name} has a parameter {name!r}, which this problem lacks: expected "
-                    f"one of {', '.join(sorted(known))}, or a parameter with a default."
+                    f"The reward function {self._name} has a parameter {name!r}, for which the problem "
+                    f"has no value: the parameters can be {', '.join(sorted(known))}, or have a default."
                 )
         return {name: [known[name]] for name in parameters if name in known}
 

@@ -54,8 +54,9 @@ class ChatCodec:
     ) -> None:
         if chat_template is None and not tokenizer.chat_template:
             raise ConfigurationError(
-                f"The tokenizer {tokenizer.name_or_path or type(tokenizer).__name__!r} has no chat template: choose "
-                "one.",
+                f"The tokenizer {tokenizer.name_or_path or type(tokenizer).__name__!r} does not have a "
+                "chat template: choose one with the option chat_template (--chat-template), such as "
+                "chatml.",
                 option="chat_template",
                 value="chatml",
             )
@@ -236,9 +237,9 @@ class ChatCodec:
         ids += [i for plain in run for i in self._ids(plain)]
         if self._guarded_in(ids) != frame:
             raise ConfigurationError(
-                "The tokenizer recognizes a special token even if the text of the token is split in two, so text "
-                "from the environment could end a turn. Use a tokenizer that does not normalize text before it "
-                "looks for special tokens."
+                "The tokenizer finds a special token even if its text is split in two, so text from the "
+                "environment could end a turn of the model. Use a tokenizer that does not normalize text "
+                "before it looks for special tokens."
             )
         return ids
 

@@ -208,8 +208,9 @@ def check_candidates(engine: Engine, wanted: int) -> None:
     if wanted and (most := most_candidates(engine)) < wanted:
         able = f"reports at most {most}" if most else "reports none"
         raise ConfigurationError(
-            f"A part of this run needs the log-probabilities of the {wanted} most likely tokens, but the engine "
-            f"{type(engine).__name__} {able}. Use engine='transformers', or vLLM with a larger max_logprobs."
+            f"A part of this run needs the log-probabilities of the {wanted} most likely tokens, but the "
+            f"engine {type(engine).__name__} {able}. Use engine='transformers', or vLLM with a larger "
+            "max_logprobs."
         )
 
 
@@ -224,7 +225,7 @@ def check_prompt(ids: Sequence[int], longest: int | None = None) -> None:
         ConfigurationError: The prompt is empty, or leaves no room for a token.
     """
     if not ids:
-        raise ConfigurationError("An engine cannot continue an empty prompt.")
+        raise ConfigurationError("The engine received an empty prompt: a prompt needs at least one token.")
     if longest is not None and len(ids) >= longest:
         raise ConfigurationError(
             f"The conversation has {len(ids)} tokens, but the engine accepts at most {longest}, including the turn "

@@ -213,9 +213,15 @@ class Player(Closing):
         request = EpisodeRequest(parent.group, parent.seed, options or {}, sampling_seed, shown, manner)
         await self._play(episode, request, self.sampling, replay)
         if not replay.over and episode.end == "time":
-            episode.void("unavailable", f"The replay up to token {token} took longer than Budget.wall_s.")
+            episode.void(
+                "unavailable",
+                f"The replay of an episode up to token {token} took longer than its time limit (Budget.wall_s).",
+            )
         if not replay.over and not episode.failed:
-            raise BranchError(f"The replay of an episode ended ({episode.end}) before the branching token {token}.")
+            raise BranchError(
+                f"The replay of an episode ended as {episode.end}, before it reached token {token}, at which "
+                "it should branch."
+            )
         return episode
 
     async def carry(
@@ -269,8 +275,8 @@ class Player(Closing):
         """
         if not isinstance(self.engine, Scores):
             raise ConfigurationError(
-                f"The engine {type(self.engine).__name__} does not compute log-probabilities of given tokens, which a "
-                "part of this run needs; use engine='transformers'."
+                f"The engine {type(self.engine).__name__} cannot compute the log-probabilities of given "
+                "tokens, which a part of this run needs: use engine='transformers'."
             )
         return await self.engine.score(prompt_ids, ids)
 
@@ -327,7 +333,10 @@ class Player(Closing):
                 # A turn that an engine gives up is the engine's fault: a cut episode would be trained as a failure.
                 episode.void("unavailable", traceback.format_exc())
             elif not episode.prompt_ids:
-                why = f"The environment's reset took more than Budget.wall_s={self.budget.wall_s} seconds."
+                why = (
+                    f"The reset of the environment took more than Budget.wall_s={self.budget.wall_s} seconds, "
+                    "the time limit of an episode."
+                )
                 episode.void("unavailable", why)
             else:
                 episode.end = "time"

@@ -122,8 +122,8 @@ def _base_of_adapter(options: Pretrained) -> str | None:
     base = PeftConfig.from_pretrained(options.path, revision=options.revision).base_model_name_or_path
     if not base:
         raise ConfigurationError(
-            f"The adapter {options.path!r} does not name its base model: its adapter_config.json has no "
-            "base_model_name_or_path.",
+            f"The LoRA adapter {options.path!r} does not name the model that it belongs to: add "
+            "base_model_name_or_path to its adapter_config.json.",
             option="model",
         )
     return str(base)

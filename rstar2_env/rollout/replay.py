@@ -46,8 +46,8 @@ class Replay:
         if not parent.prompt_ids or after < 0 or (token < after and token not in ends):
             spans = ", ".join(f"{turn.start} to {turn.stop}" for turn in turns) or "none"
             raise BranchError(
-                f"An episode cannot be branched at token {token}: expected a token within a policy turn "
-                f"(turns: {spans}), not the end of the last turn."
+                f"An episode cannot be branched at token {token}: expected a token within a turn of the "
+                f"policy (turns: {spans}), but not the end of the last turn."
             )
         self._prefix = max(token, after)
 
@@ -87,9 +87,9 @@ class Replay:
         parent, start = self._parent, self._start
         if list(ids) != parent.played_ids + parent.completion_ids[:start]:
             raise BranchError(
-                f"The text before turn {self._turn + 1} differs between an episode and its replay. Branch only in "
-                "environments whose observations depend only on the seed and the actions, and whose tools print no "
-                "times or addresses."
+                f"The text before turn {self._turn + 1} of an episode changed when the episode was "
+                "replayed. Branch episodes only in environments whose observations depend only on the "
+                "seed and the actions, and whose tools do not print times or addresses."
             )
         whole = self._turn < self._shared
         stop = parent.steps[self._turn].stop if whole else self._prefix

@@ -16,8 +16,8 @@ _SPAWN_KEY = 7
 """Makes the random draws of ``TwoPolicies`` independent of the policy's draws, although both use the same seed."""
 
 _NO_STALE = (
-    "A part of this run draws turns from older weights, but no second engine holds such weights: give the player a "
-    "stale_engine."
+    "A part of this run samples some turns from older weights, but no second engine holds older weights: "
+    "give the player the option stale_engine."
 )
 
 
@@ -40,14 +40,15 @@ class GivenTurns:
         """
         if self._next == len(self._turns):
             raise ConfigurationError(
-                f"The environment does not end the episode after the last of the {len(self._turns)} given turns. "
-                "Give the turns of a whole episode, with the answer in the form that the environment expects."
+                f"The {len(self._turns)} given turns do not end the episode in this environment. Give the "
+                "turns of a whole episode, with the answer in the form that the environment expects."
             )
         own = self._chat.turn(self._turns[self._next])
         if len(own) > params.max_tokens:
             raise ConfigurationError(
-                f"Turn {self._next + 1} of a given episode has {len(own)} tokens, but the budget leaves only "
-                f"{params.max_tokens}: raise max_turn_tokens or max_episode_tokens, or leave the episode out."
+                f"Turn {self._next + 1} of an episode that was given to be played has {len(own)} tokens, "
+                f"but only {params.max_tokens} tokens of the budget are left: raise max_turn_tokens or "
+                "max_episode_tokens, or leave this episode out."
             )
         self._next += 1
         return Generation(own, [0.0] * len(own), "stop", 0)

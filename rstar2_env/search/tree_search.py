@@ -58,8 +58,8 @@ class TreeSearch(CheckedOptions):
         """
         if self.leaf == "value" and not isinstance(guide, RatesStates):
             raise ConfigurationError(
-                f"leaf='value' needs a guide with a method `value`, which {type(guide).__name__} does not have. "
-                "Add the method, or use leaf='play'."
+                f"leaf='value' needs a guide with a method `value`, which {type(guide).__name__} does not "
+                "have: add the method, or use leaf='play'."
             )
         growth: Growth[S, A] = Growth(world, guide, depth=self.depth, discount=self.discount)
         with contextlib.suppress(BudgetSpentError):

@@ -293,7 +293,7 @@ def check_agent(
     """
     if len(set(seeds)) < 2:
         raise ConfigurationError(
-            f"check_agent needs at least two different seeds, so that two episodes differ, not {seeds}."
+            f"check_agent compares episodes of different seeds, so it needs at least two different seeds, not {seeds}."
         )
     if isinstance(agent, str):
         # By name, not by import: the core packages import no agent.

@@ -203,30 +203,47 @@ CHECKS = by_name(
 def check_reset(env: TextEnv, returned: tuple[str, dict[str, Any]]) -> None:
     """Check the return value of one ``reset``."""
     text, info = returned
-    require(isinstance(text, str) and text in env.observation_space, f"reset returned {text!r:.80}, not in the space")
+    require(
+        isinstance(text, str) and text in env.observation_space,
+        f"reset returned {text!r:.80}, which is not in the observation space",
+    )
     for key, kind in (("problem_id", str), ("tools", list), ("system", str)):
-        require(isinstance(info.get(key), kind), f"info of reset lacks {key!r} of type {kind.__name__}")
+        require(
+            isinstance(info.get(key), kind),
+            f"the info that reset returned does not have the key {key!r} of type {kind.__name__}",
+        )
     for tool in info["tools"]:
         schema = tool.get("function", {}) if isinstance(tool, dict) else {}
         complete = isinstance(schema.get("name"), str) and isinstance(schema.get("parameters"), dict)
-        require(complete, f"info['tools'] holds an entry that is not a function schema: {tool!r:.80}")
+        require(complete, f"info['tools'] contains an entry that is not the schema of a function: {tool!r:.80}")
     canonical(info)
 
 
 def check_step(env: TextEnv, returned: tuple[str, SupportsFloat, bool, bool, dict[str, Any]]) -> None:
     """Check the return value of one ``step``."""
     text, reward, terminated, truncated, info = returned
-    require(isinstance(text, str) and text in env.observation_space, f"step returned {text!r:.80}, not in the space")
+    require(
+        isinstance(text, str) and text in env.observation_space,
+        f"step returned {text!r:.80}, which is not in the observation space",
+    )
     text.encode("utf-8")  # lone surrogates would fail in every tokenizer and text file
     require(math.isfinite(float(reward)), f"the reward is {reward!r}, not a finite number")
-    require(isinstance(terminated, bool) and isinstance(truncated, bool), "terminated and truncated must be bools")
+    require(
+        isinstance(terminated, bool) and isinstance(truncated, bool),
+        "terminated and truncated must be of the type bool",
+    )
     require(not (terminated and truncated), "terminated and truncated are both true")
-    require(isinstance(info.get("role"), str) and info["role"], "info of step lacks the 'role' of the text")
-    require(isinstance(info.get("tool_calls"), list), "info of step lacks the list 'tool_calls'")
+    require(
+        isinstance(info.get("role"), str) and info["role"],
+        "the info that step returned does not have the 'role' of the text",
+    )
+    require(isinstance(info.get("tool_calls"), list), "the info that step returned does not have the list 'tool_calls'")
     for call in info["tool_calls"]:
-        require(set(call) >= _CALL_KEYS, f"a call in info lacks {sorted(_CALL_KEYS - set(call))}")
-        require(call["status"] in set(ToolStatus), f"{call['status']!r} is not one of the statuses")
-        require(isinstance(call["injected"], bool), "a call's 'injected' must be a bool")
+        require(set(call) >= _CALL_KEYS, f"a call in info['tool_calls'] does not have {sorted(_CALL_KEYS - set(call))}")
+        require(
+            call["status"] in set(ToolStatus), f"the status of a call, {call['status']!r}, is not one of the statuses"
+        )
+        require(isinstance(call["injected"], bool), "the value 'injected' of a call must be a bool")
     canonical(info).encode("utf-8")  # a file cannot hold them either
     if terminated or truncated:
         _check_end(terminated, float(reward), info)
@@ -236,14 +253,20 @@ def _check_end(terminated: bool, reward: float, info: Mapping[str, Any]) -> None
     ends = _TERMINATED if terminated else _TRUNCATED
     flag = "terminated" if terminated else "truncated"
     require(info.get("end") in ends, f"{flag} with end={info.get('end')!r}; it must be one of {sorted(ends)}")
-    require(isinstance(info.get("correct"), bool), "info of the end lacks the bool 'correct'")
-    require("answer" in info and isinstance(info["answer"], str | None), "info of the end lacks 'answer' (str or None)")
+    require(isinstance(info.get("correct"), bool), "the info at the end of an episode does not have the bool 'correct'")
+    require(
+        "answer" in info and isinstance(info["answer"], str | None),
+        "the info at the end of an episode does not have 'answer' (str or None)",
+    )
     for key in ("turns", "tool_errors", "tool_calls_total", "answer_tags"):
-        require(isinstance(info.get(key), int) and info[key] >= 0, f"info of the end lacks the count {key!r}")
+        require(
+            isinstance(info.get(key), int) and info[key] >= 0,
+            f"the info at the end of an episode does not have the count {key!r}",
+        )
     require(info["turns"] >= 1, "info['turns'] is 0 after a turn")
-    require(info["tool_errors"] <= info["tool_calls_total"], "more tool errors than calls")
+    require(info["tool_errors"] <= info["tool_calls_total"], "info counts more tool errors than calls")
     if info["end"] == "unavailable":
-        require(reward == 0, f"an unavailable episode must return 0.0, not {reward}")
+        require(reward == 0, f"an episode that ended as unavailable must have the reward 0.0, not {reward}")
 
 
 def _must_refuse(env: TextEnv, when: str) -> None:

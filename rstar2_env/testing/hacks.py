@@ -64,7 +64,9 @@ def hacks(causes: Sequence[str] | None = None, *, count: int = 100, seed: int = 
     """
     for name in CAUSES if causes is None else causes:
         if name not in CAUSES:
-            raise ConfigurationError(f"No hack has the cause {name!r}: choose among {', '.join(CAUSES)}.")
+            raise ConfigurationError(
+                f"There is no generated wrong answer with the cause {name!r}: choose among {', '.join(CAUSES)}."
+            )
         chance = Random(f"{name} {seed}")
         for _ in range(count):
             yield CAUSES[name](chance)
@@ -130,7 +132,9 @@ def _tallies(tried: Iterable[tuple[Hack, bool]]) -> dict[str, HackTally]:
 def _earned(env: gym.Env[str, str], hack: Hack, seed: int) -> float:
     dialect = getattr(playing(env), "dialect", None)
     if dialect is None:
-        raise ConfigurationError(f"{env} has no dialect to write answers in (env.unwrapped.dialect).")
+        raise ConfigurationError(
+            f"Answers cannot be written for {env}, because it does not have a dialect (env.unwrapped.dialect)."
+        )
     problem = Problem("hack", hack.question or "What is it?", hack.gold)
     env.reset(seed=seed, options={"problem": problem})
     return float(env.step(dialect.format_answer(hack.answer))[1])

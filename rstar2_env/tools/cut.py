@@ -48,8 +48,8 @@ def check_tokenizer(name: str) -> None:
         from rstar2_env.core.model_name import gguf_hint  # imports an HTTP client, which nothing else here needs
 
         raise ConfigurationError(
-            f"{name} has no tokenizer: expected a folder with tokenizer.json or tokenizer_config.json."
-            + gguf_hint(folder)
+            f"{name} does not contain a tokenizer: expected a folder with tokenizer.json or "
+            f"tokenizer_config.json.{gguf_hint(folder)}"
         )
 
 
@@ -70,11 +70,11 @@ def _loaded(name: str) -> Tokenizer:
         return found
     except (OSError, ValueError) as error:
         if not _HUB_NAME.fullmatch(name):
-            raise ConfigurationError(f"The folder {name!r} does not exist or has no tokenizer.") from error
+            raise ConfigurationError(f"The folder {name!r} does not exist or does not contain a tokenizer.") from error
     from rstar2_env.core.net.hub import ask_hub  # imports an HTTP client, which nothing else here needs
 
     if (answer := ask_hub("models", name)) is not None:
-        raise ConfigurationError(f"No tokenizer has the name {name!r}: there is no such folder, and {answer}.")
+        raise ConfigurationError(f"The tokenizer {name!r} cannot be found: no folder has this name, and {answer}.")
     try:
         found = transformers.AutoTokenizer.from_pretrained(name, trust_remote_code=False)
     except (OSError, ValueError) as error:

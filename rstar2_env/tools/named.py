@@ -46,7 +46,8 @@ def make_tools(tools: Sequence[ToolChoice], own: Mapping[str, Callable[[], Tool]
             continue
         if not isinstance(choice, (str, Mapping)):
             raise ConfigurationError(
-                f"tools: expected a tool, {', '.join(known)}, or mcp:ADDRESS; got {choice!r}.", option="tools"
+                f"The option tools must name {', '.join(known)}, or mcp:ADDRESS, or be a tool; got {choice!r}.",
+                option="tools",
             )
         part = read_part(choice, "tool")
         if part.name.startswith(_MCP):
@@ -58,14 +59,16 @@ def make_tools(tools: Sequence[ToolChoice], own: Mapping[str, Callable[[], Tool]
             with part_named("tool", part):
                 target = part.name.removeprefix(_MCP)
                 if "target" in part.options:
-                    raise ConfigurationError("The address of an MCP server follows mcp:, and is not an option.")
+                    raise ConfigurationError(
+                        "The address of an MCP server must be written after mcp:, not as an option."
+                    )
                 options = call_with_options("tool 'mcp'", ServerOptions, {"target": target, **part.options})
             made += McpServer(options).tools
         elif part.name in known:
             if part.options:
                 raise ConfigurationError(
-                    f"The tool {part.name!r} takes no options here: the environment's options sandbox, limits and "
-                    "max_output apply to it.",
+                    f"The tool {part.name!r} does not take options here, because the options sandbox, "
+                    "limits and max_output of the environment apply to it: omit them.",
                     option="tools",
                 )
             made.append(known[part.name]())

@@ -56,7 +56,9 @@ class TraceFile:
         """Append a trace to the file."""
         record = trace.record()
         if self._file is None:
-            raise ConfigurationError(f"{self.path} is not open: write within `with TraceFile(...) as file:`.")
+            raise ConfigurationError(
+                f"The file {self.path} is not open: write inside of `with TraceFile(...) as file:`."
+            )
         add_line(self._file, {**record, "run": self._run})
         self.records.append(record)
 
@@ -77,13 +79,13 @@ class TraceFile:
             last = self.records[-1]["index"] if self.records else -1
             if not isinstance(record, dict) or not isinstance(record.get("index"), int) or record["index"] <= last:
                 raise ConfigurationError(
-                    f"{self.path}:{number} is not the next trace of a file that `rstar2 traces` wrote, so the file "
-                    "cannot be resumed."
+                    f"Line {number} of {self.path} is not a trace that `rstar2 traces` wrote at this "
+                    "place, so the file cannot be resumed: choose another file."
                 )
             if other := difference(record.pop("run", None), self._run):
                 raise ConfigurationError(
-                    f"{self.path}:{number} was written with other settings: {other}. Resume with the same problems, "
-                    "options and seed, or choose another file."
+                    f"Line {number} of {self.path} was written with other settings: {other}. Resume with "
+                    "the same problems, options and seed, or choose another file."
                 )
             self.records.append(record)
             kept.append(line + "\n")

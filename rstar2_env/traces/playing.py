@@ -211,8 +211,8 @@ def _check_files(path: Path, *, resume: bool, overwrite: bool) -> None:
     check_out(episodes_file(path), resume=resume, overwrite=overwrite)
     if resume and path.exists() and not episodes_file(path).exists():
         raise ConfigurationError(
-            f"{path} cannot be resumed: {episodes_file(path).name}, the file of its episodes, is not in its folder. "
-            "Choose another file, or replace it.",
+            f"The file {path} cannot be resumed, because the file {episodes_file(path).name} with its "
+            "episodes is not in its folder: choose another file, or replace it.",
             option="overwrite",
         )
 
@@ -300,7 +300,8 @@ class _State:
         self._add(episode)
         if self._options.max_total_tokens is not None and episode.available and not _tokens(episode):
             raise ConfigurationError(
-                "The player does not count its tokens, so the token budget cannot be kept: limit the episodes instead.",
+                "The player does not report the number of its tokens, so max_total_tokens cannot be "
+                "applied: limit the number of episodes instead.",
                 option="max_total_episodes",
             )
 

@@ -60,7 +60,7 @@ class TraceSelection(CheckedOptions):
         for level, share in self.shares.items():
             if level not in LEVELS:
                 raise ConfigurationError(
-                    f"There is no level {level!r} of difficulty.{did_you_mean(level, LEVELS)} Levels: "
+                    f"{level!r} is not a level of difficulty.{did_you_mean(level, LEVELS)} Levels: "
                     f"{', '.join(LEVELS)}.",
                     option="share",
                 )
@@ -73,15 +73,15 @@ class TraceSelection(CheckedOptions):
     def objection(self, episode: Episode) -> str | None:
         """Return why an episode does not qualify; ``None`` if it does."""
         if not episode.available:
-            return f"the episode does not count: {episode.end}"
+            return f"the episode cannot be graded, because it ended as {episode.end}"
         if not any(message.role == "assistant" for message in episode.messages):
-            return "the player wrote nothing"
+            return "the player wrote no text"
         if not episode.correct:
             return "the answer was wrong" if episode.end == "answered" else f"the episode ended with {episode.end!r}"
         if episode.tool_calls < self.min_calls:
-            return f"right, with fewer than {self.min_calls} calls"
+            return f"the answer was right, but with fewer than {self.min_calls} calls"
         if self.clean and any(status.is_error for status in episode.statuses):
-            return "right, with a call that failed"
+            return "the answer was right, but a call failed"
         return None
 
 
@@ -121,7 +121,7 @@ class ProblemTries:
             return objection
         texts = tuple(message.content for message in episode.messages if message.role == "assistant")
         if texts in self._texts:
-            return "right, with the same turns as another episode"
+            return "the answer was right, but another episode has the same turns"
         self._texts.add(texts)
         self.kept.append(episode.group)
         return None

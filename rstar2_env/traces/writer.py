@@ -159,7 +159,10 @@ def generate_traces(
     chosen = call_with_options("writer of traces", TraceOptions, options)
     source = load_problems(problems, split=split)
     if episodes is None and not isinstance(source, FiniteSource):
-        raise ConfigurationError(f"{source.name} is unlimited: give the number of traces to write.", option="episodes")
+        raise ConfigurationError(
+            f"The source {source.name} generates problems without end: give the number of traces to write.",
+            option="episodes",
+        )
     tasks = list(source) if episodes is None else itertools.islice(choices(source, seed=seed), episodes)
     count = max(0, (len(source) if isinstance(source, FiniteSource) and episodes is None else episodes or 0) - start)
     workers = min(32, 4 * (os.cpu_count() or 1)) if workers is None else workers
@@ -167,7 +170,9 @@ def generate_traces(
     if not isinstance(env, gym.Env):
         make = partial(make_env, env, wrappers=read_wrappers(wrappers), **typed_env_options(env, env_options))
     elif env_options or wrappers:
-        raise ConfigurationError("env_options and wrappers do not apply to an environment that already exists.")
+        raise ConfigurationError(
+            "The options env_options and wrappers do not apply to an environment that already exists: omit them."
+        )
     else:
         make = None if env.spec is None else partial(gym.make, env.spec)
     numbered = itertools.islice(enumerate(tasks), start, None)
@@ -299,12 +304,12 @@ class _Writer:
             return "the environment was not available"
         statuses = list(episode.statuses)
         if self.failing is not None and (not statuses or statuses.pop(0) not in self.failing.statuses):
-            return f"the mistake {self.failing.kind} did not fail as meant"
+            return f"the call that was made to fail with the mistake {self.failing.kind} did not fail in this way"
         if any(status is not ToolStatus.OK for status in statuses):
-            return f"a call that was meant to work came back {', '.join(map(str, statuses))}"
+            return f"a call that should work was reported as {', '.join(map(str, statuses))}"
         earns = not self.wrong and (self.format_mistake is None or FORMAT_MISTAKES[self.format_mistake].earns)
         if episode.correct is not earns:
-            return f"the answer was meant to be {'right' if earns else 'wrong'} and earned {episode.reward:g}"
+            return f"the answer should have been {'right' if earns else 'wrong'}, but it earned {episode.reward:g}"
         return None
 
     def _spoil(self, answer: str, rng: np.random.Generator) -> str:

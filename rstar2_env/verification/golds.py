@@ -25,5 +25,5 @@ def gold_fault(gold: str) -> str | None:
     try:
         readings(inner)
     except ReadError as error:
-        return f"it can be matched only word for word ({error})"
+        return f"only an answer with exactly the same text can match it ({error})"
     return None

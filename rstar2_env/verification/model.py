@@ -140,7 +140,7 @@ class ModelVerifier:
         except ServiceError as error:
             # Logged once for a series of failures: an endpoint that is down would fill the log with every answer.
             if not self._failing:
-                _LOG.warning("The judge gave no verdict, so the answer counts as unavailable: %s", error)
+                _LOG.warning("The judge model did not return a verdict, so the answer is not graded: %s", error)
             self._failing = True
             return None
         self._failing = False

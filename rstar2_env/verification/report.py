@@ -75,10 +75,10 @@ def read_pairs(path: Path) -> list[Pair]:
             except ProblemFormatError as error:
                 faults.append(str(error))
             if len(faults) == MOST_FAULTS:
-                faults.append("and perhaps more: reading ended here.")
+                faults.append("and perhaps more: the rest of the file was not read.")
                 break
     if not pairs and not faults:
-        raise ProblemFormatError(f'{path} has no pairs: expected lines of {{"gold", "pred"}}.')
+        raise ProblemFormatError(f'{path} does not contain any pairs: expected lines of {{"gold", "pred"}}.')
     if faults:
         raise ProblemFormatError("\n  ".join([f"{path} cannot be graded:", *faults] if faults[1:] else faults))
     return pairs
@@ -97,16 +97,14 @@ _TYPES = {
 def _read_pair(line: str, path: Path, number: int) -> Pair:
     def fail(field: str, came: object) -> ProblemFormatError:
         shown = came if isinstance(came, str) else json.dumps(came, default=repr)
-        return ProblemFormatError(
-            f"{path}, line {number}, field {field!r}: expected {_TYPES[field]}, got {shown[:80]}."
-        )
+        return ProblemFormatError(f"{path}, line {number}: the field {field!r} must be {expected}, got {shown[:80]}.")
 
     try:
         record: Any = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise ProblemFormatError(f"{path}, line {number}: not JSON ({error}).") from error
+        raise ProblemFormatError(f"{path}, line {number}: the line is not valid JSON ({error}).") from error
     if not isinstance(record, dict):
-        raise ProblemFormatError(f"{path}, line {number}: expected an object, got {type(record).__name__}.")
+        raise ProblemFormatError(f"{path}, line {number}: expected a JSON object, got {type(record).__name__}.")
     gold = record.get("gold")
     if isinstance(gold, bool) or not isinstance(gold, str | int | float):
         raise fail("gold", gold if "gold" in record else "nothing")

@@ -143,7 +143,9 @@ class Answers:
         """
         run, facts = self._library.run(name), self._follower.followed(name).facts
         if run.kind == "pipeline":
-            raise ConfigurationError(f"{name} is a pipeline: ask for the findings of one of its stages.")
+            raise ConfigurationError(
+                f"{name} is a pipeline, which has no findings of its own: request the findings of one of its stages."
+            )
         running = facts.row()["state"] == "running"
         waiting: dict[str, Any] = {"wait_s": None} if wait else {}
         return self._found.find(run.path, name, facts.signature(), running=running, **waiting)
@@ -266,5 +268,7 @@ def read_runs(
 def _run_parameter(params: Params, name: str) -> str:
     run = params.get(name)
     if not run:
-        raise ConfigurationError(f"The parameter {name} is missing: name both runs, as in a=RUN&b=RUN.")
+        raise ConfigurationError(
+            f"The parameter {name} is missing: a comparison needs the names of both runs, as in a=RUN&b=RUN."
+        )
     return run

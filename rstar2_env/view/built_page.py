@@ -20,7 +20,8 @@ def not_built(missing: Path = FOLDER / INDEX) -> str:
         missing: Path of the missing file.
     """
     return (
-        f"The viewer's page has not been built: {missing} is missing. In a clone of the repository, run `make view` "
-        "(it needs npm and Node 20.19 or newer), then reinstall the package with `pip install '.[view]'` unless it is "
-        "installed with --editable. `rstar2 view --text RUN` works without the page."
+        f"The web page of the viewer has not been built: {missing} is missing. In a clone of the "
+        "repository, run `make view` (it needs npm and Node 20.19 or newer), then reinstall the package "
+        "with `pip install '.[view]'` unless it is installed with --editable. `rstar2 view --text RUN` "
+        "works without the page."
     )

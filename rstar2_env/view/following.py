@@ -212,7 +212,7 @@ class Follower:
         except KeyError:
             return True  # the run was removed
         except Exception as error:  # a failure in one run must not stop the others
-            run.notes = [f"The index could not be updated: {error!r}. The viewer will retry."]
+            run.notes = [f"The index of the run could not be updated: {error!r}. The viewer will try again."]
             run._due = time.monotonic() + _FAR_S
             return True
         now = time.monotonic()

@@ -136,7 +136,7 @@ def no_runs(roots: Iterable[Path]) -> str:
     """Return the error message that the given paths contain no runs."""
     where = ", ".join(map(str, roots))
     return (
-        f"There are no runs in {where}: no folder there contains a run.json of rstar2-env. Name the --out folder of "
+        f"There are no runs in {where}: none of its folders contains a run.json. Give the --out folder of "
         "`rstar2 train`, `sft` or `eval`."
     )
 
@@ -150,11 +150,11 @@ def check_root(root: Path) -> None:
     if root.is_file():
         if root.suffix != ".jsonl":
             raise ConfigurationError(
-                f"{root} is not a run: expected a run folder (one that contains {RUN_FILE}), a folder with run folders "
-                "below it, or the .jsonl file of an evaluation."
+                f"{root} is not a run: expected the folder of a run (which contains {RUN_FILE}), a folder "
+                "that contains run folders, or the .jsonl file of an evaluation."
             )
     elif not root.is_dir():
-        raise ConfigurationError(f"{root} does not exist: name a run folder, or a folder that contains runs.")
+        raise ConfigurationError(f"{root} does not exist: give the folder of a run, or a folder that contains runs.")
 
 
 def runs_below(root: Path) -> Iterator[tuple[Path, str]]:

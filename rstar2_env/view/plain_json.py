@@ -21,7 +21,7 @@ def to_json(value: Any) -> str:
         except ValueError:  # a number that is not finite, such as 1e999
             return _written(jsonable(value))
     except RecursionError:
-        raise ConfigurationError("This content of the file is nested too deeply to be shown.") from None
+        raise ConfigurationError("This part of the file is nested too deeply to be shown.") from None
 
 
 def _written(value: Any) -> str:

@@ -79,8 +79,9 @@ def make_env(env: EnvSpec, *, wrappers: str | Sequence[PartSpec] = (), **options
             raise
         name = set_twice[1]
         raise ConfigurationError(
-            f"The environment {found.name} sets its own {name!r}, so no other value can be given: omit the option, or "
-            f"let its __init__ accept it (def __init__(self, {name}=..., **options)).",
+            f"The environment {found.name} sets the option {name!r} itself, so no other value can be "
+            f"given: omit the option, or let its __init__ accept it (def __init__(self, {name!r}=..., "
+            "**options)).",
             option=name,
         ) from error
     try:

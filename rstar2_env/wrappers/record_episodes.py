@@ -111,7 +111,7 @@ class _File:
             else:
                 path.write_bytes(b"")
         except OSError as error:
-            raise ConfigurationError(f"{path} cannot be written: {error.strerror or error}.") from error
+            raise ConfigurationError(f"The file {path} cannot be written: {error.strerror or error}.") from error
 
     def write(self, record: dict[str, Any]) -> None:
         with self._lock:
@@ -130,13 +130,14 @@ class _File:
                 self.played.append((record["seed"], record["problem_id"]))
             except (ValueError, KeyError, TypeError) as error:
                 raise ConfigurationError(
-                    f"{self.path}: line {len(self.played) + 1} is not an episode ({error!r}). Choose another file."
+                    f"Line {len(self.played) + 1} of {self.path} is not an episode ({error!r}): choose another file."
                 ) from error
             kept = end
         if kept < len(data):
             if not self.played:
                 raise ConfigurationError(
-                    f"{self.path} does not contain a complete episode. Choose another file, or pass overwrite=True."
+                    f"The file {self.path} does not contain a complete episode: choose another file, or "
+                    "pass overwrite=True."
                 )
             with self.path.open("r+b") as file:
                 file.truncate(kept)

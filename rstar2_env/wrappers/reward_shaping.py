@@ -126,7 +126,7 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
 
     def _without_judge(self, error: ServiceError, info: dict[str, Any]) -> StepReturn:
         """End the episode as ``unavailable``, so that it is not counted."""
-        _LOG.warning("An episode has no reward and is not counted: %s", error)
+        _LOG.warning("An episode could not be scored, so it is left out of the figures: %s", error)
         self._unjudged, episode = True, self._episode
         # Keys that an environment sets at the end, if they are missing.
         said = {

@@ -102,9 +102,15 @@ class SaveState(TextWrapper, gym.utils.RecordConstructorArgs):
             try:
                 text, *_, info = self.step(action)
             except EpisodeOverError as error:
-                raise RestoreError(f"The replay ended before turn {number}; {_ADVICE}") from error
+                raise RestoreError(
+                    "The saved state cannot be restored, because the replay of the episode ended before turn "
+                    f"{number}; {_ADVICE}"
+                ) from error
         if self._digest != state.digest:
-            raise RestoreError(f"The replay of {len(state.actions)} turns differs from the original; {_ADVICE}")
+            raise RestoreError(
+                f"The saved state cannot be restored, because the replay of its {len(state.actions)} turns "
+                f"gave other results; {_ADVICE}"
+            )
         return text, info
 
     def _begin(self, seed: int, options: dict[str, Any] | None) -> tuple[str, dict[str, Any]]:

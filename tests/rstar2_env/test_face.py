@@ -157,7 +157,7 @@ class TestRegisterEnv:
         assert rstar2_env.load_problems("mine_reversal")[0].question.startswith("Write ")
 
     def test_a_puzzle_takes_no_options(self, unregistered):
-        with pytest.raises(ConfigurationError, match=r"takes no options for a Puzzle or a Game \(length\)"):
+        with pytest.raises(ConfigurationError, match=r"does not take options for a Puzzle or a Game \(length\)"):
             rstar2_env.register_env(unregistered, Reversal, length=3)
 
     def test_what_makes_no_environment_is_refused(self, unregistered):

@@ -25,7 +25,7 @@ REFUSED: dict[tuple[str, str], str] = dict.fromkeys(
 REFUSED |= dict.fromkeys((("general_reasoner", world) for world in WORLDS), "needs a judge")
 REFUSED |= dict.fromkeys((("alphamed", world) for world in WORLDS), "needs a gold answer that is one letter")
 REFUSED |= dict.fromkeys((("swe_rl", world) for world in WORLDS), "needs the files of each problem")
-REFUSED |= dict.fromkeys((("guru", world) for world in WORLDS), "no route for the source")
+REFUSED |= dict.fromkeys((("guru", world) for world in WORLDS), "not have a route for the source")
 """Of a recipe in an environment that it refuses: words of the reason."""
 FLAT: dict[tuple[str, str], str] = {
     **dict.fromkeys((("rlpr", world) for world in ("puzzle", "game")), "the script answers without any reasoning"),

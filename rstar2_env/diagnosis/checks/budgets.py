@@ -20,7 +20,7 @@ def _cut(end: str) -> Callable[[RunRecord], Evidence | None]:
         return Evidence(
             since=found.since,
             until=found.until,
-            says=f"{100 * found.mean:.0f} % of the episodes end because their budget of {end} is spent.",
+            says=f"{100 * found.mean:.0f} % of the episodes end because they have used up their budget of {end}.",
             figures={f"rollout/end/{end}": found.mean},
             episodes=run.examples(found.since, found.until, lambda one: one.end == end),
         )

@@ -38,8 +38,8 @@ def _always(run: RunRecord) -> Evidence | None:
     return Evidence(
         since=found.since,
         until=found.until,
-        says=f"{100 * found.mean:.0f} % of the tokens are clipped and have no gradient, over {len(found.values)} "
-        "steps.",
+        says=f"{100 * found.mean:.0f} % of the tokens are clipped and therefore have no gradient, over "
+        f"{len(found.values)} steps.",
         figures={"clip share": found.mean},
         episodes=run.examples(found.since, found.until, lambda one: one.kept),
     )

@@ -22,8 +22,8 @@ def _look(run: RunRecord) -> Evidence | None:
     return Evidence(
         since=found.since,
         until=found.until,
-        says=f"Turns are {found.mean:.2f} updates old on average when they are trained on; the options allow "
-        f"{bound:g}.",
+        says=f"Turns are trained on {found.mean:.2f} updates after they were sampled, on average; the options "
+        f"allow {bound:g}.",
         figures={"policy/lag": found.mean, "bound": bound},
         episodes=run.examples(found.since, found.until, lambda one: one.kept),
     )

@@ -32,8 +32,8 @@ def _stuck(run: RunRecord) -> Evidence | None:
     return Evidence(
         since=begin,
         until=None,
-        says=f"The {len(recent)} groups of the last {_WINDOW} steps are of only {distinct} problems, of at least "
-        f"{known}; {most[0]!r} was drawn {most[1]} times.",
+        says=f"The {len(recent)} groups of the last {_WINDOW} steps contain only {distinct} different "
+        f"problems, of at least {known}; {most[0]!r} was drawn {most[1]} times.",
         figures={"groups": len(recent), "distinct problems": distinct, "problems": known},
         episodes=run.examples(begin, None, lambda one: one.problem == most[0]),
     )

@@ -54,7 +54,7 @@ def _look(run: RunRecord) -> Evidence | None:
     return Evidence(
         since=found.since,
         until=found.until,
-        says=f"{100 * min(1.0, found.mean):.0f} % of the groups {where}have the same problem and word for word the "
+        says=f"{100 * min(1.0, found.mean):.0f} % of the groups {where}have the same problem and exactly the "
         f"same episodes as another group, over {len(found.values)} steps.",
         figures={"share of equal groups": found.mean},
         episodes=tuple(key for step, key in sorted(shown.items()) if step >= found.since)[:3],

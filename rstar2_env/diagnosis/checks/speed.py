@@ -62,7 +62,7 @@ def _falls(run: RunRecord) -> Evidence | None:
         until=found.until,
         says=f"Rollouts generate {found.last:.0f} tokens a second, {100 * found.last / level:.0f} % of the level "
         f"before ({level:.0f})"
-        + (f"; {'; '.join(reasons)}." if reasons else "; the figures of the run name no reason."),
+        + (f"; {'; '.join(reasons)}." if reasons else "; the metrics of the run do not show the reason."),
         figures=figures,
     )
 
@@ -74,7 +74,7 @@ def _waits(run: RunRecord) -> Evidence | None:
     return Evidence(
         since=found.since,
         until=found.until,
-        says=f"Processes wait {100 * found.mean:.0f} % of the rollout's time for the slowest one.",
+        says=f"On average, processes wait {100 * found.mean:.0f} % of the time of a rollout for the slowest process.",
         figures={"seconds/share_waiting": found.mean},
     )
 

@@ -60,7 +60,9 @@ def torch_devices(machine: MachineState) -> DoctorResult:
     """Check whether torch sees all accelerators of the driver."""
     torch, there = machine.torch, len(machine.driver.devices)
     if not there or torch.error or torch.build != _NEEDED.get(machine.driver.vendor):
-        return skipped("There is no accelerator, or torch does not match it.")
+        return skipped(
+            "torch was not asked for its devices, because there is no accelerator or torch does not match it."
+        )
     seen = len(torch.devices)
     masked = [name for name in _MASKS if machine.variables.get(name)]
     if not seen:
@@ -68,7 +70,7 @@ def torch_devices(machine: MachineState) -> DoctorResult:
         fix = (
             "Unset these variables, or select existing devices in them."
             if masked
-            else "See the results of driver_access and torch_build."
+            else "See the results of the checks driver_access and torch_build."
         )
         return problem(f"torch sees none of the {there} accelerators{why}.", fix)
     if seen < there and not masked:
@@ -83,7 +85,7 @@ def torch_devices(machine: MachineState) -> DoctorResult:
 def architectures(machine: MachineState) -> DoctorResult:
     """Check whether the installed software has kernels for the architectures of the accelerators."""
     if not machine.amd:
-        return skipped("No AMD accelerator.")
+        return skipped("This check is only for AMD accelerators.")
     archs = sorted({device.arch for device in machine.driver.devices if device.arch})
     if len(archs) > 1:
         return warning(
@@ -129,7 +131,7 @@ def device_memory(machine: MachineState) -> DoctorResult:
 def numa_balancing(machine: MachineState) -> DoctorResult:
     """Check whether the kernel moves memory between NUMA nodes that accelerators use."""
     if not machine.driver.devices or machine.system.numa_nodes < 2:
-        return skipped("No accelerator, or only one NUMA node.")
+        return skipped("This check is only for machines with an accelerator and several NUMA nodes.")
     if machine.system.numa_balancing:
         return warning(
             "NUMA balancing is on: the kernel moves pages that accelerators read, which stalls them.",

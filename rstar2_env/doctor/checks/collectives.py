@@ -18,9 +18,9 @@ _SUGGESTED = {"NCCL_MIN_NCHANNELS": "112", "HSA_ENABLE_IPC_MODE_LEGACY": "1"}
 def rccl(machine: MachineState) -> DoctorResult:
     """Check whether the settings of RCCL suit this machine."""
     if not machine.amd:
-        return skipped("No AMD accelerator.")
+        return skipped("This check is only for AMD accelerators.")
     if len(machine.driver.devices) < 2:
-        return skipped("There is only one accelerator, so no communication between accelerators.")
+        return skipped("There is only one accelerator, so accelerators do not communicate.")
     found = machine.variables
     if machine.is_enabled("NCCL_P2P_DISABLE"):
         return warning(

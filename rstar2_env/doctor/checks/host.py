@@ -17,7 +17,7 @@ def shared_memory(machine: MachineState) -> DoctorResult:
     """Check whether shared memory, through which processes of one machine exchange tensors, is large enough."""
     size = machine.bounds.shm_bytes
     if not size:
-        return skipped("There is no /dev/shm.")
+        return skipped("The folder /dev/shm (shared memory) does not exist.")
     if size >= _SHM:
         return ok(f"/dev/shm has {_bytes(size)}.")
     line = f"/dev/shm has {_bytes(size)}"
@@ -75,19 +75,22 @@ def sandbox_layers(machine: MachineState) -> DoctorResult:
     """Check whether the local sandbox has all required layers of isolation."""
     sandbox = machine.sandbox
     if sandbox.error:
-        return problem(f"The local sandbox does not start: {sandbox.error}", _ELSEWHERE)
+        return problem(f"The local sandbox cannot be started: {sandbox.error}", _ELSEWHERE)
     missing = [layer for layer in sandbox.layers if layer.required and not layer.active]
     if missing:
         shown = "; ".join(f"{layer.name} ({layer.detail})" if layer.detail else layer.name for layer in missing)
-        return problem(f"The local sandbox lacks {shown}; with isolation=strict it refuses to start.", _ELSEWHERE)
+        return problem(
+            f"The local sandbox cannot provide {shown}; with isolation=strict, it refuses to start.", _ELSEWHERE
+        )
     if not sandbox.layers:
         return note("The layers of the local sandbox were not recorded.", "rstar2 sandbox check")
     return ok(f"The local sandbox has all of its {sum(layer.required for layer in sandbox.layers)} required layers.")
 
 
 _ELSEWHERE = (
-    "Run `rstar2 sandbox serve` on a machine or in a container that has them and use the provider remote, or start the "
-    "container with --security-opt seccomp=unconfined --cap-add SYS_ADMIN; `rstar2 sandbox check` shows details."
+    "Run `rstar2 sandbox serve` on a machine or in a container that provides them, and use the sandbox "
+    "provider `remote`; or start the container with --security-opt seccomp=unconfined --cap-add "
+    "SYS_ADMIN. `rstar2 sandbox check` shows details."
 )
 
 CHECKS = (shared_memory, user_limits, control_groups, sandbox_layers)

@@ -11,7 +11,7 @@ from rstar2_env.doctor.rocm_versions import VLLM_LEAST
 def batch_invariance(machine: MachineState) -> DoctorResult:
     """Check whether vLLM's log-probabilities depend on the rest of the batch."""
     if not machine.amd or not machine.vllm.version:
-        return skipped("No AMD accelerator, or no vLLM.")
+        return skipped("This check is only for AMD accelerators with vLLM.")
     if machine.is_enabled("VLLM_BATCH_INVARIANT"):
         return warning(
             "VLLM_BATCH_INVARIANT=1: on ROCm, vLLM accepts it without effect (pull requests 52231, 53943, 55958).",
@@ -26,7 +26,7 @@ def batch_invariance(machine: MachineState) -> DoctorResult:
 def sleep(machine: MachineState) -> DoctorResult:
     """Check whether an engine in the training process can free its memory during optimizer steps and resume."""
     if not machine.amd or not machine.vllm.version:
-        return skipped("No AMD accelerator, or no vLLM.")
+        return skipped("This check is only for AMD accelerators with vLLM.")
     if not at_least(machine.vllm.version, VLLM_LEAST):
         return warning(
             f"vLLM {machine.vllm.version} may not free memory on ROCm when it sleeps (pull request 37533).",
@@ -35,7 +35,8 @@ def sleep(machine: MachineState) -> DoctorResult:
     return note(
         "On ROCm, vLLM has had stale memory and rare faults after waking up (vLLM pull requests 44972, 52478). After "
         "each wake-up, the trainer checks a known prompt, and stops the run if the weights of the engine differ.",
-        "If a run stops with HandoverError, set engine.sleep=false, or use vLLM servers on separate accelerators.",
+        "If a run stops with HandoverError (the engine has other weights than the trainer), set "
+        "engine.sleep=false, or use vLLM servers on separate accelerators.",
     )
 
 

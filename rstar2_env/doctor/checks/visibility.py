@@ -35,7 +35,7 @@ def visible_devices(machine: MachineState) -> DoctorResult:
 def ray_visibility(machine: MachineState) -> DoctorResult:
     """Check whether Ray changes the variables that select devices."""
     if not machine.amd or "ray" not in machine.packages:
-        return skipped("No AMD accelerator, or no Ray.")
+        return skipped("This check is only for AMD accelerators with Ray.")
     enabled = [name for name in _NOSET if machine.is_enabled(name)]
     if 0 < len(enabled) < len(_NOSET):
         missing = [name for name in _NOSET if name not in enabled]

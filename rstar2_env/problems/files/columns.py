@@ -56,14 +56,14 @@ class Column:
             else:
                 reached = ".".join(self.path[: depth + 1])
                 raise ProblemFormatError(
-                    f"{where}: field {field!r} is read from {self.written!r}, but {reached} does not exist; "
-                    f"{_there(value)}."
+                    f"{where}: the field {field!r} is read from {self.written!r}, but {reached} does not "
+                    f"exist; {_there(value)}."
                 )
         for kind, argument in self.extractions:
             part = _extract(str(value), kind, argument)
             if part is None:
                 raise ProblemFormatError(
-                    f"{where}: field {field!r} is read from {self.written!r}, but "
+                    f"{where}: the field {field!r} is read from {self.written!r}, but "
                     f"{kind}{':' if argument else ''}{argument} finds nothing in {str(value)[-80:]!r}."
                 )
             value = part
@@ -170,7 +170,7 @@ def _checked_pattern(pattern: str) -> str:
     except re.error as error:
         raise ConfigurationError(f"{pattern!r} is not a regular expression: {error}.") from error
     if not pattern:
-        raise ConfigurationError("The extraction 'regex:' needs a pattern.")
+        raise ConfigurationError("The extraction 'regex:' needs a pattern after the colon.")
     return pattern
 
 

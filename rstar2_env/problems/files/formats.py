@@ -142,7 +142,7 @@ def collect(
             first = places.setdefault(problem.id, number)
             if first != number:
                 raise ProblemFormatError(
-                    f"{place}: field 'id': line {first} already has the id {problem.id!r}; ids must be unique."
+                    f"{place}: the id {problem.id!r} is already used in line {first}: give each problem its own id."
                 )
         except ProblemFormatError as error:
             faults.append(error)
@@ -162,7 +162,7 @@ def _together(what: str, faults: list[ProblemFormatError]) -> ProblemFormatError
     """Combine the errors of all invalid records of a file into one error."""
     if len(faults) == 1:
         return faults[0]
-    end = ["and perhaps more: reading ended here."] if len(faults) == MOST_FAULTS else []
+    end = ["and perhaps more: the rest of the file was not read."] if len(faults) == MOST_FAULTS else []
     lines = "".join(f"\n  {line}" for line in [*map(str, faults), *end])
     return ProblemFormatError(f"{len(faults)} records of {what} are not valid problems:{lines}")
 
@@ -170,8 +170,10 @@ def _together(what: str, faults: list[ProblemFormatError]) -> ProblemFormatError
 def empty(what: str, seen: int) -> ProblemFormatError:
     """Return the error for a source in which no problem is left."""
     if seen:
-        return ProblemFormatError(f"{what} has no problem that meets every condition; {seen} were read.")
-    return ProblemFormatError(f"{what} has no problem: expected one record for each problem, with question and answer.")
+        return ProblemFormatError(f"None of the {seen} problems of {what} meets all conditions (--where).")
+    return ProblemFormatError(
+        f"{what} does not contain any problems: expected one record for each problem, with question and answer."
+    )
 
 
 def hash_of(text: str) -> int:
@@ -187,7 +189,9 @@ def json_rows(path: Path, columns: Columns) -> NumberedRecords:
         with readable(path):
             text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ProblemFormatError(f"{path}: expected UTF-8, got an invalid byte at position {error.start}.") from error
+        raise ProblemFormatError(
+            f"{path}: the file must be UTF-8, but the byte at position {error.start} is not valid UTF-8."
+        ) from error
     records = _array(parse_json(text, str(path), "a JSON array"), path)
     exact: list[Any] | None = None
     for number, record in enumerate(records, 1):
@@ -229,13 +233,15 @@ def separated_rows(path: Path, columns: Columns, *, delimiter: str) -> NumberedR
                 place = f"{path}:{rows.line_num}"
                 if None in row:
                     there = len(rows.fieldnames or ())
-                    fault = f"{place}: there are more cells than the {there} of the first line."
+                    fault = f"{place}: the line has more cells than the {there} of the first line."
                     yield place, number, ProblemFormatError(fault)
                     continue
                 cells = {name: value for name, value in row.items() if value}
                 yield place, number, or_fault(lambda: columns(cells, place))  # noqa: B023  # called here
     except UnicodeDecodeError as error:
-        raise ProblemFormatError(f"{path}: expected UTF-8, got invalid bytes: {error.reason}.") from error
+        raise ProblemFormatError(
+            f"{path}: the file must be UTF-8, but contains invalid bytes: {error.reason}."
+        ) from error
     except csv.Error as error:
         raise ProblemFormatError(
             f"{path}:{rows.line_num}: cannot be read as columns separated by {delimiter!r}: {error}."
@@ -262,7 +268,7 @@ def parquet_rows(path: Path, columns: Columns) -> NumberedRecords:
                     place = f"{path}:{number}"
                     yield place, number, or_fault(lambda: columns(record, place))  # noqa: B023  # called here
     except pyarrow.ArrowException as error:
-        raise ProblemFormatError(f"{path} cannot be read as Parquet: {error}.") from error
+        raise ProblemFormatError(f"The file {path} cannot be read as Parquet: {error}.") from error
 
 
 READERS: Mapping[str, Callable[[Path, Columns], NumberedRecords]] = {

@@ -70,7 +70,7 @@ def open_saved(path: Path, split: str, columns: Columns) -> DatasetTable:
     """
     if not is_saved_dataset(path):
         raise ConfigurationError(
-            f"{path} is not a folder written by datasets.save_to_disk: name such a folder, or a file."
+            f"The folder {path} was not written by datasets.save_to_disk: give such a folder, or a file."
         )
     datasets = _datasets(f"Reading the data set {path}")
     try:
@@ -79,7 +79,9 @@ def open_saved(path: Path, split: str, columns: Columns) -> DatasetTable:
         raise ConfigurationError(f"The data set {path} cannot be read: {type(error).__name__}: {error}") from error
     if isinstance(found, Mapping):
         if split not in found:
-            raise ConfigurationError(f"{path} has the splits {', '.join(map(str, found))}, not {split!r}.")
+            raise ConfigurationError(
+                f"The data set {path} has the splits {', '.join(map(str, found))}, but not {split!r}."
+            )
         found = found[split]
     return DatasetTable(found, str(path), columns)
 
@@ -118,9 +120,9 @@ def hub_rows(
         options["revision"] = revision
     why: str | None = None
     if copy is None and hub_folder:
-        why = f"{hub_folder} holds no copy of it{f' at revision {revision}' if revision else ''}"
+        why = f"{hub_folder} does not contain a copy of it{f' at revision {revision}' if revision else ''}"
     elif copy is None and not download:
-        why = "it is not in the cache of this machine, and is not to be downloaded"
+        why = "it is not in the cache of this machine, and downloads are switched off"
     elif copy is None:
         why = ask_hub("datasets", repository)
     try:

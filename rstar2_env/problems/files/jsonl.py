@@ -72,7 +72,9 @@ def parse_line(line: bytes, columns: Columns, where: str) -> Any:
     try:
         text = line.decode("utf-8").strip()
     except UnicodeDecodeError as error:
-        raise ProblemFormatError(f"{where}: expected UTF-8, got the byte {line[error.start]:#04x}.") from error
+        raise ProblemFormatError(
+            f"{where}: the file must be UTF-8, but contains the byte {line[error.start]:#04x}."
+        ) from error
     record = columns(parse_json(text, where, "a JSON object"), where)
     if has_number(record):
         record["answer"] = exact_answer(columns(parse_json(text, where, "a JSON object", exact=True), where))
@@ -97,11 +99,12 @@ def parse_json(text: str, where: str, expected: str, *, exact: bool = False) -> 
         return json.loads(text, parse_constant=_refuse)
     except json.JSONDecodeError as error:
         raise ProblemFormatError(
-            f"{where}: expected {expected}, got text that is not JSON: {error.msg.removesuffix(' at')} at "
+            f"{where}: expected {expected}, but the text is not valid JSON: "
+            f"{error.msg.removesuffix(' at')} at "
             f"{f'line {error.lineno}, ' if error.lineno > 1 else ''}column {error.colno}."
         ) from error
     except (ValueError, RecursionError) as error:
-        raise ProblemFormatError(f"{where}: expected {expected}, got JSON that cannot be read: {error}.") from error
+        raise ProblemFormatError(f"{where}: expected {expected}, but the JSON cannot be read: {error}.") from error
 
 
 def has_number(record: Any) -> bool:

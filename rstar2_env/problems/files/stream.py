@@ -79,7 +79,7 @@ class JsonlTable:
         where = f"{self._path}:{number}"
         with readable(self._path):
             if _stamp(self._fd) != self._stamp:
-                raise ProblemFormatError(f"{self._path} has changed since it was loaded; load it again.")
+                raise ProblemFormatError(f"The file {self._path} has changed since it was loaded: load it again.")
             line = os.pread(self._fd, self._lengths[index], self._offsets[index])
         return where, number, parse_line(line, self._columns, where)
 
@@ -167,7 +167,7 @@ class LazySource:
     def __getitem__(self, index: int, /) -> Problem:
         if not 0 <= index < len(self._rows):
             raise IndexError(
-                f"{self.name} has no problem with the index {index}; its indices are 0 to {len(self) - 1}."
+                f"{self.name} does not have a problem with the index {index}; its indices are 0 to {len(self) - 1}."
             )
         return self._read(self._rows[index])
 
@@ -211,7 +211,7 @@ class LazySource:
             if self._read(first).id == problem_id:
                 place, twin = self._table.row(second)[0], self._table.row(first)[1]
                 raise ProblemFormatError(
-                    f"{place}: field 'id': line {twin} already has the id {problem_id!r}; ids must be unique."
+                    f"{place}: the id {problem_id!r} is already used in line {twin}: give each problem its own id."
                 )
 
 

@@ -130,11 +130,14 @@ def _read(path: Path) -> dict[str, Pin]:
     try:
         found = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise ConfigurationError(f"The lock file {path} cannot be read: {error}.") from error
+        raise ConfigurationError(
+            f"The lock file {path} (a record of the exact versions of problem sources) cannot be read: {error}."
+        ) from error
     sources = found.get("sources") if isinstance(found, Mapping) else None
     if not isinstance(sources, Mapping) or found.get("version") != _VERSION:
         raise ConfigurationError(
-            f"{path} is not a lock file: expected version {_VERSION} of the format, and a mapping of sources."
+            f"{path} is not a lock file (a record of the exact versions of problem sources): expected "
+            f"version {_VERSION} of the format, and a mapping of sources."
         )
     known = {field.name for field in fields(Pin)}
     pins: dict[str, Pin] = {}

@@ -30,7 +30,9 @@ def shares_of(weights: Mapping[str, float], available: Mapping[str, int], total:
         ConfigurationError: A weight is not above 0, or a source has too few problems.
     """
     if any(weight <= 0 for weight in weights.values()):
-        raise ConfigurationError(f"Weights must be above 0, not {dict(weights)}; leave a source out instead.")
+        raise ConfigurationError(
+            f"The weights of the sources must be above 0, not {dict(weights)}: to leave a source out, remove it."
+        )
     exact = {name: Fraction(weight) for name, weight in weights.items()}
     whole = sum(exact.values())
     if total is None:
@@ -43,8 +45,8 @@ def shares_of(weights: Mapping[str, float], available: Mapping[str, int], total:
     if short:
         told = ", ".join(f"{count} from {name}, which has only {available[name]}" for name, count in short.items())
         raise ConfigurationError(
-            f"A mixture of {total} problems with these weights would take {told}. Lower the total, or the weights "
-            "of these sources."
+            f"A mixture of {total} problems with these weights needs {told}: lower the total, or the "
+            "weights of these sources."
         )
     return counts
 

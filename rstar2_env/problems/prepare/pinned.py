@@ -113,11 +113,12 @@ class Shelf:
         expected, actual = self._expected(name, pin), checksum_of(found)
         if expected.known_checksum not in (None, actual):
             raise ConfigurationError(
-                f"The source {name!r} ({pin.source}) is not what the lock file {self.lock.path} expects: its "
-                f"{len(found)} records have the checksum {actual}, but the lock file has the checksum "
-                f"{expected.checksum} of {expected.records} records at revision {expected.revision}. Fetch that "
-                "revision. To continue with this content instead, set both the checksum and the revision to "
-                f"{UNKNOWN!r} in the lock file."
+                f"The content of the source {name!r} ({pin.source}) differs from the content that the "
+                f"lock file {self.lock.path} records: its {len(found)} records have the checksum "
+                f"{actual}, but the lock file has the checksum {expected.checksum} of {expected.records} "
+                f"records at revision {expected.revision}. Fetch that revision. To continue with the "
+                f"present content instead, set both the checksum and the revision to {UNKNOWN!r} in the "
+                "lock file."
             )
         for said in self.lock.fill(name, replace(pin, checksum=actual, records=len(found))):
             self.say(said)
@@ -179,6 +180,7 @@ def _hub_of(spec: str | Mapping[str, Any]) -> tuple[str | None, str]:
 def _taken(source: Iterable[Problem], name: str, count: int | None) -> Iterable[Problem]:
     if count is None and not isinstance(source, FiniteSource):
         raise ConfigurationError(
-            f"The source {name!r} is unlimited: set the number of problems to take from it.", option="take"
+            f"The source {name!r} generates problems without end: set the number of problems to take from it.",
+            option="take",
         )
     return islice(source, count)

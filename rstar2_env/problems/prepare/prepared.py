@@ -109,7 +109,8 @@ class PrepareOptions(CheckedOptions):
         unweighted = [name for name, source in self.sources.items() if source.weight is None]
         if unweighted and len(unweighted) < len(self.sources):
             raise ConfigurationError(
-                f"Either all sources or none must have a weight; these have none: {', '.join(unweighted)}.",
+                "Either all sources or none of them must have a weight; these sources have none: "
+                f"{', '.join(unweighted)}.",
                 option="sources",
             )
 
@@ -183,7 +184,7 @@ def prepare(
         if not problems:
             one = gone[0]
             raise ConfigurationError(
-                f"No problem is left of the {sum(loaded.values())} loaded problems: the filter {one.filter!r} "
+                f"None of the {sum(loaded.values())} loaded problems is left: the filter {one.filter!r} "
                 f"removed the last {len(gone)}, such as {one.problem_id}: {one.why}."
             )
     mixed = _mixed(problems, options)

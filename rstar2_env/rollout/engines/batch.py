@@ -77,7 +77,10 @@ class Request:
             FloatingPointError: The log-probability is not a number.
         """
         if logprob != logprob:
-            raise FloatingPointError("The model's logits are not numbers; its weights may have diverged.")
+            raise FloatingPointError(
+                "The model computes values that are not numbers (NaN), so its weights may have diverged: "
+                "continue from an earlier checkpoint with a lower learning rate."
+            )
         self.ids.append(token)
         self.logprobs.append(logprob)
         if candidates is not None:

@@ -135,7 +135,8 @@ def _vllm_server(model: Any, tokenizer: Any, *, max_rows: int, seed: int, option
     options.setdefault("reconnect_timeout_s", _PATIENCE_S)
     if not isinstance(bases, list | tuple):
         raise ConfigurationError(
-            f"scheduler={policy!r} distributes episodes over several servers: base_urls must be a list, not {bases!r}."
+            f"The option scheduler={policy!r} distributes episodes over several servers, so base_urls "
+            f"must be a list of addresses, not {bases!r}."
         )
     with ExitStack() as made:
         each: list[Engine] = []

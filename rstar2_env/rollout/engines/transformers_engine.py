@@ -145,7 +145,9 @@ class TransformersEngine:
             ConfigurationError: The prompt is empty.
         """
         if not prompt_ids:
-            raise ConfigurationError("An engine cannot score tokens after an empty prompt.")
+            raise ConfigurationError(
+                "The engine received an empty prompt: tokens can be scored only after at least one token."
+            )
         if not ids:
             return []
         given = ScoreRequest(list(prompt_ids), list(ids))

@@ -152,7 +152,7 @@ class VllmEngine:
         with self._lock:
             if self._closed or self._asleep:
                 what = "closed" if self._closed else "asleep; call update_weights with weights to wake it"
-                raise ConfigurationError(f"The engine is {what}.")
+                raise ConfigurationError(f"The engine cannot be used, because it is {what}.")
             request = _Request(str(next(self._keys)), list(ids), params, seed_of(params, self._seeds))
             self._fresh.append(request)
             self._wake_thread()
@@ -180,7 +180,7 @@ class VllmEngine:
         done: Future[None] = Future()
         with self._lock:
             if self._closed:
-                raise ConfigurationError("The engine is closed.")
+                raise ConfigurationError("The engine is closed: create a new one.")
             self._updates.append((version, weights, done))
             self._wake_thread()
         done.result()
@@ -196,14 +196,14 @@ class VllmEngine:
         if not self.sleeps:
             return
         if self._closed:
-            raise ConfigurationError("The engine is closed.")
+            raise ConfigurationError("The engine is closed: create a new one.")
         # In the engine's thread, after all its other work.
         self._on_thread(self._fall_asleep)
 
     def _fall_asleep(self) -> None:
         with self._lock:
             if self._fresh:
-                raise ConfigurationError("The engine cannot sleep while requests come in.")
+                raise ConfigurationError("The engine cannot release its memory (sleep) while it receives requests.")
             self._asleep = True
         # Level 2 drops the weights too: new ones are loaded before the next request.
         self._core.sleep(2)
@@ -234,7 +234,10 @@ class VllmEngine:
         if not 0 <= min(ids) <= max(ids) < vocabulary:
             # vLLM checks this only if it has a tokenizer; otherwise all requests in flight would fail.
             odd = min(ids) if min(ids) < 0 else max(ids)
-            raise ConfigurationError(f"The prompt has the token id {odd}, but the model has only {vocabulary} tokens.")
+            raise ConfigurationError(
+                f"The prompt contains the token id {odd}, but the model has only {vocabulary} tokens: use the "
+                "tokenizer of this model."
+            )
         if params.stop and self._core.tokenizer is None:
             raise ConfigurationError("Stop strings need a tokenizer: pass tokenizer= to VllmEngine.")
         check_temperature(params.temperature)
@@ -281,7 +284,9 @@ class VllmEngine:
     def _load(self, weights: Any) -> None:
         if weights is None:
             if self._asleep:
-                raise ConfigurationError("The engine lost its weights while it was asleep: pass new ones.")
+                raise ConfigurationError(
+                    "The engine lost its weights when it released its memory (sleep): call update_weights with weights."
+                )
             return
         if isinstance(weights, Mapping):  # check its names before anything is loaded
             check_names(weights.keys(), self._names)
@@ -379,7 +384,10 @@ def _take(request: _Request, output: Any, version: int) -> bool:
 
 def _result(request: _Request, reason: str | None) -> Generation:
     if any(logprob != logprob for logprob in request.logprobs):
-        raise FloatingPointError("The model's logits are not numbers; its weights may have diverged.")
+        raise FloatingPointError(
+            "The model computes values that are not numbers (NaN), so its weights may have diverged: "
+            "continue from an earlier checkpoint with a lower learning rate."
+        )
     if reason not in ("stop", "length"):
         raise RuntimeError(f"vLLM aborted a request: {reason}.")
     assert request.version is not None  # the last output contains at least one token

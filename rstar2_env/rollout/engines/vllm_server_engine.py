@@ -108,13 +108,15 @@ class VllmServerEngine:
         bases = [base_urls] if isinstance(base_urls, str) else list(base_urls)
         if not bases or not all(base.startswith(("http://", "https://")) for base in bases):
             raise ConfigurationError(
-                f"base_urls must be one or more addresses such as http://127.0.0.1:8000, not {base_urls!r}."
+                f"The option base_urls must be one or more addresses such as http://127.0.0.1:8000, not {base_urls!r}."
             )
         bases = [_base(base) for base in bases]
         if relay_dir is not None and transport != "folder":
-            raise ConfigurationError(f"relay_dir= belongs to transport='folder', not to {transport!r}: remove it.")
+            raise ConfigurationError(
+                f"The option relay_dir= applies only to transport='folder', not to {transport!r}: remove it."
+            )
         if bucket_mib < 1:
-            raise ConfigurationError(f"bucket_mib must be at least 1, not {bucket_mib}.")
+            raise ConfigurationError(f"The option bucket_mib must be at least 1, not {bucket_mib}.")
         self._seeds = np.random.SeedSequence(seed)
         self._run_id = uuid.uuid4().hex
         self._version: int = 0
@@ -231,7 +233,9 @@ class VllmServerEngine:
         """
         found = [server.facts.capacity for server in self._fleet.servers]
         if None in found:
-            raise ServiceError("A server's /metrics does not report its KV cache; start it with metrics enabled.")
+            raise ServiceError(
+                "The page /metrics of a server does not report its KV cache: start the server with metrics enabled."
+            )
         return sum(tokens for tokens in found if tokens is not None)
 
     def stats(self) -> EngineStats:
@@ -244,7 +248,7 @@ class VllmServerEngine:
         servers = self._fleet.servers
         before, self._losses = self._losses, sum(server.losses for server in servers)
         if self._losses != before:
-            raise ServiceError("A server was lost since its counters were last read, so they restarted at 0.")
+            raise ServiceError("A server was lost since its counters were last read, so the counters restarted at 0.")
 
         async def every() -> list[list[tuple[str, dict[str, str], float]]]:
             return await asyncio.gather(*(read_metrics(self._http, server.base) for server in servers))
@@ -283,7 +287,9 @@ class VllmServerEngine:
         facts = await asyncio.gather(*(one(base) for base in bases))
         names = sorted({found.model for found in facts})
         if len(names) > 1:
-            raise ConfigurationError(f"The servers serve different models: {', '.join(names)}; choose one with model=.")
+            raise ConfigurationError(
+                f"The servers serve different models: {', '.join(names)}; choose one with the option model=."
+            )
         return list(facts)
 
     def _check(self, ids: Sequence[int], params: SamplingParams) -> None:
@@ -330,7 +336,7 @@ class VllmServerEngine:
         after_s: float | None = None
         while True:
             if at is not None and not at.up:
-                raise ServiceError(f"The vLLM server {at.base} is lost: {at.why}", cause="lost")
+                raise ServiceError(f"The vLLM server {at.base} cannot be used any more: {at.why}", cause="lost")
             await self._fleet.any_up()
             server = at or self._fleet.choose(chain, failed)
             if server.base in failed:

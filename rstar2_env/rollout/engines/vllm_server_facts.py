@@ -53,9 +53,14 @@ async def find_facts(http: HttpClient, base: str, model: str | None, *, retries:
     cards = {str(card["id"]): card for card in listing.get("data", ())} if isinstance(listing, Mapping) else {}
     name = next(iter(cards), "") if model is None else model
     if name not in cards:
-        raise ConfigurationError(f"{base} does not serve {model!r}; it serves {', '.join(cards) or 'nothing'}.")
+        raise ConfigurationError(
+            f"The server {base} does not serve the model {model!r}; it serves {', '.join(cards) or 'nothing'}."
+        )
     if "max_model_len" not in cards[name]:
-        raise ServiceError(f"{base} does not report max_model_len, so it is not a `vllm serve` server.")
+        raise ServiceError(
+            f"The server {base} does not report max_model_len, so it was not started by `vllm serve`: start "
+            "one with `vllm serve`."
+        )
     plain = await _probe(http, base, name, temperature=1.0)
     # Temperature and top-k have the largest effect at the prompt where the model is least certain.
     at = plain.index(min(plain))
@@ -133,15 +138,15 @@ def check_sampling(facts: Sequence[ServerFacts], params: SamplingParams) -> None
     check_temperature(params.temperature)
     if params.temperature not in (0.0, 1.0) and not all(found.scaled for found in facts):
         raise ConfigurationError(
-            "A server's log-probabilities do not take the temperature into account: start it with "
+            "The server computes log-probabilities without the temperature: start it with "
             "--logprobs-mode processed_logprobs, or sample at temperature 1."
         )
     if (params.top_k or params.top_p < 1) and params.temperature and not all(found.full for found in facts):
         raise ConfigurationError(
-            "With top_p or top_k a server normalizes log-probabilities over the remaining tokens, not over "
-            "all: sample with top_p=1 and top_k=0, or start it with VLLM_SERVER_DEV_MODE=1 "
-            "VLLM_USE_V2_MODEL_RUNNER=0 and "
-            "--worker-extension-cls rstar2_env.rollout.engines.vllm_worker.FullLogprobs."
+            "With top_p or top_k, the server normalizes log-probabilities over the remaining tokens, not "
+            "over all tokens: sample with top_p=1 and top_k=0, or start the server with "
+            "VLLM_SERVER_DEV_MODE=1 VLLM_USE_V2_MODEL_RUNNER=0 and --worker-extension-cls "
+            "rstar2_env.rollout.engines.vllm_worker.FullLogprobs."
         )
 
 
@@ -161,7 +166,8 @@ def generation_of(answer: Any, base: str, version: int, params: SamplingParams) 
     ids, logprobs = choice.get("token_ids"), (choice.get("logprobs") or {}).get("token_logprobs")
     if ids is None or logprobs is None or len(ids) != len(logprobs):
         raise ServiceError(
-            f"{base} returns no token ids with log-probabilities; rollouts need `vllm serve`, version 0.22 or newer."
+            f"The server {base} does not return token ids with log-probabilities, which rollouts need: "
+            "use `vllm serve`, version 0.22 or newer."
         )
     reason = choice.get("finish_reason")
     if reason not in ("stop", "length"):
@@ -179,7 +185,9 @@ async def _probe(http: HttpClient, base: str, model: str, **sampling: Any) -> li
     try:
         return [float(max(choice["logprobs"]["top_logprobs"][0].values())) for choice in answer["choices"]]
     except (KeyError, IndexError, TypeError) as error:
-        raise ServiceError(f"{base} returns no log-probabilities; rollouts need them.") from error
+        raise ServiceError(
+            f"The server {base} does not return log-probabilities, which rollouts need: use `vllm serve`."
+        ) from error
 
 
 NEUTRAL: Mapping[str, Any] = {

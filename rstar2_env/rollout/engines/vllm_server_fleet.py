@@ -80,7 +80,9 @@ class Server:
             task = asyncio.current_task()
             if self.losses == losses or (task is not None and task.cancelling()):
                 raise
-            raise ServiceError(f"The vLLM server {self.base} is lost: {self.why}", cause="lost") from error
+            raise ServiceError(
+                f"The vLLM server {self.base} cannot be used any more: {self.why}", cause="lost"
+            ) from error
         finally:
             self._asked.discard(asked)
 
@@ -216,7 +218,7 @@ class Fleet:
     def _no_answer(self) -> ServiceError:
         whys = "; ".join(f"{server.base}: {server.why}" for server in self.servers)
         return ServiceError(
-            f"No vLLM server has answered for {self._reconnect_timeout_s:g} s (reconnect_timeout_s): {whys}"
+            f"None of the vLLM servers has answered for {self._reconnect_timeout_s:g} s (reconnect_timeout_s): {whys}"
         )
 
     def lost(self, server: Server, why: str) -> None:
@@ -228,7 +230,7 @@ class Fleet:
         server.losses += 1
         self.forget_prefixes(server)
         server.give_up()
-        _log.warning("The vLLM server %s is lost (%s); waiting for it to come back.", server.base, why)
+        _log.warning("The vLLM server %s does not answer (%s); waiting for it to come back.", server.base, why)
         self._spawn(self._revive(server))
 
     async def _revive(self, server: Server) -> None:
@@ -243,7 +245,7 @@ class Fleet:
             except (ServiceError, ConfigurationError) as error:
                 server.why = str(error)
         server.up, server.resting_until, server.late_since = True, 0.0, None
-        _log.warning("The vLLM server %s is back after %.1f s.", server.base, time.monotonic() - began)
+        _log.warning("The vLLM server %s answers again after %.1f s.", server.base, time.monotonic() - began)
         self._change.set()
 
     async def look_at(self, server: Server) -> None:

@@ -120,8 +120,8 @@ def start(
     for name in ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"):
         if int(options.get(name, 1)) != 1:
             raise ConfigurationError(
-                f"{name}={options[name]}: the engine 'vllm' uses one device. Start `vllm serve` with this option, and "
-                "use the engine 'vllm-server'."
+                f"The option {name}={options[name]} needs several devices, but the engine 'vllm' uses "
+                "only one. Start `vllm serve` with this option, and use the engine 'vllm-server'."
             )
     launched = in_run()
     if launched and (torch.distributed.get_world_size() == 1 or "LOCAL_RANK" not in os.environ):
@@ -177,7 +177,10 @@ def start(
             # A stat logger without vLLM's base class, which would require importing vLLM.
             loggers: Any = [tally]
             if not arguments.enforce_eager:
-                say("vLLM is compiling the model: minutes at the first start, seconds later (from ~/.cache/vllm).")
+                say(
+                    "vLLM is compiling the model. The first start takes minutes; later starts take seconds "
+                    "(the result is kept in ~/.cache/vllm)."
+                )
             return LLMEngine.from_vllm_config(arguments.create_engine_config(), stat_loggers=loggers)
         except BaseException as error:
             with runs_group_kept(launched):

@@ -87,7 +87,10 @@ def _adapters(base: nn.Module) -> dict[str, Any]:
         if isinstance(part, LoraLayer) and not part.lora_variant and not any(part.lora_bias.values()):
             found[name] = part
         elif isinstance(part, BaseTunerLayer | AuxiliaryTrainingWrapper):
-            raise NotImplementedError(f"{type(part).__name__}: only plain LoRA adapters can be merged for an engine.")
+            raise NotImplementedError(
+                f"{type(part).__name__} is not a plain LoRA adapter, and only those can be merged into the "
+                "weights for an engine."
+            )
     return found
 
 
@@ -168,6 +171,6 @@ def check_names(names: Set[str], expected: Set[str] | None) -> None:
     if expected is not None and names != expected:
         odd = sorted(names ^ expected)
         raise ConfigurationError(
-            f"The weights do not match this model's state_dict: {len(odd)} names are missing or unknown, for example "
-            f"{odd[0]!r}."
+            f"The weights do not match the names of this model (state_dict): {len(odd)} names are missing "
+            f"or unknown, for example {odd[0]!r}."
         )

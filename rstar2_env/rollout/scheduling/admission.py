@@ -105,8 +105,9 @@ class Admission:
         """
         if prompt >= max(self.capacities):
             raise ConfigurationError(
-                f"A prompt of {prompt} tokens and a turn do not fit into the cache of any engine; the largest cache "
-                f"holds {max(self.capacities)} tokens. Shorten the prompt, or give the engines more memory."
+                f"A prompt of {prompt} tokens and a turn do not fit into the cache of any engine; the "
+                f"largest cache has room for {max(self.capacities)} tokens. Shorten the prompt, or give "
+                "the engines more memory."
             )
         stay = Stay(self._asked, prompt, most)
         self._asked += 1

@@ -47,7 +47,8 @@ class KvAware:
     def __init__(self, capacities: Sequence[int], *, margin: float = 3.0, overcommit: float = 16.0) -> None:
         if margin < 0 or overcommit < 1:
             raise ConfigurationError(
-                f"kv_aware needs margin >= 0 and overcommit >= 1, not {margin!r} and {overcommit!r}."
+                f"The scheduler kv_aware needs margin >= 0 and overcommit >= 1; got margin={margin!r} and "
+                f"overcommit={overcommit!r}."
             )
         self._capacities = np.array(capacities, dtype=float)
         self._margin, self._overcommit = margin, overcommit

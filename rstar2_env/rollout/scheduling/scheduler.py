@@ -82,8 +82,8 @@ class Scheduler:
     ) -> None:
         if not engines or max_strikes < 1 or shared_by < 1:
             raise ConfigurationError(
-                "A scheduler needs one or more engines, max_strikes >= 1 and shared_by >= 1, not "
-                f"{len(engines)}, {max_strikes} and {shared_by}."
+                "A scheduler needs at least one engine, max_strikes >= 1 and shared_by >= 1; got "
+                f"{len(engines)} engines, max_strikes={max_strikes} and shared_by={shared_by}."
             )
         self.engines = list(engines)
         capacities = [max(1, engine.capacity() // shared_by) for engine in self.engines]
@@ -250,7 +250,9 @@ class Scheduler:
 
     def _leave_out(self, number: int, error: BaseException) -> None:
         if number in self._admission.in_use and len(self._admission.in_use) > 1:
-            _log.warning("Engine %d gets no new episodes: %s: %s", number, type(error).__name__, error)
+            _log.warning(
+                "Engine %d failed repeatedly and gets no new episodes: %s: %s", number, type(error).__name__, error
+            )
             self._admission.leave_out(number)
 
     def _take_back(self, number: int) -> None:

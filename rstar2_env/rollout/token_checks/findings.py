@@ -39,11 +39,17 @@ class TokenCheck:
 _F, _W, _I = Severity.FATAL, Severity.WARN, Severity.INFO
 
 ROW_CHECKS: Mapping[str, TokenCheck] = {
-    "no_prompt_ids": TokenCheck(_F, "the row has no prompt"),
-    "empty_response": TokenCheck(_F, "the row has no token after the prompt"),
-    "length_mismatch": TokenCheck(_F, "mask, advantages or ratios differ in length from the completion"),
+    "no_prompt_ids": TokenCheck(_F, "the row does not have a prompt"),
+    "empty_response": TokenCheck(_F, "the row does not have a token after the prompt"),
+    "length_mismatch": TokenCheck(
+        _F,
+        "the number of entries of the mask, the advantages or the ratios differs from the number of tokens "
+        "of the completion",
+    ),
     "no_logprobs": TokenCheck(_F, "the row has no log-probabilities"),
-    "logprob_misalign": TokenCheck(_F, "the log-probabilities differ in length from the completion"),
+    "logprob_misalign": TokenCheck(
+        _F, "the number of log-probabilities differs from the number of tokens of the completion"
+    ),
     "invalid_token_id": TokenCheck(_F, "a token id is negative, or beyond the vocabulary"),
     "invalid_loss_mask": TokenCheck(_F, "the mask has values other than 0 and 1"),
     "nothing_trainable": TokenCheck(_F, "the mask marks no token of the policy"),

@@ -121,7 +121,9 @@ def row_findings(run: Run, template: Template | None, *, steps: Sequence[int] | 
     """
     found = Findings(ROW_CHECKS)
     if steps is not None and (unknown := sorted(set(steps) - set(run.steps))):
-        raise ConfigurationError(f"{run.path} has no step {unknown[0]} of training; it has {_range(run.steps)}.")
+        raise ConfigurationError(
+            f"The run {run.path} does not have a training step {unknown[0]}; it has {_range(run.steps)}."
+        )
     codec, vocabulary = None, None
     if template is not None:
         # If there is no codec, the checks of the template report the reason.

@@ -69,15 +69,21 @@ class ServerOptions(StdioLimits):
                     f"The address {self.target!r} of an MCP server must have the form http://HOST[:PORT]/PATH."
                 )
         elif self.token_env:
-            raise ConfigurationError("token_env is for an MCP server over HTTP; pass variables with pass_env instead.")
+            raise ConfigurationError(
+                "The option token_env applies only to an MCP server over HTTP; for a local program, pass "
+                "variables with pass_env."
+            )
         for one in fields(self) if self.is_http else ():
             if one.name in _OF_A_PROGRAM and getattr(self, one.name) != one.default:
                 raise ConfigurationError(
-                    f"{one.name} is for an MCP server that is a local program, not for one over HTTP."
+                    f"The option {one.name} applies only to an MCP server that is a local program, not to "
+                    "one over HTTP: omit it."
                 )
         for name in (*self.pass_env, *filter(None, [self.token_env])):
             if name not in os.environ:
-                raise ConfigurationError(f"The MCP server {self.target!r} needs the variable {name}: set it.")
+                raise ConfigurationError(
+                    f"The MCP server {self.target!r} needs the environment variable {name}, which is not set: set it."
+                )
         if not self.is_http:
             self.command()
 
@@ -101,7 +107,7 @@ class ServerOptions(StdioLimits):
         if self.is_file:
             if not Path(self.target).is_file():
                 raise ConfigurationError(
-                    f"There is no file {self.target} for an MCP server (the current folder is {Path.cwd()})."
+                    f"The file {self.target} of an MCP server does not exist (the current folder is {Path.cwd()})."
                 )
             return [sys.executable, self.target]
         try:
@@ -110,6 +116,6 @@ class ServerOptions(StdioLimits):
             raise ConfigurationError(f"The command {self.target!r} of an MCP server cannot be read: {error}.") from None
         if not words:
             raise ConfigurationError(
-                "An MCP server is written mcp:./server.py, mcp:http://HOST:PORT/mcp, or mcp:COMMAND."
+                "An MCP server must be written as mcp:./server.py, mcp:http://HOST:PORT/mcp, or mcp:COMMAND."
             )
         return words

@@ -311,5 +311,5 @@ def _offered(options: ServerOptions, tools: list[Any]) -> list[tuple[str, ToolSp
         name = options.prefix + tool.name
         offered.append((tool.name, ToolSpec(name, tool.description or "", tool.input_schema)))
     if not offered:
-        raise ConfigurationError(f"The MCP server {options.target!r} offers no tools.")
+        raise ConfigurationError(f"The MCP server {options.target!r} does not offer any tools.")
     return offered

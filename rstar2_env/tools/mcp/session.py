@@ -101,7 +101,7 @@ class McpSession:
             if not isinstance(failure, Exception):
                 raise
             why = (
-                f"no answer within {self.options.start_timeout_s:g} s"
+                f"it did not answer within {self.options.start_timeout_s:g} s"
                 if isinstance(failure, TimeoutError)
                 else str(failure) or type(failure).__name__
             )
@@ -127,7 +127,7 @@ class McpSession:
         """
         limit, client = self.options.timeout_s, self._client
         if client is None:
-            raise LostError("the connection ended")
+            raise LostError("the connection to the server ended")
         call = client.call_tool(name, dict(arguments), read_timeout_seconds=limit, meta=dict(meta))
         return self._wait(call, limit)
 
@@ -244,7 +244,7 @@ class McpSession:
         finally:
             future.cancel()
         if self._keeper.done() or not self._thread.is_alive():
-            raise LostError("the connection ended")
+            raise LostError("the connection to the server ended")
         raise TimeoutError
 
 

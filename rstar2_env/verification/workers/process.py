@@ -44,7 +44,7 @@ class WorkerDiedError(Exception):
     """
 
     def __init__(self, returncode: int | None) -> None:
-        super().__init__(f"A verification worker ended with return code {returncode}.")
+        super().__init__(f"A worker process of the verifier ended with exit code {returncode}.")
         self.returncode = returncode
 
     @property

@@ -67,7 +67,7 @@ def _limit_cpu(seconds: float) -> None:
 def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
     writing = event == "open" and isinstance(arguments[2], int) and arguments[2] & _WRITING
     if writing or event in _REFUSED_EVENTS:
-        raise PermissionError(f"A verification worker may not perform {event}.")
+        raise PermissionError(f"A worker process of the verifier is not allowed to perform {event}.")
 
 
 def _rss_mb() -> float:

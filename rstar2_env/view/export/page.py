@@ -57,7 +57,9 @@ def empty_page(static: Path) -> EmptyPage:
     except OSError as error:
         raise ConfigurationError(not_built(Path(error.filename))) from error
     if not script or "</body>" not in page or _CHARSET.search(page) is None:
-        raise ConfigurationError(f"{index} is not the viewer's page: rebuild it with `make view`.")
+        raise ConfigurationError(
+            f"The file {index} is not the web page of the viewer: build it again with `make view`."
+        )
     return EmptyPage(page, script, style)
 
 

@@ -71,9 +71,9 @@ def parse_line(line: bytes) -> dict[str, Any]:
     try:
         record = _DECODER.decode(line.decode("utf-8", "replace"))
     except (ValueError, RecursionError) as error:
-        raise RecordFormatError(f"the record is not JSON ({error})") from error
+        raise RecordFormatError(f"the line is not valid JSON ({error})") from error
     if not isinstance(record, dict):
-        raise RecordFormatError("the record is not a JSON object")
+        raise RecordFormatError("the line is not a JSON object")
     return record
 
 
@@ -134,7 +134,7 @@ def check_episode(record: Mapping[str, Any]) -> None:
         RecordFormatError: The record does not contain a list of messages.
     """
     if not isinstance(record.get("messages"), list):
-        raise RecordFormatError("the record is not an episode: it does not contain a list 'messages'")
+        raise RecordFormatError("the line is not an episode: it does not contain a list 'messages'")
 
 
 def list_field(record: Mapping[str, Any], name: str) -> list[Any]:

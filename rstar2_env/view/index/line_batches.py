@@ -78,7 +78,7 @@ def line_at(path: Path, place: LinePosition) -> bytes:
         file.seek(place.start)
         found = _inside(file, place) if path.suffix == ".gz" else file.read(place.length)
     if len(found) != place.length:
-        raise EOFError(f"{path} ends before the requested line.")
+        raise EOFError(f"The file {path} ends before the requested line.")
     return found
 
 
@@ -90,7 +90,7 @@ def _inside(file: IO[bytes], place: LinePosition) -> bytes:
         try:
             part = reader.decompress(raw, _PIECE * 16)
         except zlib.error as error:
-            raise EOFError(f"A damaged gzip member: {error}.") from error
+            raise EOFError(f"The compressed data is damaged: {error}.") from error
         if not raw and not part:
             break
         parts += part[max(place.at - position, 0) : max(wanted - position, 0)]
@@ -170,7 +170,7 @@ def _members(file: IO[bytes], start: int) -> Iterator[LineBatch]:
             try:
                 part = reader.decompress(raw, _PIECE * 16)
             except zlib.error as error:
-                yield LineBatch([], None, f"the gzip member at byte {start} is damaged ({error})")
+                yield LineBatch([], None, f"the compressed data (gzip) at byte {start} is damaged ({error})")
                 return
             if not raw and not part and not reader.eof:
                 return  # still being written, or interrupted by a kill

@@ -53,7 +53,7 @@ class GrowingRecords:
                     self._forget()
             except OSError as error:
                 self._forget()
-                self.notes = [f"{self._path.name} cannot be read: {error.strerror or error}."]
+                self.notes = [f"The file {self._path.name} cannot be read: {error.strerror or error}."]
             return list(self._records)
 
     def _is_same(self, inode: int, size: int) -> bool:
@@ -84,4 +84,4 @@ class GrowingRecords:
                 self._records.append(parse_line(line))
         except RecordFormatError as error:
             if len(self.notes) < 20:
-                self.notes.append(f"{self._path.name}, line {self._lines}: {error}; the line was skipped.")
+                self.notes.append(f"Line {self._lines} of {self._path.name} was skipped: {error}.")

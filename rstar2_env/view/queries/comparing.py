@@ -151,7 +151,8 @@ def _sorted(rows: list[dict[str, Any]], sort: str) -> list[dict[str, Any]]:
         values = [row[name] for row in rows]
     else:
         raise ConfigurationError(
-            f"Cannot sort by {name[:40]!r}: choose problem_id, question, task, source, difference, a or b."
+            f"The list cannot be sorted by {name[:40]!r}: choose problem_id, question, task, source, "
+            "difference, a or b."
         )
     known = [at for at, value in enumerate(values) if value is not None]
     known.sort(key=lambda at: values[at], reverse=sort.startswith("-"))

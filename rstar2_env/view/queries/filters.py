@@ -139,7 +139,9 @@ def typed_filter(text: str, named: str) -> dict[str, str]:
     except ValueError:
         raise ConfigurationError(f"{named} must be NAME=VALUE&NAME=VALUE, not {text!r}.") from None
     if unknown := [name for name in params if name not in known_names()]:
-        raise ConfigurationError(f"{named}: there is no filter {unknown[0]!r}; choose from {', '.join(known_names())}.")
+        raise ConfigurationError(
+            f"{named} contains the unknown filter {unknown[0]!r}: choose from {', '.join(known_names())}."
+        )
     return params
 
 
@@ -153,7 +155,7 @@ def read_sort(text: str, columns: Mapping[str, str], default: str) -> str:
     if not name or name == "key":
         return ", ".join(f"{column.strip()} DESC" for column in default.split(",")) if text[:1] == "-" else default
     if name not in columns:
-        raise ConfigurationError(f"Cannot sort by {name[:40]!r}: choose from {', '.join(columns)}.")
+        raise ConfigurationError(f"The list cannot be sorted by {name[:40]!r}: choose from {', '.join(columns)}.")
     return f"{columns[name]} IS NULL, {columns[name]} {'DESC' if text.startswith('-') else 'ASC'}, {default}"
 
 
@@ -252,7 +254,9 @@ def _named_statuses(text: str) -> list[str]:
     """Return the statuses in a value of a filter, with those that ``error`` stands for."""
     names = text.split(",")
     if unknown := [name for name in names if name not in (*STATUSES, "error")]:
-        raise ConfigurationError(f"There is no status {unknown[0][:40]!r}: choose from error, {', '.join(STATUSES)}.")
+        raise ConfigurationError(
+            f"The status {unknown[0][:40]!r} does not exist: choose from error, {', '.join(STATUSES)}."
+        )
     return [name for name in STATUSES if name in names or ("error" in names and name in ERRORS)]
 
 

@@ -67,7 +67,7 @@ def read_key(key: str) -> tuple[str, int, int, int]:
     found = _KEY.fullmatch(key)
     if found is None:
         raise ConfigurationError(
-            f"{key[:80]!r} is not the key of an episode: expected SPLIT-STEP-LINE, such as train-3-17."
+            f"{key[:80]!r} is not the name of an episode: expected SPLIT-STEP-LINE, such as train-3-17."
         )
     return found[1], int(found[2]), int(found[3]), int(found[4] or 0)
 

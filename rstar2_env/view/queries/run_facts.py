@@ -143,14 +143,14 @@ class RunFacts:
                     return known[1]
                 value, note = None, ""
                 if most is not None and state[1] > most:
-                    note = f"{path.name} is larger than {most >> 20} MiB and was skipped."
+                    note = f"The file {path.name} is larger than {most >> 20} MiB and was skipped."
                 else:
                     value = read(path)
             except (FileNotFoundError, NotADirectoryError):
                 self._objects.pop(name, None)
                 return None
             except (OSError, ValueError, RecursionError) as error:
-                state, value, note = (0, 0, 0), None, f"{path.name} cannot be read: {error}."
+                state, value, note = (0, 0, 0), None, f"The file {path.name} cannot be read: {error}."
             self._objects[name] = (state, value, note)
             return value
 

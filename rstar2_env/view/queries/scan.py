@@ -38,7 +38,8 @@ def scan_for_words(index: RunIndex, db: sqlite3.Connection, numbers: Sequence[in
             continue
         if time.monotonic() > until:
             raise ConfigurationError(
-                f"The search took more than {MOST_S:g} s, because Python's SQLite lacks FTS5: add a filter."
+                f"The search took more than {MOST_S:g} s, because this Python's SQLite was built without "
+                "full-text search (FTS5): add a filter."
             )
         path = index.run if index.run.is_file() else index.run / name
         try:

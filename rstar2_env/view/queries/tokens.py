@@ -102,8 +102,8 @@ def _tokenizer(run: Path, config: Mapping[str, Any]) -> tuple[Any, str | None]:
             if file.is_file():
                 return _loaded(file, file.stat().st_mtime_ns), None
         except Exception as error:  # the exceptions of the library do not share a base class
-            return None, f"The tokenizer {file} cannot be loaded ({error}): tokens are shown as ids."
-    return None, f"No {_FILE} was found in the run or at the path of its model: tokens are shown as ids."
+            return None, f"The tokenizer {file} cannot be loaded ({error}), so tokens are shown as numbers."
+    return None, f"No {_FILE} was found in the run or at the path of its model, so tokens are shown as numbers."
 
 
 @functools.lru_cache(maxsize=4)

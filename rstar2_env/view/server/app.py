@@ -106,9 +106,9 @@ def _respond(query: Callable[[Request], Any], request: Request) -> Response:
     except ConfigurationError as error:
         return _json({"error": str(error)}, 400)
     except RecursionError:
-        return _json({"error": "This content of the run is nested too deeply to be shown."}, 400)
+        return _json({"error": "This part of the run is nested too deeply to be shown."}, 400)
     except (OSError, EOFError) as error:
-        return _json({"error": f"The run changed while it was read ({error}); try again."}, 409)
+        return _json({"error": f"The run changed while it was read ({error}): try again."}, 409)
 
 
 def _json(value: Any, status: int = 200) -> Response:

@@ -74,19 +74,21 @@ class RequestGuard:
 
     def _refusal(self, request: Request) -> Response | None:
         if request.method not in ("GET", "HEAD"):
-            return _error("This server is read-only and accepts only GET.", 405)
+            return _error("This server is read-only and accepts only GET requests.", 405)
         if len(request.scope.get("raw_path") or b"") + len(request.scope.get("query_string") or b"") > _MOST_ADDRESS:
-            return _error(f"The address is longer than {_MOST_ADDRESS} bytes.", 414)
+            return _error(f"The address of the request is longer than {_MOST_ADDRESS} bytes.", 414)
         host = request.headers.get("host", "")
         if not self._is_ours(_name_in(f"//{host}")):
-            return _error(f"The host name {host[:100]!r} is not allowed: add it with --allow-host.", 403)
+            return _error(
+                f"This server does not accept requests for the host name {host[:100]!r}: add it with --allow-host.", 403
+            )
         origin = request.headers.get("origin")
         if origin is not None and _netloc(origin) != host.lower():
-            return _error("Only the viewer's own page may send requests.", 403)
+            return _error("This server accepts only requests from the viewer's own page.", 403)
         if request.headers.get("sec-fetch-site") in ("cross-site", "same-site") and (
             request.headers.get("sec-fetch-mode") != "navigate"
         ):
-            return _error("Only the viewer's own page may send requests.", 403)
+            return _error("This server accepts only requests from the viewer's own page.", 403)
         if self._token is not None and not (self._in_link(request) or self._same(self._in_cookie(request))):
             return _error("This viewer requires a token: open the link that `rstar2 view` printed.", 401)
         return None

@@ -49,7 +49,10 @@ class ViewOptions(CheckedOptions):
                 "The token must consist of at least 16 letters and digits, because it is part of a link."
             )
         if self.token is None and not is_loopback(self.host):
-            raise ConfigurationError(f"{self.host!r} can be reached from other machines, so a token is required.")
+            raise ConfigurationError(
+                f"The address {self.host!r} can be reached from other machines, so a token is required: set "
+                "one, or listen on 127.0.0.1."
+            )
 
     @classmethod
     def create(cls, host: str, port: int, *, token: bool = False, names: tuple[str, ...] = ()) -> Self:

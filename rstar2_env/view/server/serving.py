@@ -131,10 +131,11 @@ def _listen(options: ViewOptions) -> socket.socket:
         reason = str(getattr(error, "strerror", None) or error)
         if isinstance(error, OSError) and error.errno in _PORT_ERRORS:
             raise ConfigurationError(
-                f"Cannot listen on {options.host}:{options.port}: {reason}. Choose another port.", option="port"
+                f"The viewer cannot listen on {options.host}:{options.port}: {reason}. Choose another port.",
+                option="port",
             ) from None
         raise ConfigurationError(
-            f"Cannot listen on {options.host}: {reason}. Use an address of this machine, such as 127.0.0.1, or 0.0.0.0 "
-            "for all addresses.",
+            f"The viewer cannot listen on {options.host}: {reason}. Use an address of this machine, such "
+            "as 127.0.0.1, or 0.0.0.0 for all addresses.",
             option="host",
         ) from None

@@ -45,7 +45,8 @@ def show_file(file: Path, episode: int | None = None) -> RenderableType:
                     check_episode(record)
                 except RecordFormatError as error:
                     raise ConfigurationError(
-                        f"{file}, record {at}: {error}. Expected an episode from a run, an evaluation or a recording."
+                        f"Record {at} of {file} is not an episode: {error}. Expected episodes of a run, "
+                        "an evaluation or a recording."
                     ) from None
                 return conversation(record, heading=f"episode {at} of {file}")
         raise ConfigurationError(f"{file} does not contain episode {episode}{_joined(notes)}.")
@@ -128,7 +129,7 @@ class _Summary:
 def _records(file: Path, notes: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the readable records of a file with their numbers; add a note for each unreadable one."""
     if file.is_dir():
-        raise ConfigurationError(f"{file} is a folder: `rstar2 view --text {file}` shows a run.")
+        raise ConfigurationError(f"{file} is a folder; to show a run, use `rstar2 view --text {file}`.")
     try:
         if file.suffix == ".json":
             record = json.loads(file.read_text("utf-8", "replace"))
@@ -136,7 +137,7 @@ def _records(file: Path, notes: list[str]) -> Iterator[tuple[int, dict[str, Any]
                 if isinstance(item, dict):
                     yield at, item
                 else:
-                    _note(notes, f"record {at}: the record is not a JSON object; the record was skipped")
+                    _note(notes, f"record {at} was skipped: it is not a JSON object")
             return
         at = 0
         for piece in read_batches(file, 0):
@@ -149,12 +150,12 @@ def _records(file: Path, notes: list[str]) -> Iterator[tuple[int, dict[str, Any]
                     if line.strip():
                         yield at, parse_line(line)
                 except RecordFormatError as error:
-                    _note(notes, f"line {at + 1}: {error}; the line was skipped")
+                    _note(notes, f"line {at + 1} was skipped: {error}")
                 at += 1
     except OSError as error:
-        raise ConfigurationError(f"{file} cannot be read: {error.strerror or error}.") from error
+        raise ConfigurationError(f"The file {file} cannot be read: {error.strerror or error}.") from error
     except (ValueError, RecursionError) as error:
-        raise ConfigurationError(f"{file} is not JSON: {error}.") from error
+        raise ConfigurationError(f"The file {file} is not valid JSON: {error}.") from error
 
 
 def _note(notes: list[str], text: str) -> None:

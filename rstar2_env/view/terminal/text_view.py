@@ -55,18 +55,20 @@ def text_view(
             return parts
         if len(runs) > 1:
             paths = ", ".join([row["path"] for row in runs[:5]] + ["…"] * (len(runs) > 5))
-            raise ConfigurationError(f"There are {len(runs)} runs in these folders: choose one of {paths}.")
+            raise ConfigurationError(
+                f"These folders contain {len(runs)} runs, and only one can be shown here: choose one of {paths}."
+            )
         name, path = runs[0]["run"], runs[0]["path"]
         if key is not None:
             try:
                 return [conversation(answers.episode(name, key), heading=f"{key} of {name}")]
             except KeyError:
                 raise ConfigurationError(
-                    f"{path} does not contain episode {key!r}: list its episodes with --episodes."
+                    f"{path} does not contain an episode {key!r}: --episodes lists its episodes."
                 ) from None
             except (EOFError, OSError) as error:
                 raise ConfigurationError(
-                    f"{path} changed while episode {key!r} was read ({error}). Try again."
+                    f"{path} changed while the episode {key!r} was read ({error}): try again."
                 ) from error
         rows, total = _listed(answers, name, params or {}, 50 if episodes is None else episodes)
         notes = [safe_text(f"Note: {note}", "yellow") for note in runs[0]["notes"]]

@@ -312,7 +312,7 @@ class TestRetrieval:
         thought("retrieval_mcts", lambda text, seed: "Answer: 1", told, solved=str(file))
         assert "ahead, always" in told[0]
         file.write_text('{"template": "?"}')
-        with pytest.raises(ConfigurationError, match=r"record 1 of .* has no question"):
+        with pytest.raises(ConfigurationError, match=r"Record 1 of .* does not have a question"):
             make("retrieval_mcts", agent="random_text", solved=str(file))
         with pytest.raises(ConfigurationError, match="cannot be read"):
             make("retrieval_mcts", agent="random_text", solved=str(tmp_path / "none"))

@@ -53,7 +53,7 @@ def test_a_report_is_written_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("no json", "must be JSON"), ('{"system": {"cpus": "x"}}', "cpus"), ('{"a": 1}', "no option 'a'")],
+    [("no json", "must contain JSON"), ('{"system": {"cpus": "x"}}', "cpus"), ('{"a": 1}', "no option 'a'")],
 )
 def test_a_state_that_is_none_is_one_line(tmp_path: Path, text: str, said: str) -> None:
     file = tmp_path / "state.json"

@@ -44,7 +44,10 @@ def test_all_that_is_wrong_with_a_file_is_told_in_one_run(tmp_path):
     bad.write_text('{"question": "q"}\n' * 1000)
     lines = run("problems", "stats", bad).output.splitlines()
     assert len(lines) == 13
-    assert lines[-2:] == ["  and perhaps more: reading ended here.", "docs: rstar2 help troubleshooting#problems"]
+    assert lines[-2:] == [
+        "  and perhaps more: the rest of the file was not read.",
+        "docs: rstar2 help troubleshooting#problems",
+    ]
 
 
 def test_a_split_that_a_file_does_not_have_is_refused_and_none_is_made_up(file):

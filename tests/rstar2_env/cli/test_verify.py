@@ -62,7 +62,7 @@ def test_the_table_names_what_went_wrong_and_where_math_verify_disagrees(tmp_pat
     ("line", "message"),
     [
         ("{", "line 2: not JSON"),
-        ("[1]", "line 2: expected an object, got list"),
+        ("[1]", "line 2: expected a JSON object, got list"),
         ({"pred": "1"}, "line 2, field 'gold': expected a string or a number, got nothing"),
         ({"gold": "1"}, "line 2, field 'pred': expected a string, a number or null, got nothing"),
         ({"gold": "1", "pred": [1]}, "line 2, field 'pred'"),
@@ -93,7 +93,7 @@ def test_a_file_without_pairs_is_refused(text: str, tmp_path: Path) -> None:
     path.write_text(text)
     done = run("verify", "--jsonl", path)
     assert done.exit_code == 2
-    assert "has no pairs" in done.stderr
+    assert "does not contain any pairs" in done.stderr
 
 
 def test_percentiles_are_values_that_occurred() -> None:

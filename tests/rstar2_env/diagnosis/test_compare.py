@@ -32,13 +32,13 @@ def test_the_only_difference_that_acts_when_the_curves_part_explains_them(made) 
     found = compare_runs(made("learns"), made("still", slope=-4.0, options={"learning_rate": 5e-6}))
     assert {one.figure for one in found.curves} >= {"rollout/pass_rate"}
     assert [one.name for one in found.differences] == ["optim.learning_rate"]
-    assert "The only recorded difference that can explain this is optim.learning_rate." in found.sentences
+    assert "Only one recorded difference can be the cause: optim.learning_rate." in found.sentences
 
 
 def test_the_same_run_twice_has_no_curve_that_differs(made) -> None:
     found = compare_runs(made("learns"), made("learns"))
     assert (found.curves, found.differences) == ([], [])
-    assert "do not differ by more than their noise" in found.sentences[0]
+    assert "do not differ by more than chance" in found.sentences[0]
 
 
 def test_runs_that_differ_by_their_seeds_alone_differ_by_chance(made) -> None:
@@ -58,13 +58,13 @@ def test_what_acts_on_updates_cannot_explain_a_difference_before_the_first(made)
         file.write_bytes(gzip.compress(text.encode()))
     found = compare_runs(learns, other)
     assert [one.name for one in found.differences] == ["rollout.temperature", "optim.learning_rate"]
-    assert "The only recorded difference that can explain this is rollout.temperature." in found.sentences
+    assert "Only one recorded difference can be the cause: rollout.temperature." in found.sentences
 
 
 def test_runs_without_a_common_step_are_refused(tmp_path: Path) -> None:
     for name, step in (("a", 1), ("b", 9)):
         (tmp_path / f"{name}.jsonl").write_text(json.dumps({"step": step, "loss": 0.1}) + "\n")
-    with pytest.raises(ConfigurationError, match="have no step in common"):
+    with pytest.raises(ConfigurationError, match="do not have a step in common"):
         compare_runs(tmp_path / "a.jsonl", tmp_path / "b.jsonl")
 
 
@@ -73,7 +73,7 @@ def test_the_command_takes_two_runs_with_compare_and_one_without(made) -> None:
     still = made("still", slope=-4.0, options={"learning_rate": 5e-6})
     shown = run("diagnose", "--compare", learns, still)
     assert shown.exit_code == 0
-    assert "optim.learning_rate: 1e-06 and 5e-06 (acts from the first update on)" in " ".join(shown.output.split())
+    assert "optim.learning_rate: 1e-06 and 5e-06 (has an effect from the first" in " ".join(shown.output.split())
     assert json.loads(run("diagnose", "--compare", learns, still, "--json").output)["second"] == str(still)
     for words in (("diagnose", learns, still), ("diagnose", "--compare", learns)):
         assert run(*words).exit_code == 2

@@ -92,10 +92,10 @@ def test_episodes_of_a_prompt_and_a_completion_are_read_with_their_groups(tmp_pa
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ({"loss": 1.0}, "expected an object with a whole number 'step'"),
+        ({"loss": 1.0}, "expected a JSON object with a whole number 'step'"),
         ({"step": 1, "prompt": "a", "completion": "b"}, "an episode needs a number 'reward'"),
         ({"step": 1, "prompt": "a", "reward": 1.0}, "needs 'messages', or 'prompt' and 'completion'"),
-        ({"step": 1, "metrics": [1]}, "expected figures by name in 'metrics'"),
+        ({"step": 1, "metrics": [1]}, "the field 'metrics' must be a JSON object"),
         ([1], "expected a JSON object"),
     ],
 )

@@ -138,7 +138,7 @@ class TestReading:
         assert MachineState.read(json.dumps({"checks": [], "machine": asdict(machine)})) == machine
         assert MachineState.read(json.dumps(asdict(machine))) == machine
 
-    @pytest.mark.parametrize(("text", "said"), [("{", "must be JSON"), ("[1]", "must be an object")])
+    @pytest.mark.parametrize(("text", "said"), [("{", "must contain JSON"), ("[1]", "must contain a JSON object")])
     def test_what_is_no_state_is_refused(self, text: str, said: str) -> None:
         with pytest.raises(ConfigurationError, match=said):
             MachineState.read(text)

@@ -47,7 +47,7 @@ def test_a_gguf_file_and_its_folder_have_the_same_properties(file):
 def test_a_broken_file_of_weights_is_named(tmp_path):
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / "model.safetensors").write_bytes(b"\xff" * 20)
-    with pytest.raises(ConfigurationError, match=r"model\.safetensors is not a file of safetensors: its header of"):
+    with pytest.raises(ConfigurationError, match=r"model\.safetensors is not a valid safetensors file: the header"):
         read_facts(tmp_path)
 
 

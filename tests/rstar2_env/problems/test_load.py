@@ -114,7 +114,7 @@ def test_options_in_the_name_are_the_options_by_name():
         (TEN, {"level": 3}, "level"),
         (TEN, {"holdout": 1.5}, "fraction"),
         (TEN, {"holdout": 0.5, "split": "validation"}, "validation"),
-        (TEN[:1], {"holdout": 0.000001, "split": "test"}, "empty: name more problems"),
+        (TEN[:1], {"holdout": 0.000001, "split": "test"}, "empty: use more problems"),
     ],
 )
 def test_an_option_that_does_not_fit_is_named(spec, options, said):

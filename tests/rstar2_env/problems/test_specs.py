@@ -76,7 +76,7 @@ class TestText:
     @pytest.mark.parametrize(
         ("spec", "said"),
         [
-            ("{broken", "Expected a JSON object"),
+            ("{broken", "must be written as a JSON object"),
             ({"path": "a", "hub": "b"}, "only one of the keys 'path', 'hub'"),
             ({"mix": "a.jsonl"}, "must be a list of sources"),
             ({"mix": []}, "at least one part"),

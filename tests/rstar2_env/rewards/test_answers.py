@@ -312,7 +312,7 @@ class TestRouter:
     def test_a_source_without_a_route_is_an_error_and_no_nought(self):
         part = make_component("router").score
         assert score(part, Episode(task="tabular", reward=0.5)) == 0.5
-        with pytest.raises(ConfigurationError, match="no route for the source 'chess', only for math, code"):
+        with pytest.raises(ConfigurationError, match="route for the source of problems 'chess', only for math, code"):
             score(part, Episode(task="chess"))
 
     def test_the_source_may_be_that_of_the_problem(self):

@@ -56,5 +56,5 @@ def test_the_free_scores_are_those_of_statuses_and_of_the_environment():
 
 
 def test_a_number_of_scores_that_is_not_that_of_the_turns_is_refused():
-    with pytest.raises(ConfigurationError, match="scored 4 turns of an episode with 2"):
+    with pytest.raises(ConfigurationError, match="returned 4 scores for an episode with 2"):
         score(Process(of=lambda episode: GOLDEN), said("x", "y"))

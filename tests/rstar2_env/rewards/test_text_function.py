@@ -82,7 +82,7 @@ def test_a_coroutine_is_awaited():
         (lambda completions: 1.0, "expected a list with one number"),
         (lambda completions: "1", "expected a list with one number"),
         (lambda completions: [1.0, 2.0], "returned 2 scores for one completion"),
-        (lambda completions, solution: [1.0], "parameter 'solution', which this problem lacks"),
+        (lambda completions, solution: [1.0], "parameter 'solution', for which the problem has no value"),
         (lambda completions: [float("nan")], "finite number"),
     ],
 )

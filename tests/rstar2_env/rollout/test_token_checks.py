@@ -276,7 +276,7 @@ class TestCommand:
             (["no", "--step", "1"], "a run"),
             ([], "Name the folder of a run or a model"),
             (["GGUF"], "model.Q4.gguf: name this file itself"),
-            (["--model", "GGUF"], "has no tokenizer: expected a folder with tokenizer.json"),
+            (["--model", "GGUF"], "does not contain a tokenizer: expected a folder with tokenizer.json"),
         ],
     )
     def test_mistakes_are_told(self, arguments: list[str], words: str, tmp_path: Path) -> None:

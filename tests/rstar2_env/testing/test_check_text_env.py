@@ -147,7 +147,7 @@ MUTANTS = [
     (EndOfItsOwn, "returns", "end='won'"),
     (InfoThatIsNoJson, "returns", "JSON"),
     (NoSystemMessage, "returns", "'system'"),
-    (TextOutsideTheSpace, "returns", "not in the space"),
+    (TextOutsideTheSpace, "returns", "not in the observation space"),
     (RewardThatIsNoNumber, "returns", "finite"),
     (ClockInInfo, "determinism", "differs"),
     (ClockInInfo, "gymnasium_check", "info"),

@@ -47,8 +47,8 @@ def test_a_puzzle_with_tools_has_ten_turns():
     ("tools", "error", "words"),
     [
         (["pyton"], UnknownNameError, "Did you mean 'python'"),
-        ([7], ConfigurationError, "expected a tool, python, notebook, or mcp:ADDRESS; got 7"),
-        (["python:timeout=3"], ConfigurationError, "takes no options here"),
+        ([7], ConfigurationError, "python, notebook, or mcp:ADDRESS, or be a tool; got 7"),
+        (["python:timeout=3"], ConfigurationError, "does not take options here"),
     ],
 )
 def test_other_values_are_refused_with_what_was_expected(tools, error, words):

@@ -129,7 +129,7 @@ def test_no_episode_begins_after_the_budget_of_tokens(tmp_path):
 
 
 def test_a_budget_of_tokens_needs_a_player_that_counts_them(tmp_path):
-    with pytest.raises(ConfigurationError, match="does not count its tokens"):
+    with pytest.raises(ConfigurationError, match="does not report the number of its tokens"):
         play(
             tmp_path, agent=lambda: type("Mute", (Sometimes,), {"tokens": 0})(), tries=TriesOptions(max_total_tokens=30)
         )

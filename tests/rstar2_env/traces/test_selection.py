@@ -19,10 +19,10 @@ def episode(text="3", *, correct=True, end="answered", statuses=(), group=0):
         ({}, episode(), None),
         ({}, episode(correct=False), "wrong"),
         ({}, episode(correct=False, end="turns"), "'turns'"),
-        ({}, episode(end="unavailable"), "does not count"),
+        ({}, episode(end="unavailable"), "cannot be graded"),
         ({"min_calls": 1}, episode(), "fewer than 1 calls"),
         ({"min_calls": 1}, episode(statuses=[ToolStatus.OK]), None),
-        ({"clean": True}, episode(statuses=[ToolStatus.OK, ToolStatus.TIMEOUT]), "a call that failed"),
+        ({"clean": True}, episode(statuses=[ToolStatus.OK, ToolStatus.TIMEOUT]), "but a call failed"),
         ({"clean": True}, episode(statuses=[ToolStatus.OK, ToolStatus.EMPTY]), None),
     ],
 )

@@ -120,8 +120,8 @@ def test_all_calculations_fit_in_one_call_and_words_can_be_left_out():
     ("problem", "why"),
     [
         (Problem("plain", "q", "1"), "no program, no calculations and no expression"),
-        (Problem("liar", "q", "x+1", meta={"calculations": ["1/0=1"]}), "meant to work came back exception"),
-        (Problem("silent", "q", "1", meta={"expression": "end=''"}), "meant to work came back empty"),
+        (Problem("liar", "q", "x+1", meta={"calculations": ["1/0=1"]}), "should work was reported as exception"),
+        (Problem("silent", "q", "1", meta={"expression": "end=''"}), "should work was reported as empty"),
     ],
 )
 def test_a_trace_that_does_not_come_out_is_dropped_and_told(problem, why):
@@ -140,7 +140,7 @@ def test_a_right_trace_that_earns_nothing_is_dropped():
 
     told: list[str] = []
     assert not list(generate_traces(lambda: Deaf(stub()), [WORKED], dropped=lambda problem, why: told.append(why)))
-    assert told == ["the answer was meant to be right and earned 0"]
+    assert told == ["the answer should have been right, but it earned 0"]
 
 
 def test_rates_are_met_and_independent_of_one_another():

@@ -53,7 +53,8 @@ class AdapterTransport(Transport):
     def __init__(self, setting: TransportSettings) -> None:
         if setting.folder is None:
             raise ConfigurationError(
-                "transport='adapter' needs weights_dir=, a folder that the servers see under the same path."
+                "transport='adapter' needs the option weights_dir=, a folder that the servers can read "
+                "under the same path."
             )
         super().__init__(setting)
         self._kept: StoredWeights = StoredWeights(setting, setting.folder, self.takes, previous=True)
@@ -72,8 +73,8 @@ class AdapterTransport(Transport):
             return  # the server does not report its options
         if lora is None or int(lora.get("max_loras") or 1) < 2:
             raise ConfigurationError(
-                f"transport='adapter' needs two adapters at once on {base}, the newest and the one that requests in "
-                f"flight use: start the server with {_FLAGS}."
+                f"transport='adapter' needs two adapters at the same time on the server {base}, the "
+                f"newest and the one that running requests use: start the server with {_FLAGS}."
             )
 
     def send(self, version: int, weights: Any, servers: EngineServers) -> None:
@@ -86,7 +87,10 @@ class AdapterTransport(Transport):
         from safetensors.torch import save_file
 
         if not isinstance(weights, Adapter):
-            raise ConfigurationError("transport='adapter' sends LoRA adapters, but the policy has none: set lora_rank.")
+            raise ConfigurationError(
+                "transport='adapter' sends LoRA adapters, but all weights of the model are trained: set "
+                "lora_rank, or choose another transport."
+            )
         with self._kept.new(version) as part:
             weights.config.save_pretrained(str(part))
             tensors = {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in weights.tensors}

@@ -40,7 +40,9 @@ class FolderTransport(Transport):
     def __init__(self, setting: TransportSettings) -> None:
         super().__init__(setting)
         if setting.relay is not None and setting.folder is None:
-            raise ConfigurationError("relay_dir= needs weights_dir=, the shared folder from which weights are copied.")
+            raise ConfigurationError(
+                "The option relay_dir= needs weights_dir=, the shared folder from which the weights are copied."
+            )
         self._copies: dict[str, str] = {}
         self._newest: Path | None = None
 
@@ -61,11 +63,14 @@ class FolderTransport(Transport):
             if error.cause in ("lost", "late"):
                 raise
             raise ConfigurationError(
-                f"{base} cannot copy weights into relay_dir: start the server with VLLM_SERVER_DEV_MODE=1 and "
-                f"{_EXTENSION}, or remove relay_dir. {error}"
+                f"The server {base} cannot copy weights into relay_dir: start it with "
+                f"VLLM_SERVER_DEV_MODE=1 and {_EXTENSION}, or remove relay_dir. {error}"
             ) from error
         if not all(result["can"] for result in answer["results"]):
-            raise ConfigurationError(f"{base} cannot write into relay_dir={relay} on its machine: choose another one.")
+            raise ConfigurationError(
+                f"The server {base} cannot write into the folder relay_dir={relay} on its machine: choose "
+                "another folder."
+            )
 
     def send(self, version: int, weights: Any, servers: EngineServers) -> None:
         """Write weights to the folder and make every server load them; requests use the old weights meanwhile.
@@ -77,8 +82,9 @@ class FolderTransport(Transport):
         kept = self._kept
         if kept is None:
             raise ConfigurationError(
-                "transport='folder' needs weights_dir=, a folder that the servers see under the same path (/dev/shm on "
-                "one machine); start them with VLLM_SERVER_DEV_MODE=1. Or choose transport='group'."
+                "transport='folder' needs the option weights_dir=, a folder that the servers can read "
+                "under the same path (/dev/shm on one machine); start the servers with "
+                "VLLM_SERVER_DEV_MODE=1. Or choose transport='group'."
             )
         with kept.new(version) as part:
             for _ in kept.writing(named_weights(weights), part):

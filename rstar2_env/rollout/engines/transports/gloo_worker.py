@@ -73,7 +73,9 @@ class GlooTransfer(WeightTransferEngine[GlooInitInfo, GlooUpdateInfo]):
     def receive_weights(self, update_info: GlooUpdateInfo) -> None:
         """Receive one bucket of tensors and load them into the model."""
         if self._group is None:
-            raise RuntimeError("The worker has not joined a group: call init_weight_transfer_engine first.")
+            raise RuntimeError(
+                "The worker is not part of a group that receives weights: call init_weight_transfer_engine first."
+            )
         dtypes = [getattr(torch, name) for name in update_info.dtype_names]
         sizes = [math.prod(shape) * dtype.itemsize for shape, dtype in zip(update_info.shapes, dtypes, strict=True)]
         bucket = torch.empty(sum(sizes), dtype=torch.uint8)

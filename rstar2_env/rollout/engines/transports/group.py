@@ -64,11 +64,13 @@ class GroupTransport(Transport):
         if not at_least(version, LEAST_VLLM):
             raise ConfigurationError(
                 f"transport='group' needs vLLM {LEAST_VLLM} or newer on every server, but {base} reports "
-                f"{f'version {version}' if version else 'no version'}: update it, or choose transport='folder'."
+                f"{f'version {version}' if version else 'no version'}: update vLLM there, or choose "
+                "transport='folder'."
             )
         if await self._ask_or_none(base, "/weight_info") is None:
             raise ConfigurationError(
-                f"{base} (vLLM {version}) has no route /weight_info, which transport='group' needs: start it with "
+                f"The server {base} (vLLM {version}) does not have the route /weight_info, which transport='group' "
+                "needs: start it with "
                 'VLLM_SERVER_DEV_MODE=1 and --weight-transfer-config \'{"backend": "nccl"}\'.'
             )
 
@@ -96,9 +98,9 @@ class GroupTransport(Transport):
                 # Some servers may have half of the new weights, so none may answer before it has all of them.
                 self._cut = True
                 self._leave()
-                servers.exclude(members, f"the weight sync of version {version} was aborted")
+                servers.exclude(members, f"sending the weights of version {version} to the servers was aborted")
                 if isinstance(error, ServiceError):
-                    text = f"The weight sync of version {version} was aborted: {error}"
+                    text = f"Sending the weights of version {version} to the servers was aborted: {error}"
                     raise ServiceError(text, cause=error.cause) from error
                 raise
             self._sent, self._cut = version, False
@@ -117,7 +119,7 @@ class GroupTransport(Transport):
             named = {"new_version": self._label(version)}
             await self._setting.http.ask("POST", server.base, "/update_weight_version", named, retries=0)
             return
-        raise ServiceError("This server has stale weights; it will be updated at the next weight sync.")
+        raise ServiceError("This server has older weights, and receives new ones at the next weight sync.")
 
     def close(self) -> None:
         """Leave the process group, and remove the weights in the folder."""
@@ -144,7 +146,7 @@ class GroupTransport(Transport):
             try:
                 self._group.broadcast(bucket.data, receiving)
             except RuntimeError as error:
-                raise ServiceError(f"a member of the group was lost: {error}", cause="lost") from error
+                raise ServiceError(f"a server that receives weights was lost: {error}", cause="lost") from error
         if receiving is not None:
             self._whole(receiving, members)
         order("/finish_weight_update", {"weight_version": self._label(version)})
@@ -155,7 +157,7 @@ class GroupTransport(Transport):
         done = asked.result()
         missing = [server.base for server in members if server not in done]
         if missing:
-            raise ServiceError(f"A server was lost during the weight sync: {', '.join(missing)}.", cause="lost")
+            raise ServiceError(f"A server was lost while it received weights: {', '.join(missing)}.", cause="lost")
 
     def _join(self, members: list[Server], servers: EngineServers) -> None:
         """Create a group of these members unless it exists; first ends sessions that an aborted sync left open."""
@@ -195,7 +197,9 @@ class GroupTransport(Transport):
             except RuntimeError as error:
                 if joining.done():
                     joining.result()  # its error is more specific
-                raise ServiceError(f"the servers did not join the group: {error}", cause="lost") from error
+                raise ServiceError(
+                    f"the servers could not connect to receive weights: {error}", cause="lost"
+                ) from error
         self._whole(joining, members)
         self._members = named
 

@@ -73,7 +73,7 @@ def test_two_lines_with_one_id_are_both_named(tmp_path):
     path = tmp_path / "twice.jsonl"
     record = {"id": "x", "question": "q", "answer": "1"}
     path.write_text("".join(json.dumps({**record, "id": name}) + "\n" for name in "xyx"))
-    with pytest.raises(ProblemFormatError, match=r"twice\.jsonl:3.*line 1 already has the id 'x'"):
+    with pytest.raises(ProblemFormatError, match=r"twice\.jsonl:3.*the id 'x' is already used in line 1"):
         load_problems(path, stream=True)
 
 

@@ -75,7 +75,7 @@ def test_another_content_than_the_lock_expects_is_refused(tmp_path: Path) -> Non
     shelf.lock.write()
     a_copy(tmp_path / "others" / HUB, [*ROWS[:3], {**ROWS[3], "solution": "5"}])
     with pytest.raises(
-        ConfigurationError, match=r"'dapo' .* is not what the lock file .* expects: .*sha256:"
+        ConfigurationError, match=r"'dapo' .* differs from the content that the lock file .*sha256:"
     ) as caught:
         load(a_shelf(tmp_path / "x.lock", tmp_path / "others"))
     assert shelf.lock.pins["dapo"].checksum in str(caught.value)
@@ -138,7 +138,7 @@ def test_a_tag_in_the_lock_is_asked_for_and_no_commit(tmp_path: Path, monkeypatc
 @pytest.mark.parametrize("spec", [f"hf:{HUB}:question=prompt,answer=solution", {"hub": HUB}], ids=str)
 def test_any_data_set_of_the_hub_is_looked_for_where_data_sets_are(tmp_path: Path, spec: str | dict[str, str]) -> None:
     shelf = a_shelf(tmp_path / "x.lock", tmp_path / "copies")
-    with pytest.raises(ConfigurationError, match=rf"copies holds no copy of it.*hf download {HUB} "):
+    with pytest.raises(ConfigurationError, match=rf"copies does not contain a copy of it.*hf download {HUB} "):
         shelf.problems("mine", spec, split="train", count=None)
 
 
@@ -174,7 +174,7 @@ def test_rows_are_of_the_pinned_commit_and_have_the_columns_that_are_read(
 
 
 def test_a_folder_without_the_data_set_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="empty holds no copy of it"):
+    with pytest.raises(ConfigurationError, match="empty does not contain a copy of it"):
         load(a_shelf(tmp_path / "x.lock", tmp_path / "empty"))
 
 
@@ -186,7 +186,7 @@ def test_files_and_families_are_pinned_too(tmp_path: Path) -> None:
     shelf.problems("sums", "arithmetic:level=1", split="train", count=3)
     assert [pin.records for pin in shelf.lock.pins.values()] == [1, 3]
     file.write_text('{"question": "q", "answer": "2"}\n', "utf-8")
-    with pytest.raises(ConfigurationError, match="is not what the lock file"):
+    with pytest.raises(ConfigurationError, match="differs from the content that the lock file"):
         shelf.problems("own", str(file), split="train", count=None)
 
 

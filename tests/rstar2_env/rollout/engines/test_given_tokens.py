@@ -97,7 +97,7 @@ def test_a_pass_takes_as_many_as_fit():
 def test_an_engine_that_cannot_is_told_with_what_to_do():
     with (
         echo_player(scripted(lambda text: "stop")) as player,
-        pytest.raises(ConfigurationError, match=r"ScriptedEngine does not compute log-probabilities.*transformers"),
+        pytest.raises(ConfigurationError, match=r"ScriptedEngine cannot compute the log-probabilities.*transformers"),
     ):
         asyncio.run(player.score([1], [2]))
 

@@ -286,7 +286,7 @@ def test_patience_ends_with_the_servers_address_and_the_reason(serve: Serve) -> 
     server = Server()
     engine = serve(server, reconnect_timeout_s=0.3)
     server.dead = True
-    with pytest.raises(ServiceError, match=rf"No vLLM server has answered for 0.3 s.*{server.address}"):
+    with pytest.raises(ServiceError, match=rf"None of the vLLM servers has answered for 0.3 s.*{server.address}"):
         ask(engine)
     with pytest.raises(ServiceError, match="reconnect_timeout_s"):
         engine.update_weights(1, weights(1))

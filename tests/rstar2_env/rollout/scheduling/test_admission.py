@@ -165,7 +165,7 @@ def test_what_is_larger_than_every_engine_plays_alone() -> None:
 
 def test_a_prompt_that_no_engine_can_hold_is_refused() -> None:
     admission = Admission([300, 500], Static([300, 500]))
-    with pytest.raises(ConfigurationError, match="the largest cache holds 500"):
+    with pytest.raises(ConfigurationError, match="the largest cache has room for 500"):
         admission.ask(500, 1)
     assert admission.waiting == 0
 

@@ -348,7 +348,7 @@ def test_closing_closes_every_engine() -> None:
 
 
 def test_wrong_options_are_refused_by_name() -> None:
-    with pytest.raises(ConfigurationError, match="one or more engines"):
+    with pytest.raises(ConfigurationError, match="at least one engine"):
         Scheduler([])
     with pytest.raises(ConfigurationError, match="margins"):
         Scheduler([FakeEngine()], margins=2)

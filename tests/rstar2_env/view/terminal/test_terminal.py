@@ -185,8 +185,8 @@ def test_what_cannot_be_read_is_noted_with_its_line(tmp_path):
     good = json.dumps({"messages": []})
     file.write_text(f"{good}\nnot json\n[]\n{good}\n")
     text = printed(show_file(file))
-    assert "line 2: the record is not JSON" in text
-    assert "line 3: the record is not a JSON object" in text
+    assert "line 2 was skipped: the line is not valid JSON" in text
+    assert "line 3 was skipped: the line is not a JSON object" in text
     file.write_text("{}\n")
     with pytest.raises(ConfigurationError, match="does not contain episodes"):
         show_file(file)
@@ -208,7 +208,8 @@ def test_markup_in_a_table_of_episodes_is_text(tmp_path, field):
 
 
 @pytest.mark.parametrize(
-    ("written", "said"), [("", "does not contain episodes"), ('{"a": 1}\n', "line 1: the record is not an episode")]
+    ("written", "said"),
+    [("", "does not contain episodes"), ('{"a": 1}\n', "the line is not an episode")],
 )
 def test_a_file_without_an_episode_is_not_shown_as_an_evaluation(tmp_path, written, said):
     (tmp_path / "other.jsonl").write_text(written)
@@ -237,9 +238,7 @@ def test_a_record_that_is_no_episode_is_not_shown_as_one(tmp_path, record, suffi
     file = tmp_path / f"x{suffix}"
     good = {"messages": [{"role": "user", "content": "What?"}]}
     file.write_text(json.dumps([record, good]) if suffix == ".json" else f"{json.dumps(record)}\n{json.dumps(good)}\n")
-    with pytest.raises(
-        ConfigurationError, match=f"^{file}, record 0: the record is not an episode: .* list 'messages'"
-    ):
+    with pytest.raises(ConfigurationError, match=f"^Record 0 of {file} is not an episode: .* list 'messages'"):
         show_file(file, 0)
     assert "What?" in printed(show_file(file, 1))
 
@@ -248,10 +247,10 @@ def test_what_is_no_record_of_a_list_counts_and_is_noted(tmp_path):
     file = tmp_path / "x.json"
     good = {"messages": [{"role": "user", "content": "What?"}]}
     file.write_text(json.dumps([3, good, good]))
-    assert "record 0: the record is not a JSON object" in printed(show_file(file))
+    assert "record 0 was skipped: it is not a JSON object" in printed(show_file(file))
     assert "What?" in printed(show_file(file, 2))
     with pytest.raises(
-        ConfigurationError, match=r"does not contain episode 0 \(record 0: the record is not a JSON object"
+        ConfigurationError, match=r"does not contain episode 0 \(record 0 was skipped: it is not a JSON object"
     ):
         show_file(file, 0)
 
@@ -273,5 +272,5 @@ def test_an_episode_that_changes_while_it_is_read_is_to_be_asked_for_again(tmp_p
 
     write_run(tmp_path / "run", steps=1)
     monkeypatch.setattr(RunIndex, "record", changed)
-    with pytest.raises(ConfigurationError, match=r"changed while episode 'train-1-0' was read .*x\.jsonl.* again"):
+    with pytest.raises(ConfigurationError, match=r"changed while the episode 'train-1-0' was read .*x\.jsonl.* again"):
         text_view([tmp_path / "run"], key="train-1-0", cache=tmp_path / "cache")

@@ -77,7 +77,7 @@ def test_a_source_that_changed_is_refused_when_its_stage_runs_again(tmp_path: Pa
     write(tmp_path, [*ROWS, ("three", "How many legs have four cats?", "16")])
     file = a_pipeline(tmp_path, ngram=9)
     (tmp_path / "made.lock").write_text(lock, "utf-8")
-    with pytest.raises(ConfigurationError, match=r"'file' .* is not what the lock file .*made\.lock expects"):
+    with pytest.raises(ConfigurationError, match=r"'file' .* differs from the content that .*made\.lock records"):
         run(file)
 
 

@@ -178,14 +178,17 @@ def test_a_server_that_cannot_copy_is_named_at_the_start(serve: Serve, servers: 
     with pytest.raises(ConfigurationError, match=rf"^{servers[1].http.address} cannot copy .*worker-extension-cls"):
         serve(relay_dir=RELAY)
     servers[1].extended, servers[3].folder = True, Path("/nowhere")
-    with pytest.raises(ConfigurationError, match=rf"^{servers[3].http.address} cannot write into relay_dir=/relay"):
+    with pytest.raises(
+        ConfigurationError,
+        match=rf"{servers[3].http.address} cannot write into the folder",
+    ):
         serve(relay_dir=RELAY)
 
 
 def test_a_folder_of_each_machine_needs_a_shared_folder_and_its_transport(serve: Serve) -> None:
     with pytest.raises(ConfigurationError, match="relay_dir= needs weights_dir="):
         serve(relay_dir=RELAY, weights_dir=None)
-    with pytest.raises(ConfigurationError, match="relay_dir= belongs to transport='folder'"):
+    with pytest.raises(ConfigurationError, match="relay_dir= applies only to transport='folder'"):
         serve(relay_dir=RELAY, transport="group")
 
 

@@ -101,9 +101,9 @@ def test_the_table_is_filtered_by_the_filters_of_the_command_line(run, cache):
     ("typed", "told"),
     [
         ("step=x", "step must be a whole number, not 'x'."),
-        ("kepd=1", "there is no filter 'kepd'"),
+        ("kepd=1", "the unknown filter 'kepd'"),
         ("kept", "The filter must be NAME=VALUE&NAME=VALUE"),
-        ("status=lost", "There is no status 'lost'"),
+        ("status=lost", "The status 'lost' does not exist"),
     ],
 )
 def test_a_wrong_filter_says_what_is_wrong_and_changes_nothing(run, cache, typed, told):
