@@ -212,7 +212,7 @@ def _check_name(kind: str, name: str, snake: str) -> None:
         )
     registry, _, attribute = KINDS[kind].registry.partition(":")
     if registry and snake in getattr(importlib.import_module(registry), attribute):
-        raise ConfigurationError(f"A {kind} with the name {snake!r} exists already: choose another name.")
+        raise ConfigurationError(f"The {kind} {snake!r} exists already: choose another name.")
     here = {str(Path(path or ".").resolve()) for path in ("", ".")}
     found = None if snake in sys.stdlib_module_names else importlib.util.find_spec(snake)
     own = found is not None and found.origin is not None and str(Path(found.origin).resolve().parent) in here

@@ -57,9 +57,7 @@ class Registry(Generic[T]):
 
         def add(value: T) -> T:
             if self._parts.get(name, value) is not value:
-                raise DuplicateNameError(
-                    f"A {self.kind} with the name {name!r} is already registered: choose another name."
-                )
+                raise DuplicateNameError(f"The {self.kind} {name!r} is registered already; choose another name.")
             self._parts[name] = value
             return value
 

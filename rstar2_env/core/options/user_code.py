@@ -116,9 +116,7 @@ def find_user_code(own: UserCodeName, kind: str, shape: Shape | None, registered
     if len(distinct) == 1:
         return next(iter(fitting.values()))
     if not fitting:
-        raise ConfigurationError(
-            f"{own.written} does not define a {kind}: expected {_words(shape)} at the top level of the file."
-        )
+        raise ConfigurationError(f"{own.written} holds no {kind}: expected {_words(shape)} at the top of the file.")
     names = sorted(distinct.values())
     raise ConfigurationError(
         f"{own.written} defines {len(names)} objects that could be the {kind} ({', '.join(names)}): name one of them, "
@@ -232,7 +230,7 @@ def _absent(
     hint = f" Did you mean {near[0]!r}?" if near else ""
     has = f" It holds: {', '.join(fitting)}." if fitting else f" Expected {_words(shape)}."
     where = own.file if own.file is not None else f"The module {own.module}"
-    return ConfigurationError(f"{where} does not define a {kind} with the name {own.name!r}.{hint}{has}")
+    return ConfigurationError(f"{where} holds no {kind} named {own.name!r}.{hint}{has}")
 
 
 def _words(shape: Shape | None) -> str:

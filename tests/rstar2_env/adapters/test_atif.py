@@ -306,7 +306,7 @@ def test_an_error_names_file_and_line(tmp_path: Path) -> None:
     with pytest.raises(RecordFormatError, match=r"both.jsonl, line 3: schema_version"):
         list(read_trajectories(file))
     (tmp_path / "nan.json").write_text('{"schema_version": NaN}')
-    with pytest.raises(RecordFormatError, match=r"nan.json is not JSON: NaN"):
+    with pytest.raises(RecordFormatError, match=r"nan.json is not valid JSON: NaN"):
         list(read_trajectories(tmp_path / "nan.json"))
 
 
@@ -392,4 +392,4 @@ def test_a_run_without_episodes_is_refused(tmp_path: Path) -> None:
     assert "no episodes" in run("export", tmp_path / "sft", "--to", "atif", "--out", tmp_path / "out").stderr
     full = write_evaluation(tmp_path / "two.jsonl", [sample("p", True)])
     assert run("export", full, "--to", "atif", "--out", tmp_path / "out").exit_code == 0
-    assert "expected atif" in run("export", full, "--to", "xml", "--out", tmp_path / "xml").stderr
+    assert "can only be written as atif" in run("export", full, "--to", "xml", "--out", tmp_path / "xml").stderr

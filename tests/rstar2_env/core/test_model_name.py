@@ -41,7 +41,7 @@ def test_a_folder_with_a_model_is_one(models, name):
     ("name", "said"),
     [
         ("strat", r"There is no folder .*strat\. Did you mean .*start\?"),
-        ("run", r"no config.json\. There is one in .*run/best"),
+        ("run", r"not contain a config.json\. There is one in .*run/best"),
         ("trained", r"is the folder of a run, not of a model: name the folder of its weights, .*trained/final \("),
         ("notes.txt", "is a file"),
         ("a/b/c/d", "There is no folder"),

@@ -174,7 +174,7 @@ def test_a_loop_of_links_is_not_an_input(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "input").touch()
     refuse_inputs(tmp_path / "loop", [tmp_path / "input"])
-    with pytest.raises(ConfigurationError, match="is an input"):
+    with pytest.raises(ConfigurationError, match="reads its input from"):
         refuse_inputs(tmp_path / "input", [tmp_path / "input"])
 
 

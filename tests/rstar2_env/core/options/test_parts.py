@@ -89,8 +89,8 @@ class TestReading:
         [
             ("noise:rate=1,loud", "The wrapper 'noise:rate=1,loud': Expected an option as name=value, got 'loud'"),
             ("noise:rate=1,rate=2", "'rate' is given twice"),
-            ("", "has no name"),
-            ({"rate": 1}, "has no name"),
+            ("", "does not have a name"),
+            ({"rate": 1}, "does not have a name"),
             ({"name": "noise", 3: 1}, "an option whose name is not a string: 3"),
             (["noise", 3], r"\[name, options\]; got \['noise', 3\]"),
             ([], r"\[name, options\]"),

@@ -116,8 +116,8 @@ def test_the_catalogue_has_every_entry_point_without_an_environment(tmp_path):
     assert done.returncode == 1, done.stderr
     listed = {entry["env_id"]: entry for entry in json.loads(done.stdout)}
     assert (listed["theirs/World-v0"]["ok"], listed["theirs/World-v0"]["validation"]) == (None, "not run")
-    assert "no_such_module does not load: ModuleNotFoundError" in listed["gone"]["validation"]
+    assert "no_such_module cannot be loaded: ModuleNotFoundError" in listed["gone"]["validation"]
     assert (listed["idle"]["ok"], listed["idle"]["validation"]) == (
         False,
-        "textwrap:dedent.__name__ does not register an environment",
+        "the entry point textwrap:dedent.__name__ does not register an environment",
     )

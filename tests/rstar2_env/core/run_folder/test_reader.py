@@ -186,7 +186,7 @@ def test_what_is_no_run_or_a_later_one_is_refused(
 def test_a_damaged_line_is_named_by_file_and_number(run_folder: Path) -> None:
     with (run_folder / "metrics.jsonl").open("a") as file:
         file.write("oops\n")
-    with pytest.raises(RecordFormatError, match=r"metrics\.jsonl, line 5 is not"):
+    with pytest.raises(RecordFormatError, match=r"Line 5 of .*metrics\.jsonl is not"):
         read_run(run_folder).metrics()
 
 
