@@ -255,7 +255,7 @@ def _check_step(step: Mapping[str, Any], place: str, number: int) -> None:
         )
     if count == 0 and (unfit := [name for name in given if name in ("metrics", "reasoning_content")]):
         raise RecordFormatError(
-            f"{place}.{unfit[0]}: this step reports llm_call_count 0, that is no reply of a model, so this "
+            f"{place}.{unfit[0]}: this step reports that no model was called (llm_call_count 0), so this "
             "field must be missing."
         )
     calls = objects(step, "tool_calls", place)

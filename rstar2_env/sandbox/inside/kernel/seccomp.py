@@ -83,7 +83,10 @@ class SeccompFilter:
     def __init__(self, machine: str | None = None, needs: Needs | None = None, only: Sequence[str] = ()) -> None:
         machine = platform.machine() if machine is None else machine
         if machine not in _ARCHITECTURES:
-            raise OSError(errno.ENOSYS, f"there is no table of system calls for {machine}")
+            raise OSError(
+                errno.ENOSYS,
+                f"there is no table of system calls for the processor architecture {machine}",
+            )
         instructions = build_refusing(machine, only) if only else build(machine, needs)
         self._code = ctypes.create_string_buffer(b"".join(_STEP.pack(*step) for step in instructions))
         self._owns = [(at, step[3]) for at, step in enumerate(instructions) if step[3] in (_OWN, _OWN_GROUP)]

@@ -86,7 +86,7 @@ class StdioLayers:
 
 def find(without: list[str]) -> StdioLayers:
     """Try every layer, and return those that work; ``without`` omits layers by their short names, for tests."""
-    found = StdioLayers(missing=dict.fromkeys(without, "disabled by the option without"))
+    found = StdioLayers(missing=dict.fromkeys(without, "the option without disables it"))
     plan, missing = found.plan, found.missing
     if os.geteuid() == 0:
         if "users" not in missing and (error := attempt(lambda: become(free_users()))) is not None:
@@ -118,7 +118,10 @@ def find(without: list[str]) -> StdioLayers:
         older = f"landlock of version {plan.landlock} does not hold back signals; version {SCOPED} (Linux 6.12) does"
         missing["scope"] = missing.get("landlock", older)
     if 0 < plan.landlock < landlock.TRUNCATE_VERSION:
-        missing["landlock"] = f"version {plan.landlock} does not forbid emptying files; version 3 (Linux 6.2) does"
+        missing["landlock"] = (
+            f"version {plan.landlock} of Landlock cannot prevent programs from emptying files; "
+            "version 3 (Linux 6.2) can"
+        )
     if "subreaper" not in missing and (error := attempt(_try_to_keep)) is not None:
         missing["subreaper"] = error
     found.subreaper = "subreaper" not in missing

@@ -56,7 +56,7 @@ def _isolating(command: list[str]) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        sys.exit(f"{command[0]} cannot be isolated: {reason(error)}")
+        sys.exit(f"The program {command[0]} cannot be isolated: {reason(error)}")
 
 
 def _limit(order: dict[str, Any]) -> None:
@@ -74,4 +74,4 @@ def _replace(command: list[str]) -> None:
     try:
         os.execvp(command[0], command)
     except OSError as error:
-        sys.exit(f"{command[0]} cannot be started: {error.strerror}")
+        sys.exit(f"The program {command[0]} cannot be started: {error.strerror}")
