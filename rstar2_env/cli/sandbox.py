@@ -49,7 +49,7 @@ def run(
     timeout: Annotated[
         float, typer.Option(min=0.01, help="Time limit of each program, in seconds of wall-clock time.")
     ] = 5.0,
-    memory: Annotated[int, typer.Option(min=1, help="Memory limit in MiB.")] = 512,
+    memory: Annotated[int, typer.Option(min=1, help="Memory limit of each program, in MiB.")] = 512,
     processes: Annotated[
         int, typer.Option(min=1, help="Maximum number of processes and threads that run at the same time in a program.")
     ] = 64,

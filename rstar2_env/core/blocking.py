@@ -66,13 +66,13 @@ class Stoppable:
         own = (asyncio.get_running_loop(), task)
         with self._lock:
             if self._stopped:
-                raise StoppedError("The coroutine was stopped before it began.")
+                raise StoppedError("The asynchronous call was cancelled before it began.")
             self._running.add(own)
         try:
             return await make()
         except asyncio.CancelledError:
             if self._stopped:
-                raise StoppedError("The coroutine was stopped while it ran.") from None
+                raise StoppedError("The asynchronous call was cancelled while it ran.") from None
             raise
         finally:
             with self._lock:

@@ -97,7 +97,9 @@ _TYPES = {
 def _read_pair(line: str, path: Path, number: int) -> Pair:
     def fail(field: str, came: object) -> ProblemFormatError:
         shown = came if isinstance(came, str) else json.dumps(came, default=repr)
-        return ProblemFormatError(f"{path}, line {number}: the field {field!r} must be {expected}, got {shown[:80]}.")
+        return ProblemFormatError(
+            f"{path}, line {number}: the field {field!r} must be {_TYPES[field]}, got {shown[:80]}."
+        )
 
     try:
         record: Any = json.loads(line)

@@ -194,7 +194,8 @@ def _chances(rate: float | Mapping[str, float], kinds: Iterable[str] | None) -> 
     if isinstance(rate, Mapping):
         if kinds is not None:
             raise ConfigurationError(
-                "`kinds` needs a single `rate`; this `rate` is a mapping that already names kinds."
+                "The options `kinds` and `rate` cannot be combined if `rate` is a mapping, because the "
+                "mapping already names the kinds of faults: omit `kinds`."
             )
         chances = {_kind(kind): float(chance) for kind, chance in rate.items()}
     else:

@@ -88,7 +88,7 @@ def test_a_command_is_run(tmp_path):
     ("tool", "error", "words"),
     [
         ("mcp:./no_such.py", ConfigurationError, r"no file \./no_such\.py"),
-        ("mcp:", ConfigurationError, r"written mcp:\./server\.py"),
+        ("mcp:", ConfigurationError, r"written as mcp:\./server\.py"),
         (f"{LOCAL}:target=other", ConfigurationError, "must be written after mcp:, not as an option"),
         ("mcp:http://:80/mcp", ConfigurationError, r"http://HOST\[:PORT\]/PATH"),
         ("mcp:python 'open", ConfigurationError, "No closing quotation"),

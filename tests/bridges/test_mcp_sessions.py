@@ -126,7 +126,7 @@ def test_a_session_may_be_closed_twice_and_then_calls_nothing():
     session.wait_closed()
     session.close()
     assert not session.usable
-    with pytest.raises(LostError, match="the connection ended"):
+    with pytest.raises(LostError, match="the connection to the server ended"):
         session.call("add", {"a": 1, "b": 1}, {})
 
 

@@ -210,7 +210,7 @@ def test_wrong_options_are_told_before_anything_is_served():
         make_app("CartPole-v1")
     with pytest.raises(ConfigurationError, match="sessions"):
         make_app(ID, sessions=0)
-    with pytest.raises(ConfigurationError, match="Cannot listen"):
+    with pytest.raises(ConfigurationError, match="cannot listen"):
         serve(ID, host="192.0.2.1", port=1)
 
 

@@ -124,5 +124,5 @@ def test_the_reward_is_that_of_the_policys_own_last_turn():
 def test_a_tool_that_is_not_there_is_told():
     with pytest.raises(ConfigurationError, match="has only the tools say"):
         bridge.EnvTool({"env": SUMS, "tool": "shout"}, None)
-    with pytest.raises(ConfigurationError, match="no interactions"):
+    with pytest.raises(ConfigurationError, match="not have interactions"):
         bridge.EnvInteraction({"env": SUMS})

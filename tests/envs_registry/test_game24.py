@@ -41,5 +41,5 @@ def test_knobs_shape_the_instance(knobs):
 
 
 def test_a_target_out_of_reach_says_so():
-    with pytest.raises(ConfigurationError, match="too few instances"):
+    with pytest.raises(ConfigurationError, match="too few different problems"):
         Game24(numbers=2, largest=3, target=1000).source()[0]

@@ -88,7 +88,7 @@ def act(run: RunState, control: Any, action: Action, why: str) -> None:
         action: The action.
         why: The reason.
     """
-    did = {"warn": "nothing is done about it", "save": "the run continues unchanged", "stop": "the run stops"}[action]
+    did = {"warn": "the run continues unchanged", "save": "a checkpoint is written", "stop": "the run stops"}[action]
     run.note(f"{why}: {did}.")
     if action != "warn":
         control.should_save = True

@@ -100,7 +100,7 @@ def read_devices(text: str, *, cores: bool = False) -> Devices:
             raise ConfigurationError(f"{text!r} does not name devices: write 0-3, or 0,2,5.")
         numbers += range(int(match[1]), int(match[2] or match[1]) + 1)
     if len(numbers) != len(set(numbers)):
-        raise ConfigurationError(f"{text!r} names a device twice.")
+        raise ConfigurationError(f"The list of devices {text!r} names a device twice: name each device once.")
     if cores and (absent := set(numbers) - os.sched_getaffinity(0)):
         raise ConfigurationError(
             f"This process is not allowed to use the CPU core {min(absent)}; it may use the cores "

@@ -85,7 +85,9 @@ def rollout_seconds(
         ValueError: The device's speed is unknown.
     """
     if device.bandwidth is None or device.operations is None:
-        raise ValueError(f"The speed of {device.name} is unknown.")
+        raise ValueError(
+            f"The time of a rollout cannot be computed, because the speed of the device {device.name} is unknown."
+        )
     bandwidth = device.bandwidth * assume.bandwidth_share * tensor_parallel
     operations = device.operations * assume.prefill_share * tensor_parallel
     per_token = 2 * model.active_parameters / operations

@@ -64,7 +64,9 @@ def training_time(
         ValueError: The device's speed is unknown.
     """
     if device.operations is None:
-        raise ValueError(f"The speed of {device.name} is unknown.")
+        raise ValueError(
+            f"The time of a training step cannot be computed, because the speed of the device {device.name} is unknown."
+        )
     lengths = lengths_of(max(1, work.rows), mean_tokens(work, assume), work.budget, assume.spread)
     tokens = lengths + assume.prompt_tokens
     computed, pairs = pass_work(model, work, lengths, assume.prompt_tokens)

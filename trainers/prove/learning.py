@@ -100,7 +100,7 @@ def _of(lines: list[Any], sizes: Any) -> list[ProofFigure]:
         ProofFigure("steps", len(lines), sizes.grpo_steps, None, "all of them", must=True),
         ProofFigure("episodes lost to infrastructure, largest share of a step", lost, 0, 0, "none", must=True),
         # A group whose episodes all fail, or all succeed, is not trained on.
-        ProofFigure("the cold start solves some problems", trained, low, None, "the cold start solves some problems"),
+        ProofFigure("steps that trained on a group", trained, low, None, "the cold start solves some problems"),
         *medians,
     ]
 

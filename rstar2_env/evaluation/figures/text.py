@@ -78,12 +78,10 @@ def boundary_text(boundary: Boundary) -> dict[str, str]:
     }
     before, after = boundary.samples
     if before != after:
-        rows[
-            (
-                "{before:g} in the baseline, {after:g} here: an evaluation with more samples solves more "
-                "problems by chance"
-            )
-        ] = f"{before:g} in the baseline, {after:g} here: the sets favour the larger number"
+        rows["samples of a problem"] = (
+            f"{before:g} in the baseline, {after:g} here: "
+            "the evaluation with more samples solves more problems by chance"
+        )
     return rows
 
 

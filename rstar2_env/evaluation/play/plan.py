@@ -122,14 +122,18 @@ def plan_of(source: ProblemSource | None, episodes: int | None, seed: int, sampl
     check_option("episodes", episodes, Count | None)
     if episodes is None:
         if not isinstance(source, FiniteSource):
-            what = f"{source.name} is unlimited" if source else "The environment has no list of problems"
+            what = (
+                f"{source.name} generates problems without end"
+                if source
+                else "The environment does not have a list of problems"
+            )
             raise ConfigurationError(f"{what}: give the number of episodes to play.", option="episodes")
         problems: Iterator[Problem] | None = iter(source)
         starts = len(source)
     else:
         problems = None if source is None else choices(source, seed=seed)
         starts = episodes
-    check_count("episodes", starts * samples, written="The number of episodes times the samples of each")
+    check_count("episodes", starts * samples, written="The number of problems times the number of samples of each")
     return EvaluationPlan(problems, starts, seed, samples)
 
 

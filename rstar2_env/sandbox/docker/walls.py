@@ -23,7 +23,7 @@ _BY_CONTAINER = {
     "no gain of privileges": "no_new_privs and no capabilities",
     "bounded memory": "a memory limit",
     "bounded processes": "a pids limit",
-    "killed whole": "the container is removed after the program",
+    "killed whole": "its removal after the program",
 }
 
 
@@ -60,7 +60,7 @@ def capabilities(inside: Sequence[Capability], info: dict[str, Any], options: Do
     options = options if apart or bare else options.for_one_call()
     memory = options.memory_bytes(int(info.get("MemTotal", 0))) >> 20
     limits = [f"{memory} MiB", f"{options.most_processes} processes", f"{options.cpus or options.slots:g} cores"]
-    runtime = options.runtime or info.get("DefaultRuntime") or "the filter of the Docker daemon"
+    runtime = options.runtime or info.get("DefaultRuntime") or "the default of the Docker daemon"
     filters = any("seccomp" in line for line in info.get("SecurityOptions") or ())
     walls = [
         Capability("container: runtime", True, str(runtime)),
@@ -70,7 +70,7 @@ def capabilities(inside: Sequence[Capability], info: dict[str, Any], options: Do
             not missing,
             ", ".join(limits) if not missing else f"this Docker daemon cannot limit {', '.join(missing)}",
         ),
-        Capability("the Docker daemon has none", filters, "" if filters else "the engine has none"),
+        Capability("container: system-call filter", filters, "" if filters else "the Docker daemon has none"),
     ]
     mechanisms = [layer for layer in inside if not layer.required]
     return [kept, *promises, *walls, *mechanisms]

@@ -149,5 +149,5 @@ def refusal(status: int, body: bytes) -> str:
     except (ValueError, KeyError, TypeError):
         text = body[:200].decode("utf-8", "replace")
     if status == 401:
-        text = "it requires a token: set the option token" if text else "it requires a token"
+        text = "it rejected the token" if text else "it requires a token: set the option token"
     return f"{text} (HTTP {status})"

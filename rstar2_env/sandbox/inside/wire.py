@@ -73,7 +73,9 @@ def pack(header: dict[str, Any], blobs: Sequence[bytes] = ()) -> bytes:
     head = _encode(header).encode()
     total = 4 + len(head) + sum(map(len, blobs))
     if total > MAX_FRAME_BYTES:
-        raise FrameError(f"A frame has at most {MAX_FRAME_BYTES} bytes, not {total}.")
+        raise FrameError(
+            f"A message between the processes of the sandbox may have at most {MAX_FRAME_BYTES} bytes, not {total}."
+        )
     return b"".join((_LENGTHS.pack(total, len(head)), head, *blobs))
 
 
@@ -103,10 +105,16 @@ def unpack(raw: bytes | bytearray) -> Frame:
         FrameError: The lengths are inconsistent, or the header is not a JSON object.
     """
     if len(raw) < PREFIX_BYTES:
-        raise FrameError(f"A frame starts with {PREFIX_BYTES} bytes of lengths, but only {len(raw)} were received.")
+        raise FrameError(
+            f"A message between the processes of the sandbox must begin with {PREFIX_BYTES} bytes of lengths, "
+            f"but only {len(raw)} were received."
+        )
     total, head = _LENGTHS.unpack_from(raw)
     if total + 4 != len(raw) or head + 4 > total:
-        raise FrameError(f"The lengths of a frame are inconsistent: {total}, {head}, {len(raw)}.")
+        raise FrameError(
+            f"The lengths in a message between the processes of the sandbox are inconsistent: {total}, "
+            f"{head}, {len(raw)}."
+        )
     at = PREFIX_BYTES + head
     try:
         header = _decode(raw[PREFIX_BYTES:at].decode())
@@ -115,7 +123,9 @@ def unpack(raw: bytes | bytearray) -> Frame:
             spans.append(slice(at, at + operator.index(length)))
             at += length
     except (ValueError, AttributeError, TypeError) as error:
-        raise FrameError(f"The header of a frame is not a JSON object with lengths: {error}.") from None
+        raise FrameError(
+            f"The header of a message between the processes of the sandbox is not a JSON object with lengths: {error}."
+        ) from None
     return Frame(header, raw, spans)
 
 
@@ -156,8 +166,13 @@ class FrameReader:
         try:
             whole, part, last = self._parts.setdefault(number, bytearray()), frame.blob(0), frame.header["last"]
         except (KeyError, IndexError, TypeError) as error:
-            raise FrameError(f"A part of a frame is invalid: {error!r}.") from None
+            raise FrameError(
+                f"A part of a message between the processes of the sandbox is invalid: {error!r}."
+            ) from None
         if len(whole) + len(part) > MAX_FRAME_BYTES or len(self._parts) > _MOST_UNFINISHED:
-            raise FrameError("The parts of a frame are too long, or too many frames are unfinished.")
+            raise FrameError(
+                "The parts of a message between the processes of the sandbox are too long, or too many "
+                "messages are unfinished."
+            )
         whole += part
         return unpack(self._parts.pop(number)) if last else None

@@ -244,7 +244,9 @@ def _read_reply(message: dict[str, Any]) -> WorkerReply:
     try:
         return WorkerReply(Reason(message["reason"]), str(message.get("method", "")))
     except (KeyError, ValueError) as error:
-        raise WireError(f"Expected a worker's reply with a reason and a method, got {message!r}.") from error
+        raise WireError(
+            f"A reply of a worker process of the verifier must have a reason and a method, got {message!r}."
+        ) from error
 
 
 _pool: WorkerPool | None = None

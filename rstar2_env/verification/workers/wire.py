@@ -29,7 +29,9 @@ def encode(message: dict[str, Any]) -> bytes:
     # Model output may contain lone surrogates; "surrogatepass" encodes them where strict UTF-8 would raise.
     body = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
     if len(body) > MAX_BYTES:
-        raise WireError(f"A message has {len(body)} bytes; the limit is {MAX_BYTES}.")
+        raise WireError(
+            f"A message to a worker process of the verifier has {len(body)} bytes; at most {MAX_BYTES} are possible."
+        )
     return HEADER.pack(len(body)) + body
 
 
@@ -41,7 +43,9 @@ def body_length(header: bytes) -> int:
     """
     (length,) = HEADER.unpack(header)
     if length > MAX_BYTES:
-        raise WireError(f"A message has {length} bytes; the limit is {MAX_BYTES}.")
+        raise WireError(
+            f"A message of a worker process of the verifier has {length} bytes; at most {MAX_BYTES} are possible."
+        )
     return int(length)
 
 
@@ -54,7 +58,9 @@ def decode(body: bytes) -> dict[str, Any]:
     try:
         message = json.loads(body.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError) as error:
-        raise WireError(f"Expected a frame with a JSON object, got invalid JSON: {error}.") from error
+        raise WireError(f"A message of a worker process of the verifier is not valid JSON: {error}.") from error
     if not isinstance(message, dict):
-        raise WireError(f"Expected a frame with a JSON object, got {type(message).__name__}.")
+        raise WireError(
+            f"A message of a worker process of the verifier must be a JSON object, got {type(message).__name__}."
+        )
     return message

@@ -100,7 +100,7 @@ class TestTheNetwork:
 
     def test_other_weights_are_refused(self, tmp_path):
         save_weights({"a": np.zeros(3)}, tmp_path / "w.npz")
-        with pytest.raises(ConfigurationError, match="navigator's weights"):
+        with pytest.raises(ConfigurationError, match="weights of a navigator"):
             make("navigator", agent="random_text", weights=str(tmp_path / "w.npz"))
         with pytest.raises(ConfigurationError, match="cannot be read"):
             make("navigator", agent="random_text", weights=str(tmp_path / "none.npz"))

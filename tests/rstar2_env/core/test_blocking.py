@@ -68,8 +68,8 @@ def test_another_thread_stops_what_runs_and_what_would_begin(inside):
     thread.join(60)
     assert ends == [
         "cleaned up",
-        "The coroutine was stopped while it ran.",
-        "The coroutine was stopped before it began.",
+        "The asynchronous call was cancelled while it ran.",
+        "The asynchronous call was cancelled before it began.",
     ]
 
 

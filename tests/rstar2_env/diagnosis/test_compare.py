@@ -44,7 +44,7 @@ def test_the_same_run_twice_has_no_curve_that_differs(made) -> None:
 def test_runs_that_differ_by_their_seeds_alone_differ_by_chance(made) -> None:
     found = compare_runs(made("learns"), made("seeded", seed=7, slope=-4.0))
     assert [(one.kind, one.acts) for one in found.differences] == [("seed", "chance")]
-    assert any("this is chance" in sentence for sentence in found.sentences)
+    assert any("the difference is chance" in sentence for sentence in found.sentences)
 
 
 def test_what_acts_on_updates_cannot_explain_a_difference_before_the_first(made) -> None:

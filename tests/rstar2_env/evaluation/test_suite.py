@@ -73,7 +73,7 @@ def test_a_preset_has_the_settings_of_its_paper_and_what_is_given_goes_over_it()
         ({"modle": "m"}, "no option 'modle' for the suite.*Did you mean 'model'"),
         ({"sets": {"a": {"problem": "gsm8k"}}}, "no option 'problem' for the set 'a'"),
         ({"sets": {"a/b": {}}}, "also the name of a folder"),
-        ({"sets": ["a"]}, "`sets` must map"),
+        ({"sets": ["a"]}, "`sets` of a suite must map"),
         ({"sets": {"a": "gsm8k"}}, "must be a mapping"),
     ],
 )

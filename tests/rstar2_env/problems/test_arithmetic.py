@@ -138,7 +138,7 @@ def test_options_that_leave_nothing_for_a_split_say_so():
     empty = [split for split in SPLITS if not {split} & {split_of(key) for key in ("+ 2,2", "* 2,2")}]
     assert empty
     for split in empty:
-        with pytest.raises(ConfigurationError, match="too few instances"):
+        with pytest.raises(ConfigurationError, match="too few different problems"):
             first(split)
 
 

@@ -57,7 +57,7 @@ def test_of_right_and_wrong_it_is_the_analytical_advantage_of_pass_at_k_training
 
 
 def test_against_all_choices_of_the_whole_group_there_is_nothing_to_compare():
-    with pytest.raises(ConfigurationError, match="baseline=all requires k"):
+    with pytest.raises(ConfigurationError, match="baseline=all compares all choices of k"):
         advantages("pass_at_k:baseline=all", plain(1, 0))
     assert advantages("pass_at_k:baseline=all,k=4,normalize=true", plain(1, 0)) == [[0.0, 0.0]]
 

@@ -57,7 +57,7 @@ def test_a_model_is_pushed_from_the_command_line_and_loads_from_the_hub(hub, tin
 
 def test_a_push_that_is_broken_off_goes_on_and_a_whole_one_is_not_repeated(hub, tiny_model, tmp_path):
     hub.answer = lambda method, path: 403 if "/commit/" in path else None
-    with pytest.raises(ServiceError, match=r"lab/small was not pushed: .*the same command again") as told:
+    with pytest.raises(ServiceError, match=r"was not uploaded to lab/small: .*the same command again") as told:
         trainers.export_model(tiny_model, tmp_path / "out", push="lab/small")
     assert TOKEN not in str(told.value)
     assert hub.repositories["lab/small"].commits == []
@@ -117,7 +117,7 @@ def test_no_message_of_a_refused_push_has_the_token(hub, tmp_path):
         told = push._told(error, tmp_path)
         assert TOKEN not in str(told)
         assert "OSError: bad header: Bearer ***. " in str(told)
-        assert ("may not write" in str(told)) == (status == 403)
+        assert ("does not have permission to write" in str(told)) == (status == 403)
         assert told.cause == cause
 
 
@@ -126,13 +126,13 @@ def test_no_message_of_a_refused_push_has_the_token(hub, tmp_path):
     [
         ("lab/small", "", "needs a token"),
         ("lab/small", "hf_unknown", "rejects the token"),
-        ("lab/small", READER, "no write permission"),
+        ("lab/small", READER, "does not have write permission"),
         ("other/small", TOKEN, "belongs to ada, who is not a member of 'other'"),
         ("small", TOKEN, "expected ORG/NAME"),
-        ("lab/a b", TOKEN, "not a repository name"),
-        ("lab/a--b", TOKEN, "not a repository name"),
-        ("lab/a..b", TOKEN, "not a repository name"),
-        ("lab/a.git", TOKEN, "not a repository name"),
+        ("lab/a b", TOKEN, "not the name of a repository"),
+        ("lab/a--b", TOKEN, "not the name of a repository"),
+        ("lab/a..b", TOKEN, "not the name of a repository"),
+        ("lab/a.git", TOKEN, "not the name of a repository"),
     ],
 )
 def test_what_cannot_be_pushed_is_refused_before_anything_is_written(
@@ -176,7 +176,7 @@ def test_an_adapter_of_a_model_on_this_machine_is_pushed_merged_alone(hub, tiny_
     )
     policy.save_pretrained(str(tmp_path / "adapter"))
     AutoTokenizer.from_pretrained(tiny_model).save_pretrained(str(tmp_path / "adapter"))
-    with pytest.raises(ConfigurationError, match="others cannot load") as told:
+    with pytest.raises(ConfigurationError, match="others could not load") as told:
         trainers.export_model(tmp_path / "adapter", tmp_path / "out", push="lab/small")
     assert told.value.option == "merge"
     assert not hub.repositories

@@ -33,7 +33,7 @@ def test_each_bound_may_be_left_out_and_is_itself_within(bounds, outside):
 
 @pytest.mark.parametrize(
     ("action", "saved", "stopped", "words"),
-    [("warn", [], None, "nothing is done"), ("save", [2], None, "is written"), ("stop", [2], 2, "the run stops")],
+    [("warn", [], None, "continues unchanged"), ("save", [2], None, "is written"), ("stop", [2], 2, "the run stops")],
 )
 def test_it_warns_saves_or_stops_and_says_why(action, saved, stopped, words):
     events = kl(0.6, 0.75, 0.4, patience=2, action=action)

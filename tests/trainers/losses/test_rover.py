@@ -48,7 +48,7 @@ def test_the_target_has_no_gradient_and_the_first_update_is_a_policy_gradient():
 
 
 def test_without_the_means_it_says_what_is_missing():
-    with pytest.raises(ConfigurationError, match="means of log-probabilities"):
+    with pytest.raises(ConfigurationError, match="mean log-probability"):
         Rover()(tokens([[-1.0]]))
 
 

@@ -147,7 +147,7 @@ def test_an_option_of_a_part_may_be_written_in_several_ways(pairs):
         ({"trl_options": {"num_generations": 4}}, "Use rollout.group_size"),
         ({"trl_options": {"scale_rewards": "none"}}, "rewards and advantages come from the recipe's parts"),
         ({"trl_options": {"use_vllm": True}}, 'Use rollout.engine="vllm"'),
-        ({"report_to": ["tensorbord"]}, "no tracker 'tensorbord'. Did you mean 'tensorboard'"),
+        ({"report_to": ["tensorbord"]}, "unknown service 'tensorbord'. Did you mean 'tensorboard'"),
         ({"report_to": ["neptune"]}, "'neptune', whose Python package is not installed"),
         ({"engine": "transformer"}, "Did you mean 'transformers'"),
         ({"engine_options": {"idle": 1}}, "'rollout.engine_options.idle'. Did you mean 'idle_s'"),

@@ -40,7 +40,7 @@ def test_every_process_needs_the_one_queue():
     def work(ranks):
         return collector(ranks=ranks, limits=limits, one_queue=False)
 
-    with pytest.raises(ConfigurationError, match=r"need one queue .*one_queue"):
+    with pytest.raises(ConfigurationError, match=r"one queue of episodes .*one_queue"):
         in_processes(2, work)
 
 

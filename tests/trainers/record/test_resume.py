@@ -95,7 +95,7 @@ def test_a_run_with_old_names_of_options_is_resumed(run):
 
 @pytest.mark.parametrize("steps", [4, 3])
 def test_a_run_whose_steps_are_done_stops_at_once(run, steps):
-    with pytest.raises(ConfigurationError, match=f"done 4 of {steps} steps: .*nothing left"):
+    with pytest.raises(ConfigurationError, match=f"done 4 of {steps} steps, .*nothing is left"):
         checkpoint_to_resume(run, changed(run={"steps": steps}), steps=steps)
 
 

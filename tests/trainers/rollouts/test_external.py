@@ -124,7 +124,7 @@ def test_given_turns_that_do_not_end_the_episode_or_do_not_fit_make_it_unavailab
         assert 0 < sum(whole.mask) < len(whole.mask), "what the environment said is not the expert's"
     with echo_player(scripted(lambda text: "stop"), EchoEnv, budget=Budget(turn_tokens=4)) as player:
         assert "has room" not in (error := asyncio.run(player.given(["stop " * 20])).error)
-        assert "leaves only 4" in error
+        assert "only 4 tokens of the budget are left" in error
 
 
 def test_what_is_no_file_of_traces_is_said_before_anything_is_played(tmp_path):

@@ -47,5 +47,5 @@ def test_where_every_problem_weighs_nothing_all_come():
 
 
 def test_bounds_in_the_wrong_order_are_refused():
-    with pytest.raises(ConfigurationError, match="at most easy_from"):
+    with pytest.raises(ConfigurationError, match="greater than easy_from"):
         DifficultyPool(IDS, normal_from=0.9)

@@ -89,5 +89,5 @@ def test_an_unlimited_source_is_a_pool_of_its_problems():
         Mopps()
     with pytest.raises(ConfigurationError, match="target"):
         Mopps(IDS, target=1.5)
-    with pytest.raises(ConfigurationError, match="at most high"):
+    with pytest.raises(ConfigurationError, match="greater than high"):
         Mopps(IDS, low=0.8)

@@ -47,7 +47,7 @@ class TestBalancedBand:
         assert choice(BalancedBand(low=0.0), group(*lost))[0] == []
 
     def test_a_band_the_wrong_way_round_is_refused(self):
-        with pytest.raises(ConfigurationError, match="at most high"):
+        with pytest.raises(ConfigurationError, match="greater than high"):
             BalancedBand(low=0.9)
 
     def test_with_refill_the_batch_has_a_constant_size(self):
@@ -156,7 +156,7 @@ class TestDeviation:
         assert resumed._inner.threshold == whole._inner.threshold > 0
 
     def test_it_refuses_to_reject_before_the_average_begins(self):
-        with pytest.raises(ConfigurationError, match="at least begin"):
+        with pytest.raises(ConfigurationError, match="less than begin"):
             Deviation(filter_from=3)
 
     def test_a_group_at_the_threshold_passes(self):

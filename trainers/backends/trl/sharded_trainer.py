@@ -72,7 +72,8 @@ class ShardedTrainer(WarmsUp):
         device = self.accelerator.device
         if self._divides and self.args.fp16:
             raise ConfigurationError(
-                f"sharding='fsdp2' trains in float32 or bfloat16, not in float16: set {self._option('model.dtype')}.",
+                "sharding='fsdp2' trains only in float32 or bfloat16, not in float16: set "
+                f"{self._option('model.dtype')} to one of these.",
                 option=self._option("model.dtype"),
             )
         if self._partitions and any(one.adapters for one in frozen):

@@ -21,5 +21,5 @@ def test_a_plan_of_twenty_million_episodes_draws_a_problem_when_it_is_played():
 
 
 def test_a_number_of_episodes_that_cannot_be_played_is_refused():
-    with pytest.raises(ConfigurationError, match="episodes times the samples of each must be at most"):
+    with pytest.raises(ConfigurationError, match="times the number of samples of each must be at most"):
         plan_of(None, 10**9, seed=0, samples=2)

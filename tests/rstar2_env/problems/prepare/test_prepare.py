@@ -122,7 +122,7 @@ def test_filters_can_be_turned_off(files: dict[str, str], tmp_path: Path) -> Non
 
 
 def test_where_nothing_is_left_the_last_filter_is_named(files: dict[str, str]) -> None:
-    with pytest.raises(ConfigurationError, match=r"left of the 7 .* filter 'length' removed .*, such as first/"):
+    with pytest.raises(ConfigurationError, match=r"None of the 7 .* filter 'length' removed .*, such as first/"):
         prepared(files, most_length=3)
 
 

@@ -39,7 +39,7 @@ def test_an_address_where_nobody_answers_is_an_error_at_once() -> None:
     program = "from rstar2_env.sandbox import make_sandbox; make_sandbox('ray', address='127.0.0.1:1')"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=400, check=False)
     error = done.stderr.splitlines()[-2]  # the last one says where the documents explain it
-    assert error.startswith("rstar2_env.core.errors.SandboxUnavailableError: There is no Ray cluster at 127.0.0.1:1")
+    assert error.startswith("rstar2_env.core.errors.SandboxUnavailableError: The Ray cluster at 127.0.0.1:1")
 
 
 def test_options_come_back_as_they_were_given() -> None:

@@ -103,7 +103,7 @@ def test_what_is_expected_to_be_left_is_no_reason_to_play_again() -> None:
 
 
 def test_a_source_without_an_end_is_refused_before_anything_is_played(asked: list[str], tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"arithmetic.* is unlimited.* stage of the kind data.*\(problems="):
+    with pytest.raises(ConfigurationError, match=r"arithmetic.* without end.* stage of the kind data.*\(problems="):
         Filter(model="m", problems="arithmetic", n=1, episodes=3).run(Work(tmp_path / "stage"))
     assert asked == []
 

@@ -85,7 +85,7 @@ def test_without_both_controllers_there_is_none_and_the_reason_is_told(tree: Tre
     for name, text in lacking.items():
         for folder in ("user.slice/session", "user.slice", ""):
             (tree.mount / folder / name.replace("_", ".", 1)).write_text(text)
-    with pytest.raises(OSError, match="no writable version 1 memory hierarchy"):
+    with pytest.raises(OSError, match="may not create version 1 control groups"):
         ControlGroups()
 
 

@@ -99,13 +99,13 @@ def test_on_an_accelerator_the_mean_is_that_of_the_log_probabilities():
 
 def test_another_version_of_the_head_is_refused_where_its_parts_are_read(monkeypatch):
     monkeypatch.setattr(fused_head, "_SAVED", fused_head._SAVED[:-1])
-    with pytest.raises(Rstar2Error, match=r"install trl 1\.16"):
+    with pytest.raises(Rstar2Error, match=r"Install trl 1\.16"):
         by_trl(("log_probs", "mean_logits"))
 
 
 def test_a_forward_method_without_the_names_to_replace_is_refused(monkeypatch):
     monkeypatch.setattr(fused_head, "_REPLACED", {**fused_head._REPLACED, "_of_another_version": None})
-    with pytest.raises(Rstar2Error, match=r"does not use _of_another_version.*install trl 1\.16"):
+    with pytest.raises(Rstar2Error, match=r"does not use _of_another_version.*Install trl 1\.16"):
         set_head(tiny_qwen3(), 0.7)
 
 

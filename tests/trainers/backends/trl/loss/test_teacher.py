@@ -125,7 +125,7 @@ def test_the_options_name_it(loaded, other, tiny_model):
         (
             {"teacher": "self", "teacher_prompt": "x", "env": LetterEnv},
             {"teacher"},
-            "no problem source",
+            "not have a source of problems",
         ),
     ],
 )

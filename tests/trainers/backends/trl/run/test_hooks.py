@@ -250,7 +250,7 @@ def test_an_sft_step_is_refused_without_a_turn_and_in_the_middle_of_a_step(make_
     run = make_run(InTheMiddle(), terms=[PpoClip()])
     with pytest.raises(ConfigurationError, match="only between optimizer steps"):
         run.trainer.train()
-    with pytest.raises(ConfigurationError, match="at least one conversation"):
+    with pytest.raises(ConfigurationError, match="without any conversation"):
         run.state.sft_step([])
 
 

@@ -121,7 +121,7 @@ def test_the_cache_of_vllm_in_process_has_the_blocks_that_were_computed_for_it(p
     each = -(-1400 // 128) * 128 // size
     assert blocks == in_flight * each + 128 // size
     (note,) = (event for event in read_run(tmp_path / "run").events if event["event"] == "note")
-    assert f"the need of {in_flight} conversations of 1400 tokens" in note["text"]
+    assert f"the space that {in_flight} conversations of 1400 tokens need" in note["text"]
 
 
 @pytest.mark.train
