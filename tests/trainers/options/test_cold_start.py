@@ -48,7 +48,7 @@ def test_longer_traces_are_left_out_and_none_left_is_an_error(chat):
     assert len(encode_traces(rows, chat, 100)) == 1
     with pytest.raises(ConfigurationError, match="raise max_length"):
         encode_traces(rows, chat, 3)
-    with pytest.raises(ConfigurationError, match="no trace"):
+    with pytest.raises(ConfigurationError, match="file of traces is empty"):
         encode_traces([], chat, 100)
 
 

@@ -71,7 +71,7 @@ def test_what_is_shown_does_not_depend_on_the_number_of_processes():
 
 
 def test_it_needs_rubrics_and_the_length_of_the_run():
-    with pytest.raises(ConfigurationError, match=r"needs problems with meta\['rubric'\]"):
+    with pytest.raises(ConfigurationError, match=r"needs problems with a rubric"):
         collector(rollout=RubricScaffold(steps=5)).collect(0)
     with pytest.raises(ConfigurationError, match="set its option `steps`"):
         collector(rollout=RubricScaffold()).collect(0)
