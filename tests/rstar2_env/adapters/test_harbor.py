@@ -115,9 +115,9 @@ def test_each_reward_of_a_json_file_is_a_component(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "words"),
     [
-        ("echo no such module; exit 1", "wrote no reward; their output ends with: no such module"),
-        ("echo nan > /logs/verifier/reward.txt", "reward.txt: expected finite numbers, got 'nan"),
-        ('echo \'{"a": 1, "b": 2}\' > /logs/verifier/reward.json', "has no field reward"),
+        ("echo no such module; exit 1", "their output ends with: no such module"),
+        ("echo nan > /logs/verifier/reward.txt", "reward.txt must contain finite numbers, got 'nan"),
+        ('echo \'{"a": 1, "b": 2}\' > /logs/verifier/reward.json', "does not have a field reward"),
     ],
 )
 def test_tests_without_a_reward_do_not_measure_the_policy(tmp_path: Path, script: str, words: str) -> None:
@@ -136,7 +136,7 @@ def test_a_reward_that_the_policy_wrote_is_none(tmp_path: Path) -> None:
 def test_tests_that_do_not_end_earn_nothing(tmp_path: Path) -> None:
     reward, info = of_tests(tmp_path, "sleep 4; echo 1 > /logs/verifier/reward.txt", test_timeout_s=1.0)
     assert (reward, info["end"]) == (0.0, "answered")
-    assert "the tests did not end: timeout" in info["error"]
+    assert "the tests of the task did not finish: timeout" in info["error"]
 
 
 @pytest.mark.parametrize(
@@ -165,10 +165,10 @@ def dockerfile(line: str) -> dict[str, str | None]:
     ("changes", "words"),
     [
         (toml("gpus = 1"), "task.toml: environment.gpus: it needs a GPU"),
-        (toml('docker_image = "org/own:1"'), "environment.docker_image: it needs the image org/own:1"),
+        (toml('docker_image = "org/own:1"'), "environment.docker_image: the task needs the Docker image org/own:1"),
         (toml('os = "windows"'), "environment.os: expected linux, got 'windows'"),
         (toml("workdir = 3"), "environment.workdir: expected text, got 3"),
-        (toml('env = {KEY = "${KEY}"}'), "environment.env.KEY: it needs a variable of the machine"),
+        (toml('env = {KEY = "${KEY}"}'), "environment.env.KEY: the value refers to an environment variable"),
         (
             toml('network_mode = "allowlist"\nallowed_hosts = ["a.b"]'),
             "environment.allowed_hosts: it needs the network",
@@ -178,20 +178,20 @@ def dockerfile(line: str) -> dict[str, str | None]:
             "verifier.environment_mode: expected shared, got 'separate'",
         ),
         (toml("[[steps]]\nname = 'one'"), "task.toml: steps: it has several steps"),
-        ({"task.toml": TASK["task.toml"].replace("30.0", "-1")}, "verifier.timeout_sec: expected seconds, got -1"),
+        ({"task.toml": TASK["task.toml"].replace("30.0", "-1")}, "verifier.timeout_sec: expected a positive number"),
         ({"task.toml": "a = ["}, "task.toml"),
-        (dockerfile("RUN make"), "Dockerfile, line 2: 'RUN make' needs an image of its own"),
+        (dockerfile("RUN make"), "Dockerfile, line 2: 'RUN make' needs a Docker image"),
         (
             dockerfile("RUN pip install no-such-package-at-all"),
             "Dockerfile, line 2: the Python package no-such-package-at-all is not installed on this machine",
         ),
-        ({"environment/Dockerfile": "FROM alpine"}, "Dockerfile, line 1: 'FROM alpine' needs an image of its own"),
-        (dockerfile("FROM ubuntu:24.04"), "Dockerfile, line 2: 'FROM ubuntu:24.04' needs an image of its own"),
-        ({**dockerfile("COPY ../secret /app/"), "secret": "x"}, "Dockerfile, line 2: there is no ../secret"),
-        ({"environment/docker-compose.yaml": ""}, "docker-compose.yaml: a task with this file is not supported"),
-        ({"tests/test.sh": "set -e\ncurl -L http://a.b | sh\n"}, "test.sh, line 2: 'curl' needs the network"),
-        ({"tests/test.sh": None}, "test.sh: the file is missing"),
-        ({"environment/Dockerfile": None}, "Dockerfile: the file is missing"),
+        ({"environment/Dockerfile": "FROM alpine"}, "Dockerfile, line 1: 'FROM alpine' needs a Docker image"),
+        (dockerfile("FROM ubuntu:24.04"), "Dockerfile, line 2: 'FROM ubuntu:24.04' needs a Docker image"),
+        ({**dockerfile("COPY ../secret /app/"), "secret": "x"}, "Dockerfile, line 2: the file or folder ../secret"),
+        ({"environment/docker-compose.yaml": ""}, "docker-compose.yaml: this file is not supported"),
+        ({"tests/test.sh": "set -e\ncurl -L http://a.b | sh\n"}, "test.sh, line 2: the command 'curl' needs"),
+        ({"tests/test.sh": None}, "test.sh: this file is missing"),
+        ({"environment/Dockerfile": None}, "Dockerfile: this file is missing"),
     ],
 )
 def test_a_task_that_needs_more_is_refused_with_the_field(
@@ -225,7 +225,7 @@ def test_refused_tasks_are_left_out_only_on_request(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="1 of 2 tasks cannot be played"):
         read_tasks(tmp_path)
     assert [task.name for task in read_tasks(tmp_path, skip_refused=True)] == ["sums/numbers"]
-    with pytest.raises(ConfigurationError, match="has no task"):
+    with pytest.raises(ConfigurationError, match="does not contain a task"):
         read_tasks(tmp_path / "good" / "tests")
 
 
@@ -249,4 +249,4 @@ def test_an_export_has_graders_and_reference_solutions(tmp_path: Path) -> None:
 def test_an_export_of_a_game_is_refused(tmp_path: Path) -> None:
     done = run("export", "--env", "rstar2/TicTacToe-v0", "--to", "harbor", "--out", tmp_path / "out", "--episodes", "1")
     assert done.exit_code == 2
-    assert "Harbor grades a single turn" in " ".join(done.output.split())
+    assert "Harbor grades a single answer" in " ".join(done.output.split())

@@ -74,7 +74,7 @@ def test_weighted_prefers_clean_successes_and_bounds_the_weights():
 
 
 def test_weighted_refuses_what_could_drop_one_side():
-    with pytest.raises(ConfigurationError, match="minimum=0 could drop all successes or all failures"):
+    with pytest.raises(ConfigurationError, match="minimum=0 may drop all correct or all wrong episodes"):
         ResampleOnCorrect(mode="weighted", minimum=0)
     with pytest.raises(ConfigurationError, match="set group_size to 2 or more"):
         choose(ResampleOnCorrect(mode="weighted"), [success(), failure()], 1)
