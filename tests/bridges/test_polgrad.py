@@ -8,19 +8,14 @@ import numpy as np
 import polgrad
 import pytest
 import torch
+from formula_losses import LONGEST, loss_of, made, numbers
 from polgrad.advantages import grpo_advantages, rloo_advantages
 from polgrad.losses import policy_loss
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.options.declare import call_with_options
-from rstar2_env.core.options.parts import read_part
 from rstar2_env.trainers.advantages.base import ADVANTAGES
-from rstar2_env.trainers.losses.base import AGGREGATIONS, CORRECTIONS, LOSSES, is_corrected
-from rstar2_env.trainers.losses.tokens import Tokens
 from rstar2_env.trainers.ranks import ONE
 
-LENGTHS = (5, 2, 7, 4, 1, 6)
-LONGEST = 16
 PARTS = {
     "ppo": (["ppo_clip:low=0.2,high=0.2"], "token_mean", "none"),
     "grpo": (["ppo_clip:low=0.2,high=0.2", "kl:coef=0.04"], "seq_mean", "none"),
@@ -38,45 +33,6 @@ ESTIMATES = {"grpo": "group_norm", "dr_grpo": "group_mean", "rloo": "rloo"}
 """For the algorithms of polgrad with other formulas of group advantages, the advantage of this package."""
 
 
-def made(registry, written):
-    part = read_part(written, registry.kind)
-    return call_with_options(part.name, registry.get(part.name), part.options)
-
-
-def numbers(seed):
-    """Log-probabilities under the policy, its older weights, the engine and a reference, and the mask."""
-    rng = np.random.default_rng(seed)
-    shape = (len(LENGTHS), max(LENGTHS))
-    logp = torch.tensor(-rng.exponential(1.0, shape) - 0.01)
-    beside = [logp + torch.tensor(rng.normal(0, width, shape)) for width in (0.3, 0.9, 0.5)]
-    mask = torch.arange(shape[1])[None] < torch.tensor(LENGTHS)[:, None]
-    return logp, *beside, mask, torch.tensor(rng.normal(0, 1, len(LENGTHS)))
-
-
-def ours(name, logp, old, sampled, reference, mask, advantage):
-    """The loss of the parts, as the reference backend adds it up."""
-    terms, aggregation, correction = PARTS[name]
-    zeros = torch.zeros(mask.shape, dtype=torch.long)
-    tokens = Tokens(
-        logp=logp,
-        old=old,
-        sampled=sampled,
-        advantage=advantage[:, None].expand(mask.shape),
-        mask=mask,
-        turn=zeros.masked_fill(~mask, -1),
-        depth=zeros.masked_fill(~mask, -1),
-        reference=reference,
-    )
-    groups = np.zeros(len(LENGTHS), dtype=np.int64)
-    weights = torch.tensor(made(AGGREGATIONS, aggregation)(np.array(LENGTHS), groups, ONE))
-    corrected = made(CORRECTIONS, correction)(tokens)
-    total = logp.sum() * 0
-    for term in (made(LOSSES, written) for written in terms):
-        each = term(tokens) * corrected if is_corrected(term) else term(tokens)
-        total = total + (weights[:, None] * each.masked_fill(~mask, 0.0)).sum()
-    return total
-
-
 def test_every_algorithm_of_polgrad_is_compared():
     assert set(polgrad.registry.ALGORITHMS) == set(PARTS)
 
@@ -84,20 +40,20 @@ def test_every_algorithm_of_polgrad_is_compared():
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("name", PARTS)
 def test_loss_and_gradient_are_those_of_polgrad(name, seed):
-    logp, old, sampled, reference, mask, advantage = numbers(seed)
+    given = numbers(seed)
     config = polgrad.get_algorithm(name).loss
     if name == "dr_grpo":
         config = replace(config, norm_len=LONGEST)
-    first, second = logp.clone().requires_grad_(), logp.clone().requires_grad_()
-    own = ours(name, first, old, sampled, reference, mask, advantage)
+    first, second = given.logp.clone().requires_grad_(), given.logp.clone().requires_grad_()
+    own = loss_of(*PARTS[name], given._replace(logp=first))
     theirs = policy_loss(
         config,
         logprobs=second,
-        old_logprobs=old,
-        advantages=advantage,
-        response_mask=mask,
-        ref_logprobs=reference,
-        rollout_logprobs=sampled,
+        old_logprobs=given.old,
+        advantages=given.advantage,
+        response_mask=given.mask,
+        ref_logprobs=given.reference,
+        rollout_logprobs=given.sampled,
     ).loss
     assert own.item() == pytest.approx(theirs.item(), rel=1e-10, abs=1e-10)
     gradients = [torch.autograd.grad(loss, of)[0] for loss, of in ((own, first), (theirs, second))]
