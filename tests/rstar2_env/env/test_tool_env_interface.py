@@ -190,7 +190,9 @@ class TestMisuse:
 
 
 def test_a_dialect_without_calls_by_name_refuses_tools_that_it_cannot_call():
-    with pytest.raises(ConfigurationError, match=r"dialect 'fenced' can call 'execute_\w+' only.* cannot call stub"):
+    with pytest.raises(
+        ConfigurationError, match=r"dialect 'fenced', the policy can call only 'execute_\w+', but not stub"
+    ):
         make(dialect="fenced")
 
 

@@ -110,7 +110,7 @@ def test_a_file_of_another_evaluation_is_not_resumed(tmp_path, other):
     out = tmp_path / "e.jsonl"
     play(out=out)
     before = out.read_text()
-    with pytest.raises(ConfigurationError, match=r"e\.jsonl:1 belongs to another evaluation"):
+    with pytest.raises(ConfigurationError, match=r"Line 1 of .*e\.jsonl belongs to another evaluation"):
         play(out=out, resume=True, **other)
     assert out.read_text() == before
 
@@ -118,7 +118,7 @@ def test_a_file_of_another_evaluation_is_not_resumed(tmp_path, other):
 def test_what_is_no_file_of_episodes_is_not_resumed(tmp_path):
     out = tmp_path / "e.jsonl"
     out.write_text('{"question": "q"}\n')
-    with pytest.raises(ConfigurationError, match=r"e\.jsonl:1 is not an episode"):
+    with pytest.raises(ConfigurationError, match=r"Line 1 of .*e\.jsonl is not an episode"):
         play(out=out, resume=True)
 
 

@@ -55,7 +55,7 @@ def test_show_prints_the_memory_and_suggested_options(tmp_path):
     tiny_qwen3().save_pretrained(str(tmp_path))
     shown = run("model", "show", str(tmp_path)).output
     assert "memory on this machine" in shown
-    assert "chat template │ none: choose one" in shown
+    assert "chat template │ none: choose a chat template" in shown
     assert "Suggested (chosen for 0 million parameters): rstar2 sft --lr 0.0003" in " ".join(shown.split())
 
 

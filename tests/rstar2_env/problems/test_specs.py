@@ -109,7 +109,7 @@ NAMES = {"columns": {"question": "problem", "answer": "level"}}
 class TestMixtures:
     @pytest.mark.parametrize("part", ["arithmetic", ("arithmetic", 1.0), [1.0], 5])
     def test_a_part_is_a_source_with_its_weight(self, part):
-        with pytest.raises(ConfigurationError, match=r"pair \(source, weight\), such as \(load_problems"):
+        with pytest.raises(ConfigurationError, match=r"pair of a source and a weight, such as \(load_problems"):
             MixtureSource([part])
 
     def test_each_part_comes_as_often_as_its_weight_says(self):
@@ -165,7 +165,7 @@ class TestNamedSets:
         assert set(entry.options) <= {"keep", "where", "unique", "skip_incomplete"}
 
     def test_nobody_trains_on_a_benchmark_by_accident(self):
-        with pytest.raises(ConfigurationError, match="aime24 has the split test, not 'train'"):
+        with pytest.raises(ConfigurationError, match="aime24 has only the split test, not 'train'"):
             load_problems("aime24")
 
     @pytest.mark.parametrize("spec", ["gsm8k", "hf:openai/gsm8k:config=main", {"hub": "openai/gsm8k"}])

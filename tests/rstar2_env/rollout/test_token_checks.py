@@ -272,7 +272,7 @@ class TestCommand:
         ("arguments", "words"),
         [
             (["no/such-model"], "no/such-model"),
-            (["RUN", "--step", "9"], "has no step 9"),
+            (["RUN", "--step", "9"], "not have a training step 9"),
             (["no", "--step", "1"], "a run"),
             ([], "Name the folder of a run or a model"),
             (["GGUF"], "model.Q4.gguf: name this file itself"),

@@ -72,7 +72,7 @@ def test_help_over_the_run_is_counted_in_rollouts():
         ("sampler.seed=1", "sampler.seed is set by the trainer"),
         ("reward.tool_use.each=a", "reward.tool_use.each must be a number, not 'a'."),
         ("reward.tool_use.gate=a", "reward.tool_use.gate must be one of 'always', 'correct', 'wrong', not 'a'."),
-        ("rollout=plain", "parts.rollout=plain to choose the part"),
+        ("rollout=plain", "rollout is a group of options"),
         ("optim=3", "optim must be a dict, not '3'."),
         (
             "env.max_turn=3",

@@ -90,7 +90,7 @@ def test_yaml_without_its_package_says_what_to_install(tmp_path, monkeypatch):
         ("x.json", "{", r"not valid JSON: .*line 1"),
         ("x.yaml", "- 1\n", "must contain one mapping"),
         ("x.txt", "a = 1", "ends in one of"),
-        ("x.toml", 'trainer = "a"\nrecipe = "b"', "twice: as trainer and as recipe"),
+        ("x.toml", 'trainer = "a"\nrecipe = "b"', "twice, as trainer and as recipe"),
         ("x.toml", "trainer = 3", "trainer must be a string, not 3"),
     ],
 )
@@ -159,11 +159,13 @@ class TestOfARun:
 
     def test_a_model_is_no_run(self, tmp_path):
         written(tmp_path, "config.json", '{"architectures": ["Qwen3ForCausalLM"]}')
-        with pytest.raises(ConfigurationError, match=r"holds no run\.json: it is not the folder of a training run"):
+        with pytest.raises(
+            ConfigurationError, match=r"does not contain run\.json, so it is not the folder of a training run"
+        ):
             trainers.read_config(tmp_path)
 
     def test_a_folder_without_a_run_is_refused(self, tmp_path):
-        with pytest.raises(ConfigurationError, match=r"holds no config\.json"):
+        with pytest.raises(ConfigurationError, match=r"does not contain config\.json"):
             trainers.read_config(tmp_path)
 
 

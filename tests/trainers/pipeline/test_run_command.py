@@ -54,7 +54,9 @@ def test_a_plan_refuses_the_stages_that_a_run_would_refuse(tmp_path):
     for option in ("--from", "--until"):
         result = run("run", file, "-o", tmp_path / "run", "--dry-run", option, "nope")
         assert result.exit_code == 2
-        assert f"has stages a, b, c, d, e, but not 'nope' ({option})" in " ".join(result.stderr.split())
+        assert f"does not have a stage 'nope'; its stages are a, b, c, d, e ({option})" in " ".join(
+            result.stderr.split()
+        )
     for more in ([], ["--dry-run"]):
         result = run("run", file, "-o", tmp_path / "run", "--from", "b", *more)
         assert "the stage 'a' did not finish" in result.stderr
@@ -114,6 +116,6 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path, monkeypatch):
         patched.setattr(Letters, "run", interrupted)
         result = run("run", file, "-o", tmp_path / "run")
     assert result.exit_code == 130
-    assert "The same command resumes" in result.stderr
+    assert "enter the same command again" in result.stderr
     assert run("run", file, "-o", tmp_path / "run").exit_code == 0
     assert diary(tmp_path / "run")[0] == "a resumed"

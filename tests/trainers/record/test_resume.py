@@ -45,7 +45,7 @@ def test_a_run_goes_on_from_its_newest_whole_checkpoint(run):
 
 
 def test_a_folder_that_is_mistyped_is_refused_and_the_near_one_named(run):
-    with pytest.raises(ConfigurationError, match=r"no folder .*/rum .*Did you mean .*/run\?"):
+    with pytest.raises(ConfigurationError, match=r"The folder .*/rum does not exist.*Did you mean .*/run\?"):
         checkpoint_to_resume(run.with_name("rum"), BEGAN, steps=10)
 
 

@@ -210,7 +210,7 @@ class TestCommand:
         ("arguments", "words"),
         [
             (["BASE"], "two or more runs"),
-            (["BASE", "BASE", "--k", "8"], "k must be between 1 and 4, the number of samples"),
+            (["BASE", "BASE", "--k", "8"], "k must be between 1 and 4, the largest number of samples"),
             (["BASE", "BASE", "--k", "one"], "--k must be whole numbers"),
             (["BASE", "OTHER"], "have no problem in common"),
             (["BASE", "nowhere"], "it does not exist"),

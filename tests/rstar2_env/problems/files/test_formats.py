@@ -120,7 +120,7 @@ def test_a_data_set_of_several_splits_gives_the_one_asked_for(tmp_path):
         str(tmp_path / "set")
     )
     assert len(list(load_problems(tmp_path / "set", columns=COLUMNS, split="test"))) == 2
-    with pytest.raises(ConfigurationError, match="splits train, test, not 'dev'"):
+    with pytest.raises(ConfigurationError, match="splits train, test, but not 'dev'"):
         load_problems(tmp_path / "set", columns=COLUMNS, split="dev")
 
 

@@ -36,7 +36,7 @@ def test_they_are_those_of_the_diagnosis(faulty):
     assert {name: found[name] for name in ("step", "findings", "silent", "not_recorded")} == {
         name: expected[name] for name in ("step", "findings", "silent", "not_recorded")
     }
-    assert "looked at named (training, up to step 8)" in found["summary"]
+    assert "examined named (training, up to step 8)" in found["summary"]
 
 
 def test_a_run_that_cannot_be_read_has_a_sentence_without_its_path(faulty, tmp_path):

@@ -111,6 +111,6 @@ def test_a_source_without_an_end_is_refused_before_anything_is_played(asked: lis
 def test_a_set_without_problems_to_train_on_is_refused_before_anything_is_played(
     asked: list[str], tmp_path: Path
 ) -> None:
-    with pytest.raises(ConfigurationError, match=r"aime24 has the split test, not 'train'"):
+    with pytest.raises(ConfigurationError, match=r"aime24 has only the split test, not 'train'"):
         Filter(model="m", problems="aime24", n=1).run(Work(tmp_path / "stage"))
     assert asked == []
