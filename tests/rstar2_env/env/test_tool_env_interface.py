@@ -190,9 +190,7 @@ class TestMisuse:
 
 
 def test_a_dialect_without_calls_by_name_refuses_tools_that_it_cannot_call():
-    with pytest.raises(
-        ConfigurationError, match=r"dialect 'fenced', the policy can call only 'execute_\w+', but not stub"
-    ):
+    with pytest.raises(ConfigurationError, match=r"dialect 'fenced', the policy can call only .*, but not stub"):
         make(dialect="fenced")
 
 

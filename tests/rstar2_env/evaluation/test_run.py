@@ -77,7 +77,7 @@ def test_a_family_in_the_environment_options_keeps_its_own_options():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"problems": None}, "unlimited"),
+        ({"problems": None}, "without end"),
         ({"episodes": 0}, "at least 1"),
         ({"workers": 0}, "at least 1"),
         ({"agent_options": {"corupt": True}}, "Did you mean 'corrupt'"),
@@ -125,7 +125,7 @@ def test_an_agent_that_raises_stops_the_evaluation_and_the_error_names_the_probl
 def test_a_function_that_makes_agents_serves_as_well_as_a_name():
     result = play(lambda: make("oracle"))
     assert result.summary.pass_rate.value == 1.0
-    with pytest.raises(ConfigurationError, match="given by name"):
+    with pytest.raises(ConfigurationError, match="given by its name"):
         play(lambda: make("oracle"), agent_options={"corrupt": True})
 
 

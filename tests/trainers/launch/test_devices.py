@@ -65,7 +65,9 @@ def test_a_device_that_the_runtime_hides_is_refused() -> None:
 
 
 def test_variables_that_contradict_each_other_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="CUDA_VISIBLE_DEVICES=0,1 and HIP_VISIBLE_DEVICES=4,5 contradict"):
+    with pytest.raises(
+        ConfigurationError, match="CUDA_VISIBLE_DEVICES=0,1 and HIP_VISIBLE_DEVICES=4,5 select different"
+    ):
         Devices((1,)).environment({"CUDA_VISIBLE_DEVICES": "0,1", "HIP_VISIBLE_DEVICES": "4,5"})
 
 

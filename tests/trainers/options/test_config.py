@@ -64,7 +64,7 @@ def test_help_over_the_run_is_counted_in_rollouts():
         ("loss.kl=1", "loss.kl must be the options of a part of that name (loss.kl.OPTION=VALUE), not '1'."),
         ("problems_per_step=2.5", "rollout.problems_per_step must be an integer of at least 1, not '2.5'."),
         ("early_stop=maybe", "rollout.early_stop must be true or false, not 'maybe'."),
-        ("selector={mode: rank}", "'{mode: rank}' is not valid JSON"),
+        ("selector={mode: rank}", "The value '{mode: rank}' is not valid JSON"),
         ("selector.mode=rang", "selector.mode must be one of 'sample', 'rank', 'weighted', not 'rang'. Did you"),
         ("parts.selector.mode=rang", "selector.mode must be one of 'sample', 'rank', 'weighted', not 'rang'. Did you"),
         ("selector.mood=rank", "The selector 'roc' has no option 'selector.mood'. Did you mean 'mode'"),

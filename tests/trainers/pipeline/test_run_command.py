@@ -54,9 +54,7 @@ def test_a_plan_refuses_the_stages_that_a_run_would_refuse(tmp_path):
     for option in ("--from", "--until"):
         result = run("run", file, "-o", tmp_path / "run", "--dry-run", option, "nope")
         assert result.exit_code == 2
-        assert f"does not have a stage 'nope'; its stages are a, b, c, d, e ({option})" in " ".join(
-            result.stderr.split()
-        )
+        assert f"'nope'; its stages are a, b, c, d, e ({option})" in " ".join(result.stderr.split())
     for more in ([], ["--dry-run"]):
         result = run("run", file, "-o", tmp_path / "run", "--from", "b", *more)
         assert "the stage 'a' did not finish" in result.stderr

@@ -334,5 +334,5 @@ def test_what_holds_from_the_next_rollout_on_waits_in_a_checkpoint_too(make_run,
 def test_a_hook_whose_needs_the_run_lacks_is_refused_before_training(make_run):
     with pytest.raises(ConfigurationError, match="'reference_reset' needs a reference model"):
         make_run(ReferenceReset(), terms=[PpoClip()])
-    with pytest.raises(ConfigurationError, match="no term 'kl'"):
+    with pytest.raises(ConfigurationError, match="not have a term 'kl'"):
         make_run(KlSchedule(), terms=[PpoClip()])
