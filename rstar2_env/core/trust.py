@@ -263,9 +263,7 @@ def _digest(path: Path, options: Mapping[str, Any]) -> str:
 def _refused(said: str) -> UntrustedError:
     if _active is not None and not _active.flag:
         return UntrustedError(f"{said}. Only the command line may do this here: give it there.")
-    return UntrustedError(
-        f"{said}. Only the command line may do this, unless you trust the file (--trust).", option="trust"
-    )
+    return UntrustedError(f"{said}. Only the command line may do this, unless you trust the file.", option="trust")
 
 
 def _place_of(written: str) -> str:
