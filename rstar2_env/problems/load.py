@@ -164,7 +164,7 @@ def _named(entry: NamedSet, common: Mapping[str, Any], options: Mapping[str, Any
         only = ", ".join(entry.splits)
         hint = "; or pass holdout= to divide it into train and test" if only == "train" else ""
         raise ConfigurationError(
-            f"The set {entry.name} has only the split {only!r}, not {split!r}: pass split={only!r}{hint}."
+            f"The set {entry.name} has only the split {only}, not {split!r}: pass split={only!r}{hint}."
         )
     together = {"config": entry.config, "columns": entry.columns, "name": entry.name, **entry.options, **options}
     return _hub(entry.hub, common, together, theirs=theirs)

@@ -81,7 +81,7 @@ def test_an_assistant_plays_an_episode_to_its_reward(problems):
     assert over[0]
     assert "is over (answered): call reset" in over[2]
     assert other[0]
-    assert "There is no episode 'other'" in other[2]
+    assert "There is no running episode 'other'" in other[2]
 
 
 def test_nothing_that_a_client_reads_has_the_gold_answer():
@@ -144,7 +144,7 @@ def test_the_state_of_ended_episodes_is_forgotten_in_the_end():
         names.append(json.loads(desk.reset(seed=0))["episode"])
         desk.step(names[-1], DIALECT.format_answer("0"))
     assert json.loads(desk.state(names[-1]))["end"] == "answered"
-    with pytest.raises(ValueError, match="There is no episode"):
+    with pytest.raises(ValueError, match="There is no running episode"):
         desk.state(names[0])
     desk.close()
 

@@ -391,7 +391,7 @@ def test_what_must_not_train_has_no_trace():
     episode.void("unavailable")
     with pytest.raises(ConfigurationError, match="unavailable"):
         training_trace(episode)
-    with pytest.raises(ConfigurationError, match="no token ids"):
+    with pytest.raises(ConfigurationError, match="not contain token ids"):
         training_trace(Episode())
     bad = in_tokens()
     bad.logprobs[1] = 0.5

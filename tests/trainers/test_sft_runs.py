@@ -155,7 +155,7 @@ def test_what_cannot_be_resumed_is_refused_before_the_model_is_loaded(tiny_model
         sft(folder, tiny_model, batch_size=6, max_length=64, resume=True)
     with pytest.raises(ConfigurationError, match="done 2 of 2 steps"):
         sft(folder, tiny_model, steps=2, resume=True)
-    with pytest.raises(ConfigurationError, match="no folder"):
+    with pytest.raises(ConfigurationError, match="no run to resume"):
         sft(tmp_path / "mistyped", tiny_model, resume=True)
     sft(folder, tiny_model, steps=3, resume=True)
     assert steps_of(folder) == 3

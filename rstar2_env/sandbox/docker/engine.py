@@ -78,7 +78,7 @@ def check_image(engine: APIClient, image: str) -> None:
     except docker.errors.ImageNotFound as error:
         raise SandboxUnavailableError(
             f"The Docker daemon does not have the image {image!r}. Build it: rstar2 sandbox image --tag "
-            f"{image!r} (with --from-host if no registry can be reached)."
+            f"{image} (with --from-host if no registry can be reached)."
         ) from error
     label = ((found.get("Config") or {}).get("Labels") or {}).get(INSIDE_LABEL)
     if label != fingerprint():
@@ -86,7 +86,7 @@ def check_image(engine: APIClient, image: str) -> None:
         raise SandboxUnavailableError(
             f"The Docker image {image!r} {what}: its label {INSIDE_LABEL} is {label!r}, but this version "
             f"of rstar2-env expects {fingerprint()!r}. Build the image again: rstar2 sandbox image --tag "
-            f"{image!r}."
+            f"{image}."
         )
 
 

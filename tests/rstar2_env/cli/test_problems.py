@@ -53,7 +53,7 @@ def test_all_that_is_wrong_with_a_file_is_told_in_one_run(tmp_path):
 def test_a_split_that_a_file_does_not_have_is_refused_and_none_is_made_up(file):
     done = run("problems", "stats", file, "--split", "nonsense")
     assert done.exit_code == 2
-    assert "has no 'nonsense'" in " ".join(done.output.split())
+    assert "there is no split 'nonsense'" in " ".join(done.output.split())
     assert "sums (" not in run("problems", "stats", file).output
 
 

@@ -276,7 +276,7 @@ class TestFolders:
         torch.testing.assert_close(loaded(tmp_path / "here"), loaded(tiny_model))
 
     def test_what_is_no_weights_is_refused_with_what_to_do(self, tiny_model, tmp_path):
-        with pytest.raises(ConfigurationError, match="no folder"):
+        with pytest.raises(ConfigurationError, match="does not exist"):
             trainers.export_model(tmp_path / "nowhere", tmp_path / "out")
         with pytest.raises(ConfigurationError, match=r"neither the folder of a run .* There is one in ") as refused:
             trainers.export_model(tiny_model.parent, tmp_path / "out")

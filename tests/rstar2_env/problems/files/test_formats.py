@@ -78,7 +78,7 @@ def test_a_csv_cell_may_be_longer_than_pythons_limit(tmp_path):
         ("a.csv", "question,answer\nq,\n", r"a\.csv:2.*'answer' is missing"),
         ("a.json", '{"question": "q"}', r"JSON array of problems.*one object per line is JSONL"),
         ("a.json", '[{"question": "q",\n "answer" 1}]', r"a\.json: expected a JSON array.*line 2, column"),
-        ("a.json", "[]", "has no problem"),
+        ("a.json", "[]", "does not contain any problems"),
         ("a.parquet", "no parquet", r"a\.parquet cannot be read as Parquet"),
     ],
 )

@@ -73,8 +73,8 @@ def test_a_number_as_answer_keeps_every_digit(tmp_path, written, text):
         ('{"question": "q", "answer": "1", "id": ""}', ["id", "non-empty"]),
         ('{"question": "q", "answer": "1", "id": [1]}', ["id", "list"]),
         ('{"question": "q", "answer": "1", "source": 3}', ["source", "int 3"]),
-        ('{"question": "q", "answer": "1"', ["not JSON", "column"]),
-        ('{"question": "q', ["not JSON: Unterminated string starting at column 14"]),
+        ('{"question": "q", "answer": "1"', ["not valid JSON", "column"]),
+        ('{"question": "q', ["not valid JSON: Unterminated string starting at column 14"]),
         ('{"question": "q", "answer": "1 + 2 = <<1+2=3>>3\\n#### 3"}', ["'answer'", "'#### 3'", "FILE:like=gsm8k"]),
         ("[1, 2]", ["object", "list"]),
         ('"text"', ["object", "str"]),
@@ -106,7 +106,7 @@ def test_a_byte_order_mark_and_unicode_line_separators_do_no_harm(tmp_path):
 def test_two_lines_with_one_id_are_both_named(tmp_path):
     record = {"id": "x", "question": "q", "answer": "1"}
     file = write(tmp_path / "twice.jsonl", record, {**record, "id": "y"}, record)
-    with pytest.raises(ProblemFormatError, match=r"twice\.jsonl:3.*line 1.*'x'"):
+    with pytest.raises(ProblemFormatError, match=r"twice\.jsonl:3.*'x'.*line 1"):
         load_problems(file)
 
 
@@ -114,7 +114,7 @@ def test_two_lines_with_one_id_are_both_named(tmp_path):
 def test_a_file_without_problems_is_an_error(tmp_path, text):
     file = tmp_path / "empty.jsonl"
     file.write_text(text)
-    with pytest.raises(ProblemFormatError, match="no problem"):
+    with pytest.raises(ProblemFormatError, match="not contain any problems"):
         load_problems(file)
 
 

@@ -95,7 +95,7 @@ def test_a_file_that_changed_since_is_an_error(file):
 
 def test_an_empty_file_and_one_that_is_not_there_are_errors(tmp_path):
     (tmp_path / "empty.jsonl").touch()
-    with pytest.raises(ProblemFormatError, match="no problem"):
+    with pytest.raises(ProblemFormatError, match="not contain any problems"):
         load_problems(tmp_path / "empty.jsonl", stream=True)
     with pytest.raises(ConfigurationError, match="cannot be read"):
         load_problems(tmp_path / "none.jsonl", stream=True)
