@@ -40,8 +40,9 @@ class Laser(CheckedOptions):
     """A bonus for correct answers within a target length, fixed or by difficulty: LASER, -D, -DE (arXiv 2505.15612).
 
     Attributes:
-        mode: ``"fixed"``, ``"d"`` or ``"de"``; see the module's docstring.
-        target: L_T with ``"fixed"``, in policy tokens.
+        mode: Choice of the target length: ``"fixed"`` uses ``target``; ``"d"`` (LASER-D) and ``"de"`` (LASER-DE) choose
+            one for each difficulty.
+        target: The target length with ``"fixed"``, in policy tokens.
         limit: Maximum target; a trainer fills in ``max_episode_tokens``. The paper uses 16,384.
         lowest: Minimum target.
         step: Step of the grid of targets.

@@ -21,8 +21,8 @@ class Sapo(CheckedOptions):
     negative advantages.
 
     Args:
-        positive: tau for positive advantages.
-        negative: tau otherwise.
+        positive: The constant tau for tokens with a positive advantage.
+        negative: The constant tau for all other tokens.
     """
 
     positive: float = option(1.0, above=0)

@@ -22,10 +22,10 @@ class Vespo(CheckedOptions):
     stop-gradient. The separate correction for engine-trainer mismatch is not applied.
 
     Args:
-        k_positive: Exponent of w for positive advantages.
-        decay_positive: Rate of the exponential for positive advantages.
-        k_negative: Exponent of w otherwise.
-        decay_negative: Rate of the exponential otherwise.
+        k_positive: Exponent k for rows with a positive advantage.
+        decay_positive: Rate k' of the exponential for rows with a positive advantage.
+        k_negative: Exponent k for all other rows.
+        decay_negative: Rate k' of the exponential for all other rows.
         level: The level of the product; the paper uses rows.
     """
 
