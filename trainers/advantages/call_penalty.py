@@ -33,9 +33,10 @@ class CallPenalty(Wrapped):
 
     Args:
         of: The other estimator, written as in a recipe: ``rloo``, ``(gigpo:omega=0.5,gamma=1)``, ``./mine.py:Mine``.
-        malformed: Number that penalizes a turn with a call that did not run: a malformed call, an unknown tool, or invalid
-            arguments; ``None`` does not penalize such turns.
-        failed: Number that penalizes a turn with a call that had any other error; ``None`` does not penalize such turns.
+        malformed: Number that penalizes a turn with a call that did not run: a malformed call, an unknown tool, or
+            invalid arguments; ``None`` does not penalize such turns.
+        failed: Number that penalizes a turn with a call that had any other error; ``None`` does not penalize such
+            turns.
         how: ``"set"`` replaces the advantage with the number, as in NeMo-RL; ``"add"`` adds the number to the
             advantage.
     """
