@@ -14,7 +14,7 @@
 #   make proof                      what takes long (curves, storms, whole data sets); writes docs/proof.md
 #   make view                       the web page of `rstar2 view`, built with Node 20 or newer
 #   make dist                       the source distribution and the wheel, in dist/, with that page
-#   make lint                       ruff, and its format
+#   make lint                       ruff and its format, and Biome for the page where there is Node
 #   make types                      mypy over the installed wheel
 #   make docs                       the site, in build/site; docs-serve shows it, docs-test looks at it with a browser
 #   make TORCH="torch==2.13.0 --index-url https://download.pytorch.org/whl/rocm7.2" train
@@ -70,7 +70,7 @@ $(PACKAGES): $(WEB)/package.json $(WEB)/package-lock.json
 	cd $(WEB) && npm ci --no-progress --fetch-timeout=60000
 	@touch $@
 
-$(PAGE): $(PACKAGES) $(shell find $(WEB)/src $(WEB)/public -type f) $(WEB)/vite.config.ts $(WEB)/tsconfig.json
+$(PAGE): $(PACKAGES) $(shell find $(WEB)/src $(WEB)/public rstar2_env/view/words -name "*.*" -type f) $(WEB)/vite.config.ts $(WEB)/tsconfig.json
 	cd $(WEB) && npm run --silent build
 	@touch $@
 
@@ -122,6 +122,9 @@ proof: $(VENV)/.tested
 lint: $(VENV)/.tested
 	$(RUN)/ruff check .
 	$(RUN)/ruff format --check .
+	@if ! { $(NODE_IS_THERE); }; then echo "Without npm and Node 20.19 the sources of the page are not checked.";\
+	elif ! $(MAKE) --no-print-directory $(PACKAGES); then echo "npm could not fetch the linter of the page: its sources are not checked.";\
+	else cd $(WEB) && npm run --silent lint; fi
 
 # The checker reads an installed wheel, as a user's does.
 types: $(VENV)/.tested

@@ -11,7 +11,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-PAGE = tuple(f"rstar2_env/view/static/{name}" for name in ("index.html", "app.js", "app.css", "icon.svg"))
+PAGE = tuple(f"rstar2_env/view/static/{name}" for name in ("index.html", "app.js", "text.js", "app.css", "icon.svg"))
 """Files that ``make view`` builds, by their path in the package."""
 
 

@@ -6,12 +6,15 @@ import contextlib
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rstar2_env.cli._options import Overwrite
+from rstar2_env.cli._options import Json, Overwrite
 from rstar2_env.cli._printing import say
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 _READING = "reading episodes, MB"
 
@@ -31,7 +34,7 @@ def view_command(
             "--text",
             help="Show the runs in this terminal, without a web server. The view is interactive on a "
             "terminal; it is printed if the output is not a terminal, or with --episodes, --filter, "
-            "--sort, --episode or --no-pager.",
+            "--sort, --episode, --no-pager or --json.",
         ),
     ] = False,
     report: Annotated[
@@ -75,6 +78,7 @@ def view_command(
             help="Use the interactive view or a pager if the output is a terminal; --no-pager only prints.",
         ),
     ] = True,
+    as_json: Json = False,
     overwrite: Overwrite = False,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 chooses a free port.")] = 8800,
     host: Annotated[
@@ -104,22 +108,22 @@ def view_command(
     user's cache folder.
     """
     roots = list(runs) if runs else [Path("runs") if Path("runs").is_dir() else Path(".")]
-    if report is not None and (text or episode is not None):
+    if report is not None and (text or as_json or episode is not None):
         raise typer.BadParameter(
-            "--report writes a page, but --text and --episode print in the terminal: omit one of them."
+            "--report writes a page, but --text, --json and --episode print in the terminal: omit one of them."
         )
-    if text or episode is not None:
+    if text or as_json or episode is not None:
         query = _query(filter_, sort)
         whole = episodes is None and not query and episode is None
         # The number of a line is the key of an episode only in a file; other files than .jsonl have no index.
         if roots[0].is_file() and ((episode or "").isdecimal() or (whole and roots[0].suffix != ".jsonl")):
-            _print_file(roots[0], episode, pager=pager)
-        elif whole and pager and _can_walk():
+            _print_file(roots[0], episode, pager=pager, as_json=as_json)
+        elif whole and pager and not as_json and _can_walk():
             from rstar2_env.view.terminal.walk.app import walk
 
             walk(roots)
         else:
-            _print(roots, episodes, query, episode, pager=pager)
+            _print(roots, episodes, query, episode, pager=pager, as_json=as_json)
     elif report is not None:
         from rstar2_env.core.progress import progress
         from rstar2_env.view.export.write import write_export
@@ -174,25 +178,42 @@ def _can_walk() -> bool:
     return True
 
 
-def _print(roots: list[Path], episodes: int | None, query: dict[str, str], key: str | None, *, pager: bool) -> None:
-    from rich.console import Console
-
+def _print(
+    roots: list[Path], episodes: int | None, query: dict[str, str], key: str | None, *, pager: bool, as_json: bool
+) -> None:
     from rstar2_env.core.progress import progress
-    from rstar2_env.view.terminal.overview import print_all
-    from rstar2_env.view.terminal.text_view import text_view
+    from rstar2_env.view.terminal.text_view import read_content, renderables
 
     with progress(_READING, show=True) as report:
-        found = text_view(roots, episodes=episodes, params=query, key=key, on_progress=report)
-    print_all(Console(), found, pager=pager)
+        found = read_content(roots, episodes=episodes, params=query, key=key, on_progress=report)
+    if as_json:
+        _print_json(found)
+    else:
+        _print_all(renderables(found), pager=pager)
 
 
-def _print_file(file: Path, number: str | None, *, pager: bool) -> None:
+def _print_file(file: Path, number: str | None, *, pager: bool, as_json: bool) -> None:
+    from rstar2_env.view.terminal.files import file_renderable, read_file
+
+    found = read_file(file, None if number is None else int(number))
+    if as_json:
+        _print_json(found)
+    else:
+        _print_all([file_renderable(found)], pager=pager)
+
+
+def _print_json(content: dict[str, Any]) -> None:
+    from rstar2_env.view.plain_json import to_json
+
+    say(to_json(content, ascii_only=True))
+
+
+def _print_all(parts: list[RenderableType], *, pager: bool) -> None:
     from rich.console import Console
 
-    from rstar2_env.view.terminal.files import show_file
     from rstar2_env.view.terminal.overview import print_all
 
-    print_all(Console(), [show_file(file, None if number is None else int(number))], pager=pager)
+    print_all(Console(), parts, pager=pager)
 
 
 def _query(text: str, sort: str = "") -> dict[str, str]:

@@ -26,6 +26,7 @@ def write_page(folder: Path) -> Path:
     folder.mkdir(exist_ok=True)
     (folder / "index.html").write_text(PAGE)
     (folder / "app.js").write_text("window.x = '</script><!-- <script>'; document.title = /<!--/u.source;\n")
+    (folder / "text.js").write_text("window.rstar2Formatter = {}; // </script>\n")
     (folder / "app.css").write_text("body { color: red }\n")
     (folder / "icon.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>")
     return folder

@@ -96,6 +96,7 @@ class _Packer:
         ids, omitted = choose_episodes(index, self.most, self.params)
         with index.reading() as db:
             rows = rows_of(db, ids)
+        rows.sort(key=lambda row: (row["split"] != "train", -row["step"]))  # the order of the lists: newest step first
         held: list[dict[str, Any]] = []
         groups: dict[tuple[Any, ...], dict[str, Any] | None] = {}
         tokens = 0

@@ -1,7 +1,7 @@
 """Builds the HTML file of an export: the built page with its script, style and data inlined.
 
 The data is encoded in base64, so that no text from a model can act as HTML. A content security policy allows only the
-page's own script and style, by digest, and forbids all requests.
+page's own scripts and style, by digest, and forbids all requests.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from rstar2_env.view.plain_json import to_json
 _SCRIPT = re.compile(r'\s*<script\b[^>]*\bsrc="([^"]+)"[^>]*>\s*</script>')
 _STYLE = re.compile(r'<link\b(?=[^>]*\brel="stylesheet")[^>]*\bhref="([^"]+)"[^>]*>')
 _ICON = re.compile(r'\s*<link\b(?=[^>]*\brel="icon")[^>]*>')
+_FORMATTER = "text.js"
 _CHARSET = re.compile(r"<meta\b[^>]*\bcharset[^>]*>", re.IGNORECASE)
 
 
@@ -31,11 +32,13 @@ class EmptyPage:
 
     Attributes:
         page: Content of ``index.html``.
+        formatter: The script that formats messages, which a served page loads with the first one; escaped likewise.
         script: The script, escaped so that it cannot close its element.
         style: The style, escaped in the same way.
     """
 
     page: str
+    formatter: str
     script: str
     style: str
 
@@ -53,6 +56,7 @@ def empty_page(static: Path) -> EmptyPage:
     try:
         page = index.read_text("utf-8")
         script = "".join(_script_text(_inside(static, name)) for name in _SCRIPT.findall(page))
+        formatter = _script_text(_inside(static, _FORMATTER))
         style = "".join(_style_text(_inside(static, name)) for name in _STYLE.findall(page))
     except OSError as error:
         raise ConfigurationError(not_built(Path(error.filename))) from error
@@ -60,7 +64,7 @@ def empty_page(static: Path) -> EmptyPage:
         raise ConfigurationError(
             f"The file {index} is not the web page of the viewer: build it again with `make view`."
         )
-    return EmptyPage(page, script, style)
+    return EmptyPage(page, formatter, script, style)
 
 
 def page_of(data: Mapping[str, Any], empty: EmptyPage) -> str:
@@ -71,12 +75,15 @@ def page_of(data: Mapping[str, Any], empty: EmptyPage) -> str:
         empty: The page without data.
     """
     page, script, style = empty.page, empty.script, empty.style
+    scripts = (empty.formatter, script)
+    allowed = " ".join(f"'{_digest(one)}'" for one in scripts)
     policy = (
-        f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; img-src data:; "
+        f"default-src 'none'; script-src {allowed}; style-src '{_digest(style)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
     meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-    body = f'<script type="application/json" id="embedded">{_packed(data)}</script>\n<script>{script}</script>\n</body>'
+    body = f'<script type="application/json" id="embedded">{_packed(data)}</script>\n'
+    body += "".join(f"<script>{one}</script>\n" for one in scripts) + "</body>"
     page = _ICON.sub("", _SCRIPT.sub("", page))
     page = _replaced(_STYLE, f"<style>{style}</style>", page)
     page = _replaced(_CHARSET, f'<meta charset="utf-8">\n    {meta}', page)

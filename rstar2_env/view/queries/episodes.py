@@ -19,7 +19,7 @@ from rstar2_env.view.index.schema import version_of
 from rstar2_env.view.queries.figures import figure_sql, figures_of
 from rstar2_env.view.queries.filters import SORTS, EpisodeFilter, read_filter, read_sort, words_query
 from rstar2_env.view.queries.result_cache import CACHE
-from rstar2_env.view.queries.rows import FROM, PLACE, EpisodeRow, id_of, neighbour_of, read_key, rows_of
+from rstar2_env.view.queries.rows import FROM, NEWEST, PLACE, EpisodeRow, id_of, neighbour_of, read_key, rows_of
 from rstar2_env.view.queries.scan import scan_for_words
 
 MOST_ROWS = 1000
@@ -30,7 +30,7 @@ def list_episodes(index: RunIndex, params: Mapping[str, str]) -> dict[str, Any]:
 
     Args:
         index: Index of the run.
-        params: Filters (``queries.filters``), ``sort``, ``offset`` and ``limit``.
+        params: Filters (``queries.filters``), ``sort`` [default: the newest step first], ``offset`` and ``limit``.
 
     Raises:
         ConfigurationError: A value is invalid.
@@ -101,7 +101,7 @@ def find_place(index: RunIndex, params: Mapping[str, str], key: str) -> dict[str
 
 
 def _cached_ids(index: RunIndex, db: sqlite3.Connection, params: Mapping[str, str]) -> array[int]:
-    wanted, order = read_filter(params), read_sort(params.get("sort", ""), SORTS, PLACE)
+    wanted, order = read_filter(params), read_sort(params.get("sort", ""), SORTS, PLACE, NEWEST)
     return CACHE.find(
         (index.file, version_of(db), wanted, order), lambda: array("q", matching_ids(index, db, wanted, order))
     )

@@ -145,12 +145,20 @@ def typed_filter(text: str, named: str) -> dict[str, str]:
     return params
 
 
-def read_sort(text: str, columns: Mapping[str, str], default: str) -> str:
+def read_sort(text: str, columns: Mapping[str, str], default: str, unsorted: str = "") -> str:
     """Translate a sort order to SQL: a column name, or ``-NAME`` for descending order; missing values come last.
+
+    Args:
+        text: The sort order; ``key`` is the order of ``default``.
+        columns: The columns by name.
+        default: SQL columns that sort equal rows.
+        unsorted: SQL order without a sort order [default: that of ``default``].
 
     Raises:
         ConfigurationError: The column does not exist.
     """
+    if not text and unsorted:
+        return unsorted
     name = text.removeprefix("-")
     if not name or name == "key":
         return ", ".join(f"{column.strip()} DESC" for column in default.split(",")) if text[:1] == "-" else default

@@ -19,6 +19,7 @@ from rstar2_env.view.queries.filters import FIELDS, flag, read_filter, read_sort
 from rstar2_env.view.queries.rows import FROM, PLACE, cached_ids, common_prefixes, neighbour_of, rows_of, short_question
 
 _GROUP = "e.split, e.step, e.round, e.grp"
+_NEWEST = "e.split DESC, e.step DESC, e.round, e.grp"
 _FIGURES: Mapping[str, str] = {
     "success": figure_sql("pass_rate"),
     "kept_success": figure_sql("pass_rate", "kept"),
@@ -57,7 +58,7 @@ def list_groups(index: RunIndex, params: Mapping[str, str]) -> dict[str, Any]:
     named = {name: params[name] for name in _FILTERS if name in params}
     if params.get("q"):
         named["problem_q"] = params["q"]
-    wanted, order = read_filter(named), read_sort(params.get("sort", ""), _SORTS, _GROUP)
+    wanted, order = read_filter(named), read_sort(params.get("sort", ""), _SORTS, _GROUP, _NEWEST)
     having = _rejected(params.get("rejected", ""))
     tables = FROM if "p." in wanted.where + order else "episodes e"
     statement = (

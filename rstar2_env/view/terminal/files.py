@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,20 +19,24 @@ from rstar2_env.view.index.facts import check_episode, facts_of, parse_line, pro
 from rstar2_env.view.index.line_batches import MOST_LINE, read_batches
 from rstar2_env.view.queries.rows import parse_counts, sum_counts
 from rstar2_env.view.terminal.episodes import conversation
-from rstar2_env.view.terminal.overview import number
+from rstar2_env.view.terminal.overview import figure
 from rstar2_env.view.terminal.sanitize import one_line, safe_text
+from rstar2_env.view.words import words
 
 _NOTES = 10
-_FIELD = {"reward": "reward", "turns": "turns", "tokens": "policy_tokens"}
+_FIELD = {"reward": "reward", "tokens": "policy_tokens", "turns": "turns"}
 """Field of a record from which each mean in the summary is computed."""
 
 
-def show_file(file: Path, episode: int | None = None) -> RenderableType:
-    """Build the display of one episode of a file; if none is selected and the file has several, of a summary.
+def read_file(file: Path, episode: int | None = None) -> dict[str, Any]:
+    """Return one episode of a file, or a summary if the file has several and none was selected.
 
     Args:
         file: The file.
         episode: Number of the episode, from 0; unreadable records are counted too.
+
+    Returns:
+        ``heading`` and ``episode``, or ``file``, ``summary`` and ``notes``.
 
     Raises:
         ConfigurationError: The file cannot be read, or does not contain the episode or any episode.
@@ -48,7 +52,7 @@ def show_file(file: Path, episode: int | None = None) -> RenderableType:
                         f"Record {at} of {file} is not an episode: {error}. Expected episodes of a run, "
                         "an evaluation or a recording."
                     ) from None
-                return conversation(record, heading=f"episode {at} of {file}")
+                return {"heading": f"episode {at} of {file}", "episode": record}
         raise ConfigurationError(f"{file} does not contain episode {episode}{_joined(notes)}.")
     found, first = _Summary(), None
     for at, record in _records(file, notes):
@@ -64,8 +68,23 @@ def show_file(file: Path, episode: int | None = None) -> RenderableType:
             "'messages'."
         )
     if first is not None:
-        return conversation(first, heading=f"the only episode of {file}")
-    return Group(found.table(file), *(safe_text(f"Note: {note}", "yellow") for note in notes))
+        return {"heading": f"the only episode of {file}", "episode": first}
+    return {"file": str(file), "summary": found.figures(), "notes": notes}
+
+
+def file_renderable(content: Mapping[str, Any]) -> RenderableType:
+    """Return the renderable that shows the result of ``read_file``."""
+    if "episode" in content:
+        return conversation(content["episode"], heading=content["heading"])
+    table = Table(title=safe_text(one_line(content["file"])), show_header=False, title_justify="left")
+    labels = words()["figures"]
+    for name, value in content["summary"].items():
+        if isinstance(value, Mapping):
+            told = one_line(", ".join(f"{key} {count:,}" for key, count in value.items()), 1000)
+        else:
+            told = figure(name, value)
+        table.add_row(safe_text(labels.get(name, name)), safe_text(told))
+    return Group(table, *(safe_text(f"Note: {note}", "yellow") for note in content["notes"]))
 
 
 class _Summary:
@@ -100,30 +119,27 @@ class _Summary:
             for name in self._sums:
                 self._sums[name] += getattr(facts, name) or 0.0
 
-    def table(self, file: Path) -> RenderableType:
-        table = Table(title=safe_text(one_line(file)), show_header=False, title_justify="left")
-        # Fields that no record contains are omitted: cold-start traces have a reward but no turns.
+    def figures(self) -> dict[str, Any]:
+        """Return the figures by name; those of fields that no record contains are left out."""
+        # Cold-start traces have a reward but no turns.
+        means = {
+            name: total / self._counted
+            for name, total in self._sums.items()
+            if self._counted and _FIELD[name] in self._fields
+        }
+        correct = self._correct / self._counted if self._counted and "correct" in self._fields else None
         rows: dict[str, Any] = {
+            "success": correct,
+            **means,
+            "tool_error_share": self._errors / self._calls if self._calls else None,
+            "calls": self._calls,
             "episodes": self.count,
             "kept": self._kept,
             "problems": len(self._problems),
-            "correct": self._correct / self._counted if self._counted and "correct" in self._fields else None,
-            **{
-                name: total / self._counted
-                for name, total in self._sums.items()
-                if self._counted and _FIELD[name] in self._fields
-            },
-            "calls": self._calls,
-            "share of failed calls": self._errors / self._calls if self._calls else None,
         }
-        for name, value in rows.items():
-            if value is not None:
-                table.add_row(name, number(value))
         for name, counts in (("ends", self._ends), ("statuses", self._statuses), ("injected", self._injected)):
-            if counts:
-                text = ", ".join(f"{key} {count:,}" for key, count in sum_counts([(counts, 1)]).items())
-                table.add_row(name, safe_text(one_line(text, 1000)))
-        return table
+            rows[name] = sum_counts([(counts, 1)]) or None
+        return {name: value for name, value in rows.items() if value is not None}
 
 
 def _records(file: Path, notes: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:

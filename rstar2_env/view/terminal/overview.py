@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,30 +14,10 @@ from rich.text import Text
 from rstar2_env.view.terminal.columns import TableColumn, printable_table
 from rstar2_env.view.terminal.sanitize import one_line, safe_text
 from rstar2_env.view.terminal.sparkline import sparkline
+from rstar2_env.view.words import cards, metrics_of, words
 
-_FIGURES = (
-    "eval/pass_rate",
-    "eval/reward",
-    "eval/tool_error_share",
-    "rollout/pass_rate",
-    "rollout/reward",
-    "rollout/tool_error_share",
-    "rollout/tool_error_share_correct",
-    "kept/tool_error_share_correct",
-    "rollout/tokens",
-    "rollout/turns",
-    "rollout/groups_rejected",
-    "tokens/share_trained",
-    "loss",
-    "grad_norm",
-    "kl",
-    "policy/entropy",
-    "seconds/rollout",
-    "seconds/tool",
-    "seconds/hand_over",
-    "seconds/train",
-)
 _EVENTS = 8
+_SHARES = frozenset({"success", "tool_error_share", "tool_error_share_correct"})
 _CURVE = 40
 _HEALTH_CURVE = 16
 _HEALTH_STYLES = {"ok": "green", "watch": "yellow", "problem": "bold red", "unknown": "dim"}
@@ -90,18 +70,18 @@ def run_overview(run: Mapping[str, Any], metrics: Mapping[str, Any]) -> Group:
     """
     parts: list[RenderableType] = [_head(run)]
     parts += [safe_text(f"Note: {note}", "yellow") for note in run["notes"]]
+    if run["stages"]:
+        parts.append(_stages(run["stages"]))
     parts += [safe_text(sentence) for sentence in run["verdict"]]
-    if metrics["series"]:
-        parts.append(_Fitted(partial(_curves, metrics)))
     if run["health"]:
         parts.append(_health(run["health"]))
     parts += [safe_text(one_line(sentence["text"], 1000)) for sentence in run["sentences"]]
-    for split, figures in run["episode_figures"].items():
-        if figures:
-            title = "training episodes" if split == "train" else "held-out episodes of the last evaluation"
-            parts.append(_figures(title, figures))
-    if run["stages"]:
-        parts.append(_stages(run["stages"]))
+    for split, title in words()["splits"].items():
+        figures = run["episode_figures"][split]
+        if figures and figures["episodes"]:
+            parts.append(_figures("" if run["kind"] == "evaluation" else title, figures))
+    if metrics["series"]:
+        parts.append(_Fitted(partial(_curves, metrics)))
     if run["events"]:
         parts.append(_events(run["events"]))
     return Group(*parts)
@@ -124,7 +104,7 @@ def _health(signs: Sequence[Mapping[str, Any]]) -> RenderableType:
     for heading in ("figure", "last", "curve", "state", ""):
         table.add_column(heading, justify="right" if heading == "last" else "left", overflow="fold")
     for sign in signs:
-        last = f"{100 * sign['last']:.1f}%" if sign["percent"] else number(sign["last"])
+        last = (percent if sign["percent"] else number)(sign["last"])
         table.add_row(
             safe_text(sign["label"]),
             safe_text(last),
@@ -136,34 +116,61 @@ def _health(signs: Sequence[Mapping[str, Any]]) -> RenderableType:
 
 
 def _curves(metrics: Mapping[str, Any], width: int) -> RenderableType:
-    series = metrics["series"]
-    names = [name for name in _FIGURES if name in series] or sorted(series)[:20]
+    lines = list(_lines(metrics["series"]))
     headings = ("first", "last") if width < _NARROW else ("first", "last", "min", "max")
-    longest = max(map(len, names))
+    longest = max((len(label) for label, *_ in lines), default=0)
     room = min(_CURVE, max(10, width - min(longest, 40) - 12 * len(headings) - 8))
     table = Table(title="figures by step", title_justify="left")
     table.add_column("figure", overflow="fold", min_width=min(longest, 34))
     for heading in headings:
         table.add_column(heading, justify="right")
     table.add_column(f"steps {metrics['steps'][0]} to {metrics['steps'][-1]}", min_width=room)
-    for name in names:
-        known = [value for value in series[name] if value is not None]
-        if known:
-            ends = (known[0], known[-1], min(known), max(known))
-            table.add_row(
-                safe_text(name), *map(number, ends[: len(headings)]), sparkline(series[name], room, metrics["steps"])
-            )
+    section = ""
+    for label, values, form, within in lines:
+        if within != section:
+            section = within
+            table.add_row(safe_text(section, "bold"))
+        known = [value for value in values if value is not None]
+        ends = (known[0], known[-1], min(known), max(known))
+        shown = [_FORMS[form](value) for value in ends[: len(headings)]]
+        table.add_row(safe_text(label), *shown, sparkline(values, room, metrics["steps"]))
     return table
+
+
+def _lines(series: Mapping[str, Sequence[float | None]]) -> Iterator[tuple[str, Sequence[float | None], str, str]]:
+    """Yield the curves in the order of the page: label, values, format and section; no curve twice.
+
+    A run without any of the page's figures shows all that it has.
+    """
+    names = {name for name, values in series.items() if any(value is not None for value in values)}
+    drawn: dict[str, list[Sequence[float | None]]] = {}
+    for card in cards():
+        found = metrics_of(card, names)
+        drawn[card["title"]] = [series[name] for name, _ in found]
+        # Reward and success are one curve if a correct answer is the whole reward.
+        if all(values in drawn.get(card.get("repeats", ""), ()) for values in drawn[card["title"]]):
+            continue
+        for name, label in found:
+            full = (
+                card["title"]
+                if len(card["metrics"]) == 1 and name == card["metrics"][0][0]
+                else f"{card['title']}: {label}"
+            )
+            yield full, series[name], card["form"], card["section"]
+    if not any(drawn.values()):
+        yield from ((name, series[name], "number", "") for name in sorted(names))
 
 
 def _figures(title: str, figures: Mapping[str, Any]) -> RenderableType:
     table = Table(title=title, show_header=False, title_justify="left")
-    names = ("episodes", "problems", "success", "reward", "tool_error_share", "tool_error_share_correct", "tokens")
-    for name in (*names, "turns"):
-        table.add_row(name.replace("_", " "), number(figures[name]))
-    for name in ("ends", "statuses", "injected"):
-        if figures[name]:
-            table.add_row(name, safe_text(", ".join(f"{key} {count:,}" for key, count in figures[name].items())))
+    for name, label in words()["figures"].items():
+        value = figures.get(name)
+        if isinstance(value, Mapping):
+            told = ", ".join(f"{key} {count:,}" for key, count in value.items())
+        else:
+            told = figure(name, value) if name in figures else ""
+        if told:
+            table.add_row(label, safe_text(told))
     return table
 
 
@@ -183,10 +190,10 @@ def _stages(stages: Sequence[Mapping[str, Any]]) -> RenderableType:
 
 
 def _events(events: Sequence[Mapping[str, Any]]) -> RenderableType:
-    table = Table(title=f"the last of {len(events):,} events", title_justify="left")
+    table = Table(title=f"the newest of {len(events):,} events", title_justify="left")
     for heading in ("time", "step", "event", "details"):
         table.add_column(heading, overflow="fold")
-    for event in events[-_EVENTS:]:
+    for event in reversed(events[-_EVENTS:]):
         table.add_row(
             safe_text(one_line(event.get("time", ""), 40)),
             safe_text(one_line(event.get("step", ""), 20)),
@@ -196,11 +203,28 @@ def _events(events: Sequence[Mapping[str, Any]]) -> RenderableType:
     return table
 
 
+def figure(name: str, value: float | None) -> str:
+    """Format a figure of episodes: a share by ``percent``, others by ``number``."""
+    return (percent if name in _SHARES else number)(value)
+
+
+def percent(value: float | None) -> str:
+    """Format a share for tables."""
+    return "–" if value is None else f"{100 * value:.1f}%"
+
+
 def number(value: float | None) -> str:
     """Format a figure for tables."""
     if value is None:
         return "–"
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+
+
+_FORMS: Mapping[str, Callable[[float | None], str]] = {
+    "percent": percent,
+    "number": number,
+    "seconds": lambda value: f"{number(value)} s",
+}
 
 
 def _style(state: str) -> str:

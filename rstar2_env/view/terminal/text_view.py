@@ -1,10 +1,11 @@
-"""Builds the output of ``rstar2 view --text``: runs, the episodes of one run, or one episode."""
+"""Builds the output of ``rstar2 view --text``: runs, the episodes of one run, or one episode; as text or as JSON."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from rich.console import RenderableType
 
@@ -16,8 +17,11 @@ from rstar2_env.view.terminal.episodes import conversation, episode_table
 from rstar2_env.view.terminal.overview import run_list, run_overview
 from rstar2_env.view.terminal.sanitize import safe_text
 
+_MOST_OVERVIEWS = 3
+"""Up to this number of runs, the overview of each follows the list of runs."""
 
-def text_view(
+
+def read_content(
     roots: Iterable[str | os.PathLike[str]],
     *,
     episodes: int | None = None,
@@ -25,8 +29,8 @@ def text_view(
     key: str | None = None,
     cache: Path | None = None,
     on_progress: Callable[[int, int], object] = lambda done, total: None,
-) -> list[RenderableType]:
-    """Return the objects to print for ``rstar2 view --text``.
+) -> dict[str, Any]:
+    """Return what to print, as ``--json`` writes it.
 
     Args:
         roots: Run folders, folders that contain runs, and single files of evaluations.
@@ -35,6 +39,10 @@ def text_view(
         key: Key of the episode to show.
         cache: Folder of indexes [default: in the user's cache folder].
         on_progress: Progress callback, as for ``Follower.read_all``.
+
+    Returns:
+        ``runs`` and ``overviews``, each with ``run`` and ``metrics``; or the name of the ``run`` with its ``notes`` and
+        either ``key`` and ``episode``, or ``total`` and ``episodes``.
 
     Raises:
         ConfigurationError: There are no runs, several runs where one is required, no such episode, or an invalid
@@ -49,19 +57,19 @@ def text_view(
                     f"{row['path']} is not the file of an evaluation: it does not contain episodes. {why}".rstrip()
                 )
         if key is None and episodes is None and not params:
-            parts: list[RenderableType] = [run_list(runs)] if len(runs) > 1 else []
-            for row in runs if len(runs) <= 3 else ():
-                parts.append(run_overview(answers.run(row["run"]), answers.metrics(row["run"])))
-            return parts
+            shown = [row["run"] for row in runs] if len(runs) <= _MOST_OVERVIEWS else []
+            overviews = [{"run": answers.run(name), "metrics": answers.metrics(name)} for name in shown]
+            return {"runs": runs, "overviews": overviews}
         if len(runs) > 1:
             paths = ", ".join([row["path"] for row in runs[:5]] + ["…"] * (len(runs) > 5))
             raise ConfigurationError(
                 f"These folders contain {len(runs)} runs, and only one can be shown here: choose one of {paths}."
             )
         name, path = runs[0]["run"], runs[0]["path"]
+        about = {"run": name, "notes": runs[0]["notes"]}
         if key is not None:
             try:
-                return [conversation(answers.episode(name, key), heading=f"{key} of {name}")]
+                return {**about, "key": key, "episode": answers.episode(name, key)}
             except KeyError:
                 raise ConfigurationError(
                     f"{path} does not contain an episode {key!r}: --episodes lists its episodes."
@@ -71,8 +79,18 @@ def text_view(
                     f"{path} changed while the episode {key!r} was read ({error}): try again."
                 ) from error
         rows, total = _listed(answers, name, params or {}, 50 if episodes is None else episodes)
-        notes = [safe_text(f"Note: {note}", "yellow") for note in runs[0]["notes"]]
-        return [*notes, episode_table(rows, total)]
+        return {**about, "total": total, "episodes": rows}
+
+
+def renderables(content: Mapping[str, Any]) -> list[RenderableType]:
+    """Return the renderables that show the result of ``read_content``."""
+    if "overviews" in content:
+        parts: list[RenderableType] = [run_list(content["runs"])] if len(content["runs"]) > 1 else []
+        return [*parts, *(run_overview(one["run"], one["metrics"]) for one in content["overviews"])]
+    if "episode" in content:
+        return [conversation(content["episode"], heading=f"{content['key']} of {content['run']}")]
+    notes = [safe_text(f"Note: {note}", "yellow") for note in content["notes"]]
+    return [*notes, episode_table(content["episodes"], content["total"])]
 
 
 def _listed(answers: Answers, name: str, params: Mapping[str, str], most: int) -> tuple[list[EpisodeRow], int]:

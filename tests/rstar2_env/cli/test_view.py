@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 
 import pytest
 from cli_runner import run
+from hostile_run import TEXTS, write_hostile
 from run_sample import write_run
 from viewed import write_page
 from waiting import wait_for
@@ -22,7 +24,7 @@ def cache(tmp_path, monkeypatch):
 
 def test_text_goes_from_the_overview_to_one_episode(tmp_path):
     write_run(tmp_path / "run")
-    assert "eval/pass_rate" in run("view", "--text", tmp_path / "run", columns=100).output
+    assert "Success: held out" in run("view", "--text", tmp_path / "run", columns=100).output
     listed = run("view", "--text", tmp_path / "run", "--episodes", "3", "--filter", "split=train&kept=0", columns=100)
     assert "3 of 12 episodes" in listed.output
     assert "é step 1 group 0" in run("view", tmp_path / "run", "--episode", "train-1-0", columns=100).output
@@ -39,7 +41,7 @@ def test_text_goes_from_the_overview_to_one_episode(tmp_path):
         (["view", "--text", "run", "--filter", "kept"], "must be NAME=VALUE"),
         (["view", "--text", "run", "--filter", "step=x"], "step must be a whole number"),
         (["view", "--text", "run", "--sort", "x"], "cannot be sorted by 'x'"),
-        (["view", "--text", "run", "--report", "x.html"], "--report writes a page, but --text and --episode print"),
+        (["view", "--text", "run", "--report", "x.html"], "--report writes a page, but --text, --json and --episode"),
         (["view", "--text", "run", "--episode", "x"], "is not the name of an episode"),
         (["view", "empty/x.txt", "--text"], "does not contain episodes"),
         (["view", "run/episodes/train-000001.jsonl.gz", "--episode", "99"], "does not contain episode 99"),
@@ -54,6 +56,40 @@ def test_a_mistake_is_told_in_one_line(tmp_path, monkeypatch, arguments, told):
     done = run(*arguments)
     assert done.exit_code == 2
     assert told in " ".join(done.stderr.split())
+
+
+def shown_as_json(*arguments):
+    """What a command prints, which is one object of JSON that no terminal interprets."""
+    done = run("view", *arguments, "--json")
+    assert done.exit_code == 0, done.stderr
+    assert all(" " <= sign <= "~" for sign in done.stdout.rstrip("\n"))
+    return json.loads(done.stdout)
+
+
+def test_json_has_the_content_of_the_print(tmp_path):
+    write_run(tmp_path / "run")
+    overview = shown_as_json(tmp_path / "run")
+    assert [row["run"] for row in overview["runs"]] == ["run"]
+    assert overview["overviews"][0]["run"]["episode_figures"]["train"]["ends"] == {"answered": 36}
+    assert overview["overviews"][0]["metrics"]["series"]["eval/pass_rate"][0] == 0.25
+    asked = ("--episodes", "2", "--filter", "split=train&kept=0", "--sort", "-step")
+    listed = shown_as_json(tmp_path / "run", *asked)
+    printed = run("view", tmp_path / "run", "--text", *asked, columns=200).output
+    assert (listed["run"], listed["total"], len(listed["episodes"])) == ("run", 12, 2)
+    assert all(row["key"] in printed for row in listed["episodes"])
+    one = shown_as_json(tmp_path / "run", "--episode", "train-1-0")
+    assert one["key"] == one["episode"]["key"] == "train-1-0"
+    assert any("é step 1 group 0" in message["content"] for message in one["episode"]["messages"])
+    file = tmp_path / "run" / "episodes" / "train-000001.jsonl.gz"
+    assert shown_as_json(file)["summary"]["ends"] == {"answered": 9}
+    assert shown_as_json(file, "--episode", "4")["episode"]["group"] == 1
+
+
+def test_json_of_a_hostile_run_has_no_sign_that_a_terminal_interprets(tmp_path):
+    folder = write_hostile(tmp_path).folder
+    for number, text in enumerate(TEXTS.values()):
+        found = shown_as_json(folder, "--episode", f"train-1-{2 * number}")
+        assert found["episode"]["messages"][0]["content"] == text
 
 
 def test_an_empty_folder_waits_for_its_first_run(tmp_path, monkeypatch):

@@ -108,9 +108,9 @@ def run(tmp_path):
 def test_one_walks_to_an_episode_and_leaves_the_terminal_as_it_was(run):
     pytest.importorskip("textual", reason="textual is in the extra 'view'")
     with terminal("--text", run) as shown:
-        shown.until("figures by step", "Episodes")
-        shown.press("\r", "24 episodes", "train-1-0")
-        shown.press("\x1b[F\r", "train-2-8", "24 of 24")
+        shown.until("training episodes", "Episodes")
+        shown.press("\r", "24 episodes", "train-2-0")
+        shown.press("\x1b[F\r", "eval-0-2", "24 of 24")
         shown.press("q")
         assert shown.end() == 0
         assert b"textual was loaded" in shown.shown

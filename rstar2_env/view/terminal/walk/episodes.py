@@ -16,7 +16,6 @@ from textual.widgets import Static
 
 from rstar2_env.view.answers import Answers
 from rstar2_env.view.queries.filters import SORTS, known_names, typed_filter
-from rstar2_env.view.terminal.columns import TableColumn
 from rstar2_env.view.terminal.episodes import COLUMNS
 from rstar2_env.view.terminal.sanitize import one_line, safe_text
 from rstar2_env.view.terminal.walk.episode import EpisodeScreen
@@ -24,7 +23,6 @@ from rstar2_env.view.terminal.walk.rows import RowTable, TableRow
 from rstar2_env.view.terminal.walk.screen import RunScreen
 from rstar2_env.view.terminal.walk.windows import ChoiceWindow, InputWindow
 
-_COLUMNS = (*COLUMNS, TableColumn("question", lambda row: safe_text(one_line(row["question"])), least=20, spare=True))
 _FILTERS = (
     "split=train  step=3-9  correct=1  kept=0  end=answered  status=timeout,memory\n"
     "status=error  injected=1  min_reward=0.5  max_turns=3  problem_q=substring\n"
@@ -70,7 +68,7 @@ class EpisodesScreen(RunScreen[None]):
     def body(self) -> Iterable[Widget]:
         """Create the widgets: the active filters and the table."""
         yield Static(markup=False, id="filters")
-        yield RowTable(_COLUMNS, self._rows, "No matching episodes.")
+        yield RowTable(COLUMNS, self._rows, "No matching episodes.")
 
     def update_content(self) -> None:
         """Fetch the visible rows again; the cursor stays on its episode."""

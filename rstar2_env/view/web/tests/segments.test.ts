@@ -2,27 +2,13 @@ import { describe, expect, it } from "vitest";
 import { sharedPrompt } from "../src/pages/episodes/columns";
 import { levels, lookOf } from "../src/pages/episode/token-scale";
 import { segments } from "../src/pages/episode/segments";
+import cases from "./segments.json";
 
 const kinds = (text: string, role = "assistant") => segments(text, role).map((part) => part.kind);
 
 describe("a turn's text", () => {
-  it("has its call's code apart from the JSON around it", () => {
-    const text = 'Let us see.\n<tool_call>\n{"name": "python", "arguments": {"code": "print(1)\\nx", "input": "", "n": 2}}\n</tool_call>';
-    const [said, call] = segments(text, "assistant");
-    expect(said).toMatchObject({ kind: "text" });
-    expect(call).toMatchObject({ kind: "call", name: "python", text: "print(1)\nx", language: "python", more: '{\n  "n": 2\n}' });
-  });
-
-  it("shows a call that is not well formed as it was written", () => {
-    expect(segments("<tool_call>{oops</tool_call>", "assistant")).toMatchObject([{ kind: "call", text: "{oops", language: "text" }]);
-    expect(segments('<tool_call>"x"</tool_call>', "assistant")).toMatchObject([{ kind: "call", language: "json" }]);
-  });
-
-  it("tells fences, thoughts, answers and results apart", () => {
-    expect(kinds("<think>a</think>\n```python\nb\n```\n<answer>c</answer>")).toEqual(["think", "code", "answer"]);
-    expect(segments("```Python\nb\n```", "assistant")[0]).toMatchObject({ language: "python", text: "b" });
-    expect(kinds("<tool_response>\n7\n</tool_response>", "user")).toEqual(["output"]);
-    expect(kinds("<tool_call>{}</tool_call>", "user")).toEqual(["text"]);
+  it.each(cases)("has the segments of the terminal: $text", ({ text, role, segments: expected }) => {
+    expect(segments(text, role).map(({ raw: _, ...part }) => part)).toEqual(expected);
   });
 
   it("loses no character", () => {

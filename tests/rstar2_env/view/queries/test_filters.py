@@ -142,7 +142,8 @@ def test_a_filter_keeps_what_it_says(index, rows, asked):
     "name", ["reward", "advantage", "turns", "policy_tokens", "errors", "correct", "end", "problem_id"]
 )
 @pytest.mark.parametrize("sign", ["", "-"])
-def test_an_order_is_by_value_and_then_by_place_with_the_unknown_last(index, rows, name, sign):
+def test_an_order_is_by_value_and_then_by_place_with_the_unknown_last(index, name, sign):
+    rows = list_episodes(index, {"sort": "key", "limit": "1000"})["rows"]
     found = list_episodes(index, {"sort": sign + name, "limit": "1000"})["rows"]
     known = sorted((row for row in rows if row[name] is not None), key=lambda row: row[name], reverse=bool(sign))
     if sign:  # equal ones stay in the order of their places
@@ -152,6 +153,19 @@ def test_an_order_is_by_value_and_then_by_place_with_the_unknown_last(index, row
             row for value in sorted({row[name] for row in known}, reverse=True) for row in rows if row[name] == value
         ]  # fmt: skip
     assert [row["key"] for row in found] == [row["key"] for row in known + [row for row in rows if row[name] is None]]
+
+
+def test_a_list_begins_with_the_newest_step_of_training(index, rows):
+    assert len({(row["split"], row["step"]) for row in rows}) > 3
+    assert [row["key"] for row in rows] == [
+        row["key"] for row in sorted(
+            list_episodes(index, {"sort": "key", "limit": "1000"})["rows"],
+            key=lambda row: (row["split"] != "train", -row["step"]),
+        )
+    ]  # fmt: skip
+    steps = [row["step"] for row in list_groups(index, {"split": "train", "limit": "1000"})["rows"]]
+    assert steps == sorted(steps, reverse=True)
+    assert len(set(steps)) > 1
 
 
 @pytest.mark.parametrize("text", ["%", "p_", "\\"])

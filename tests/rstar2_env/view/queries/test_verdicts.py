@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from made_runs import write_training
+from printed_view import text_view
 from rich.console import Console
 
 from rstar2_env.core.episode import Episode, Message
@@ -18,7 +19,6 @@ from rstar2_env.core.turn import Turn
 from rstar2_env.view.index import RunIndex
 from rstar2_env.view.queries.episodes import find_episode, list_episodes
 from rstar2_env.view.queries.figures import columns_of
-from rstar2_env.view.terminal.text_view import text_view
 
 
 @pytest.fixture(scope="module")
@@ -108,5 +108,5 @@ def test_the_terminal_shows_both(folder: Path, tmp_path: Path) -> None:
     right = next(f"train-1-{number}" for number, one in enumerate(read_run(folder).episodes(1)) if one.episode.correct)
     out = io.StringIO()
     Console(file=out, width=100).print(*text_view([folder], key=right, cache=tmp_path / "cache"))
-    assert "equal (number)" in out.getvalue()
-    assert "gold answer" in out.getvalue()
+    assert "the answer is correct (number)" in out.getvalue()
+    assert "Gold answer" in out.getvalue()

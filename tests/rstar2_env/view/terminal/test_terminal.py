@@ -9,6 +9,7 @@ import re
 
 import pytest
 from hostile_run import TEXTS, write_hostile
+from printed_view import show_file, text_view
 from rich.console import Console
 from run_sample import write_run
 
@@ -17,10 +18,8 @@ from rstar2_env.core.text import harmless
 from rstar2_env.view.answers import read_runs
 from rstar2_env.view.index import RunIndex
 from rstar2_env.view.terminal.episodes import conversation
-from rstar2_env.view.terminal.files import show_file
 from rstar2_env.view.terminal.sanitize import one_line
 from rstar2_env.view.terminal.sparkline import sparkline
-from rstar2_env.view.terminal.text_view import text_view
 
 CONTROLS = [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"]
 TURNING = [*map(chr, (0x202A, 0x202E, 0x2066, 0x2069, 0x200E, 0x200F, 0x061C, 0x2028, 0x2029, 0xFEFF, 0xFFF9))]
@@ -101,7 +100,7 @@ def test_an_overview_tells_of_a_run(tmp_path):
     assert "grpo_roc" in text
     assert "step 4 of 4" in text
     assert "36 training episodes, 6 held out" in text
-    assert "eval/pass_rate" in text
+    assert "Success: held out" in text
     assert "answered 36" in text
 
 
@@ -124,7 +123,7 @@ def test_episodes_are_listed_and_one_is_shown(tmp_path):
     assert "train-4-0" in text
     shown = printed(*text_view([tmp_path / "run"], key="train-4-0", cache=cache))
     assert "é step 4 group 0 member 0" in shown
-    assert "no: quota" in shown
+    assert "dropped: quota" in shown
     with pytest.raises(ConfigurationError, match="does not contain episode 'train-9-9'"):
         text_view([tmp_path / "run"], key="train-9-9", cache=cache)
 
@@ -144,7 +143,7 @@ def test_a_file_is_summed_up_or_an_episode_of_it_shown(tmp_path):
     write_run(tmp_path / "run")
     file = tmp_path / "run" / "episodes" / "train-000002.jsonl.gz"
     text = printed(show_file(file))
-    assert "episodes" in text
+    assert "Episodes" in text
     assert "answered 9" in text
     assert "é step 2 group 1 member 1" in printed(show_file(file, 4))
     with pytest.raises(ConfigurationError, match="does not contain episode 9"):
@@ -164,9 +163,9 @@ def test_what_a_trace_does_not_say_is_not_made_up(tmp_path):
     line = json.dumps({"problem_id": "p", "messages": [{"role": "user", "content": "What?"}], "reward": 1.0})
     file.write_text(f"{line}\n{line}\n")
     summary = printed(show_file(file))
-    assert "reward" in summary
-    assert not [name for name in ("right", "turns", "tokens") if name in summary]
-    assert "right" not in printed(show_file(file, 1))
+    assert "Reward" in summary
+    assert not [name for name in ("Success", "Turns", "Tokens") if name in summary]
+    assert not [name for name in ("correct", "wrong") if name in printed(show_file(file, 1))]
 
 
 def test_programs_are_shown_beside_their_turn(tmp_path):
@@ -177,7 +176,7 @@ def test_programs_are_shown_beside_their_turn(tmp_path):
     file.write_text(json.dumps(record) + "\n")
     lines = [line.strip("│ ") for line in printed(show_file(file)).splitlines()]
     assert lines.index("a = 1") + 1 == lines.index("print(a)")
-    assert "python: timeout, injected by a wrapper" in lines
+    assert "python: injected timeout" in lines
 
 
 def test_what_cannot_be_read_is_noted_with_its_line(tmp_path):

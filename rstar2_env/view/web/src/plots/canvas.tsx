@@ -119,7 +119,13 @@ function options(width: number, now: { current: CanvasProps }, colors: Look): uP
       drag: { x: true, y: false, setScale: false },
       points: { size: 6 },
       y: false,
-      bind: { dblclick: () => () => (clearTimeout(picking.timer), now.current.onZoom(null, null), null) },
+      bind: {
+        dblclick: () => () => {
+          clearTimeout(picking.timer);
+          now.current.onZoom(null, null);
+          return null;
+        },
+      },
     },
     hooks: {
       ready: [

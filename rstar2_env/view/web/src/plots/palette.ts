@@ -48,8 +48,14 @@ export function hatched(context: CanvasRenderingContext2D, color: string, index:
   pen.strokeStyle = pen.fillStyle = color;
   pen.lineWidth = 1.4 * ratio;
   pen.beginPath();
-  if (kind === 1 || kind === 4) (pen.moveTo(0, size), pen.lineTo(size, 0));
-  if (kind === 2 || kind === 4) (pen.moveTo(0, 0), pen.lineTo(size, size));
+  if (kind === 1 || kind === 4) {
+    pen.moveTo(0, size);
+    pen.lineTo(size, 0);
+  }
+  if (kind === 2 || kind === 4) {
+    pen.moveTo(0, 0);
+    pen.lineTo(size, size);
+  }
   if (kind === 3) pen.arc(size / 2, size / 2, size / 6, 0, 7);
   if (kind === 3) pen.fill();
   else pen.stroke();

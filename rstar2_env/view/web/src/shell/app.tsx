@@ -27,9 +27,13 @@ export function App() {
     { keys: ["/"], label: "Go to the search", run: () => document.querySelector<HTMLElement>("[type=search]")?.focus() },
   ]);
   const Component = page?.component;
+  const skip = (event: Event) => {
+    event.preventDefault();
+    main.current?.focus();
+  };
   return (
     <>
-      <a class="skip" href="#main" onClick={(event) => (event.preventDefault(), main.current?.focus())}>
+      <a class="skip" href="#main" onClick={skip}>
         Skip to content
       </a>
       <Head route={route} />

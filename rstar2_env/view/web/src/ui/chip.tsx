@@ -1,6 +1,7 @@
 /* Labelled chips: statuses, ends, states. Each has a word and a symbol, so colour is never the only cue. */
 import type { ComponentChildren } from "preact";
 import { visible } from "../format";
+import { GRADED, SELECTION } from "../words";
 
 export type Tone = "good" | "bad" | "warn" | "info" | "quiet";
 
@@ -77,18 +78,19 @@ export function StatusChips({ counts, injected }: { counts: Record<string, numbe
 
 export function CorrectChip({ correct }: { correct: boolean | null }) {
   if (correct === null || correct === undefined) return <span class="quiet">not graded</span>;
-  return correct ? <Chip tone="good">correct</Chip> : <Chip tone="bad">wrong</Chip>;
+  return correct ? <Chip tone="good">{GRADED.true}</Chip> : <Chip tone="bad">{GRADED.false}</Chip>;
 }
 
 export function KeptChip({ kept, reason }: { kept: boolean | null; reason: string }) {
   if (kept === null || kept === undefined) return null;
   return kept ? (
     <Chip tone="good" sign="▲">
-      kept
+      {SELECTION.kept}
     </Chip>
   ) : (
     <Chip tone="quiet" sign="▽">
-      dropped{reason && `: ${visible(reason)}`}
+      {SELECTION.dropped}
+      {reason && `: ${visible(reason)}`}
     </Chip>
   );
 }

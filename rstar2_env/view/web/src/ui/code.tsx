@@ -49,7 +49,7 @@ export function Code({ text, language, label }: { text: string; language: string
         <span>{label}</span>
         <Copy text={text} what={label} />
       </figcaption>
-      <pre tabIndex={0} aria-label={label} dir="ltr">
+      <pre role="group" tabIndex={0} aria-label={label} dir="ltr">
         <code>{shown}</code>
       </pre>
     </figure>

@@ -55,9 +55,7 @@ def listed(run, cache, **asked):
 def test_the_overview_of_the_only_run_comes_first_with_its_curves(run, cache):
     async def act(walker):
         await walker.until("36 training episodes")
-        await walker.until("figures by step")
-        assert "eval/pass_rate" in walker.text
-        assert re.search("eval/pass_rate .* ▁ +█ ", walker.text)
+        assert re.search("Success: held out .* ▁ +█ ", walker.whole)
         await walker.press("end", until="finished")
 
     walk(act, run, cache=cache)
@@ -200,15 +198,22 @@ def test_an_episode_is_a_conversation_with_statuses_reward_answers_and_verdict(m
         await walker.type("split=train&status=exception&correct=0&end=answered")
         await walker.press("enter", until="filter split")
         await walker.until(lambda: bool(walker.keys()))
-        await walker.press("enter", until="╭─ system")
-        for part in ("╭─ user", "╭─ assistant", "value = ", "python_code_with_standard_io: exception", "NameError"):
+        await walker.press("enter", until="╭─ System")
+        for part in (
+            "╭─ Problem",
+            "╭─ Policy · turn 1",
+            "Thoughts:",
+            "value = ",
+            "python_code_with_standard_io: exception",
+            "NameError",
+        ):
             assert part in walker.whole
-        for part in ("not correct", "reward", "answer", "gold answer", "different (number)"):
+        for part in ("wrong", "Reward", "Answer", "Gold answer", "the answer is wrong (number)"):
             assert part in walker.whole
         await walker.press("tab")
-        assert walker.lines[1].startswith("╭─ user"), "the next message is at the top"
-        await walker.press("shift+tab", until=lambda: walker.lines[1].startswith("╭─ system"))
-        await walker.press("end", until="no: ")
+        assert walker.lines[1].startswith("╭─ Problem"), "the next message is at the top"
+        await walker.press("shift+tab", until=lambda: walker.lines[1].startswith("╭─ System"))
+        await walker.press("end", until="dropped: ")
 
     walk(act, made, cache=cache)
 
@@ -223,7 +228,7 @@ def test_tokens_are_shown_where_the_run_kept_them(made, cache):
         await walker.press("enter", until="t Tokens")
         await walker.press("t", until="30 prompt tokens")
         assert "⟨" in walker.text
-        await walker.press("t", until="╭─ system")
+        await walker.press("t", until="╭─ System")
 
     walk(act, made, cache=cache)
 
@@ -259,10 +264,10 @@ def test_a_run_that_goes_away_is_told(tmp_path, cache):
 
     async def act(walker):
         await walker.until("grpo_roc")
-        await walker.press("enter", until="figures by step")
+        await walker.press("enter", until="training episodes")
         await walker.press("enter", until="15 episodes")
         shutil.rmtree(tmp_path / "runs" / "a")
-        await walker.press("enter", until=lambda: bool(re.search(r"runs › a › eval-0-0   [A-Z\[]", walker.lines[0])))
+        await walker.press("enter", until=lambda: bool(re.search(r"runs › a › train-1-0   [A-Z\[]", walker.lines[0])))
         await walker.press("escape", "escape", "escape", until="runs   1")
 
     walk(act, tmp_path / "runs", cache=cache)
@@ -271,10 +276,10 @@ def test_a_run_that_goes_away_is_told(tmp_path, cache):
 @pytest.mark.parametrize("size", [(80, 24), (60, 16), (140, 40)], ids=str)
 def test_the_keys_stand_in_the_last_line_of_every_screen(made, cache, size):
     async def act(walker):
-        await walker.until("figures by step")
+        await walker.until("training episodes")
         for keys, named, shown in (
-            ((), "Episodes", "figures"),
-            (("enter",), "Search", "eval-0-0"),
+            ((), "Episodes", "training"),
+            (("enter",), "Search", "train-2-0"),
             (("enter",), "Next", ""),
         ):
             # A table takes no key before it has rows.
@@ -293,12 +298,12 @@ def test_the_keys_stand_in_the_last_line_of_every_screen(made, cache, size):
 
 def test_a_terminal_that_changes_its_size_is_filled(made, cache):
     async def act(walker):
-        await walker.press("enter", "enter", until="╭─ system")
+        await walker.press("enter", "enter", until="╭─ System")
         await walker.pilot.resize_terminal(120, 30)
         await walker.until(lambda: max(len(line.rstrip()) for line in walker.lines) > 110)
         await walker.press("escape")
         await walker.pilot.resize_terminal(40, 10)
-        await walker.until(lambda: "key" in walker.lines[1] and max(map(len, walker.lines)) <= 40)
+        await walker.until(lambda: "Episode" in walker.lines[1] and max(map(len, walker.lines)) <= 40)
 
     walk(act, made, cache=cache)
 

@@ -5,6 +5,8 @@ import { count, isNumber, number, visible } from "../../format";
 import { Chip, statusTone } from "../../ui/chip";
 import { Code } from "../../ui/code";
 import { Copy } from "../../ui/copy";
+import { type Format, Formatted } from "../../text/formatted";
+import { ROLES, SEGMENT_LABELS } from "../../words";
 import { type Segment, segments } from "./segments";
 
 /** Longer texts are cut until the user expands them. */
@@ -24,8 +26,6 @@ export function Conversation({ line }: { line: EpisodeLine }) {
   );
 }
 
-const ROLES: Record<string, string> = { assistant: "Policy", user: "Environment", system: "System", tool: "Tool" };
-
 function Said({ message, turn, number: nth, first }: { message: Message; turn?: Turn; number: number; first: boolean }) {
   const [raw, setRaw] = useState(false);
   const policy = message.role === "assistant";
@@ -33,7 +33,7 @@ function Said({ message, turn, number: nth, first }: { message: Message; turn?: 
   const calls = turn?.info?.tool_calls ?? [];
   const written = parts.filter((part) => part.kind === "call" || (part.kind === "code" && calls.length > 0));
   const matched = written.length === calls.length;
-  const name = message.role === "user" && first ? "Problem" : (ROLES[message.role] ?? message.role);
+  const name = message.role === "user" && first ? ROLES["problem"] : (ROLES[message.role] ?? message.role);
   return (
     <li class={`said ${policy ? "policy" : "shown"}`}>
       <header class="said-head">
@@ -43,7 +43,7 @@ function Said({ message, turn, number: nth, first }: { message: Message; turn?: 
         </h2>
         {turn && <TurnFacts turn={turn} calls={matched ? [] : calls} />}
         <span class="said-tools">
-          {parts.some((part) => part.kind !== "text") && (
+          {parts.length > 0 && (
             <button type="button" class="button small ghost" aria-pressed={raw} onClick={() => setRaw(!raw)}>
               {raw ? "Formatted" : "As written"}
             </button>
@@ -52,11 +52,11 @@ function Said({ message, turn, number: nth, first }: { message: Message; turn?: 
         </span>
       </header>
       {raw || !parts.length ? (
-        <LongText text={message.content} empty="(no text)" />
+        <LongText text={message.content} empty={SEGMENT_LABELS.empty} />
       ) : (
         parts.map((part, at) => {
           const call = matched ? calls[written.indexOf(part)] : undefined;
-          return <Part key={at} part={part} {...(call ? { call } : {})} />;
+          return <Part key={at} part={part} format={policy ? "markdown" : "mathematics"} {...(call ? { call } : {})} />;
         })
       )}
       {turn?.observation !== undefined && (
@@ -95,54 +95,59 @@ function CallChip({ call }: { call: ToolCall }) {
   );
 }
 
-function Part({ part, call }: { part: Segment; call?: ToolCall }) {
+function Part({ part, call, format }: { part: Segment; call?: ToolCall; format: Format }) {
   const chip = call && <CallChip call={call} />;
   if (part.kind === "call" || part.kind === "code") {
-    const label = part.kind === "call" ? part.name || "call" : part.language === "text" ? "code" : part.language;
+    const label = part.kind === "call" ? part.name || SEGMENT_LABELS.call : part.language === "text" ? SEGMENT_LABELS.code : part.language;
     return (
       <div class="call">
         {chip && <div class="call-status">{chip}</div>}
         <Code text={part.text} language={part.language} label={visible(label)} />
-        {part.more && <Code text={part.more} language="json" label="Other arguments" />}
+        {part.more && <Code text={part.more} language="json" label={SEGMENT_LABELS.others} />}
       </div>
     );
   }
   if (part.kind === "output") {
     return (
       <div class="output">
-        <p class="part-label">Result</p>
-        <LongText text={part.text} empty="(printed nothing)" />
+        <p class="part-label">{SEGMENT_LABELS.output}</p>
+        <LongText text={part.text} empty={SEGMENT_LABELS.nothing} />
       </div>
     );
   }
   if (part.kind === "think") {
     return (
       <details class="think" open={part.text.length < 1200}>
-        <summary>Thoughts</summary>
-        <LongText text={part.text} />
+        <summary>{SEGMENT_LABELS.think}</summary>
+        <LongText text={part.text} format={format} />
       </details>
     );
   }
   if (part.kind === "answer") {
     return (
       <div class="answer">
-        <p class="part-label">Answer</p>
-        <LongText text={part.text} />
+        <p class="part-label">{SEGMENT_LABELS.answer}</p>
+        <LongText text={part.text} format={format} />
       </div>
     );
   }
-  return <LongText text={part.text.trim()} />;
+  return <LongText text={part.text.replace(/^\n+|\s+$/g, "")} format={format} />;
 }
 
-export function LongText({ text, empty = "" }: { text: string; empty?: string }) {
+export function LongText({ text, empty = "", format }: { text: string; empty?: string; format?: Format | undefined }) {
   const [whole, setWhole] = useState(false);
   const cut = text.length > MOST_SHOWN && !whole;
+  const shown = cut ? text.slice(0, MOST_SHOWN) : text;
   if (!text) return <p class="quiet">{empty}</p>;
   return (
     <>
-      <p class="text" dir="auto">
-        {visible(cut ? text.slice(0, MOST_SHOWN) : text)}
-      </p>
+      {format ? (
+        <Formatted text={shown} format={format} />
+      ) : (
+        <p class="text" dir="auto">
+          {visible(shown)}
+        </p>
+      )}
       {cut && (
         <button type="button" class="button small" onClick={() => setWhole(true)}>
           Show all {count(text.length)} characters

@@ -4,7 +4,7 @@ import type { EpisodeLine } from "../../data/types";
 import { count, isNumber, NONE, number, plain, seconds, signed, visible } from "../../format";
 import { href } from "../../shell/router";
 import { Chip, CorrectChip, endTone, KeptChip, StatusChips } from "../../ui/chip";
-import { REASONS } from "../groups/words";
+import { FACTS, REASONS } from "../../words";
 import { LongText } from "./conversation";
 import { verdictWords } from "./verdict";
 
@@ -14,22 +14,22 @@ export function Verdict({ line }: { line: EpisodeLine }) {
   return (
     <dl class="verdict card">
       <div>
-        <dt>Answer</dt>
+        <dt>{FACTS.answer}</dt>
         <dd class="verdict-text">{row.answer === null || row.answer === undefined ? <span class="quiet unsaid">none marked</span> : visible(row.answer)}</dd>
       </div>
       <div>
-        <dt>Gold answer</dt>
+        <dt>{FACTS.gold}</dt>
         <dd class="verdict-text">{line.gold === null ? <span class="quiet unsaid">not recorded</span> : visible(line.gold)}</dd>
       </div>
       <div>
-        <dt>Verdict</dt>
+        <dt>{FACTS.verdict}</dt>
         <dd>
           <CorrectChip correct={row.correct} />
           {line.verdict && <p class="verifier">{verdictWords(line.verdict)}</p>}
         </dd>
       </div>
       <div>
-        <dt>Reward</dt>
+        <dt>{FACTS.reward}</dt>
         <dd class="number">{number(row.reward)}</dd>
       </div>
     </dl>
@@ -44,10 +44,10 @@ export function Facts({ line, run }: { line: EpisodeLine; run: string }) {
   return (
     <aside class="facts" aria-label="Facts of the episode">
       {row.kept !== null && (
-        <Box title="Selection">
-          <Fact name="Trained" value={<KeptChip kept={row.kept} reason={row.reason} />} />
+        <Box title={FACTS.kept}>
+          <Fact name="For training" value={<KeptChip kept={row.kept} reason={row.reason} />} />
           {!row.kept && Object.hasOwn(REASONS, row.reason) && <p class="quiet">{REASONS[row.reason]}</p>}
-          <Fact name="Advantage" value={signed(row.advantage)} />
+          <Fact name={FACTS.advantage} value={signed(row.advantage)} />
           {row.round > 0 && <Fact name="Refill" value={`round ${row.round}`} />}
           <p>
             <a href={href(["runs", run, "groups", row.step, row.group], { split: row.split, round: row.round || null })}>Explain in group</a>
@@ -69,9 +69,9 @@ export function Facts({ line, run }: { line: EpisodeLine; run: string }) {
         <Fact name="Seed" value={<span class="mono">{plain(line["seed"])}</span>} />
       </Box>
       <Box title="Play">
-        <Fact name="End" value={<Chip tone={endTone(row.end)} sign="">{row.end || NONE}</Chip>} />
-        <Fact name="Turns" value={count(row.turns)} />
-        <Fact name="Tokens" value={count(row.policy_tokens)} />
+        <Fact name={FACTS.end} value={<Chip tone={endTone(row.end)} sign="">{row.end || NONE}</Chip>} />
+        <Fact name={FACTS.turns} value={count(row.turns)} />
+        <Fact name={FACTS.policy_tokens} value={count(row.policy_tokens)} />
         {isNumber(row.seconds) && <Fact name="Time" value={seconds(row.seconds)} />}
         <Fact name="Weights" value={`version ${plain(row.version)}`} />
         {row.source && row.source !== "policy" && <Fact name="Played by" value={row.source} />}
@@ -88,7 +88,7 @@ export function Facts({ line, run }: { line: EpisodeLine; run: string }) {
       )}
       {typeof line["error"] === "string" && line["error"] && (
         <Box title="Failure">
-          <pre class="traceback" tabIndex={0} aria-label="Traceback">
+          <pre class="traceback" role="group" tabIndex={0} aria-label="Traceback">
             {visible(line["error"])}
           </pre>
         </Box>

@@ -1,4 +1,6 @@
-/* Splits a turn into calls, code, answers and results by the markup of the dialects, for display only; nothing is graded. */
+/* Splits a turn into calls, code, answers and results by the markup of the dialects, for display only; nothing is graded.
+   The terminal has the same rules in view/terminal/segments.py; both pass the cases of tests/segments.json. */
+import { SEGMENTS } from "../../words";
 
 export interface Segment {
   kind: "text" | "call" | "code" | "think" | "answer" | "output";
@@ -18,17 +20,8 @@ interface Mark {
   close: string;
 }
 
-const POLICY: Mark[] = [
-  { kind: "call", open: "<tool_call>", close: "</tool_call>" },
-  { kind: "code", open: "```", close: "```" },
-  { kind: "think", open: "<think>", close: "</think>" },
-  { kind: "think", open: "<reason>", close: "</reason>" },
-  { kind: "answer", open: "<answer>", close: "</answer>" },
-];
-const SHOWN: Mark[] = [
-  { kind: "output", open: "<tool_response>", close: "</tool_response>" },
-  { kind: "code", open: "```", close: "```" },
-];
+const POLICY = SEGMENTS.policy as Mark[];
+const SHOWN = SEGMENTS.shown as Mark[];
 
 /** Split a message into segments; joining their `raw` gives the text. */
 export function segments(text: string, role: string): Segment[] {

@@ -4,32 +4,33 @@ import type { EpisodeRow } from "../../data/types";
 import { count, number, seconds, signed, visible } from "../../format";
 import { Chip, CorrectChip, endTone, KeptChip, StatusChips } from "../../ui/chip";
 import type { TableColumn } from "../../ui/table";
+import { COLUMNS } from "../../words";
 
 /** The columns; the first `skip` characters of every problem are a shared prompt and are omitted. */
 const columns = (skip: number): TableColumn<EpisodeRow>[] => [
   {
     name: "key",
-    label: "Episode",
+    label: COLUMNS.key,
     title: "Split, step and number of the line in its file",
     width: 122,
     sortable: true,
     rank: 0,
     cell: (row) => <span class="number">{row.key}</span>,
   },
-  { name: "correct", label: "Answer", width: 84, sortable: true, rank: 0, cell: (row) => <CorrectChip correct={row.correct} /> },
+  { name: "correct", label: COLUMNS.correct, width: 84, sortable: true, rank: 0, cell: (row) => <CorrectChip correct={row.correct} /> },
   {
     name: "question",
-    label: "Problem",
+    label: COLUMNS.question,
     width: 130,
     wish: 320,
     grow: true,
     rank: 0,
     cell: (row) => <span title={row.problem_id}>{visible(row.question.slice(skip) || row.problem_id)}</span>,
   },
-  { name: "reward", label: "Reward", width: 72, align: "right", sortable: true, rank: 1, cell: (row) => number(row.reward) },
+  { name: "reward", label: COLUMNS.reward, width: 72, align: "right", sortable: true, rank: 1, cell: (row) => number(row.reward) },
   {
     name: "errors",
-    label: "Calls",
+    label: COLUMNS.errors,
     title: "Statuses of the calls; sorted by the number of errors",
     width: 200,
     grow: true,
@@ -39,19 +40,19 @@ const columns = (skip: number): TableColumn<EpisodeRow>[] => [
   },
   {
     name: "kept",
-    label: "Selection",
+    label: COLUMNS.kept,
     width: 138,
     sortable: true,
     rank: 3,
     cell: (row) => <KeptChip kept={row.kept} reason={row.reason} />,
   },
-  { name: "end", label: "End", width: 112, sortable: true, rank: 4, cell: (row) => row.end && <Chip tone={endTone(row.end)} sign="">{row.end}</Chip> },
-  { name: "policy_tokens", label: "Tokens", width: 74, align: "right", sortable: true, rank: 5, cell: (row) => count(row.policy_tokens) },
-  { name: "turns", label: "Turns", width: 66, align: "right", sortable: true, rank: 6, cell: (row) => count(row.turns) },
-  { name: "advantage", label: "Advantage", width: 92, align: "right", sortable: true, rank: 7, cell: (row) => signed(row.advantage) },
-  { name: "problem_id", label: "Problem id", width: 190, sortable: true, rank: 8, cell: (row) => <span class="mono">{visible(row.problem_id)}</span> },
-  { name: "task", label: "Task", width: 150, rank: 9, cell: (row) => visible(row.task) },
-  { name: "seconds", label: "Time", width: 80, align: "right", sortable: true, rank: 10, cell: (row) => seconds(row.seconds) },
+  { name: "end", label: COLUMNS.end, width: 112, sortable: true, rank: 4, cell: (row) => row.end && <Chip tone={endTone(row.end)} sign="">{row.end}</Chip> },
+  { name: "policy_tokens", label: COLUMNS.policy_tokens, width: 74, align: "right", sortable: true, rank: 5, cell: (row) => count(row.policy_tokens) },
+  { name: "turns", label: COLUMNS.turns, width: 66, align: "right", sortable: true, rank: 6, cell: (row) => count(row.turns) },
+  { name: "advantage", label: COLUMNS.advantage, width: 92, align: "right", sortable: true, rank: 7, cell: (row) => signed(row.advantage) },
+  { name: "problem_id", label: COLUMNS.problem_id, width: 190, sortable: true, rank: 8, cell: (row) => <span class="mono">{visible(row.problem_id)}</span> },
+  { name: "task", label: COLUMNS.task, width: 150, rank: 9, cell: (row) => visible(row.task) },
+  { name: "seconds", label: COLUMNS.seconds, width: 80, align: "right", sortable: true, rank: 10, cell: (row) => seconds(row.seconds) },
 ];
 
 /** Columns that are not empty in this run. */

@@ -41,7 +41,7 @@ export function DownloadCsv({ detail, query }: { detail: RunDetail; query: Recor
 /** Rows as CSV, with a line of names. */
 export function csv(rows: EpisodeRow[]): string {
   const lines = rows.map((row) => COLUMNS.map((name) => cell(row[name])).join(","));
-  return [COLUMNS.join(","), ...lines].join("\r\n") + "\r\n";
+  return `${[COLUMNS.join(","), ...lines].join("\r\n")}\r\n`;
 }
 
 /** A cell; text that a spreadsheet would run as a formula is marked as text. */

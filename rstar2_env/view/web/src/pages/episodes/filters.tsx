@@ -3,7 +3,7 @@ import { useRef, useState } from "preact/hooks";
 import type { Column, RunDetail } from "../../data/types";
 import { count } from "../../format";
 import { setQuery } from "../../shell/router";
-import { AFTER_ERROR } from "./words";
+import { AFTER_ERROR } from "../../words";
 import { Choose, type Option, TextField } from "../../ui/fields";
 
 const ANY: Option = { value: "", label: "Any" };

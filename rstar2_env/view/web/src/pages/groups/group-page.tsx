@@ -13,7 +13,8 @@ import { RunFrame } from "../run-frame";
 import { MarksLegend } from "./marks";
 import { Picture } from "./picture";
 import { SelectorCard } from "./selector-card";
-import { label, NUMBERS, REASONS, whyDropped } from "./words";
+import { label, whyDropped } from "./words";
+import { NUMBERS, REASONS } from "../../words";
 
 export function GroupPage({ values, query }: PageProps) {
   const { run = "", step = "", group = "" } = values;

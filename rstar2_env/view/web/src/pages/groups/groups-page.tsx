@@ -13,7 +13,7 @@ import type { PageProps } from "../types";
 import { RunFrame } from "../run-frame";
 import { Marks, MarksLegend } from "./marks";
 import { SelectorCard } from "./selector-card";
-import { REASONS } from "./words";
+import { REASONS } from "../../words";
 
 const FILTERS = ["step", "q", "rejected", "round", "problem"] as const;
 

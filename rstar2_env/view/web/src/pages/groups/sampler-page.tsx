@@ -17,7 +17,7 @@ import { RunFrame } from "../run-frame";
 import { points } from "../overview/curves";
 import { Bar } from "../problems/bar";
 import { PartCard } from "./selector-card";
-import { SAMPLERS } from "./words";
+import { SAMPLERS } from "../../words";
 
 const MOST_STATE = 20_000;
 

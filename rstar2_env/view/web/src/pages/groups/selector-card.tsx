@@ -1,7 +1,7 @@
 /* Card of the selector: name, options and description. */
 import { plain } from "../../format";
 import { Chip } from "../../ui/chip";
-import { PAGES, REASONS, SELECTORS } from "./words";
+import { PAGES, REASONS, SELECTORS } from "../../words";
 
 /** Parse a part of a recipe with its options from the options of a run. */
 export function partOf(value: unknown): { name: string; options: Record<string, unknown> } | null {

@@ -19,7 +19,7 @@ export function EventsPage({ values }: PageProps) {
               <h2 class="section-title" id="card">
                 Model card
               </h2>
-              <pre class="card model-card" tabIndex={0} aria-label="Model card">
+              <pre class="card model-card" role="group" tabIndex={0} aria-label="Model card">
                 {detail.model_card}
               </pre>
             </section>

@@ -10,6 +10,7 @@ import { Stages } from "./stages";
 import { Summary } from "./summary";
 import { Ways } from "./ways";
 import { Figure } from "../../ui/figure";
+import { FIGURES, SPLITS } from "../../words";
 
 export function RunPage({ values, query }: PageProps) {
   return (
@@ -40,8 +41,8 @@ export function RunPage({ values, query }: PageProps) {
 function Figures({ detail }: { detail: RunDetail }) {
   const { train, eval: held } = detail.episode_figures;
   const parts: [string, EpisodeFigures | null][] = [
-    [detail.kind === "evaluation" ? "" : "last held-out evaluation", held],
-    ["all training episodes", train],
+    [detail.kind === "evaluation" ? "" : SPLITS.eval, held],
+    [SPLITS.train, train],
   ];
   const shown = parts.filter((part): part is [string, EpisodeFigures] => part[1] !== null && part[1].episodes > 0);
   if (!shown.length) return null;
@@ -49,18 +50,18 @@ function Figures({ detail }: { detail: RunDetail }) {
     <>
       {shown.map(([label, figures]) => (
         <dl class="figures" key={label} aria-label={label || "Figures"}>
-          <Figure name={label ? `Success, ${label}` : "Success"} value={percent(figures.success)} />
-          <Figure name="Reward" value={number(figures.reward)} />
+          <Figure name={label ? `${FIGURES.success}, ${label}` : FIGURES.success} value={percent(figures.success)} />
+          <Figure name={FIGURES.reward} value={number(figures.reward)} />
           <Figure
-            name="Tool errors"
+            name={FIGURES.tool_error_share}
             value={percent(figures.tool_error_share)}
             {...(isNumber(figures.tool_error_share_correct)
               ? { note: `${percent(figures.tool_error_share_correct)} in correct episodes` }
               : {})}
           />
-          <Figure name="Tokens" value={number(figures.tokens)} note="per episode" />
-          <Figure name="Turns" value={number(figures.turns)} note="per episode" />
-          <Figure name="Episodes" value={count(figures.episodes)} note={`${count(figures.problems)} problems`} />
+          <Figure name={FIGURES.tokens} value={number(figures.tokens)} />
+          <Figure name={FIGURES.turns} value={number(figures.turns)} />
+          <Figure name={FIGURES.episodes} value={count(figures.episodes)} note={`${count(figures.problems)} problems`} />
         </dl>
       ))}
     </>

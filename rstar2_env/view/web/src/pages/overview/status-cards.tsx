@@ -4,7 +4,7 @@ import type { RunRow, Statuses } from "../../data/types";
 import { percent } from "../../format";
 import type { Axes } from "../../plots/canvas";
 import { type Line, shares } from "../../plots/lines";
-import { AFTER_ERROR } from "../episodes/words";
+import { AFTER_ERROR } from "../../words";
 import { PlotCard } from "../../plots/plot-card";
 import { href, setQuery } from "../../shell/router";
 import type { Placement, XKind } from "./x-axis";

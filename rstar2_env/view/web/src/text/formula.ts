@@ -1,0 +1,41 @@
+/* The MathML element of a formula: only listed elements and attributes, without styles, links or handlers. */
+import temml from "temml";
+
+const NAMESPACE = "http://www.w3.org/1998/Math/MathML";
+const ELEMENTS = new Set(
+  "math mrow mi mn mo ms mtext mspace mfrac msqrt mroot mstyle msub msup msubsup munder mover munderover mmultiscripts mprescripts none mtable mtr mtd mpadded mphantom menclose".split(" "),
+);
+const ATTRIBUTES = new Set(
+  "display displaystyle scriptlevel mathvariant stretchy fence separator lspace rspace minsize maxsize symmetric largeop movablelimits accent accentunder linethickness width height depth voffset columnalign rowspacing columnspacing columnlines rowlines rowspan columnspan form notation".split(" "),
+);
+/** Classes of temml whose look the page's style has. */
+const CLASSES = /^tml-[a-z]+$|^menclose$/;
+/** Bounds of macros and of sizes, in em. */
+const MOST_EXPANDED = 200;
+const MOST_SIZE: [number, number] = [40, 40];
+
+export function formula(tex: string, display: boolean): Element | null {
+  try {
+    const holder = document.createElement("span");
+    temml.render(tex, holder, { displayMode: display, throwOnError: true, trust: false, maxExpand: MOST_EXPANDED, maxSize: MOST_SIZE, macros: {} });
+    const made = holder.firstElementChild;
+    return made && copied(made);
+  } catch {
+    return null;
+  }
+}
+
+function copied(from: Element): Element | null {
+  if (from.namespaceURI !== NAMESPACE || !ELEMENTS.has(from.localName)) return null;
+  const to = document.createElementNS(NAMESPACE, from.localName);
+  for (const { name, value } of from.attributes) if (ATTRIBUTES.has(name)) to.setAttribute(name, value);
+  const classes = [...from.classList].filter((name) => CLASSES.test(name));
+  if (classes.length) to.setAttribute("class", classes.join(" "));
+  for (const child of from.childNodes) {
+    if (child instanceof Element) {
+      const kept = copied(child);
+      if (kept) to.append(kept);
+    } else if (child instanceof Text) to.append(child.data);
+  }
+  return to;
+}
