@@ -98,7 +98,6 @@ class Answers:
             "config": facts.config,
             "recipe_parts": {"name": facts.config.get("trainer", ""), **parts} if isinstance(parts, dict) else None,
             "events": [{**event, "details": event_details(event)} for event in facts.events[-_MOST_EVENTS:]],
-            "marks": marks_of(facts.valid_events),
             "summary": facts.summary,
             "verdict": facts.verdict,
             "health": self._health(run, facts),
@@ -151,13 +150,15 @@ class Answers:
         return self._found.find(run.path, name, facts.signature(), running=running, **waiting)
 
     def metrics(self, name: str) -> JsonObject:
-        """Return the figures (metrics) of a run at each step."""
-        metrics = self._find(name)[1].facts.metrics
+        """Return the figures (metrics) of a run at each step, and the events that curves mark."""
+        facts = self._find(name)[1].facts
+        metrics = facts.metrics
         steps = list(metrics)
         names = sorted({name for figures in metrics.values() for name in figures})
         return {
             "steps": steps,
             "series": {name: [metrics[step].get(name) for step in steps] for name in names},
+            "marks": marks_of(facts.valid_events),
         }
 
     def statuses(self, name: str, params: Params) -> JsonObject:

@@ -11,6 +11,7 @@ const METRICS = {
     "seconds/train": [null, 5, 6, 7],
     "tokens/computed": [null, 100, 300, 50],
   },
+  marks: [],
 };
 
 describe("the x axis", () => {
@@ -20,12 +21,12 @@ describe("the x axis", () => {
     expect(positions(METRICS, "time")).toEqual([0, 15, 33, 54]);
   });
   it("counts only the wait for episodes that are played ahead", () => {
-    const ahead = { steps: METRICS.steps, series: { ...METRICS.series, "seconds/wait": [null, 3, null, 1] } };
+    const ahead = { ...METRICS, series: { ...METRICS.series, "seconds/wait": [null, 3, null, 1] } };
     expect(positions(ahead, "time")).toEqual([0, 8, 26, 34]);
   });
   it("does not exist for a run that records nothing for it", () => {
-    expect(positions({ steps: [1], series: { loss: [1] } }, "tokens")).toBeNull();
-    expect(Placement.of({ steps: [1], series: { loss: [1] } }, "time")).toBeNull();
+    expect(positions({ steps: [1], series: { loss: [1] }, marks: [] }, "tokens")).toBeNull();
+    expect(Placement.of({ steps: [1], series: { loss: [1] }, marks: [] }, "time")).toBeNull();
   });
   it("leads from a step to a position and back", () => {
     const place = Placement.of(METRICS, "tokens");
@@ -38,13 +39,13 @@ describe("the x axis", () => {
 describe("a card that repeats another", () => {
   const reward = CARDS.find((card) => card.title === "Reward");
   const series = { "eval/pass_rate": [0.5, null], "eval/reward": [0.5, null], "rollout/pass_rate": [0, 1], "rollout/reward": [0, 1] };
-  const runs = [{ steps: [0, 1], series }];
+  const runs = [{ steps: [0, 1], series, marks: [] }];
   const names = new Set(Object.keys(series));
   it("has only curves of the other one", () => {
     expect(reward && repeated(reward, names, runs)).toBe(true);
   });
   it("does not repeat it if a curve of any run differs", () => {
-    const other = { steps: [0, 1], series: { ...series, "rollout/reward": [0, 0.9] } };
+    const other = { steps: [0, 1], series: { ...series, "rollout/reward": [0, 0.9] }, marks: [] };
     expect(reward && repeated(reward, names, [...runs, other])).toBe(false);
   });
 });

@@ -330,3 +330,18 @@ def test_options_in_which_two_recipes_differ_are_told_side_by_side(look, runs):
     rows = page.get_by_role("region", name="Options that differ").locator("tbody tr")
     expect(rows).to_have_count(1)
     expect(rows).to_contain_text("run.seed")
+
+
+def test_events_of_several_runs_are_marked_in_their_colours_and_named_with_their_runs(look):
+    page = look(f"{SIDE_BY_SIDE}&seeds=each")
+    page.get_by_text("Data of “Success”").click()
+    rows = page.get_by_role("region", name="Data of Success", exact=True).locator("tr")
+    rows.last.wait_for()
+    told = {row.split("\t")[0].strip(): row.split("\t")[-1].strip() for row in rows.all_inner_texts()}
+    assert [part.split(": ")[0] for part in told["4"].split("; ")] == ["roc-0", "roc-1", "grpo-0"]
+    page.evaluate(_HEAR)
+    before = picture(page, "Success")
+    page.get_by_label("Log values").check()
+    redrawn(page, "Success", before)
+    assert signs(page, "Success").count("▲") % 3 == 0
+    expect(page.get_by_label("Plot settings")).to_contain_text("▲ evaluation")

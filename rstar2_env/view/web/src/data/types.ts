@@ -145,7 +145,6 @@ export interface RunDetail extends RunRow {
   config: Record<string, unknown>;
   recipe_parts: Record<string, unknown> | null;
   events: RunEvent[];
-  marks: Mark[];
   summary: Record<string, unknown> | null;
   verdict: string[];
   health: HealthSign[];
@@ -163,6 +162,8 @@ export type Numbers = (number | null)[];
 export interface Metrics {
   steps: number[];
   series: Record<string, Numbers>;
+  /** Events that curves mark. */
+  marks: Mark[];
 }
 
 /** Counts by step: one list per name. */

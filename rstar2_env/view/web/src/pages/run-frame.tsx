@@ -48,7 +48,6 @@ function before(row: RunRow): RunDetail {
     config: {},
     recipe_parts: null,
     events: [],
-    marks: [],
     summary: null,
     verdict: [],
     health: [],

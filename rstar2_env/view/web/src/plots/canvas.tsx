@@ -139,7 +139,7 @@ function options(width: number, now: { current: CanvasProps }, colors: Look): uP
           });
         },
       ],
-      draw: [(u) => drawMarks(u, axes.marks ?? [], colors.text)],
+      draw: [(u) => drawMarks(u, axes.marks ?? [], colors)],
       destroy: [() => clearTimeout(picking.timer)],
       setCursor: [(u) => now.current.onPoint(u.cursor.idx === null || u.cursor.idx === undefined ? null : (u.data[0][u.cursor.idx] ?? null))],
       setSelect: [

@@ -3,6 +3,7 @@ import type { Metrics, RunRow } from "../../data/types";
 import type { Metric } from "./cards";
 import type { Placement } from "./x-axis";
 import { href } from "../../shell/router";
+import type { PlacedMark } from "../../plots/marks";
 import { type Line, type Points, smooth, type Spread, spread } from "../../plots/lines";
 
 /** Runs drawn as one line: seeds of the same configuration, or a single run. */
@@ -68,6 +69,20 @@ export function lines(
       return [{ ...look, x, y, band: { low, high } }];
     }),
   );
+}
+
+/** The events of each set of runs, at their positions: in the colour of the set, if there are several. */
+export function marksOf(sets: Set[], values: Map<string, Metrics>, placed: Map<string, Placement>): PlacedMark[] {
+  return sets.flatMap(({ label, runs }, color) => {
+    const found = new Map<number, string[]>();
+    for (const run of runs) {
+      for (const { x, events } of placed.get(run)?.marks(values.get(run)?.marks ?? []) ?? []) {
+        const known = found.get(x) ?? [];
+        found.set(x, [...known, ...events.filter((event) => !known.includes(event))]);
+      }
+    }
+    return [...found].map(([x, events]) => ({ x, events, ...(sets.length > 1 ? { label, color } : {}) }));
+  });
 }
 
 /** Steps and values of a metric of a run. */

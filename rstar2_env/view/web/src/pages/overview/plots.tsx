@@ -2,17 +2,17 @@
 import { useMemo, useState } from "preact/hooks";
 import { path } from "../../data/address";
 import { useLoadAll } from "../../data/hooks";
-import type { Mark, Metrics, RunRow, Statuses } from "../../data/types";
+import type { Metrics, RunRow, Statuses } from "../../data/types";
 import { many } from "../../format";
 import type { Axes } from "../../plots/canvas";
 import type { Spread } from "../../plots/lines";
-import { SIGNS } from "../../plots/marks";
+import { type PlacedMark, SIGNS } from "../../plots/marks";
 import { PlotCard } from "../../plots/plot-card";
 import { setQuery } from "../../shell/router";
 import { Choose, Switch, TextField } from "../../ui/fields";
 import { Empty, Loading, Notes } from "../../ui/states";
 import { type Card, CARDS, others, present, repeated } from "./cards";
-import { type Drawing, episodesAt, lines, type Set as RunSet, sets } from "./curves";
+import { type Drawing, episodesAt, lines, marksOf, type Set as RunSet, sets } from "./curves";
 import { StatusCards } from "./status-cards";
 import { Placement, positions, type XAxis, type XKind, X_AXES } from "./x-axis";
 
@@ -27,10 +27,7 @@ const HOW: { value: Spread; label: string }[] = [
 /** If a card has more metrics than this and several runs are drawn, the user chooses one metric. */
 const MOST_TOGETHER = 2;
 
-/** No events: those of several runs would hide each other. */
-const NO_MARKS: Mark[] = [];
-
-export function Plots({ rows, query, marks = NO_MARKS }: { rows: RunRow[]; query: Record<string, string>; marks?: Mark[] }) {
+export function Plots({ rows, query }: { rows: RunRow[]; query: Record<string, string> }) {
   const runs = rows.map((row) => row.run);
   const metrics = useLoadAll<Metrics>(runs, (run) => path("runs", run, "metrics"));
   const train = useLoadAll<Statuses>(runs, (run) => path("runs", run, "statuses"), { split: "train" });
@@ -43,19 +40,18 @@ export function Plots({ rows, query, marks = NO_MARKS }: { rows: RunRow[]; query
     () => new Map([...(metrics.values ?? [])].flatMap(([run, one]) => (placed.has(run) ? [[run, placed.get(run)?.metrics(one) ?? one]] : []))),
     [metrics.values, placed],
   );
-  const single = runs.length === 1 ? (runs[0] ?? "") : "";
-  const marked = query["events"] === "0" ? NO_MARKS : marks;
+  const drawn = useMemo(() => sets(rows, how), [runs.join("\n"), how]);
+  const marks = useMemo(() => marksOf(drawn, values, placed), [drawn, values, placed]);
   const axes: Axes = useMemo(
     () => ({
       logX: query["logx"] === "1",
       logY: query["logy"] === "1",
       from: end(query["from"]),
       to: end(query["to"]),
-      marks: placed.get(single)?.marks(marked) ?? [],
+      marks: query["events"] === "0" ? [] : marks,
     }),
-    [query["logx"], query["logy"], query["from"], query["to"], placed, JSON.stringify(marked)],
+    [query["logx"], query["logy"], query["from"], query["to"], query["events"], marks],
   );
-  const drawn = useMemo(() => sets(rows, how), [runs.join("\n"), how]);
   const names = useMemo(
     () => new Set([...(metrics.values?.values() ?? [])].flatMap((one) => Object.keys(one.series))),
     [metrics.values],
@@ -133,7 +129,7 @@ interface ToolsProps {
   axis: XAxis;
   /** The x axes that can be chosen. */
   axes: XAxis[];
-  marks: Mark[];
+  marks: PlacedMark[];
 }
 
 function Tools({ query, weight, how, seeds, axis, axes, marks }: ToolsProps) {
@@ -182,7 +178,7 @@ function Tools({ query, weight, how, seeds, axis, axes, marks }: ToolsProps) {
 }
 
 /** The signs of the events that the plots mark. */
-function MarkSigns({ marks }: { marks: Mark[] }) {
+function MarkSigns({ marks }: { marks: PlacedMark[] }) {
   const kinds = new Set(marks.flatMap(({ events }) => events));
   return (
     <p class="quiet toolbar-hint">

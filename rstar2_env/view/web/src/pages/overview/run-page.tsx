@@ -31,7 +31,7 @@ export function RunPage({ values, query }: PageProps) {
           <Figures detail={detail} />
           {detail.summary && <Summary summary={detail.summary} />}
           {(detail.kind === "training" || detail.kind === "sft" || detail.metric_names.length > 0) &&
-            detail.kind !== "evaluation" && <Plots rows={[detail]} query={query} marks={detail.marks} />}
+            detail.kind !== "evaluation" && <Plots rows={[detail]} query={query} />}
         </>
       )}
     </RunFrame>
