@@ -9,7 +9,7 @@ import zipfile
 import pytest
 from places import ROOT
 
-PAGE = [f"rstar2_env/view/static/{name}" for name in ("index.html", "app.js", "app.css", "icon.svg")]
+PAGE = [f"rstar2_env/view/static/{name}" for name in ("index.html", "app.js", "text.js", "app.css", "icon.svg")]
 
 
 def check(folder):

@@ -70,7 +70,7 @@ def test_whoever_gives_up_keeps_what_is_done(typed: str, problems: Path, tmp_pat
 
 def test_a_failed_call_is_shown_with_its_status(problems: Path) -> None:
     done = run("play", MATH, "--problems", problems, "-n", "1", stdin=":run 1/0\n.\n:answer 42\n")
-    assert "execute_python_code_with_standard_io: exception, ZeroDivisionError" in words(done.output)
+    assert "execute_python_code_with_standard_io: exception: ZeroDivisionError" in words(done.output)
 
 
 def test_a_move_of_a_game_is_an_answer_and_where_no_tool_is_none_can_be_called() -> None:

@@ -9,7 +9,6 @@ export const COLUMNS = words.columns;
 export const FACTS = words.facts;
 export const FIGURES = words.figures;
 export const GRADED = words.graded;
-export const SELECTION = words.selection;
 export const SPLITS = words.splits;
 export const SEGMENTS = words.segments;
 export const SEGMENT_LABELS = words.segment_labels;
@@ -29,3 +28,9 @@ export const SELECTORS: Table = words.selectors;
 export const SAMPLERS: Table = words.samplers;
 /** Documentation pages with more information. */
 export const PAGES: Table = words.pages;
+
+/** Whether an episode was selected for training: `kept`, `dropped: quota`. */
+export function selectionWords(kept: boolean | null, reason = ""): string {
+  const { kept: yes, dropped: no } = words.selection;
+  return kept ? yes : [no, reason].filter(Boolean).join(": ");
+}

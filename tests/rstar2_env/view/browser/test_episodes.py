@@ -82,7 +82,7 @@ def test_an_episode_shows_its_conversation_calls_answer_and_why_it_was_chosen(lo
         expect(page.get_by_text(str(status), exact=False).first).to_be_visible()
     expect(page.get_by_text(f"dropped: {entry.decision.reason}").first).to_be_visible()
     expect(page.locator("dl.verdict")).to_contain_text(entry.episode.answer)
-    page.get_by_role("link", name="Explain in group").click()
+    page.get_by_role("link", name="Why? See its group").click()
     expect(page.get_by_role("heading", name=f"Step {entry.step}, group {entry.episode.group}")).to_be_visible()
 
 

@@ -47,7 +47,7 @@ def test_an_export_shows_every_view_from_disk(from_disk, runs, tmp_path):
     page.goto(f"{start}#/runs/roc-0/groups/2/0")
     expect(page.get_by_role("region", name="Episodes of the group").locator("tbody tr").first).to_be_visible()
     page.goto(f"{start}#/runs/roc-0/sampler")
-    expect(page.get_by_role("heading", name="Hard now")).to_be_visible()
+    expect(page.get_by_role("heading", name="Hardest problems")).to_be_visible()
     assert barriers(page) == []
 
 

@@ -39,7 +39,7 @@ def test_a_finding_has_its_severity_its_steps_its_evidence_its_cause_and_what_to
         for text in (finding.severity, f"since step {finding.since}", finding.says.replace("`", "")):
             expect(shown).to_contain_text(text)
         if shown.locator("details[open]").count() == 0:
-            shown.get_by_text("Cause and change").click()
+            shown.get_by_text("Cause and remedy").click()
         for text in (finding.cause, *finding.change, finding.otherwise):
             expect(shown.locator("details")).to_contain_text(text.replace("`", ""))
         expect(shown.locator(".finding-change")).to_have_count(len(finding.change))

@@ -86,15 +86,15 @@ def test_one_walks_from_group_to_group_and_opens_two_episodes_side_by_side(look)
 def test_the_sampler_shows_what_is_hard_and_how_its_curriculum_moves(look):
     page = look("runs/curriculum/sampler")
     expect(page.get_by_text("Sampler curriculum")).to_be_visible()
-    for title in ("Groups by outcome", "Shares of kinds", "Sampler: level"):
+    for title in ("Groups by outcome", "Kinds of problems", "Sampler: level"):
         expect(page.get_by_role("region", name=title, exact=True)).to_be_visible()
     page.get_by_text("Data of “Sampler: level”").click()
     levels = page.get_by_role("region", name="Sampler: level", exact=True).locator("table td")
     assert {text for text in numbers(levels) if text} >= {"1"}
-    page.get_by_text("Data of “Shares of kinds”").click()
-    steps = page.get_by_role("region", name="Data of Shares of kinds").locator("tbody th")
+    page.get_by_text("Data of “Kinds of problems”").click()
+    steps = page.get_by_role("region", name="Data of Kinds of problems").locator("tbody th")
     expect(steps).to_have_text([str(step) for step in range(1, 9)])  # it tells nothing of the step before the first
-    hard = page.get_by_role("region", name="Hard problems").locator("tbody tr")
+    hard = page.get_by_role("region", name="Hardest problems").locator("tbody tr")
     shares = [float(text.rstrip("%")) for text in numbers(hard.locator("td:nth-child(3)"))]
     assert shares == sorted(shares)
     assert shares[0] < 100

@@ -45,7 +45,7 @@ def test_a_selector_is_explained_with_its_reasons_and_the_numbers_of_a_group(nam
     page, _ = look_at(name, f"groups/{group[0].step}/{group[0].episode.group}")
     told = page.get_by_role("main")
     dropped = sum(one.decision.reason == reason for one in group)
-    expect(told).to_contain_text(f"{dropped} dropped, {reason}: {page_words('REASONS')[reason]}")
+    expect(told).to_contain_text(f"{dropped} dropped: {reason}. {page_words('REASONS')[reason]}")
     table = page.get_by_role("region", name="Episodes of the group")
     expect(table.get_by_text(reason, exact=False).first).to_be_visible()
     for number in {number for one in group for number in one.decision.weighed}:

@@ -64,7 +64,7 @@ function LiveSign() {
   );
   if (live.state === "exported") {
     return (
-      <span class="live" title="This page contains its data and does not change">
+      <span class="live" title="An exported page: its data does not change">
         {sign}
       </span>
     );

@@ -1,7 +1,7 @@
 /* Labelled chips: statuses, ends, states. Each has a word and a symbol, so colour is never the only cue. */
 import type { ComponentChildren } from "preact";
 import { visible } from "../format";
-import { GRADED, SELECTION } from "../words";
+import { GRADED, selectionWords } from "../words";
 
 export type Tone = "good" | "bad" | "warn" | "info" | "quiet";
 
@@ -85,12 +85,11 @@ export function KeptChip({ kept, reason }: { kept: boolean | null; reason: strin
   if (kept === null || kept === undefined) return null;
   return kept ? (
     <Chip tone="good" sign="▲">
-      {SELECTION.kept}
+      {selectionWords(true)}
     </Chip>
   ) : (
     <Chip tone="quiet" sign="▽">
-      {SELECTION.dropped}
-      {reason && `: ${visible(reason)}`}
+      {visible(selectionWords(false, reason))}
     </Chip>
   );
 }

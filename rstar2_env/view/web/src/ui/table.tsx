@@ -165,7 +165,7 @@ export function Table<Row>(props: TableProps<Row>) {
           })}
           {total === 0 && (
             <div role="row" class="row-note">
-              <div role="gridcell">{rows.loading ? <Loading /> : <Empty title="Nothing to show">{props.empty}</Empty>}</div>
+              <div role="gridcell">{rows.loading ? <Loading /> : <Empty title="No rows">{props.empty}</Empty>}</div>
             </div>
           )}
         </div>

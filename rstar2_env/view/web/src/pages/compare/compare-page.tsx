@@ -13,6 +13,7 @@ import { useWindowed } from "../../ui/windowed";
 import { DifferenceTable } from "../overview/difference";
 import type { PageProps } from "../types";
 import { Figure } from "../../ui/figure";
+import { SPLITS } from "../../words";
 
 export function ComparePage({ query }: PageProps) {
   const load = useLoad<Runs>(path("runs"));
@@ -82,7 +83,7 @@ function Compared({ a, b, query }: { a: RunRow; b: RunRow; query: Record<string,
             label="Episodes"
             value={split}
             options={[
-              { value: "eval", label: "last held-out evaluation" },
+              { value: "eval", label: SPLITS.eval },
               { value: "train", label: "all training episodes" },
             ]}
             onChange={(value) => setQuery({ split: value })}

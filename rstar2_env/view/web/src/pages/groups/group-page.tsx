@@ -14,7 +14,7 @@ import { MarksLegend } from "./marks";
 import { Picture } from "./picture";
 import { SelectorCard } from "./selector-card";
 import { label, whyDropped } from "./words";
-import { NUMBERS, REASONS } from "../../words";
+import { NUMBERS, REASONS, selectionWords } from "../../words";
 
 export function GroupPage({ values, query }: PageProps) {
   const { run = "", step = "", group = "" } = values;
@@ -85,7 +85,7 @@ function story(group: GroupDetail): string[] {
   if (group.rejected) words.push("None was kept for training: the group was rejected.");
   else words.push(`${count(group.kept)} kept for training: ${count(right.kept)} correct, ${count(wrong.kept)} wrong.`);
   for (const [reason, times] of Object.entries(group.reasons)) {
-    if (reason) words.push(`${count(times)} dropped, ${reason}: ${REASONS[reason] ?? "a reason defined by the selector."}`);
+    if (reason) words.push(`${count(times)} ${selectionWords(false, reason)}. ${REASONS[reason] ?? "The selector gave a reason of its own."}`);
   }
   const copies = Math.max(0, ...group.episodes.map((one) => one.copies ?? 0));
   if (copies) words.push(`It is used ${many(copies, "additional time")}, in place of missing groups.`);

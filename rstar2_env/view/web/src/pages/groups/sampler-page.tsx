@@ -43,8 +43,8 @@ function State({ detail }: { detail: RunDetail }) {
           {sampler.name && <PartCard kind="Sampler" part={sampler} words={sampler.summary || SAMPLERS[sampler.name]} />}
           <dl class="figures" aria-label="Figures">
             <Figure name="Problems seen" value={count(sampler.seen)} />
-            <Figure name="New in the last step" value={count(sampler.new_problems.at(-1))} />
-            <Figure name="Groups refilled, last step" value={count(sampler.refilled.at(-1))} />
+            <Figure name="New problems in the last step" value={count(sampler.new_problems.at(-1))} />
+            <Figure name="Groups refilled in the last step" value={count(sampler.refilled.at(-1))} />
           </dl>
           <h2 class="section-title">Over time</h2>
           <div class="plot-grid">
@@ -83,7 +83,7 @@ function Plots({ sampler, metrics, axes, onZoom }: PlotProps) {
         <PlotCard title="Seen problems by the result of their last group" help="Shares of problems that were never, sometimes or always solved in their last group." lines={pools} stack axes={axes} form={percent} onZoom={onZoom} />
       )}
       {kinds.length > 0 && (
-        <PlotCard title="Shares of kinds" help="Probability of each kind in the sampler." lines={kinds.map((line) => ({ ...line, label: line.label.slice(6) }))} stack axes={axes} form={percent} onZoom={onZoom} />
+        <PlotCard title="Kinds of problems" help="Probability that the sampler draws a problem of each kind." lines={kinds.map((line) => ({ ...line, label: line.label.slice(6) }))} stack axes={axes} form={percent} onZoom={onZoom} />
       )}
       {others.map((line) => (
         <PlotCard key={line.id} title={`Sampler: ${line.label}`} lines={[{ ...line, color: 0, dash: 0 }]} axes={axes} form={number} onZoom={onZoom} />
@@ -115,9 +115,9 @@ function Hardest({ run, problems: all }: { run: string; problems: HardProblem[] 
   const problems = all.filter((one) => one.success !== 1).slice(0, MOST_HARD);
   return (
     <>
-      <h2 class="section-title">Hard now</h2>
+      <h2 class="section-title">Hardest problems</h2>
       {problems.length ? (
-        <div class="card scroll-x" tabIndex={0} role="region" aria-label="Hard problems">
+        <div class="card scroll-x" tabIndex={0} role="region" aria-label="Hardest problems">
           <table class="plain-table">
             <thead>
               <tr>
@@ -160,7 +160,7 @@ function States({ states }: { states: Sampler["states"] }) {
   if (!states.length) return null;
   return (
     <>
-      <h2 class="section-title">State in checkpoints</h2>
+      <h2 class="section-title">State of the sampler in checkpoints</h2>
       {states.map(({ step, file, state, note }) => (
         <details key={step} class="further">
           <summary>

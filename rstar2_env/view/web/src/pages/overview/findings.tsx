@@ -79,7 +79,7 @@ function List({ findings, run, open = false }: { findings: Finding[]; run: strin
             </p>
           )}
           <details open={open && at === 0}>
-            <summary>Cause and change</summary>
+            <summary>Cause and remedy</summary>
             <dl class="finding-facts">
               <dt>Usual cause</dt>
               <dd>

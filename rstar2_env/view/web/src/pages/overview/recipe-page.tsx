@@ -66,7 +66,7 @@ function Options({ config }: { config: Record<string, unknown> }) {
   return (
     <section aria-labelledby="options">
       <h2 class="section-title" id="options">
-        Every option
+        All options
       </h2>
       <div class="toolbar">
         <TextField label="Search options" type="search" value={words} onChange={setWords} wide />
@@ -93,7 +93,7 @@ function Options({ config }: { config: Record<string, unknown> }) {
           </table>
         </div>
       ) : (
-        <Empty title="No option contains these words" />
+        <Empty title="No matching options" />
       )}
       <details class="further">
         <summary>As JSON</summary>

@@ -30,7 +30,7 @@ function Whole({ figures, intervals }: { figures: [string, Figure | number][]; i
   return (
     <section aria-labelledby="summary">
       <h2 class="section-title" id="summary">
-        Figures with errors
+        Results with intervals
       </h2>
       <div class="card scroll-x" tabIndex={0} role="region" aria-label="Table of figures">
         <table class="plain-table">
