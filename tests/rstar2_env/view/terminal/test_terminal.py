@@ -124,7 +124,7 @@ def test_episodes_are_listed_and_one_is_shown(tmp_path):
     shown = printed(*text_view([tmp_path / "run"], key="train-4-0", cache=cache))
     assert "é step 4 group 0 member 0" in shown
     assert "dropped: quota" in shown
-    with pytest.raises(ConfigurationError, match="does not contain episode 'train-9-9'"):
+    with pytest.raises(ConfigurationError, match="does not contain an episode 'train-9-9'"):
         text_view([tmp_path / "run"], key="train-9-9", cache=cache)
 
 
