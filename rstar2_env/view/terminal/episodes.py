@@ -18,7 +18,7 @@ from rstar2_env.view.queries.episodes import verdict_of
 from rstar2_env.view.terminal.columns import TableColumn, printable_table
 from rstar2_env.view.terminal.overview import number
 from rstar2_env.view.terminal.sanitize import one_line, safe_text
-from rstar2_env.view.terminal.segments import Segment, segments
+from rstar2_env.view.terminal.segments import MessageSegment, segments
 from rstar2_env.view.words import selection_words, verdict_words, words
 
 _GOOD = frozenset({"ok", "empty"})
@@ -113,7 +113,7 @@ def _calls_of(step: Any) -> list[Mapping[str, Any]]:
     return [call for call in list_field(info, "tool_calls") if isinstance(call, dict)] if isinstance(info, dict) else []
 
 
-def _segment_parts(found: Sequence[Segment], calls: Sequence[Mapping[str, Any]]) -> Iterator[RenderableType]:
+def _segment_parts(found: Sequence[MessageSegment], calls: Sequence[Mapping[str, Any]]) -> Iterator[RenderableType]:
     """Show the segments of a message, with the status of each call above it.
 
     If the text has another number of calls than were run, all statuses stand first.

@@ -17,7 +17,7 @@ _FENCE = re.compile(r"^([\w+-]*)[ \t]*\n?([\s\S]*)$")
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class MessageSegment:
     """A part of a message.
 
     Attributes:
@@ -37,7 +37,7 @@ class Segment:
     more: str = ""
 
 
-def segments(text: str, role: str) -> list[Segment]:
+def segments(text: str, role: str) -> list[MessageSegment]:
     """Split a message into segments; their ``raw`` texts, joined, are the message without blank text between them.
 
     Args:
@@ -45,7 +45,7 @@ def segments(text: str, role: str) -> list[Segment]:
         role: Role of its author.
     """
     marks = words()["segments"]["policy" if role == "assistant" else "shown"]
-    found: list[Segment] = []
+    found: list[MessageSegment] = []
     open_marks = list(marks)
     start = 0
     # Next position of each mark, so that a text with many unclosed marks is scanned only once.
@@ -72,18 +72,18 @@ def segments(text: str, role: str) -> list[Segment]:
     return [*found, *_text(text[start:])]
 
 
-def _text(raw: str) -> list[Segment]:
-    return [Segment("text", raw, raw)] if raw.strip() else []
+def _text(raw: str) -> list[MessageSegment]:
+    return [MessageSegment("text", raw, raw)] if raw.strip() else []
 
 
-def _marked(kind: str, raw: str, inside: str) -> Segment:
-    segment = Segment(kind, raw, _trimmed(inside))
+def _marked(kind: str, raw: str, inside: str) -> MessageSegment:
+    segment = MessageSegment(kind, raw, _trimmed(inside))
     if kind == "code" and (fence := _FENCE.match(inside)):
         return replace(segment, language=fence[1].lower() or "text", text=_trimmed(fence[2]))
     return _call(segment) if kind == "call" else segment
 
 
-def _call(segment: Segment) -> Segment:
+def _call(segment: MessageSegment) -> MessageSegment:
     """Separate the code of a call from its JSON. A malformed call is left unchanged."""
     try:
         written: Any = json.loads(segment.text)
