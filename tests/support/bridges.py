@@ -121,7 +121,7 @@ GROUPS = (
     Group("phoenix", bridges=("phoenix",), extras=(), also=("arize-phoenix>=20.26,<20.27", *_OTEL)),
     Group("harbor", bridges=("harbor",), extras=(), also=("harbor>=0.25,<0.26",), python="3.12"),
     Group("checkers", bridges=("checkers",), extras=(), also=("falsepass>=0.11,<0.12", "bohrin>=0.4,<0.5")),
-    Group("verl", bridges=("verl",), extras=(), beside=("verl>=0.9.1,<0.10", *_VERL)),
+    Group("verl", bridges=("verl", "verl_formulas"), extras=(), beside=("verl>=0.9.1,<0.10", *_VERL)),
     Group("polgrad", bridges=("polgrad",), extras=(), beside=("polgrad>=0.2.1,<0.3",)),
     # The last version with interactions.
     Group("verl-0.7", bridges=("verl_interactions",), extras=(), beside=("verl>=0.7.1,<0.8", *_VERL)),
