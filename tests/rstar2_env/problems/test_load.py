@@ -84,7 +84,7 @@ def test_a_spec_of_the_wrong_type_says_what_is_expected(spec):
 
 
 def test_an_empty_list_is_an_error():
-    with pytest.raises(ProblemFormatError, match="no problem"):
+    with pytest.raises(ProblemFormatError, match="not contain any problems"):
         load_problems([])
 
 
@@ -112,7 +112,7 @@ def test_options_in_the_name_are_the_options_by_name():
         ("arithmetic", {"seed": -1}, "at least 0"),
         ("arithmetic", {"holdout": 0.1}, "its own splits"),
         (TEN, {"level": 3}, "level"),
-        (TEN, {"holdout": 1.5}, "fraction"),
+        (TEN, {"holdout": 1.5}, "share of the problems"),
         (TEN, {"holdout": 0.5, "split": "validation"}, "validation"),
         (TEN[:1], {"holdout": 0.000001, "split": "test"}, "empty: use more problems"),
     ],

@@ -28,7 +28,7 @@ def plan(folder, text, *settings):
         ("stages: {a-b: {kind: letters}}", "stage 'a-b': the name must consist of letters"),
         ("stages: {a: {kind: letters, leter: x}}", "has no option 'leter'. Did you mean 'letter'?"),
         ("stages: {a: {kind: letters, figure: much}}", "stage 'a': figure must be"),
-        ("stages: {a: {kind: letters, source: b.letters}, b: {kind: letters}}", "stage 'b' does not run before"),
+        ("stages: {a: {kind: letters, source: b.letters}, b: {kind: letters}}", "stage 'b', which does not run before"),
         (
             "stages: {a: {kind: letters}, b: {kind: letters, source: a.leters}}",
             "the stage 'a' does not have the output 'leters'",
@@ -78,7 +78,7 @@ stages: {a: {kind: letters}, g: {rounds: 2, stages: {b: {kind: letters, letter: 
     assert made.pipeline.machine.gpus == 3
 
 
-@pytest.mark.parametrize(("setting", "told"), [("aa.letter=y", "a stage 'aa'"), ("a=1", "expected a.OPTION=VALUE")])
+@pytest.mark.parametrize(("setting", "told"), [("aa.letter=y", "the stage 'aa'"), ("a=1", "mapping a.OPTION=VALUE")])
 def test_a_setting_of_nothing_is_refused(tmp_path, setting, told):
     with pytest.raises(ConfigurationError, match=told):
         plan(tmp_path, "stages: {a: {kind: letters}}", setting)

@@ -55,7 +55,7 @@ def test_avg_at_k_is_the_share_of_right_samples_for_every_k():
 @pytest.mark.parametrize("function", [pass_at_k, avg_at_k])
 @pytest.mark.parametrize(("n", "correct", "k"), [(4, 1, 5), (4, 1, 0), (4, 5, 2), (4, -1, 2)])
 def test_numbers_that_cannot_be_are_refused(function, n, correct, k):
-    with pytest.raises(ConfigurationError, match="Expected"):
+    with pytest.raises(ConfigurationError, match="must be between"):
         function(n, correct, k)
 
 

@@ -118,7 +118,7 @@ def test_problems_of_a_file_are_asked_for_before_another_problem_is_replayed(tmp
     evaluate(MATH, "oracle", problems=str(file), out=tmp_path / "run", workers=1)
     done = run("verify", "--run", tmp_path / "run", "--episode", "0")
     assert done.exit_code == 2
-    assert "'own-1' cannot be found" in done.stderr
+    assert "'own-1' of the episode cannot be found" in done.stderr
     assert "(--problems)" in done.stderr
     assert run("verify", "--run", tmp_path / "run", "--episode", "0", "--problems", file).exit_code == 0
 

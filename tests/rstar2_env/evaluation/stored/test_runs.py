@@ -14,7 +14,7 @@ from rstar2_env.evaluation.stored.runs import find_stored
     [
         ('{"question": "1 + 1?", "answer": "2"}\n', "its first line has the keys question, answer; expected"),
         ("[1, 2]\n", "line 1: Expected an episode, a JSON object, not '[1, 2]'; expected"),
-        ("no JSON\n", "line 1 is not a JSON object"),
+        ("no JSON\n", "is not a JSON object"),
         ("", "does not contain a complete line: expected"),
         ("\n\n", "does not contain a complete line: expected"),
     ],

@@ -45,7 +45,7 @@ def test_a_run_that_cannot_be_read_has_a_sentence_without_its_path(faulty, tmp_p
         file.write("not json\n{}\n")
     found = findings_of(broken, "named")
     assert found["findings"] == []
-    assert "named/events.jsonl, line" in found["failed"]
+    assert "Line 5 of named/events.jsonl" in found["failed"]
     assert str(tmp_path) not in found["failed"]
 
 
