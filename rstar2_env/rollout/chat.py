@@ -55,8 +55,7 @@ class ChatCodec:
         if chat_template is None and not tokenizer.chat_template:
             raise ConfigurationError(
                 f"The tokenizer {tokenizer.name_or_path or type(tokenizer).__name__!r} does not have a "
-                "chat template: choose one with the option chat_template (--chat-template), such as "
-                "chatml.",
+                "chat template: choose one.",
                 option="chat_template",
                 value="chatml",
             )

@@ -93,7 +93,7 @@ def test_traces_hold_one_program_each_and_no_sentence_of_the_test():
 
 
 def test_steps_that_leave_no_problem_are_refused():
-    with pytest.raises(ConfigurationError, match="none of 10000 draws"):
+    with pytest.raises(ConfigurationError, match="none of 10000 random problems"):
         load_problems("word_arithmetic:least_steps=5,most_steps=4")[0]
 
 
