@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import Future
 
@@ -17,7 +19,9 @@ from rstar2_env.sandbox.inside.zygote.priority import LEVEL
 
 pytestmark = pytest.mark.deadlines
 
-LOWERED = f"import os, time\nwhile os.getpriority(os.PRIO_PROCESS, 0) < {LEVEL}: time.sleep(0.01)\n"
+OWN = os.getpriority(os.PRIO_PROCESS, 0)
+LOWERED_TO = min(OWN + LEVEL, 19)
+LOWERED = f"import os, time\nwhile os.getpriority(os.PRIO_PROCESS, 0) < {LOWERED_TO}: time.sleep(0.01)\n"
 SLEEP = "import time\ntime.sleep(60)"
 NO_NAMESPACES = ("pid", "mount", "net", "ipc", "uts", "cgroup", "user", "cgroups")
 MODES = pytest.mark.parametrize(
@@ -117,13 +121,13 @@ print(tried, os.getpriority(os.PRIO_PROCESS, 0), os.waitstatus_to_exitcode(os.wa
 @MODES
 def test_no_program_raises_its_weight_again(may_raise: None, race: Race) -> None:
     outcome = race.start("undo", UNDO).result()
-    assert outcome.stdout == f"[] {LEVEL} {LEVEL}\n", outcome
+    assert outcome.stdout == f"[] {LOWERED_TO} {LOWERED_TO}\n", outcome
 
 
 def test_the_next_calls_of_a_slot_have_full_weight(race: Race) -> None:
     assert race.start("long", LOWERED + "print('lowered')").result().stdout == "lowered\n"
     look = "import os\nprint(os.getpriority(os.PRIO_PROCESS, 0), open('/proc/self/autogroup').read().split()[-1:])"
-    expected = "0 ['0']\n" if os.path.exists("/proc/self/autogroup") else ""
+    expected = f"{OWN} ['0']\n" if os.path.exists("/proc/self/autogroup") else ""
     for _ in range(5):
         assert race.start("short", look).result().stdout == expected
 
@@ -151,3 +155,20 @@ def test_a_loop_that_waits_for_others_ends(race: Race) -> None:
     outcome = race.start("loop", spin("True"), 1.0).result()
     assert (outcome.status, outcome.reason) == (ToolStatus.TIMEOUT, "wall_clock")
     assert outcome.wall_s > 1.0 + AFTER_S, "it was held back"
+
+
+NICED = """
+import os, sys
+from rstar2_env.sandbox import Job, Limits, LocalSandbox
+look = "os.getpriority(os.PRIO_PROCESS, 0)"
+program = f"import os, time\\nfirst = {look}\\nwhile {look} == first: time.sleep(0.01)\\nprint({look} - first)"
+os.nice(5)
+with LocalSandbox(workers=1, deprioritize=1, waiting=1, preload=()) as sandbox:
+    print(sandbox.run(Job(program, limits=Limits(wall_s=30))).stdout, end="")
+"""
+
+
+@pytest.mark.skipif(OWN + 5 + LEVEL > 19, reason="no nice value is as much higher")
+def test_a_sandbox_of_low_priority_lowers_its_programs_by_as_much() -> None:
+    done = subprocess.run([sys.executable, "-c", NICED], capture_output=True, text=True, timeout=120)
+    assert done.stdout == f"{LEVEL}\n", done.stderr

@@ -100,31 +100,28 @@ def test_a_session_keeps_its_state_and_is_interrupted() -> None:
     assert done.stdout == "new None\ninterrupted None\nkept 42\n", done.stderr
 
 
-@pytest.mark.parametrize("provider", ["local-without-mount", "local-without-namespaces"])
-def test_the_corpus_is_survived_as_an_ordinary_user_where_layers_are_missing(provider: str) -> None:
-    options = ["-p", "no:cacheprovider", "-q", "-n", "0", "-k", f"test_survives and {provider}"]
+def test_the_corpus_is_survived_as_an_ordinary_user_where_layers_are_missing() -> None:
+    providers = "local-without-mount or local-without-namespaces"
+    options = ["-p", "no:cacheprovider", "-q", "-n", "0", "-k", f"test_survives and ({providers})"]
     module = str(HERE / "test_conformance.py")
     done = as_ordinary_user("-m", "pytest", module, *options, f"--rootdir={HERE.parents[2]}")
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
 
 
 @pytest.mark.parametrize(
-    "module",
+    "modules",
     [
-        "test_blame",
-        "test_conformance",
-        "inside/kernel/test_isolation",
-        "test_kernel_resources",
-        "test_limits",
-        "test_sessions",
-        "test_session_life",
-        "test_soak",
-        "test_faults",
-        "test_stdio",
-        "test_stdio_life",
+        ["test_blame"],
+        ["test_conformance"],
+        ["inside/kernel/test_isolation"],
+        ["test_limits", "test_kernel_resources"],
+        ["test_session_life", "test_sessions"],
+        ["test_faults"],
+        ["test_soak", "test_stdio", "test_stdio_life"],
     ],
+    ids=", ".join,
 )
-def test_the_others_pass_as_an_ordinary_user(module: str) -> None:
-    options = ["-p", "no:cacheprovider", "-q", "-n", "0", "-m", "not slow"]
-    done = as_ordinary_user("-m", "pytest", str(HERE / f"{module}.py"), *options, f"--rootdir={HERE.parents[2]}")
+def test_the_others_pass_as_an_ordinary_user(modules: list[str]) -> None:
+    options = ["-p", "no:cacheprovider", "-q", "-n", "0", "-m", "not slow", f"--rootdir={HERE.parents[2]}"]
+    done = as_ordinary_user("-m", "pytest", *(str(HERE / f"{module}.py") for module in modules), *options)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]

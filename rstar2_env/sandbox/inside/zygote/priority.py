@@ -1,9 +1,10 @@
 """Lowers the priority of a process tree, and measures how long the tree has waited for a core since then.
 
-The processes of the tree get the nice value ``LEVEL``. If the kernel schedules by session (autogroup), their sessions
-get it too. New processes inherit both values, and programs cannot raise their weight: the zygote sets RLIMIT_NICE to 0,
-and files below ``/proc`` are not writable. On idle cores, the tree runs at full speed. Covered: finding and lowering a
-tree, and its waiting time. Not covered: when a program is deprioritized (the warden's ``deprioritizing``).
+The nice value of the tree's processes becomes ``LEVEL`` more than that of the zygote, at most 19. If the kernel
+schedules by session (autogroup), the nice value of their sessions, at first 0, becomes ``LEVEL``. New processes inherit
+both values, and programs cannot raise their weight: the zygote sets RLIMIT_NICE to 0, and files below ``/proc`` are not
+writable. On idle cores, the tree runs at full speed. Covered: finding and lowering a tree, and its waiting time. Not
+covered: when a program is deprioritized (the warden's ``deprioritizing``).
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import time
 from .watch import descendants
 
 LEVEL = 6
-"""Nice value of a lowered process tree; its weight is about a quarter of that of other processes."""
+"""Nice value of a lowered process tree, relative to its zygote; its weight is about a quarter of that of its peers."""
+_HIGHEST = 19
+"""Highest nice value of Linux."""
 _MOST_SWEEPS = 8
 """Largest number of passes over the tree; a tree that forks faster than a pass finds its processes cannot be lowered.
 """
@@ -33,6 +36,7 @@ class LoweredTree:
     def __init__(self, main: int, init: int) -> None:
         self._main = main
         self._init = init
+        self._level = min(os.getpriority(os.PRIO_PROCESS, 0) + LEVEL, _HIGHEST)
         self._since = time.monotonic()
         tree = self._tree()
         self._waited = _waited(tree)
@@ -71,8 +75,8 @@ class LoweredTree:
             found |= _lower_session(pid)
             for task in map(int, tasks):
                 with contextlib.suppress(ProcessLookupError):
-                    if os.getpriority(os.PRIO_PROCESS, task) < LEVEL:
-                        os.setpriority(os.PRIO_PROCESS, task, LEVEL)
+                    if os.getpriority(os.PRIO_PROCESS, task) < self._level:
+                        os.setpriority(os.PRIO_PROCESS, task, self._level)
                         found = True
         return found
 

@@ -16,6 +16,8 @@ from rstar2_env.sandbox.inside.zygote import priority
 from rstar2_env.sandbox.inside.zygote.priority import LEVEL, LoweredTree
 from rstar2_env.sandbox.inside.zygote.watch import descendants
 
+LOWERED_TO = min(os.getpriority(os.PRIO_PROCESS, 0) + LEVEL, 19)
+
 TREE = """
 import os, sys, threading
 os.setsid()
@@ -89,7 +91,7 @@ def test_every_task_of_a_tree_is_lowered_and_none_is_raised(tree: subprocess.Pop
     before = levels(tree.pid)
     assert len(before) == 3
     assert LoweredTree(tree.pid, 0).lower()
-    assert levels(tree.pid) == [max(LEVEL, each) for each in before]
+    assert levels(tree.pid) == [max(LOWERED_TO, each) for each in before]
     assert {session_level(pid) for pid in descendants([tree.pid])} <= {LEVEL, None}
 
 
@@ -99,7 +101,7 @@ def test_what_is_started_later_is_as_low(tree: subprocess.Popen[bytes]) -> None:
     tree.stdin.write(b"1")
     tree.stdin.flush()
     wait_for(lambda: len(levels(tree.pid)) == 4)
-    assert min(levels(tree.pid)) == LEVEL
+    assert min(levels(tree.pid)) == LOWERED_TO
 
 
 @pytest.mark.parametrize("nice", [0, LEVEL + 2])
@@ -114,7 +116,7 @@ def test_the_pausing_process_keeps_its_weight_as_it_is_in_the_session_of_the_par
             assert pausing.pid not in way._tree()
             assert way.lower()
             assert (session_level(pausing.pid), os.getpriority(os.PRIO_PROCESS, pausing.pid)) == before
-            assert min(levels(main)) == LEVEL
+            assert min(levels(main)) == LOWERED_TO
         finally:
             for pid in descendants([main]):
                 os.kill(pid, signal.SIGKILL)
