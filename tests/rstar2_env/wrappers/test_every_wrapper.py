@@ -68,8 +68,7 @@ def test_all_together_keep_the_contract_around_every_id(env_id, tmp_path):
     check("all", tmp_path, envs=[env_id])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("env_id", IDS)
-@pytest.mark.parametrize("name", NAMES)
-def test_each_keeps_the_contract_around_every_id(name, env_id, tmp_path):
-    check(name, tmp_path, envs=[env_id])
+@pytest.mark.proof
+@pytest.mark.parametrize("name", WRAPPERS.names())
+def test_each_keeps_the_contract_around_every_id(name, tmp_path):
+    check(name, tmp_path, envs=IDS)
