@@ -84,7 +84,7 @@ def show(
     if measure:
         with progress(f"measuring {path}", show=True):
             speed = measure_model(folder_of_gguf(path))
-    options = None if facts.base else suggest(facts.parameters, context=facts.context)
+    options = None if facts.base or not facts.parameters else suggest(facts.parameters, context=facts.context)
     if as_json:
         found: dict[str, Any] = {**asdict(facts), "tools": facts.tools, "memory": needs}
         found["speed"] = None if speed is None else asdict(speed)
@@ -115,12 +115,12 @@ def _rows(facts: ModelFacts) -> dict[str, str]:
         template = "yes, with tools" if facts.tools else "yes, without tools: the prompt describes them"
     return {
         "architecture": facts.kind + (f", of {facts.base}" if facts.base else ""),
-        "parameters": f"{facts.parameters / 1e6:,.1f} million",
+        "parameters": f"{facts.parameters / 1e6:,.1f} million" if facts.parameters else "unknown: there are no weights",
         "stored": f"{facts.bytes / 1e6:,.0f} MB, {', '.join(facts.precisions) or 'no tensors'}",
         "layers": number(facts.layers),
         "width": number(facts.hidden),
         "vocabulary": number(facts.vocabulary),
-        "context": f"{number(facts.context)} tokens",
+        "context": number(facts.context) + ("" if facts.context is None else " tokens"),
         "chat template": template,
     }
 

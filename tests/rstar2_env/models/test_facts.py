@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -57,6 +58,14 @@ def test_show_prints_the_memory_and_suggested_options(tmp_path):
     assert "memory on this machine" in shown
     assert "chat template │ none: choose a chat template" in shown
     assert "Suggested (chosen for 0 million parameters): rstar2 sft --lr 0.0003" in " ".join(shown.split())
+
+
+def test_show_says_what_a_folder_without_weights_leaves_unknown(tmp_path):
+    (tmp_path / "config.json").write_text('{"model_type": "llama", "hidden_size": 64}')
+    shown = run("model", "show", str(tmp_path)).output
+    assert re.search(r"parameters +│ unknown: there are no weights +│", shown)
+    assert re.search(r"context +│ unknown +│", shown)
+    assert "Suggested" not in shown
 
 
 def test_show_measures_what_it_is_asked_to(tmp_path):

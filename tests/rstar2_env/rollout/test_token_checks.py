@@ -277,13 +277,18 @@ class TestCommand:
             ([], "Name the folder of a run or a model"),
             (["GGUF"], "model.Q4.gguf: name this file itself"),
             (["--model", "GGUF"], "does not contain a tokenizer: expected a folder with tokenizer.json"),
+            (["PROBLEMS"], "first line has the keys question, answer"),
+            (["TEXT"], "notes.txt does not contain a tokenizer: expected a folder with tokenizer.json"),
         ],
     )
     def test_mistakes_are_told(self, arguments: list[str], words: str, tmp_path: Path) -> None:
         RunWriter(tmp_path / "run").begin({"trainer": "grpo"})
         (tmp_path / "gg").mkdir()
         (tmp_path / "gg" / "model.Q4.gguf").write_bytes(b"GGUF")
+        (tmp_path / "problems.jsonl").write_text('{"question": "1 + 1?", "answer": 2}\n')
+        (tmp_path / "notes.txt").write_text("a text\n")
         places = {"RUN": str(tmp_path / "run"), "GGUF": str(tmp_path / "gg")}
+        places |= {"PROBLEMS": str(tmp_path / "problems.jsonl"), "TEXT": str(tmp_path / "notes.txt")}
         named = [places.get(one, one) for one in arguments]
         done = run("validate", "--tokens", *named)
         assert done.exit_code == 2
