@@ -82,6 +82,11 @@ class OpenAIChat:
         api: ChatApi = "chat",
         reasoning: KeepReasoning = "encrypted",
     ) -> None:
+        if api == "chat" and reasoning == "stored":
+            raise ConfigurationError(
+                "reasoning='stored' is for the Responses API: set api='responses' too, or omit it.",
+                option=("reasoning", "api"),
+            )
         if api == "responses":
             check_fields({"stop": stop})
             if reasoning == "stored" and cache is not None:

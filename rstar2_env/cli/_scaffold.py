@@ -20,6 +20,8 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.full_disk import naming_full_disk
 
 _TEST = "--- test ---\n"
+_OURS = ("rstar2", "rstar2_env")
+"""The namespace of the environments of this package, and its module."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)*")
 
 
@@ -210,6 +212,8 @@ def _check_name(kind: str, name: str, snake: str) -> None:
             f"{name!r} cannot be the name of a module of Python: begin with a letter from a to z, use "
             "only letters, digits, - and _, and avoid the keywords of Python.",
         )
+    if snake in _OURS:
+        raise ConfigurationError(f"The name {snake!r} belongs to rstar2-env itself: choose another name.")
     registry, _, attribute = KINDS[kind].registry.partition(":")
     if registry and snake in getattr(importlib.import_module(registry), attribute):
         raise ConfigurationError(f"The {kind} {snake!r} exists already: choose another name.")

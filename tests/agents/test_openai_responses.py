@@ -118,6 +118,11 @@ def test_a_cache_is_refused_with_stored_responses_and_works_with_encrypted_ones(
     assert len(server.asked) == 2
 
 
+def test_stored_reasoning_is_refused_with_chat_completions() -> None:
+    with pytest.raises(ConfigurationError, match="is for the Responses API: set api='responses' too"):
+        make("openai", base_url="http://127.0.0.1:9/v1", model="m", reasoning="stored")
+
+
 def test_the_judge_of_rewards_speaks_it() -> None:
     import asyncio
 

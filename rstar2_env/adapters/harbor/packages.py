@@ -48,7 +48,7 @@ def python_packages(run: str, find: FindFile) -> list[str] | None:
     Raises:
         ValueError: A package is not installed on this machine, or has another version; the message names it.
     """
-    if re.search(r"[`$<>|()]", re.sub(r"""'[^']*'|"[^"`$]*\"""", "", run)) or run.startswith("["):
+    if re.search(r"[`$<>|()]|(?<!&)&(?!&)", re.sub(r"""'[^']*'|"[^"`$]*\"""", "", run)) or run.startswith("["):
         return None
     found: list[str] = []
     for words in _commands(run):

@@ -20,6 +20,7 @@ from rstar2_env.core.progress import waiting
 from rstar2_env.core.secret import Secret, bearer
 from rstar2_env.core.telemetry import endpoint_span
 
+_NOT_FOUND = 404
 _FILTERED = re.compile(r"content_filter|content_policy_violation|ResponsibleAIPolicyViolation")
 _TOO_LONG = re.compile(r"context_length_exceeded|maximum context length|context (?:window|size|length)", re.IGNORECASE)
 
@@ -74,6 +75,11 @@ class ChatEndpoint:
     ) -> None:
         if not re.fullmatch(r"https?://[^/\s]+(/\S*)?", str(base_url)):
             raise ConfigurationError(f"{option} must be an address such as http://127.0.0.1:8000/v1, not {base_url!r}.")
+        for name, path in PATHS.items():
+            if str(base_url).rstrip("/").endswith(path):
+                raise ConfigurationError(
+                    f"{option} must end before {path}, which is added for api={name!r}; it is {base_url!r}."
+                )
         if not timeout_s > 0 or retries < 0:
             raise ConfigurationError(
                 f"timeout_s must be positive, and retries must be 0 or more; got {timeout_s!r} and {retries!r}."
@@ -154,6 +160,9 @@ class ChatEndpoint:
                     return attempt.answer
                 if attempt.cause not in self._worth_another or attempts > self._retries:
                     message = failure(f"POST {self.url}", attempt.problem, attempts)
+                    if attempt.status == _NOT_FOUND:
+                        (other,) = PATHS.keys() - {self._api}
+                        message += f" (if the endpoint offers only the other API, set api={other!r})"
                     raise ServiceError(message, cause=_refusal(attempt))
                 report(f"{attempt.problem}; attempt {attempts + 1} of {self._retries + 1}")
                 if attempt.wait_s is None:

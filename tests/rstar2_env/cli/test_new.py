@@ -130,6 +130,7 @@ def test_no_file_is_overwritten_and_none_is_written_beside_it(tmp_path):
         ("env", "../up", "cannot be the name of a module"),
         ("env", "3d", "cannot be the name of a module"),
         ("env", "ü", "begin with a letter from a to z"),
+        ("env", "rstar2", "'rstar2' belongs to rstar2-env itself"),
         ("selector", "roc", "The selector 'roc' exists already"),
         ("selecter", "mine", "Did you mean 'selector'"),
     ],

@@ -65,7 +65,8 @@ def test_a_refusal_is_told_at_once_with_the_endpoint_the_status_and_its_words(st
         pytest.raises(ServiceError) as refused,
     ):
         endpoint(server).complete(HELLO)
-    assert str(refused.value) == f"POST {server.address}/v1/chat/completions failed: {status}: no such model"
+    hint = " (if the endpoint offers only the other API, set api='responses')" if status == 404 else ""
+    assert str(refused.value) == f"POST {server.address}/v1/chat/completions failed: {status}: no such model{hint}"
     assert len(server.asked) == 1
 
 
@@ -127,6 +128,21 @@ def test_it_travels_to_other_processes_without_its_connections() -> None:
 def test_something_else_than_an_address_is_refused_by_the_name_of_the_option(url: Any) -> None:
     with pytest.raises(ConfigurationError, match=r"^url must be an address such as http://127\.0\.0\.1:8000/v1, not"):
         ChatEndpoint(url, option="url")
+
+
+@pytest.mark.parametrize(("path", "api"), [("/chat/completions", "chat"), ("/responses/", "responses")])
+def test_an_address_with_the_path_of_an_api_is_refused_with_the_api(path: str, api: Any) -> None:
+    with pytest.raises(ConfigurationError, match=rf"url must end before {path.rstrip('/')}, .* api='{api}'"):
+        ChatEndpoint(f"http://127.0.0.1:8000/v1{path}", option="url", api="chat")
+
+
+@pytest.mark.parametrize(("api", "other"), [("chat", "responses"), ("responses", "chat")])
+def test_an_endpoint_that_lacks_the_api_is_told_with_the_other_one(api: Any, other: str) -> None:
+    with (
+        flaky(lambda asked, number: (404, {"error": {"message": "no such path"}})) as server,
+        pytest.raises(ServiceError, match=f"no such path.*set api='{other}'"),
+    ):
+        endpoint(server, api=api).complete(HELLO, model="m")
 
 
 @pytest.mark.parametrize("options", [{"timeout_s": 0}, {"retries": -1}])
