@@ -53,7 +53,7 @@ def clean(
         **figures: Figures from ``since`` on, ``__`` for a slash: numbers, or functions of the step.
     """
     draw = Random(0)
-    given = {name: {**own, **(config or {}).get(name, {})} for name, own in CONFIG.items()}
+    given = {name: {**CONFIG.get(name, {}), **(config or {}).get(name, {})} for name in {**CONFIG, **(config or {})}}
     run = RunRecord("run", "training", given, processes=1)
     for step in range(1, steps + 1):
         played = [_episode(step, group, member, rate, draw) for group in range(groups) for member in range(size)]

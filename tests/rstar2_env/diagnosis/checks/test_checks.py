@@ -150,8 +150,8 @@ CASES: dict[str, tuple[Made, Made]] = {
         lambda: clean(policy__lag=2.0, config={"rollout": {"max_staleness": 1}}),
     ),
     "clip_never": (
-        lambda: clean(clip__low=0, clip__high=0),
-        lambda: clean(clip__low=0, clip__high=lambda step: 1e-4 * (step % 10 == 0)),
+        lambda: clean(clip__low=0, clip__high=0, since=1),
+        lambda: clean(clip__low=0, clip__high=lambda step: 1e-4 * (step == 2), since=1),
     ),
     "clip_always": (lambda: clean(clip__high=0.7), lambda: clean(clip__high=0.2)),
     "environment_trained": (lambda: clean(mask__environment=0.01), clean),
@@ -323,8 +323,19 @@ def test_a_component_that_is_always_zero_counts_only_in_a_run_with_a_judge(judge
 
 
 def test_one_update_for_each_rollout_never_clips_and_is_not_named() -> None:
-    run = clean(clip__low=0, clip__high=0, config={"optim": {"updates_per_rollout": 1}})
+    run = clean(clip__low=0, clip__high=0, since=1, config={"optim": {"updates_per_rollout": 1}})
     assert check("clip_never", run) is None
+
+
+def test_weights_that_are_only_bounded_are_never_clipped_and_not_named() -> None:
+    cispo = {"parts": {"loss": [{"name": "cispo", "high": 4.0}]}}
+    assert check("clip_never", clean(clip__low=0, clip__high=0, since=1, config=cispo)) is None
+
+
+@pytest.mark.parametrize(("share", "named"), [(0.85, False), (0.97, True)])
+def test_ratios_of_sequences_are_clipped_more_often(share: float, named: bool) -> None:
+    gspo = {"parts": {"loss": [{"name": "ppo_clip", "level": "sequence", "low": 3e-4, "high": 4e-4}]}}
+    assert (check("clip_always", clean(clip__high=share, config=gspo)) is not None) is named
 
 
 def test_a_clean_run_has_no_finding_and_every_check_looked_or_says_what_it_needs() -> None:
