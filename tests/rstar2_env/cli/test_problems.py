@@ -36,9 +36,9 @@ def test_all_that_is_wrong_with_a_file_is_told_in_one_run(tmp_path):
     assert done.exit_code == 2
     for said in (
         "3 records of",
-        "bad.jsonl:1: field 'answer'",
+        "bad.jsonl:1: the field 'answer'",
         "bad.jsonl:3: expected",
-        "bad.jsonl:4: field 'question'",
+        "bad.jsonl:4: the field 'question'",
     ):
         assert said in done.output
     bad.write_text('{"question": "q"}\n' * 1000)
@@ -62,7 +62,7 @@ def test_problems_says_what_is_wrong_with_a_file(tmp_path):
     bad.write_text('{"question": "q"}\n')
     done = run("problems", "stats", bad)
     assert done.exit_code == 2
-    assert "bad.jsonl:1: field 'answer' is missing" in " ".join(done.output.split())
+    assert "bad.jsonl:1: the field 'answer' is missing" in " ".join(done.output.split())
 
 
 @pytest.fixture

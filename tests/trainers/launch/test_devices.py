@@ -60,7 +60,7 @@ def test_what_an_amd_machine_hides_is_mapped_once_and_written_to_both_variables(
 
 
 def test_a_device_that_the_runtime_hides_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="ROCR_VISIBLE_DEVICES=0,1 shows 2"):
+    with pytest.raises(ConfigurationError, match="ROCR_VISIBLE_DEVICES=0,1 allows 2"):
         Devices((2,)).environment({"ROCR_VISIBLE_DEVICES": "0,1"})
 
 
@@ -70,7 +70,7 @@ def test_variables_that_contradict_each_other_are_refused() -> None:
 
 
 def test_a_device_that_is_hidden_from_this_process_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="Device 2 does not exist"):
+    with pytest.raises(ConfigurationError, match="The device 2 does not exist"):
         Devices((2,)).environment({"CUDA_VISIBLE_DEVICES": "0,1"})
 
 

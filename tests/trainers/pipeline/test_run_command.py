@@ -81,7 +81,7 @@ def test_a_mistake_is_one_line(tmp_path):
     file = written(tmp_path, CHAIN).file
     result = run("run", file, "--set", "f.letter=z")
     assert result.exit_code == 2
-    assert "does not have a stage 'f'" in result.stderr
+    assert "does not contain the stage 'f'" in result.stderr
 
 
 def test_the_list_names_every_preset_with_its_line():

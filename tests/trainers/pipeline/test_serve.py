@@ -24,7 +24,7 @@ ENGINE = {"sleep": True, "max_model_len": 4096, "kv_cache_gib": 0.5, "enforce_ea
     ("options", "message"),
     [
         ({"serve": "0-x"}, r"stage 'hard': '0-x' does not name devices: write 0-3, or 0,2,5 \(serve.devices"),
-        ({"serve": "0,0"}, r"stage 'hard': '0,0' names a device twice \(serve.devices"),
+        ({"serve": "0,0"}, r"stage 'hard': .*'0,0' names a device twice.*\(serve.devices"),
         (
             {"serve": {"devices": "0-2", "tensor_parallel": 2}},
             r"3 devices \(0,1,2\) cannot be divided into engines with 2",
@@ -96,5 +96,5 @@ def test_each_server_has_its_devices_and_its_port() -> None:
 def test_a_job_whose_machines_cannot_be_asked_for_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1-2]")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ConfigurationError, match=r"scontrol cannot be run \(No such file or directory\)"):
+    with pytest.raises(ConfigurationError, match=r"scontrol cannot be run: No such file or directory"):
         Serve("0", nodes=2).commands("m", [])

@@ -26,7 +26,7 @@ def test_a_problem_without_an_answer_is_refused(monkeypatch):
     """As a source of one's own may have."""
     source = FixedSource([Problem("q2", "Why?", " ")])
     monkeypatch.setattr(players, "problem_source", lambda config, split: source)
-    with pytest.raises(ConfigurationError, match="'q2' has none"):
+    with pytest.raises(ConfigurationError, match="'q2' does not have one"):
         gold_answers(config("rstar2/MathTool-v0", problems=ASKED))("q2")
 
 

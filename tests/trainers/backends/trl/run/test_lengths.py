@@ -25,14 +25,14 @@ def check(longest, positions=None, **options):
 def test_a_prompt_and_the_longest_episode_must_fit_into_the_engines_conversations():
     check(500)
     check(None)
-    with pytest.raises(ConfigurationError, match=r"rollout.max_episode_tokens=400 after a prompt of 100 tokens .* 500"):
+    with pytest.raises(ConfigurationError, match=r"500 tokens .*rollout.max_episode_tokens=400"):
         check(499)
 
 
 def test_a_longer_budget_of_the_evaluation_must_fit_too():
     check(500, eval={"max_episode_tokens": 450})
     check(550, eval={"max_episode_tokens": 450, "every": 1})
-    with pytest.raises(ConfigurationError, match=r"eval.max_episode_tokens=450 .* lower .* to 449"):
+    with pytest.raises(ConfigurationError, match=r"eval.max_episode_tokens=450.* lower .* to 449"):
         check(549, eval={"max_episode_tokens": 450, "every": 1})
 
 
@@ -54,5 +54,5 @@ def test_more_positions_than_the_model_was_made_for_are_told(caplog):
 
 def test_limits_that_a_hook_raises_beyond_the_engine_are_refused():
     check_fits(99, SimpleNamespace(max_model_len=100))
-    with pytest.raises(ConfigurationError, match="the engine accepts 100"):
+    with pytest.raises(ConfigurationError, match="the engine accepts at most 100"):
         check_fits(100, SimpleNamespace(max_model_len=100))
