@@ -81,7 +81,7 @@ def _draw_terminal(pages: Watched, run: Path, picture: Picture, file: Path) -> N
     from walked import Walker, walk  # textual is needed for this picture alone
 
     async def act(walker: Walker) -> None:
-        await walker.until("figures by step")
+        await walker.until("training episodes")
         for key in picture.keys:
             await walker.press(key)
         await walker.until(lambda: bool(walker.keys()))

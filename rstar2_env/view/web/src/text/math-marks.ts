@@ -31,7 +31,8 @@ function boxed(text: string): WrittenMath | null {
     else if (sign === "{") depth++;
     else if (sign === "}" && --depth === 0) {
       const raw = text.slice(0, at + 1);
-      return { tex: raw, raw, display: false };
+      // An empty box, as in a prompt that asks for one, would vanish.
+      return raw.slice("\\boxed{".length, -1).trim() ? { tex: raw, raw, display: false } : null;
     }
   }
   return null;
