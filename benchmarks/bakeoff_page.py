@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from statistics import mean
 from textwrap import wrap
@@ -68,7 +69,17 @@ def _how(budgets: set[int], told: Told) -> str:
 
 
 def _rows(lines: Sequence[Line], base: str) -> list[dict[str, Any]]:
-    return compared([line for line in lines if line["seed"] in SEEDS], 0.0, base, counts="tokens")
+    """Compare the recipes with one of them, on the seeds that are finished for all."""
+    finished = [line for line in lines if line["seed"] in SEEDS]
+    recipes = {line["arm"] for line in finished}
+    made = {(line["arm"], line["seed"]) for line in finished}
+    whole = {seed for seed in SEEDS if all((recipe, seed) in made for recipe in recipes)}
+    found = compared([line for line in finished if line["seed"] in whole], 0.0, base, counts="tokens")
+    if len(whole) == len(SEEDS):
+        return found
+    for row in found:  # an interval of two seeds says nothing
+        row["apart"] = {name: (middle, -math.inf, math.inf) for name, (middle, *_) in row["apart"].items()}
+    return found
 
 
 def _answer(lines: Sequence[Line]) -> str:
@@ -78,6 +89,13 @@ def _answer(lines: Sequence[Line]) -> str:
     if not means:
         return "the runs that choose the learning rates are made; no seed is finished."
     best = max(means, key=lambda recipe: means[recipe])
+    seeds = len(_rows(lines, BASE)[0]["seeds"])
+    if seeds < len(SEEDS):
+        others = sorted((recipe for recipe in means if recipe != best), key=lambda recipe: -means[recipe])
+        return (
+            f"`{best}` has the highest mean success, {means[best]:.3f} (cold start: {before:.3f}), then "
+            f"{_list(others, means)}. Only {seeds} of {len(SEEDS)} seeds are finished, so no interval is given."
+        )
     apart = {row["arm"]: row["apart"].get("success") for row in _rows(lines, best) if row["arm"] != best}
     worse = [recipe for recipe, found in apart.items() if found and found[2] < 0]
     equal = [recipe for recipe in apart if recipe not in worse]
@@ -109,7 +127,9 @@ def _world(world: str, lines: Sequence[Line], settings: Mapping[str, Any]) -> li
     for row in sorted(rows, key=lambda row: -mean(line["success"] for line in row["seeds"].values())):
         own = list(row["seeds"].values())
         middle, low, high = interval([line["success"] for line in own])
-        spread = f"{middle:.3f} ({max(low, 0):.3f} to {min(high, 1):.3f})" if len(own) > 1 else f"{middle:.3f}"
+        spread = (
+            f"{middle:.3f} ({max(low, 0):.3f} to {min(high, 1):.3f})" if len(own) == len(SEEDS) else f"{middle:.3f}"
+        )
         cells = [f"`{row['arm']}`", f"{own[0]['rate']:g}"]
         cells += [f"{row['seeds'][seed]['success']:.3f}" if seed in row["seeds"] else "" for seed in SEEDS]
         cells += [spread, apart_text(row["apart"].get("success"), 3)]

@@ -104,6 +104,18 @@ def test_the_page_tells_who_is_best_and_who_is_worse(bakeoff: ModuleType, page: 
     assert "0.1 hours" in text, "12 runs of 18 seconds"
 
 
+def test_the_page_gives_no_interval_before_all_seeds_are_finished_for_all(
+    bakeoff: ModuleType, page: ModuleType
+) -> None:
+    lines = [line(name, seed, 5e-4, value) for name, value in (("grpo", 0.7), ("dapo", 0.5)) for seed in (0, 1)]
+    lines.append(line("dapo", 2, 5e-4, 0.99))
+    settings = dataclasses.asdict(bakeoff.open_results()["countdown"].settings)
+    text = " ".join(" ".join(page.section({"countdown": (lines, settings)})).split())
+    assert "`grpo` has the highest mean success, 0.700 (cold start: 0.200), then `dapo` 0.500." in text
+    assert "Only 2 of 3 seeds are finished" in text
+    assert "| `dapo` | 0.0005 | 0.500 | 0.500 | | 0.500 | -0.200 |" in text, "seed 2 is finished for one only"
+
+
 @pytest.mark.parametrize("world", ["arithmetic", "countdown"])
 def test_the_results_in_the_repository_are_of_the_worlds_settings(world: str, bakeoff: ModuleType) -> None:
     results = bakeoff.open_results()[world]
