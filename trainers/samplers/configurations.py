@@ -127,7 +127,9 @@ class ConfigurationSpace:
         Raises:
             ConfigurationError: The world, an option or a value is none of those to choose from.
         """
-        world, options = (written.get(name) for name in ("world", "options")) if isinstance(written, dict) else (0, 0)
+        found: dict[str, Any] = written if isinstance(written, dict) else {}
+        world: Any = found.get("world")
+        options: Any = found.get("options")
         known = isinstance(options, dict) and set(options) <= set(self.vary) and world in self._specs
         if not known or any(value not in self.vary[name] for name, value in options.items()):
             raise ConfigurationError(

@@ -17,7 +17,8 @@ from typing import Any
 @cache
 def words() -> Mapping[str, Any]:
     """Return the tables of ``words.json``."""
-    return _read("words.json")
+    found: Mapping[str, Any] = _read("words.json")
+    return found
 
 
 @cache
