@@ -34,11 +34,13 @@ def inner_agent(written: Any, dialect: Dialect | str) -> Agent:
     Args:
         written: A name with options, optionally in round brackets; a class or function that creates an agent; or an
             agent, which is copied.
-        dialect: The environment's dialect, for an agent that accepts a dialect.
+        dialect: How the environment writes tool calls and answers; passed to an agent that has an argument
+        ``dialect``.
 
     Raises:
         UnknownNameError: No agent has this name.
-        ConfigurationError: The agent does not accept its options, needs the terminal, or receives the gold answer.
+        ConfigurationError: The agent does not accept its options, or cannot be an inner agent because it needs the
+        terminal or the gold answer.
     """
     if hasattr(written, "act") and not isinstance(written, type):
         agent: Any = copy.deepcopy(written)

@@ -62,10 +62,10 @@ selector, the advantage and the loss of this package (`trainers/step/collector.p
 - **angle**: the angle in degrees between the expected update and the gradient of the expected return. 0: the
   update has the direction of the gradient (1 - cosine < 1e-6). 90: no progress. `a to b` is three standard errors
   on each side, where groups were sampled because a part draws or keeps a state.
-- **scale**: the length of the expected update along the gradient, divided by the gradient's length. A constant scale is
-  a learning rate. A scale that depends on the problem gives problems different weights.
-- **noise**: variance of the update of one group, times its episodes, divided by the squared length of the expected
-  update: about the number of episodes after which signal and noise are equal.
+- **scale**: the length of the expected update along the gradient, divided by the gradient's length. A constant scale
+  acts like another learning rate. A scale that depends on the problem gives problems different weights.
+- **noise**: variance of the update of one group, times the number of its episodes, divided by the squared length of
+  the expected update: about the number of episodes after which signal and noise are equal.
 
 An optimizer's batch is one group. In a batch of many groups, the denominators of `token_mean` and of statistics of the
 batch vary less, so their bias is smaller. The reward is the world's return, and rollout parts, samplers and hooks are

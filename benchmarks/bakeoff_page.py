@@ -61,7 +61,7 @@ def _how(budgets: set[int], told: Told) -> str:
         "episodes count. Recipes keep their own options, except the shared ones: 8 problems a step, groups of 8, "
         "temperature 1. "
         f"The learning rate of each recipe and world is the best of {', '.join(f'{rate:g}' for rate in RATES)} on seed "
-        f"{RATE_SEED}, which is not in the means. Rates and results are measured on the same {problems} held-out "
+        f"{RATE_SEED}, which is not in the means. Rates were chosen on the same {problems} held-out "
         "problems, so means are slightly too high, for all recipes alike. An interval is a 95 % interval over seeds "
         "(Student's t). With three seeds it is wide, and seven recipes are compared with one, so an interval that "
         "barely excludes 0 is weak evidence."

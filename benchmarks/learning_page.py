@@ -103,7 +103,7 @@ first call. The tokens of model A are characters; the tokens of model B are word
 | 8 | as 5 | as 3 | as 7, with divisions by zero only | .72 | .34 | .67 | .75 | |
 
 In cold start 3, answers are correct less often after a failing call than after a working one. Plain GRPO therefore
-learns to avoid failing calls from the reward for the answer alone. In cold start 6, failing calls do not lower the
+learns to avoid failing calls although only the answer is rewarded. In cold start 6, failing calls do not lower the
 reward. The next table has the share of failing calls after 40 steps at a learning rate of 1e-3, and for cold start 6
 also the success:
 

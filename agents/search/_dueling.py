@@ -71,7 +71,7 @@ def load(file: str | Path) -> dict[str, np.ndarray[Any, Any]]:
             found = {name: np.asarray(stored[name], np.float32) for name in stored.files}
     except (OSError, ValueError, EOFError) as error:
         raise ConfigurationError(
-            f"The file {file} of the option weights cannot be read: {error}.", option="weights"
+            f"The file {file} of the option `weights` cannot be read: {error}.", option="weights"
         ) from error
     shapes = {name: value.shape for name, value in found.items()}
     if shapes != dict(SHAPES):

@@ -102,7 +102,7 @@ def _read(file: str) -> list[Solved]:
     for number, one in enumerate(found, 1):
         if not isinstance(one, dict) or "question" not in one:
             raise ConfigurationError(
-                f"Record {number} of the file {file} (option solved) does not have a question. {wanted}",
+                f"Record {number} of the file {file} (option `solved`) does not have a question. {wanted}",
                 option="solved",
             )
     return found

@@ -140,7 +140,7 @@ class ToolSession:
             return OVER if self._over else self._step(text)
 
     def hand_in(self, answer: str) -> str:
-        """Mark a bare answer in the environment's dialect, unless it is marked already, and play it as a turn."""
+        """Wrap a bare answer in the answer tags of the environment, unless it has them, and play it as a turn."""
         return self.say(marked(self._dialect, answer))
 
     def close(self) -> None:

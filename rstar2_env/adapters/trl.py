@@ -209,7 +209,8 @@ def _method(schema: Mapping[str, Any]) -> Callable[..., str]:
     name: str = schema["name"]
     if not name.isidentifier() or name.startswith("_") or name in _RESERVED:
         raise ConfigurationError(
-            f"The tool {name!r} has a name that is not valid for a Python method, which TRL needs: rename the tool."
+            f"The tool {name!r} cannot be a method for TRL, because its name is not a Python identifier, begins with "
+            f"an underscore, or is reserved ({', '.join(_RESERVED)}): rename the tool."
         )
     parameters: Mapping[str, Any] = schema["parameters"].get("properties", {})
     required = schema["parameters"].get("required", ())

@@ -20,8 +20,8 @@ Overwrite = Annotated[
     bool,
     typer.Option(
         "--overwrite",
-        help="Replace the output of an earlier run of this command; files that other programs wrote are never "
-        "replaced.",
+        help="Replace the output of an earlier run of this command. A folder is replaced only if it contains no "
+        "files of other programs.",
     ),
 ]
 Trust = Annotated[
@@ -36,7 +36,7 @@ EnvId = Annotated[
     str,
     typer.Argument(
         metavar="ID",
-        help="Environment: a Gymnasium id (rstar2/MathTool-v0), or your own class in a file "
+        help="Environment: a Gymnasium id (rstar2/MathTool-v0), or your own environment in a file "
         "(./mine.py:mine/Divisors-v0).",
     ),
 ]
@@ -44,7 +44,7 @@ EnvOption = Annotated[
     str,
     typer.Argument(
         metavar="--env ID",
-        help="Environment: a Gymnasium id (rstar2/MathTool-v0), or your own class in a file "
+        help="Environment: a Gymnasium id (rstar2/MathTool-v0), or your own environment in a file "
         "(./mine.py:mine/Divisors-v0).",
     ),
 ]
@@ -154,8 +154,7 @@ def options_of(settings: Iterable[str] | None, *parts: str) -> dict[str, dict[st
         if not dot or part not in given or "=" in part:
             example = " or ".join(f"--set {known}.NAME=VALUE" for known in parts)
             raise ConfigurationError(
-                f"--set {each} does not begin with the name of the part that the option belongs to. Write, "
-                f"for example, --set {example}."
+                f"--set {each} does not begin with the name of the part that the option belongs to: write {example}."
             )
         given[part].append(rest)
     return {part: parse_options(options, flag=f"--set {part}.") for part, options in given.items()}

@@ -124,8 +124,8 @@ class NewFiles:
         taken = [str(self.folder / path) for path in self.files if (self.folder / path).exists()]
         if taken:
             raise ConfigurationError(
-                f"The file or folder {', '.join(taken)} exists already and is not overwritten: choose "
-                "another name or another folder.",
+                f"These files or folders exist already and are not overwritten: {', '.join(taken)}. Choose another "
+                "name or another folder.",
                 option="out",
             )
         try:

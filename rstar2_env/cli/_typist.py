@@ -95,7 +95,7 @@ class Typist:
             self._screen.console.print_json(data=self._tools)
         else:
             if word not in (":help", ":h"):
-                self._screen.note(f"There is no command {word}. Type :help for a list of the commands.")
+                self._screen.note(f"There is no command {word}.")
             self._screen.note(HELP.format(end=self._end_hint))
         return None
 

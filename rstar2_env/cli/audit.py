@@ -22,7 +22,7 @@ def audit_command(
         str,
         typer.Argument(
             metavar="TARGET",
-            help="Grader to search: module:function or FILE.py:function (with the parameters gold and answer, "
+            help="Grader to audit: module:function or FILE.py:function (with the parameters gold and answer, "
             "or those of a TRL reward function), reasoning-gym:NAME, verifiers:TASKSET, openenv:URL or "
             "openenv:FILE.py:Class, nemo-gym:ROWS.jsonl@URL, lm-eval:TASK, inspect:module:scorer; or an "
             "environment id, reward:NAME or verifier:NAME of this package.",
@@ -34,7 +34,7 @@ def audit_command(
         typer.Option(
             "--golds",
             metavar="CLASS",
-            help="Class of gold answers (correct answers) to test the grader with: integers, words, .... "
+            help="Class of gold answers (correct answers) to test the grader with: integers, words and others. "
             "Repeat the option to test several [default: the classes whose gold answers the grader "
             "accepts, and distinguishes from wrong answers].",
         ),

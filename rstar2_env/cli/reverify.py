@@ -79,7 +79,7 @@ def reverify_command(
     if not found.graded and found.no_gold:
         raise ConfigurationError(
             f"The {found.no_gold} episodes of {run} are stored without gold answers, so they cannot be "
-            "regraded: add --problems with the problems of the run.",
+            "regraded: give the problems of the run.",
             option="problems",
         )
     if as_json:
@@ -129,9 +129,7 @@ def _show(run: str, verifier: str, found: Regrading, out: Path | None) -> None:
         "correct before, wrong now": str(len(found.changes) - gained),
     }
     rows |= {"skipped: no gold answer": str(found.no_gold)} if found.no_gold else {}
-    rows |= (
-        {"skipped: the tool or the grader did not work in the episode": str(found.uncounted)} if found.uncounted else {}
-    )
+    rows |= {"skipped: failed, cancelled or unusable episode": str(found.uncounted)} if found.uncounted else {}
     rows |= {"skipped: verifier unavailable": str(found.unavailable)} if found.unavailable else {}
     rows |= {"written to": str(out)} if out is not None else {}
     print_figures(f"{run}, regraded", rows)

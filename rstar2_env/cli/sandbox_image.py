@@ -30,7 +30,7 @@ def image(
         ),
     ] = None,
     no_packages: Annotated[
-        bool, typer.Option("--no-packages", help="Install no further Python packages in the image.")
+        bool, typer.Option("--no-packages", help="Install no Python packages in the image, not even numpy and sympy.")
     ] = False,
     base_url: Annotated[
         str | None, typer.Option(help="Address of the Docker daemon [default: the default of Docker].")

@@ -72,7 +72,7 @@ def serve(
         ),
     ] = 10.0,
     judge_memory: Annotated[
-        int, typer.Option(help="Memory limit of programs that arrive at the code-judge address, in MiB.")
+        int, typer.Option(help="Memory limit, in MiB, of programs that clients of code-judge send.")
     ] = 512,
     drain_timeout: Annotated[
         float,

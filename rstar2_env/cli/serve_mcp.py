@@ -15,7 +15,7 @@ def serve_mcp_command(
         str,
         typer.Argument(
             metavar="--mcp ID",
-            help="Environment: a Gymnasium id (rstar2/MathTool-v0), or your own class in a file "
+            help="Environment: a Gymnasium id (rstar2/MathTool-v0), or your own environment in a file "
             "(./mine.py:mine/Divisors-v0).",
         ),
     ],

@@ -80,7 +80,7 @@ def train_command(
         typer.Option(
             min=0.0,
             max=0.9,
-            help="Share of the problem file that is set aside for evaluation, from 0 to 1; ignored if "
+            help="Share of the problem file that is set aside for evaluation, from 0 to 0.9; ignored if "
             "--eval-problems is given [default: 0.05].",
         ),
     ] = None,

@@ -78,7 +78,7 @@ def verify_command(
     from rstar2_env.verification.workers.pool import set_workers, shared_pool
 
     if (jsonl is None) == (gold is None) or (gold is None) != (pred is None):
-        raise typer.BadParameter("No answer is given to grade: give GOLD and PRED, or --jsonl FILE.")
+        raise typer.BadParameter("Give either GOLD and PRED, or --jsonl FILE.")
     if jsonl is not None and question is not None:
         raise typer.BadParameter('--question applies only to GOLD and PRED: in a file, add a "question" to each line.')
     if gold is not None:

@@ -15,8 +15,8 @@ from rstar2_env.diagnosis.record import EpisodeDigest, StepData
 from rstar2_env.diagnosis.result import Finding
 
 _QUIET = 5
-"""Number of consecutive steps without a finding after which the finding has ended, since a figure near its threshold
-may cross it repeatedly."""
+"""Number of consecutive examinations without a finding after which it has ended: a figure near its threshold may cross
+it repeatedly."""
 _EXAMINED = 300
 """Number of steps up to which a run is examined at every step; up to twice this number, it is examined at every second
 step, and so on. The time of an examination grows with the number of steps (about 50 µs each)."""

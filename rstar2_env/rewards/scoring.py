@@ -26,7 +26,7 @@ TURN_RETURNS = "turn_returns"
 
 
 class ComponentPolicy(LanguageModel, Plays, Protocol):
-    """The interface of the policy for components: log-probabilities and further episodes."""
+    """Interface through which a reward component asks the policy for log-probabilities and for more episodes."""
 
 
 class RewardScorer:

@@ -19,7 +19,7 @@ class ToolUse:
     ``min(most, base + each * calls)``.
 
     Attributes:
-        each: Bonus per tool call of the policy.
+        each: Bonus per tool call that counts (``Episode.tool_calls``).
         base: Bonus of any correct answer.
         most: Maximum bonus.
     """

@@ -71,7 +71,7 @@ class Connection:
             self._failure = f"it was not ready after {_START_S:.0f} seconds"
         if self._failure is not None:
             self.close()
-            raise SandboxUnavailableError(f"The process {self.host.name} did not start: {self._failure}")
+            raise SandboxUnavailableError(f"{self.host.name} did not start: {self._failure}")
 
     def send(self, frame: bytes, key: Hashable | None = None) -> None:
         """Send a frame without blocking; if the socket's buffer is full, the connection's thread sends the rest.

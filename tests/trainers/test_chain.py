@@ -71,7 +71,7 @@ def test_a_run_goes_on_when_each_of_its_processes_is_killed_once(tiny_model: Pat
     with chain(tmp_path, tiny_model, serve, steps=6) as whole:
         whole.play({1: "model", 2: "sandbox", 4: "trainer"})
         assert (whole.model.starts, whole.sandbox.starts, whole.trainer.starts) == (2, 2, 2)
-        assert "answers again after" in whole.trainer.tail()
+        assert "can be used again after" in whole.trainer.tail()
         check(whole, 6)
 
 

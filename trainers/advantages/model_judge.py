@@ -73,8 +73,7 @@ class StepModelJudge(AskedModel):
             return self.ask(content, _SYSTEM)
         except ServiceError as error:
             _LOG.warning(
-                "The step judge did not return a usable critique of an episode, so the episode counts as "
-                "having no wrong steps: %s",
+                "A critique of an episode by the step judge is missing and is left out: %s",
                 error,
             )
             return None

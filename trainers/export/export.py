@@ -73,7 +73,8 @@ def export_model(
         raise ConfigurationError(f"dtype must be one of {', '.join(PRECISIONS)}; got {dtype!r}.", option="dtype")
     if (private or update) and push is None:
         raise ConfigurationError(
-            "The options private and update apply only to an upload: add push=ORG/NAME, or omit them.", option="push"
+            "The options private and update apply only to an upload: omit them, or name the repository ORG/NAME.",
+            option="push",
         )
     weights = find_weights(source, which)
     weights.refuse_links()

@@ -145,7 +145,7 @@ def find_weights(path: str | os.PathLike[str], which: str | None = None) -> Weig
     if wanted in there:
         return there[wanted]
     listing = f"there are {', '.join(there)}" if there else "the run has not saved any weights yet"
-    said = f"no weights {wanted!r}" if wanted else "the run has neither best nor final weights"
+    said = f"no weights {wanted!r}" if wanted else "neither best nor final weights"
     raise ConfigurationError(f"{folder} has {said}: {listing}.", option="which")
 
 

@@ -15,7 +15,7 @@ _SET_DEATH_SIGNAL = 1
 
 
 def main(cores: str, parent: str, *command: str) -> None:
-    """Request SIGTERM at the parent's end, and execute the command."""
+    """Ask the kernel to send SIGTERM when the parent exits, and execute the command."""
     libc = ctypes.CDLL(None, use_errno=True)
     if sys.platform == "linux" and libc.prctl(_SET_DEATH_SIGNAL, signal.SIGTERM, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")

@@ -1,4 +1,4 @@
-"""``Servers``: starts several servers, waits until they are ready, and restarts servers that end (same address)."""
+"""``Servers``: starts several servers, waits until they are ready, and restarts each that exits, at its address."""
 
 from __future__ import annotations
 

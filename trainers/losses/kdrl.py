@@ -58,7 +58,7 @@ def to_teacher(tokens: Tokens) -> Tensor:
     """
     if tokens.teacher is None:
         raise ConfigurationError(
-            "The loss term kdrl needs the log-probabilities of a teacher model: set model.teacher=FOLDER."
+            "A term of the loss needs the log-probabilities of a teacher model: set model.teacher=FOLDER."
         )
     return (tokens.logp - tokens.teacher).masked_fill(~tokens.mask, 0.0)
 

@@ -110,7 +110,7 @@ class Stage(Protocol):
 
 @runtime_checkable
 class NamesSources(Protocol):
-    """Protocol of a stage with options that name further sources of problems or traces, which are not inputs."""
+    """Protocol of a stage with options that name sources of problems or traces in addition to its inputs."""
 
     def named_sources(self) -> Iterable[str | Mapping[str, Any]]:
         """Return each source in a form that ``load_problems`` accepts; the stage's digest covers the files' content."""

@@ -125,7 +125,7 @@ class Cost:
             gpus = train + serve
             plan = make_plan(model, about.machine.device, gpus, work, assume, serve=serve, tensor_parallel=width)
             if plan.time is None:
-                notes.append(f"the training step does not fit into memory: {plan.placed.lacking}")
+                notes.append(f"the run does not fit on the devices: {plan.placed.lacking}")
             else:
                 seconds = steps * plan.time.total
         return cls(

@@ -116,7 +116,7 @@ def read_pipeline(file: Path, settings: Mapping[str, Any] | None = None) -> Pipe
     written = found.get("stages")
     if not isinstance(written, Mapping) or not written:
         raise ConfigurationError(
-            f'{file}: the field "stages" is missing. It must map the names of the stages to the stages.'
+            f'{file}: the field "stages" is required, and must map the names of the stages to the stages.'
         )
     defaults = found.get("defaults", {})
     if not isinstance(defaults, Mapping) or not all(isinstance(one, Mapping) for one in defaults.values()):

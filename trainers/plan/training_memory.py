@@ -91,7 +91,7 @@ def lora_parameters(model: Architecture, rank: int) -> int:
 
 
 def pass_tokens(model: Architecture, how: Training) -> int:
-    """Return the maximum number of tokens of a pass on a CPU, whose activations take ``CPU_PASS_BYTES``.
+    """Return the largest number of tokens of a pass on a CPU whose activations fit into ``CPU_PASS_BYTES``.
 
     Args:
         model: The model.

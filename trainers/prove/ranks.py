@@ -51,7 +51,7 @@ def sharded(model: str | None) -> PartFinding:
 
 
 def main(out: str, model: str) -> None:
-    """Run one of the distributed processes; the first process writes the figures."""
+    """Run one of the distributed processes; the first process writes the measurements."""
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")

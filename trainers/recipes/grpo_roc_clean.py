@@ -10,7 +10,7 @@ from ..base import TRAINERS, Recipe
 
 GRPO_ROC_CLEAN = Recipe(
     name="grpo_roc_clean",
-    summary="GRPO-RoC by rank, with a penalty on the tokens of turns whose calls fail",
+    summary="GRPO-RoC that selects by rank, with a penalty on the tokens of turns whose calls fail",
     paper="arXiv 2508.20722",
     source="microsoft/rStar@ecbfb94, rstar2_agent/down_sample/roc.py, for the selection; the rest is our own",
     checked="2026-11-24",

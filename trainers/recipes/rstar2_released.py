@@ -10,7 +10,7 @@ from ..base import TRAINERS, Recipe
 
 RSTAR2_RELEASED = Recipe(
     name="rstar2_released",
-    summary="rStar2-Agent as in the released code: GRPO-RoC by rank, dual clip, 5 turns",
+    summary="rStar2-Agent as in the released code: GRPO-RoC that selects by rank, dual clip, 5 turns",
     paper="arXiv 2508.20722",
     source="microsoft/rStar@ecbfb94, examples/run_qwen3-14b_rstar2_agent_weave.sh and rstar2_agent; "
     "verl-project/verl@1dda039b9, verl/trainer/ppo/core_algos.py for eps",

@@ -172,8 +172,8 @@ def _nothing_to_resume(folder: Path) -> str:
         near = difflib.get_close_matches(folder.name, neighbours, n=1)
         hint = f" Did you mean {parent / near[0]}?" if near else ""
         return (
-            f"The folder {folder} does not exist, so there is no run to resume.{hint} To begin a new run, "
-            "omit --resume."
+            f"The folder {folder} does not exist, so there is no run to resume.{hint} To begin a new run, do "
+            "not resume."
         )
     within = sorted(found.parent.name for found in folder.glob("*/checkpoint-*") if found.is_dir())
     hint = f" There is one in {folder / within[0]}." if within else ""

@@ -45,8 +45,9 @@ class Play(Protocol):
         """Return the random generator of a group; it is independent of the number of processes and of other groups.
 
         Args:
-            group: Position of the group among the starts of this call.
-            *words: Key of the generator; the same words give the same random numbers.
+            group: Position of the group in this call.
+            *words: Words that identify the generator; the same words give
+            the same random numbers.
         """
         ...
 
@@ -102,7 +103,7 @@ class Play(Protocol):
     def problem(self, problem_id: str) -> Problem | None:
         """Return the problem with an id, with its gold answer and its ``meta``; ``None`` if there is no such problem.
 
-        Do not put its answer or ``meta`` into the prompt under which an episode is trained on.
+        Do not put its answer or ``meta`` into the prompt of an episode that is trained on.
         """
         ...
 

@@ -199,7 +199,7 @@ class RuleDesigner:
 
 
 class ModelDesigner:
-    """Asks a model for configurations; the rule replaces those that the reply lacks.
+    """Asks a model for configurations; the rule adds those that are missing from the reply.
 
     Args:
         space: The worlds and their options.

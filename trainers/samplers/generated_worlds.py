@@ -27,7 +27,7 @@ _GENERATED, _ORIGINAL = "generated/", "original/"
 
 
 class GeneratedWorlds(SavedAttributes):
-    """Draws from generated configurations of worlds, then from the worlds, in cycles (EnvGen, arXiv 2403.12014).
+    """Draws alternately from generated configurations and from the worlds themselves (EnvGen, arXiv 2403.12014).
 
     A cycle plays ``every`` rollouts in ``count`` configurations, drawn with equal chances, and then ``original``
     rollouts in the worlds themselves, whose success rates determine the next configurations. After the last cycle, only
@@ -38,9 +38,9 @@ class GeneratedWorlds(SavedAttributes):
     from the easiest to the hardest values. A later one is an earlier one of the same world, one value harder in one
     option if its success rate was above ``high``, or one value easier if it was below ``low``.
 
-    Model: it is asked with the worlds, their success rates, the configurations with theirs, and the values of each
-    option, and replies with configurations. The rule replaces those that the reply lacks. In a run of several
-    processes, each process asks, so the endpoint must give equal replies to equal requests.
+    Model: its prompt lists the worlds and the configurations so far, each with its success rate, and the values of each
+    option; it replies with configurations. If the reply has too few, the rule adds the missing ones. In a run of
+    several processes, each process asks, so the endpoint must give equal replies to equal requests.
 
     Args:
         seed: Seed of all draws.

@@ -23,8 +23,8 @@ class Unsolved(SavedAttributes):
     """Draw uniformly among the problems that are not always solved (rStar2-Agent, arXiv 2508.20722, section 4.3).
 
     Before its third stage, the paper plays 8 episodes of every problem. To do the same, run ``rstar2 eval`` and pass
-    the folder as ``rates``. Without ``rates``, problems are excluded after ``after`` rollouts, by their latest training
-    episodes; problems with fewer than ``episodes`` episodes are kept.
+    the folder as ``rates``. Without ``rates``, problems are excluded once ``after`` rollouts are done, according to
+    their latest training episodes; problems with fewer than ``episodes`` episodes are kept.
 
     Args:
         ids: Ids of the problems of a finite source.
@@ -72,7 +72,7 @@ class Unsolved(SavedAttributes):
         return self._list.draw(n, set(range(len(self._list))).difference(self._solved))
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
-        """Record the results of a step; after ``after`` steps, exclude the solved problems."""
+        """Record the results of a step; once ``after`` steps are recorded, exclude the solved problems."""
         self._steps += 1
         if self._steps > self._after:
             return

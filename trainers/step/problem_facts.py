@@ -50,8 +50,8 @@ def about_problems(source: ProblemSource | None) -> ExtraKeys:
         except Exception:
             # A user's source may fail in any way; recording facts for readers must not end the training.
             _LOG.warning(
-                "The question and the answer of the problem %r are not recorded, because the problem could "
-                "not be read.",
+                "The source, the difficulty and the gold answer of the problem %r are not recorded, because the "
+                "problem could not be read.",
                 problem_id,
                 exc_info=True,
             )

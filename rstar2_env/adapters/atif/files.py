@@ -55,8 +55,8 @@ def export_trajectories(run: str | Path, out: str | Path, *, overwrite: bool = F
         count += 1
     if not count:
         raise ConfigurationError(
-            f"{run} is a run of the kind {found.kind}, which has no episodes to export: name a training run "
-            "or an evaluation."
+            f"The run {run} (of the kind {found.kind}) has no episodes to export: name a training run or an "
+            "evaluation that has episodes."
         )
     return count
 

@@ -80,7 +80,7 @@ class _Steps:
         self.made: list[dict[str, Any]] = []
 
     def add(self, item: Mapping[str, Any], place: str, *, copied: bool) -> None:
-        """Add an item; ``copied`` if it is part of the input.
+        """Add an item; with ``copied``, mark it as part of the input.
 
         Raises:
             RecordFormatError: The item has an unknown type, or a field is wrong.
@@ -146,8 +146,8 @@ class _Steps:
         text, call_id = _text(item, "output", place), field(item, "call_id", place, read.text)
         if not self.made or self.made[-1]["source"] != "agent":
             raise RecordFormatError(
-                f"{place}.call_id: the result of a call must follow its function_call, but no function_call "
-                f"with the id {call_id[:100]!r} precedes it."
+                f"{place}.call_id: the result of the call {call_id[:100]!r} must follow a step with a function_call, "
+                "but none directly precedes it."
             )
         step = self.made[-1]
         known = {call["tool_call_id"] for call in step.get("tool_calls", ())}

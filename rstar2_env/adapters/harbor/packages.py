@@ -60,7 +60,7 @@ def python_packages(run: str, find: FindFile) -> list[str] | None:
 
 
 def programs_of(packages: list[str]) -> dict[str, str]:
-    """Return the programs of distributions: each name with its function (``module:function``)."""
+    """Return the commands that installed Python packages define: each name with its function (``module:function``)."""
     return {
         entry.name: entry.value.partition("[")[0].strip()
         for name in packages

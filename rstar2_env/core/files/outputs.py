@@ -184,8 +184,8 @@ def check_file(
     _refuse_both(resume, overwrite)
     if lines and at.suffix.lower() not in _LINES:
         raise ConfigurationError(
-            f"The output is a file of JSON lines, so its name must end in .jsonl, not {at.suffix}: name "
-            f"it {at.with_suffix('.jsonl').name}.",
+            f"{path} is to hold JSON lines, so its name cannot end in {at.suffix}: name it "
+            f"{at.with_suffix('.jsonl').name}.",
             option=option,
         )
     if at.is_dir():

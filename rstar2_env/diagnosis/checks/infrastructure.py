@@ -24,7 +24,7 @@ def _unavailable(run: RunRecord) -> Evidence | None:
     return Evidence(
         since=found.since,
         until=found.until,
-        says=f"In {100 * found.mean:.0f} % of the episodes, a tool call or the grader was `unavailable`.",
+        says=f"In {100 * found.mean:.0f} % of the episodes, a tool call or the end of the episode was `unavailable`.",
         figures={"share unavailable": found.mean},
         episodes=run.examples(found.since, found.until, _is_away),
     )

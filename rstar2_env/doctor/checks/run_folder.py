@@ -1,4 +1,4 @@
-"""Checks of the folder for runs: its disk and its clock."""
+"""Checks of the folder for runs: free space, and whether the clock of its file system agrees with this machine."""
 
 from __future__ import annotations
 

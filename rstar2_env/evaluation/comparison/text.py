@@ -45,7 +45,7 @@ def sentences(comparison: Comparison) -> list[str]:
         if run.uncounted:
             found.append(
                 f"{run.name}: {run.uncounted} of {run.episodes + run.uncounted} episodes are left out, "
-                "because a tool or the grader did not work."
+                "because they were cancelled, the infrastructure failed, or a reply could not be played."
             )
     solved = comparison.solved
     found.append(
@@ -56,8 +56,8 @@ def sentences(comparison: Comparison) -> list[str]:
     if len(comparison.ks) > 1:
         found.append(
             (
-                f"The curves of pass@k cross at k = {comparison.crossing}: from there on, the run that is "
-                "ahead for small k is behind."
+                f"The curves of pass@k cross at k = {comparison.crossing}: there, the run that is ahead for "
+                "small k falls behind."
             )
             if comparison.crossing
             else f"The curves of pass@k do not cross up to k = {comparison.ks[-1]}."

@@ -111,12 +111,13 @@ class Summary:
         return asdict(self)
 
     def figures(self) -> dict[str, float | None]:
-        """Return the figures under the names of training's metrics; ``None`` for a figure without data.
+        """Return the figures under the metric names of training; ``None`` for a figure without data.
 
         Returns:
-            ``episodes`` (that count), ``unavailable`` and ``cancelled`` (shares of all episodes), the figures of
-            ``FIGURES``, ``pass_rate_se`` (the standard error of ``pass_rate``), ``reward/<component>``, and the shares
-            ``status/<name>`` of calls and ``end/<name>`` of episodes.
+            ``episodes`` (the number of those that are neither unavailable nor cancelled), ``unavailable`` and
+        ``cancelled`` (shares of all episodes), the figures of ``FIGURES``, ``pass_rate_se`` (the standard error of
+        ``pass_rate``), ``reward/<component>``, and the shares ``status/<name>`` of calls and ``end/<name>`` of
+        episodes.
         """
         total = self.episodes + self.unavailable + self.cancelled + self.unusable
         return {

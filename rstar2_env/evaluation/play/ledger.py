@@ -24,7 +24,7 @@ class Ledger:
         plan: The episodes of the evaluation.
         judged: Whether a judge is asked about chains of thought.
         keep: Keep the episodes in memory.
-        mark: Number of episodes, from the first, whose texts are kept for a comparison with repeated episodes.
+        mark: Number of first episodes whose texts are kept, to be compared when the same episodes are played again.
 
     Attributes:
         tally: Counts of the finished episodes.

@@ -105,7 +105,7 @@ class EpisodeScores:
                 "and this environment has no source of problems: choose one that has, such as rstar2/MathTool-v0."
             )
         if samples == 1:
-            lacking["group"] = "and each problem or seed is played only once: set samples to 2 or more."
+            lacking["group"] = "and each problem or seed is played only once: ask for 2 or more samples of each."
         self._scorer = RewardScorer(components, lacking=lacking, problem=None if source is None else source.get)
         self.together = samples if any("group" in component.needs for component in components) else 1
         self._waiting: dict[int, list[PlayedEpisode]] = {}

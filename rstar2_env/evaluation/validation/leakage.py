@@ -51,7 +51,7 @@ def no_solution_leakage(bench: Bench) -> CheckFinding:
             rule, served, shown = leak
             figures = {"where": what, "rule": rule, "episodes": served, "of": len(episodes)}
             return CheckFinding(
-                False, f"in {served} of {len(episodes)} episodes, the gold answer is {rule}", figures, shown
+                False, f"in {served} of {len(episodes)} episodes, {rule} gives the gold answer", figures, shown
             )
     tried = "a marker and " if marked is not None else ""
     return CheckFinding(

@@ -170,7 +170,10 @@ def _together(what: str, faults: list[ProblemFormatError]) -> ProblemFormatError
 def empty(what: str, seen: int) -> ProblemFormatError:
     """Return the error for a source in which no problem is left."""
     if seen:
-        return ProblemFormatError(f"None of the {seen} problems of {what} meets all conditions of the option `where`.")
+        return ProblemFormatError(
+            f"None of the {seen} records of {what} is left: each lacks a question or an answer, or does "
+            "not meet every condition."
+        )
     return ProblemFormatError(
         f"{what} does not contain any problems: expected one record for each problem, with question and answer."
     )

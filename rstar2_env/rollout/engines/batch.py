@@ -78,8 +78,8 @@ class Request:
         """
         if logprob != logprob:
             raise FloatingPointError(
-                "The model computes values that are not numbers (NaN), so its weights may have diverged: "
-                "continue from an earlier checkpoint with a lower learning rate."
+                "The model computes values that are not numbers (NaN), so its weights may have diverged: in "
+                "training, continue from an earlier checkpoint with a lower learning rate."
             )
         self.ids.append(token)
         self.logprobs.append(logprob)

@@ -385,8 +385,8 @@ def _take(request: _Request, output: Any, version: int) -> bool:
 def _result(request: _Request, reason: str | None) -> Generation:
     if any(logprob != logprob for logprob in request.logprobs):
         raise FloatingPointError(
-            "The model computes values that are not numbers (NaN), so its weights may have diverged: "
-            "continue from an earlier checkpoint with a lower learning rate."
+            "The model computes values that are not numbers (NaN), so its weights may have diverged: in "
+            "training, continue from an earlier checkpoint with a lower learning rate."
         )
     if reason not in ("stop", "length"):
         raise RuntimeError(f"vLLM aborted a request: {reason}.")

@@ -336,7 +336,7 @@ class VllmServerEngine:
         after_s: float | None = None
         while True:
             if at is not None and not at.up:
-                raise ServiceError(f"The vLLM server {at.base} cannot be used any more: {at.why}", cause="lost")
+                raise ServiceError(f"The vLLM server {at.base} cannot be used now: {at.why}", cause="lost")
             await self._fleet.any_up()
             server = at or self._fleet.choose(chain, failed)
             if server.base in failed:

@@ -80,9 +80,7 @@ class Server:
             task = asyncio.current_task()
             if self.losses == losses or (task is not None and task.cancelling()):
                 raise
-            raise ServiceError(
-                f"The vLLM server {self.base} cannot be used any more: {self.why}", cause="lost"
-            ) from error
+            raise ServiceError(f"The vLLM server {self.base} cannot be used now: {self.why}", cause="lost") from error
         finally:
             self._asked.discard(asked)
 
@@ -230,7 +228,9 @@ class Fleet:
         server.losses += 1
         self.forget_prefixes(server)
         server.give_up()
-        _log.warning("The vLLM server %s does not answer (%s); waiting for it to come back.", server.base, why)
+        _log.warning(
+            "The vLLM server %s gets no requests for now (%s); waiting until it can be used again.", server.base, why
+        )
         self._spawn(self._revive(server))
 
     async def _revive(self, server: Server) -> None:
@@ -245,7 +245,7 @@ class Fleet:
             except (ServiceError, ConfigurationError) as error:
                 server.why = str(error)
         server.up, server.resting_until, server.late_since = True, 0.0, None
-        _log.warning("The vLLM server %s answers again after %.1f s.", server.base, time.monotonic() - began)
+        _log.warning("The vLLM server %s can be used again after %.1f s.", server.base, time.monotonic() - began)
         self._change.set()
 
     async def look_at(self, server: Server) -> None:

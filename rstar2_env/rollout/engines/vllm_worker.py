@@ -3,7 +3,7 @@
 vLLM computes ``processed_logprobs`` from the logits divided by the temperature, normalized over the tokens that top-p
 and top-k keep. The protocol ``Engine`` requires normalization over all tokens. Covered: vLLM's V1 model runner
 (CPUs; other devices with ``VLLM_USE_V2_MODEL_RUNNER=0``). Not covered: its V2 model runner, which has another sampler;
-with it an engine refuses top-p and top-k, and all other log-probabilities are exact without this code.
+with the V2 runner, an engine refuses top-p and top-k, without which the log-probabilities of vLLM are exact.
 
 Copying weights reduces reads from a shared folder: one server of each machine copies them, and the others read the
 copy.

@@ -101,7 +101,7 @@ class Admission:
         """Add an episode to the queue.
 
         Raises:
-            ConfigurationError: The prompt is longer than the cache of any engine.
+            ConfigurationError: The prompt fills or exceeds the cache of every engine.
         """
         if prompt >= max(self.capacities):
             raise ConfigurationError(

@@ -104,7 +104,7 @@ class KvAware:
         self._count(engine, stay, row, stay.tokens)
 
     def leave(self, stay: Stay, *, ended: bool) -> None:
-        """Remove an episode from its engine's forecast, and add its length to the observed lengths."""
+        """Remove an episode from its engine's forecast; if it ended normally, add its length to those observed."""
         engine = self._engine(stay)
         row = self._rows[engine].pop(stay)
         self._stale[engine] = True

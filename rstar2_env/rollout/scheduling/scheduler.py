@@ -250,9 +250,7 @@ class Scheduler:
 
     def _leave_out(self, number: int, error: BaseException) -> None:
         if number in self._admission.in_use and len(self._admission.in_use) > 1:
-            _log.warning(
-                "Engine %d failed repeatedly and gets no new episodes: %s: %s", number, type(error).__name__, error
-            )
+            _log.warning("Engine %d failed and gets no new episodes: %s: %s", number, type(error).__name__, error)
             self._admission.leave_out(number)
 
     def _take_back(self, number: int) -> None:

@@ -65,7 +65,7 @@ class RemoteSandbox(FleetSandbox):
         assert self._dispatcher is not None  # it has started
         for link in list(self._dispatcher.servers.links):
             cut = [
-                f"{name} to {bound:g}"
+                f"{name} {bound:g}"
                 for name, bound in link.max_limits.items()
                 if bound is not None and (getattr(self.options.limits, name, None) or 0) > bound
             ]

@@ -87,7 +87,8 @@ def _calls(service: Service, body: dict[str, Any]) -> Response:
         # The client still has the boot id of the server before the restart: run nothing until it has updated it.
         return JSONResponse(
             {
-                "error": "This server was restarted after the call was sent, so the call is lost: send it again.",
+                "error": "This server was restarted, so no call of this request was run: send the calls again with the "
+                "boot id of this answer.",
                 "boot": service.boot,
             },
             409,

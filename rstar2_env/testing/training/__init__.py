@@ -1,1 +1,4 @@
-"""Checks for the parts of a trainer: one for each slot, and one for recipes. Only the checks of losses load torch."""
+"""Checks for the parts of a trainer: one for each kind of part (reward, loss, sampler, ...), and one for recipes.
+
+Only the checks of losses load torch.
+"""

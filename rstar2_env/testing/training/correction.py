@@ -62,7 +62,7 @@ def masking(make: Make) -> None:
 
 
 def advantages(make: Make) -> None:
-    """Check that the advantage does not change a weight, unless the correction declares that it reads it."""
+    """Check that the weights do not depend on the advantage, unless the correction declares that they do."""
     if getattr(make(), "reads_advantage", False):
         return
     tokens = declared_batch(make())

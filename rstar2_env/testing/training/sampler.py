@@ -143,7 +143,7 @@ def checkpoints(harness: SamplerHarness) -> None:
 
 
 def figures(harness: SamplerHarness) -> None:
-    """Check that ``figures``, if defined, returns finite numbers by name at any time, and changes no draw."""
+    """Check that ``figures``, if defined, returns finite numbers by name at any time and changes no later draw."""
     for problems in harness.sources:
         sampler, silent = harness.make(problems, 6), harness.make(problems, 6)
         if not hasattr(sampler, "figures"):

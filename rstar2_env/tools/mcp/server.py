@@ -1,12 +1,12 @@
-"""``McpServer``: the tools of one MCP server for one environment, with the closed list of statuses.
+"""``McpServer``: the tools of one MCP server for one environment. Each result has a status of the package.
 
 A result that the server marks as an error is ``exception``; a call that takes too long is ``timeout``; arguments that
-fit neither the schema nor the server are ``invalid_arguments``. Everything else that goes wrong is ``unavailable``,
+the schema or the server rejects are ``invalid_arguments``. Everything else that goes wrong is ``unavailable``,
 which is never the policy's error: the server ended, cannot be reached, or breaks the protocol or its own schema.
 
 Covered: one server for each episode or one that is shared; the seed of each call, as ``rstar2-env/seed`` in ``_meta``;
-a copy of an environment repeats the calls of its episode with a local program of its own. Not covered: state that a
-server over HTTP keeps outside of its session, which copies and episodes share.
+a copy of an environment starts its own local program and repeats the calls of the episode in it. Not covered: state
+that a server over HTTP keeps outside of its session, which copies and episodes share.
 """
 
 from __future__ import annotations

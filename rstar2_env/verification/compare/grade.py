@@ -1,8 +1,8 @@
 """Grades answers in a worker process, by a series of methods from the cheapest to the most expensive.
 
-The methods, in order: equal spelling, multiple choice, comparison of structures with evaluation of their expressions,
-words, SymPy. This runs only in a worker process, which may be killed at any time. Not covered: exact texts, size limits
-and plain numbers (``api``).
+The methods, in order: equal spelling; multiple choice; comparison of structures (sets, tuples, equations), whose
+expressions are evaluated; comparison of words; SymPy. This runs only in a worker process, which may be killed at any
+time. Not covered: exact texts, size limits and plain numbers (``api``).
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ _REASONS = names.word_set(
     """since because as other only unique final rejected reject extraneous invalid valid must cannot not be negative
     positive satisfy satisfies satisfied discard discarded does do greater than less even odd prime real"""
 )
-"""Words that begin a reason, in a remark after an answer."""
+"""Words that may occur in a remark that gives a reason, after an answer."""
 
 
 @lru_cache(maxsize=1024)

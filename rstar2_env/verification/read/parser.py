@@ -1,7 +1,7 @@
 r"""Parses tokens into a tree by recursive descent: lists, relations, sums, products, factors, atoms.
 
 Each method reads one level of the grammar, and calls the methods of lower levels. Nothing is evaluated, and no text is
-passed to Python's or SymPy's parser. ``guards.MAX_NESTING`` limits the depth; the time is linear in the number of
+passed to Python's or SymPy's parser. ``guards.MAX_NESTING`` limits the depth; the time is bounded by the number of
 tokens.
 """
 

@@ -30,7 +30,7 @@ def encode(message: dict[str, Any]) -> bytes:
     body = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
     if len(body) > MAX_BYTES:
         raise WireError(
-            f"A message to a worker process of the verifier has {len(body)} bytes; at most {MAX_BYTES} are possible."
+            f"A message between the verifier and a worker process has {len(body)} bytes; the limit is {MAX_BYTES}."
         )
     return HEADER.pack(len(body)) + body
 
@@ -44,7 +44,7 @@ def body_length(header: bytes) -> int:
     (length,) = HEADER.unpack(header)
     if length > MAX_BYTES:
         raise WireError(
-            f"A message of a worker process of the verifier has {length} bytes; at most {MAX_BYTES} are possible."
+            f"A message between the verifier and a worker process has {length} bytes; the limit is {MAX_BYTES}."
         )
     return int(length)
 
@@ -58,9 +58,9 @@ def decode(body: bytes) -> dict[str, Any]:
     try:
         message = json.loads(body.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError) as error:
-        raise WireError(f"A message of a worker process of the verifier is not valid JSON: {error}.") from error
+        raise WireError(f"A message between the verifier and a worker process is not valid JSON: {error}.") from error
     if not isinstance(message, dict):
         raise WireError(
-            f"A message of a worker process of the verifier must be a JSON object, got {type(message).__name__}."
+            f"A message between the verifier and a worker process must be a JSON object, got {type(message).__name__}."
         )
     return message

@@ -134,7 +134,7 @@ def check_episode(record: Mapping[str, Any]) -> None:
         RecordFormatError: The record does not contain a list of messages.
     """
     if not isinstance(record.get("messages"), list):
-        raise RecordFormatError("the line is not an episode: it does not contain a list 'messages'")
+        raise RecordFormatError("it is not an episode: it does not contain a list 'messages'")
 
 
 def list_field(record: Mapping[str, Any], name: str) -> list[Any]:

@@ -49,7 +49,7 @@ def read_file(file: Path, episode: int | None = None) -> dict[str, Any]:
                     check_episode(record)
                 except RecordFormatError as error:
                     raise ConfigurationError(
-                        f"Record {at} of {file} is not an episode: {error}. Expected episodes of a run, "
+                        f"Record {at} of {file} cannot be shown: {error}. Expected episodes of a run, "
                         "an evaluation or a recording."
                     ) from None
                 return {"heading": f"episode {at} of {file}", "episode": record}

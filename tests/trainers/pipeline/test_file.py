@@ -21,7 +21,7 @@ def plan(folder, text, *settings):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("stages: []", 'letters.yaml: the field "stages" is missing'),
+        ("stages: []", 'letters.yaml: the field "stages" is required'),
         ("stage: {a: {kind: letters}}", "unknown field 'stage'. Did you mean 'stages'?"),
         ("stages: {a: {letter: x}}", "stage 'a': \"kind\" must be one of"),
         ("stages: {a: {kind: leters}}", "stage 'a', field 'kind': There is no kind of stage named 'leters'. Did you"),

@@ -104,7 +104,8 @@ def test_a_source_that_fails_is_told_once_a_problem_and_ends_nothing(caplog: pyt
         assert [about(Episode(problem_id="p")) for _ in range(3)] == [{}] * 3
     assert source.asked == {"p": 1}
     assert [record.getMessage() for record in caplog.records] == [
-        "The question and the answer of the problem 'p' are not recorded, because the problem could not be read."
+        "The source, the difficulty and the gold answer of the problem 'p' are not recorded, because the problem could "
+        "not be read."
     ]
 
 

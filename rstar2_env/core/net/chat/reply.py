@@ -1,4 +1,4 @@
-"""``ChatReply``: an endpoint's reply: text, native tool calls, finish reason, cost, and whether it can be played.
+"""``ChatReply``: an endpoint's reply: text, native tool calls, finish reason, cost, whether it can be used as a turn.
 
 Covered: the answers of chat completions, as OpenAI, vLLM, llama.cpp, OpenRouter and Azure write them. Not covered:
 several choices, streaming, the Responses API (``responses``).

@@ -58,10 +58,10 @@ def planted_files(
     files: Sequence[str],
     folders: Sequence[str],
 ) -> Suspicions:
-    """Write the files that a traced process read; yield a suspicion for each place that changes a verdict.
+    """Plant other content in each file that a traced grader read; yield a suspicion for each that changes a verdict.
 
     Args:
-        bench: The bench.
+        bench: The process in which calls are graded.
         calls: Calls to grade.
         plain: Whether the answer of each call was accepted in the traced process.
         folder: The current folder of the traced process.

@@ -61,7 +61,7 @@ class AdapterTransport(Transport):
         self._loaded: list[str] = []
 
     async def check(self, base: str) -> None:
-        """Check that a server accepts adapters and, if it reports its options, has room for two.
+        """Check that a server accepts adapters and has room for two, if it reports its options.
 
         Raises:
             ConfigurationError: The server has room for only one adapter, or does not accept adapters.

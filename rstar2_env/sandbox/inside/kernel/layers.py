@@ -21,7 +21,7 @@ from .users import INSIDE_USER, become, count_own_tasks, enter_user_namespace, f
 from .view import FOLDER, FileView, build, link, plain_view, private_view
 
 _MARGIN = 512
-_WATCH_ALONE = "only a watch that polls the number of processes, and ends a program that has too many"
+_WATCH_ALONE = "a watch alone, which polls the number of processes and ends a program that has too many"
 _TITLES = {
     "user": "user namespace",
     "users": "own users",
@@ -66,20 +66,20 @@ class Layers:
                 "landlock": plan.landlock > 0 and (plan.own_user or plan.seccomp),
             },
             "no gain of privileges": {"no_new_privs and no capabilities": plan.isolated},
-            "bounded time": {"the supervising process measures the time": True, "rlimit": True},
+            "bounded time": {"the clock of the supervising process": True, "rlimit": True},
             "bounded memory": {
                 "memory control group": "memory" in grouped,
-                "rlimit, and a watch that polls the memory": "memory" not in grouped and plan.isolated and watched,
+                "rlimit and a watch that polls the memory": "memory" not in grouped and plan.isolated and watched,
             },
             "bounded processes": {
                 "pids control group": "pids" in grouped,
                 "rlimit of a separate user": plan.counted,
-                "rlimit, and a watch that polls the number of processes": watched
+                "rlimit and a watch that polls the number of processes": watched
                 and counted_late
                 and plan.shared_processes > 0,
                 _WATCH_ALONE: watched and counted_late and not plan.shared_processes,
             },
-            "bounded output": {"the supervising process reads at most this much output": True},
+            "bounded output": {"the supervising process, which stops reading at the limit": True},
             "killed whole": {
                 "process namespace": "pid" in spaces,
                 "the process group, which the system-call filter prevents processes from leaving": plan.seccomp,
@@ -113,7 +113,7 @@ class Layers:
         alone = "programs run as the caller's own user, and a watch ends a program with too many pipes"
         return [
             _layer(
-                "each program gets one share of the cores",
+                "one share of the cores",
                 plan.seccomp,
                 "the system-call filter prevents new sessions, each of which would get its own share of the cores"
                 if plan.seccomp

@@ -35,7 +35,7 @@ class Backlog:
         self._join(call).append(call)
 
     def appendleft(self, call: Call) -> None:
-        """Put a call that had already left its queue back at the head of the queue."""
+        """Return a call to the head of its queue, after it was taken from it."""
         self._join(call).appendleft(call)
 
     def retry(self, call: Call) -> bool:

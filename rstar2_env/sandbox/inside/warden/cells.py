@@ -50,7 +50,7 @@ class Cells:
         options: Options, as for ``Sessions``.
         loop: The event loop of the warden.
         queue: The calls that wait for a worker.
-        pool: The children; ends the children of sessions.
+        pool: The pool of child processes; it also ends those that belong to sessions.
         answer: Function that sends an outcome to the caller, unless the outcome is no longer needed.
         lose: Function that reports that a call was lost through no fault of its program.
     """

@@ -40,7 +40,8 @@ class ChildPool:
     """Creates child processes, and keeps some of them waiting for jobs.
 
     Attributes:
-        options: ``workers``, ``parents``, ``waiting``, ``file_bytes`` (of the first children).
+        options: Numbers of ``workers``, ``parents`` and ``waiting`` children, and ``file_bytes``, the size of the
+        file system of the first children.
         loop: Event loop that receives the children's messages.
         parents: The parent processes that fork the children.
         make_slot: Creates a slot with the given number.
@@ -79,7 +80,7 @@ class ChildPool:
         self._numbers = itertools.count(1)
 
     def take(self, parent: Parent, file_bytes: int) -> Child | None:
-        """Return a waiting child of a parent with a file system of ``file_bytes``; ``None`` if there is none."""
+        """Return an idle child of a parent whose file system has the size ``file_bytes``; ``None`` if there is none."""
         self._file_bytes = file_bytes  # fixed when a child is created: children with another size are discarded
         waiting = self._waiting[parent]
         while waiting:

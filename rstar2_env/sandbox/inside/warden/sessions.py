@@ -1,7 +1,8 @@
-"""``Sessions``: the sessions of a warden: names, order of calls, and which one to end if there are too many.
+"""``Sessions`` keeps the sessions of a warden: names, order of calls, and which one ends if there are too many.
 
 Covered: running one cell of a session at a time; limits on their number, memory and idle time; and the reason why a
-session ended. Not covered: their processes (``cells``) and running cells in them (the zygote's ``session``).
+session ended. Not covered: the processes of sessions (module ``cells``), and running a cell inside such a process
+(module ``session`` of the zygote).
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ def test_the_task_the_reward_and_the_expected_answer_are_kept() -> None:
             r"^responses_create_params\.input\[0\]\.content\[0\]\.type: .* got 'input_image': episodes hold text only",
         ),
         (rollout(called("c1", "{}") | {"name": None}), r"^response\.output\[0\]\.name: the field is missing"),
-        (rollout(returned("c9", "5")), r"^response\.output\[0\]\.call_id: .*'c9' precedes it"),
+        (rollout(returned("c9", "5")), r"^response\.output\[0\]\.call_id: .*'c9' must follow"),
         (rollout(said("5", role="critic")), r"^response\.output\[0\]\.role: expected one of system"),
         ([1], "expected a rollout of NeMo Gym"),
         ({"schema_version": "ATIF-v1.8"}, "to read those, use --from atif"),

@@ -35,7 +35,7 @@ def test_the_errors_of_every_library_are_recognized_also_as_a_cause(error: Excep
     other = ValueError("closing failed")
     other.__context__ = error
     assert is_disk_full(other)
-    said = r"^The file runs/x cannot be written, because its disk is full\..*choose another"
+    said = r"^runs/x cannot be written, because its disk is full\..*choose another"
     with pytest.raises(DiskFullError, match=said), naming_full_disk("runs/x"):
         raise other
 

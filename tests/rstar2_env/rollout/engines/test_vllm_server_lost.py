@@ -334,8 +334,8 @@ def test_it_is_said_when_a_server_is_lost_and_when_it_is_back(serve: Serve, capl
         ask(engine)
     said = [record.getMessage() for record in caplog.records]
     assert [server.address in line for line in said] == [True, True]
-    assert "does not answer" in said[0]
-    assert "answers again after" in said[1]
+    assert "gets no requests" in said[0]
+    assert "can be used again after" in said[1]
 
 
 def test_counters_that_began_anew_are_not_subtracted(serve: Serve) -> None:

@@ -208,7 +208,7 @@ def test_markup_in_a_table_of_episodes_is_text(tmp_path, field):
 
 @pytest.mark.parametrize(
     ("written", "said"),
-    [("", "does not contain episodes"), ('{"a": 1}\n', "the line is not an episode")],
+    [("", "does not contain episodes"), ('{"a": 1}\n', "it is not an episode")],
 )
 def test_a_file_without_an_episode_is_not_shown_as_an_evaluation(tmp_path, written, said):
     (tmp_path / "other.jsonl").write_text(written)
@@ -237,7 +237,7 @@ def test_a_record_that_is_no_episode_is_not_shown_as_one(tmp_path, record, suffi
     file = tmp_path / f"x{suffix}"
     good = {"messages": [{"role": "user", "content": "What?"}]}
     file.write_text(json.dumps([record, good]) if suffix == ".json" else f"{json.dumps(record)}\n{json.dumps(good)}\n")
-    with pytest.raises(ConfigurationError, match=f"^Record 0 of {file} is not an episode: .* list 'messages'"):
+    with pytest.raises(ConfigurationError, match=f"^Record 0 of {file} cannot be shown: it is not an episode"):
         show_file(file, 0)
     assert "What?" in printed(show_file(file, 1))
 

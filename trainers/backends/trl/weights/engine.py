@@ -244,7 +244,7 @@ class PolicyEngine:
                 raise (
                     HandoverError(text)
                     if wrong
-                    else ServiceError(f"Process {rank} could not send its weights to the engine: {text}")
+                    else ServiceError(f"Process {rank} failed in the weight sync with the engine: {text}")
                 )
 
     def _gather(self, value: Any) -> list[Any]:
@@ -267,9 +267,9 @@ def _offloads(config: TrainConfig) -> bool:
     """
     if config.optim.offload_state and config.rollout.engine != "vllm":
         raise ConfigurationError(
-            "optim.offload_state=true frees memory for an engine that shares the training devices, but "
-            f"engine={config.rollout.engine!r} does not share them: set engine='vllm' with "
-            "engine.sleep=true, or remove the option.",
+            "optim.offload_state=true frees memory for a vLLM engine in the training processes, but "
+            f"engine={config.rollout.engine!r} does not need it: set engine='vllm' with engine.sleep=true, or "
+            "remove the option.",
             option="optim.offload_state",
         )
     return bool(config.optim.offload_state)

@@ -71,16 +71,16 @@ class HandoverProbe:
         return run_blocking(self._ask)
 
     def compare(self, step: int, generations: Sequence[Generation]) -> float:
-        """Compare continuations with the trainer; return the largest mean distance, in nats.
+        """Compare log-probabilities of continuations with the trainer's; return the largest mean distance in nats.
 
         With sharded weights a forward pass is collective: all processes call this, with the same continuations.
 
         Args:
             step: Number of optimizer steps done so far, for the message.
-            generations: The continuation by each copy.
+            generations: One continuation from each engine that has a copy of the weights.
 
         Raises:
-            HandoverError: The log-probabilities of a copy differ from the trainer's.
+            HandoverError: The log-probabilities of an engine differ from the trainer's.
         """
         # Score all before raising, so that every process makes the same number of forward passes.
         scores = [self._score(self._prompt, generation.ids) for generation in generations]

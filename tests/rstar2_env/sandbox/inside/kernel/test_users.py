@@ -89,7 +89,7 @@ def test_where_the_kernel_does_not_count_the_watch_does_and_the_promise_says_so(
     capabilities: tuple[str, ...], without: tuple[str, ...]
 ) -> None:
     layers, status, _, message = as_container_root(capabilities, STORM, *without)
-    assert layers["bounded processes"].startswith("by only a watch that polls")
+    assert layers["bounded processes"].startswith("by a watch alone, which polls")
     assert status == "exception"
     assert "more processes and threads than its limit" in message
 

@@ -210,7 +210,7 @@ def test_a_folder_without_a_checkpoint_is_refused(letter_options: dict[str, Any]
     assert raised.value.option == "optim.begin_from"
     first = train(letter_options, steps=1)
     (first / "checkpoint-1" / "optimizer.json").unlink()
-    with pytest.raises(ConfigurationError, match=r"checkpoint-1 does not contain the file optimizer\.json"):
+    with pytest.raises(ConfigurationError, match=r"checkpoint-1 lacks the file optimizer\.json"):
         trainers.make(
             "grpo_clip_higher", **{**letter_options, "output_dir": str(tmp_path / "second"), "begin_from": first}
         )

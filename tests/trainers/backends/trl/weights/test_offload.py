@@ -124,6 +124,6 @@ def test_a_training_run_ends_with_the_same_weights(tiny_model: Path, tmp_path: P
 def test_an_engine_that_needs_no_memory_is_refused(tiny_model: Path, tmp_path: Path) -> None:
     trainer, _ = row_trainer(tiny_model, tmp_path, [few_rows()])
     config = TRAINERS.get("grpo_clip_higher").configure({"model": str(tiny_model), "offload_state": True})
-    with pytest.raises(ConfigurationError, match="engine='transformers' does not share them") as refused:
+    with pytest.raises(ConfigurationError, match="engine='transformers' does not need it") as refused:
         PolicyEngine(config, trainer, trainer.processing_class)
     assert refused.value.option == "optim.offload_state"

@@ -137,7 +137,7 @@ def test_every_process_raises_the_error_of_the_one_that_sends(engines: list[Poli
     server.refuses = True
     errors = handed_over(engines)
     assert all(isinstance(error, ServiceError) and "out of memory" in str(error) for error in errors)
-    assert all("Process 0 could not send its weights" in str(error) for error in errors[1:])
+    assert all("Process 0 failed in the weight sync" in str(error) for error in errors[1:])
     assert server.model.loads == 0
 
 
