@@ -98,9 +98,9 @@ class GroupTransport(Transport):
                 # Some servers may have half of the new weights, so none may answer before it has all of them.
                 self._cut = True
                 self._leave()
-                servers.exclude(members, f"sending the weights of version {version} to the servers was aborted")
+                servers.exclude(members, f"the weight sync of version {version} was aborted")
                 if isinstance(error, ServiceError):
-                    text = f"Sending the weights of version {version} to the servers was aborted: {error}"
+                    text = f"The weight sync of version {version} was aborted: {error}"
                     raise ServiceError(text, cause=error.cause) from error
                 raise
             self._sent, self._cut = version, False
