@@ -71,7 +71,7 @@ _DELIMITERS = re.compile(r"(?<!\\)\\[()\[\]]|\$\$")
 _ROW_SPACING = re.compile(r"\\\\\s*\[\s*-?[\d.]+\s*(?:pt|em|ex|mm|cm|in)\s*\]")
 _LONE_QUOTE = re.compile(r"(?<![\w.)}\]'])(\\?\"[^\"]*\")(?!\w)|\\?\"")
 _PLAIN_SPACED = re.compile(r"(?<![\d.,])(\d{1,3}(?: \d{3})+)(?![\d])")
-_MAX_STATED = 40
+_STATED = re.compile(r"(-?\d{1,30})(?:(\.\d{1,30})|\s*/\s*(\d{1,30}))?")
 _HTML_UP = re.compile(r"<sup>(.*?)</sup>", re.IGNORECASE)
 _HTML_DOWN = re.compile(r"<sub>(.*?)</sub>", re.IGNORECASE)
 _HTML = re.compile(r"</?(?:b|i|em|strong|p|span|br|div)\s*/?>", re.IGNORECASE)
@@ -174,10 +174,8 @@ def _stated(text: str) -> Fraction | None:
     """Return a number in words, or written as an integer, a decimal or a fraction; ``None`` for other texts."""
     if (found := words.number(text.strip())) is not None:
         return Fraction(found)
-    try:
-        return Fraction(text.strip().replace(",", "")) if len(text) < _MAX_STATED else None
-    except (ValueError, ZeroDivisionError):
-        return None
+    found = _STATED.fullmatch(text.strip())
+    return None if found is None or not int(found[3] or 1) else Fraction(found[0].replace(" ", ""))
 
 
 def _known_remark(match: re.Match[str]) -> str:

@@ -147,10 +147,8 @@ _PARTS = re.compile(
     r"(?:(?P<whole>.+?) and )?(?P<top>[a-z-]+?)[ -](?P<bottom>(?:[a-z]+ty-)?(?:half|halve|quarter|third|[a-z]+th)s?)",
     re.IGNORECASE,
 )
-_GENERIC = word_set(
-    "it is this function triangle number sequence series matrix graph curve player wins has winning strategy only they "
-    "are lines planes"
-)
+_NOUNS = word_set("function triangle number sequence series matrix graph curve lines planes")
+_GENERIC = _NOUNS | word_set("it is this player wins has winning strategy only they are")
 """Words in an answer that only repeat the subject of the question."""
 
 _REASON = re.compile(r"(?:because|since|as|by|for|due)\b(?!.*\b(?:yes|no|true|false|or|but|unless)\b)", re.I | re.S)
@@ -266,6 +264,9 @@ def _han(text: str) -> int | None:
             if unit >= inner:
                 return None
             group, digit, inner = group + (1 if digit is None else digit) * unit, None, unit
+    after_scale = inner == 10**4 and last < 10**9  # "一万二" is 12,000 in speech, "二百五" 250
+    if digit and (after_scale or 10 < inner < 10**4) and not {"零", "〇"} & set(text):
+        return None
     return total + group + (digit or 0)
 
 
@@ -312,7 +313,10 @@ def same_text(gold: str, answer: str) -> bool:
         return one == other != "" and one.isalnum() and plain_words(answer) == answer.strip().lower()
     if one == other or one.replace(" ", "") == other.replace(" ", ""):
         return True
-    # "an even function" is even; canonical, since "the series is convergent" converges
+    # "an even function" is even, and "isosceles" an isosceles triangle; an even function is not an even number.
+    said, named = ({word for word in text.split() if word in _GENERIC} for text in (other, one))
+    if bool(said) == bool(named) or not named <= _NOUNS:
+        return False
     plain = [canonical(" ".join(word for word in text.split() if word not in _GENERIC)) for text in (one, other)]
     return plain[0] == plain[1] != ""
 
