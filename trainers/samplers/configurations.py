@@ -6,7 +6,6 @@ its value among the values to choose from, easiest first.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import re
@@ -262,6 +261,8 @@ class ModelDesigner:
         ).strip()
 
     def _ask(self, prompt: str) -> str:
+        import asyncio  # not when parts are listed
+
         judge: Any = make_reward_judge(self._written)
         with ThreadPoolExecutor(1) as thread:  # the caller may be in an event loop
             return str(thread.submit(asyncio.run, judge(prompt)).result())

@@ -143,7 +143,7 @@ class SeedsTheGlobalGenerator(Sound):
 
 MUTANTS = [
     (BothFlags, "returns", "both true"),
-    (StatusOfItsOwn, "returns", "'failed' is not one of the statuses"),
+    (StatusOfItsOwn, "returns", "'failed', is not one of the statuses"),
     (EndOfItsOwn, "returns", "end='won'"),
     (InfoThatIsNoJson, "returns", "JSON"),
     (NoSystemMessage, "returns", "'system'"),

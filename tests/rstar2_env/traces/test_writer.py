@@ -210,7 +210,7 @@ def test_an_unavailable_tool_drops_the_trace():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"episodes": None}, "unlimited"),
+        ({"episodes": None}, "without end"),
         ({"error_rate": 1.5}, "error_rate must be a number from 0 to 1"),
         ({"wrong_rate": -0.1}, "wrong_rate must be a number from 0 to 1"),
         ({"call_mistakes": ("typo",)}, "call_mistakes"),

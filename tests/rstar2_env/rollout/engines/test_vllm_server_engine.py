@@ -316,7 +316,7 @@ def test_room_and_figures_are_those_of_all_servers(serve: Serve) -> None:
 def test_servers_of_different_models_or_of_none_are_refused(serve: Serve) -> None:
     with pytest.raises(ConfigurationError, match="different models: a, b"):
         serve(Server(model="a"), Server(model="b"))
-    with pytest.raises(ConfigurationError, match="does not serve 'other'; it serves m"):
+    with pytest.raises(ConfigurationError, match="does not serve the model 'other'; it serves m"):
         serve(Server(), model="other")
     with pytest.raises(ConfigurationError, match="base_urls"):
         VllmServerEngine("localhost:8000")
