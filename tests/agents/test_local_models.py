@@ -137,7 +137,7 @@ class TestPolicy:
     def test_a_conversation_longer_than_the_model_reads_is_no_turn(self, folders):
         agent = make("policy", model=folders["base"], **SHORT)
         agent.reset("?", {}, seed=0)
-        with pytest.raises(UnusableReplyError, match="has 4096"):
+        with pytest.raises(UnusableReplyError, match="accepts at most 4096"):
             agent.act("lorem ipsum " * 3000, {})
 
     def test_surrogates_are_no_reason_to_fail(self, folders):

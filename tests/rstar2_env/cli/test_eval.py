@@ -55,7 +55,7 @@ def test_eval_prints_one_json_object_and_takes_options(file):
     [
         (("rstar2/Mathtool-v0", "--agent", "oracle"), "Did you mean 'rstar2/MathTool-v0'"),
         ((ID, "--agent", "oracel"), "Did you mean 'oracle'"),
-        ((ID, "--agent", "oracle"), "unlimited"),
+        ((ID, "--agent", "oracle"), "without end"),
         ((ID, "--agent", "oracle", "--problems", "nowhere.jsonl"), "nowhere.jsonl cannot be read"),
         ((ID, "--agent", "oracle", "--set", "agent.corrupt"), "name=value, got '--set agent.corrupt'"),
         ((ID, "--agent", "oracle", "--set", "env.X=1"), "has no option --set env.X."),

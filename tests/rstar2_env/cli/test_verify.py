@@ -61,13 +61,13 @@ def test_the_table_names_what_went_wrong_and_where_math_verify_disagrees(tmp_pat
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "line 2: not JSON"),
+        ("{", "line 2: the line is not valid JSON"),
         ("[1]", "line 2: expected a JSON object, got list"),
-        ({"pred": "1"}, "line 2, field 'gold': expected a string or a number, got nothing"),
-        ({"gold": "1"}, "line 2, field 'pred': expected a string, a number or null, got nothing"),
-        ({"gold": "1", "pred": [1]}, "line 2, field 'pred'"),
-        ({"gold": "1", "pred": "1", "expected": "yes"}, "line 2, field 'expected': expected true or false, got yes"),
-        ({"gold": "1", "pred": "1", "categories": 3}, "line 2, field 'categories'"),
+        ({"pred": "1"}, "line 2: the field 'gold' must be a string or a number, got nothing"),
+        ({"gold": "1"}, "line 2: the field 'pred' must be a string, a number or null, got nothing"),
+        ({"gold": "1", "pred": [1]}, "line 2: the field 'pred'"),
+        ({"gold": "1", "pred": "1", "expected": "yes"}, "line 2: the field 'expected' must be true or false, got yes"),
+        ({"gold": "1", "pred": "1", "categories": 3}, "line 2: the field 'categories'"),
     ],
 )
 def test_a_bad_line_is_named_by_file_number_and_field(tmp_path: Path, line: Any, message: str) -> None:
@@ -133,8 +133,8 @@ def test_a_pair_or_a_file_must_be_given(arguments: tuple[str, ...]) -> None:
 def test_every_bad_line_of_a_file_is_told(tmp_path: Path) -> None:
     done = run("verify", "--jsonl", write(tmp_path / "pairs.jsonl", [LINES[0], "{", LINES[1], {"gold": "1"}]))
     assert done.exit_code == 2
-    assert "line 2: not JSON" in done.output
-    assert "line 4, field 'pred'" in done.output
+    assert "line 2: the line is not valid JSON" in done.output
+    assert "line 4: the field 'pred'" in done.output
 
 
 def test_the_tables_fit_a_terminal_of_80_columns(tmp_path: Path) -> None:

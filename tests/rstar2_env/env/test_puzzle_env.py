@@ -102,7 +102,7 @@ class TestAnAuthorsMistakes:
             register("Test/Undecorated-v0", Undecorated)
 
     def test_a_family_without_a_name_or_a_baseline_is_refused(self):
-        with pytest.raises(ConfigurationError, match=r"Nameless lacks .*name and random_baseline"):
+        with pytest.raises(ConfigurationError, match=r"Nameless does not have .*name and random_baseline"):
             register("Test/Nameless-v0", Nameless)
 
     def test_a_family_inside_of_something_is_refused(self):

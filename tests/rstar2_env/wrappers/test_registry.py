@@ -102,7 +102,7 @@ def test_a_file_of_ones_own_is_a_wrapper(tmp_path, monkeypatch):
         (["fault_injection:0.1"], ConfigurationError, "options of the wrapper 'fault_injection' as name=value"),
         (["fault_injection:kinds=lots"], ConfigurationError, "no kind of fault named 'lots'. Did you mean 'lost'"),
         (["observation_limit"], ConfigurationError, "wrapper 'observation_limit'.*limit"),
-        ([{"rate": 1}], ConfigurationError, "has no name"),
+        ([{"rate": 1}], ConfigurationError, "does not have a name"),
         ({"name": "tool_budget"}, ConfigurationError, "`wrappers` must be a list"),
     ],
 )

@@ -62,5 +62,5 @@ def test_a_replay_that_differs_is_an_error_not_another_episode():
     env.reset(seed=1)
     env.step(call())
     state = env.save()
-    with pytest.raises(RestoreError, match="differs"):
+    with pytest.raises(RestoreError, match="gave other results"):
         env.restore(state)

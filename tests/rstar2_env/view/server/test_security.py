@@ -69,7 +69,7 @@ def test_a_link_on_a_page_of_others_leads_to_the_page(ask):
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS"])
 def test_only_get_is_answered(ask, method):
     reply = ask("/api/runs", method)
-    assert (reply.status, reply.json["error"]) == (405, "This server is read-only and accepts only GET.")
+    assert (reply.status, reply.json["error"]) == (405, "This server is read-only and accepts only GET requests.")
 
 
 @pytest.mark.parametrize(

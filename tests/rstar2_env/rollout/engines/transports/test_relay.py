@@ -175,7 +175,9 @@ def test_only_the_first_worker_of_a_server_copies(tmp_path: Path, shared: Path) 
 
 def test_a_server_that_cannot_copy_is_named_at_the_start(serve: Serve, servers: list[Server]) -> None:
     servers[1].extended = False
-    with pytest.raises(ConfigurationError, match=rf"^{servers[1].http.address} cannot copy .*worker-extension-cls"):
+    with pytest.raises(
+        ConfigurationError, match=rf"^The server {servers[1].http.address} cannot copy .*worker-extension-cls"
+    ):
         serve(relay_dir=RELAY)
     servers[1].extended, servers[3].folder = True, Path("/nowhere")
     with pytest.raises(
