@@ -96,7 +96,7 @@ def test_a_distribution_passes_its_tests_and_is_found_when_installed(kind, tmp_p
     assert (theirs["distribution"], theirs["version"], theirs["licence"]) == ("my-thing", "0.1.0", "MIT")
     assert (theirs["ok"], theirs["validation"]) == (True, "8 problems and the contract passed")
     assert entries["it"]["ok"] is False
-    assert "no_such_module does not load: ModuleNotFoundError" in entries["it"]["validation"]
+    assert "no_such_module cannot be loaded: ModuleNotFoundError" in entries["it"]["validation"]
     assert (entries["it"]["version"], entries["it"]["licence"]) == ("1.0", "a licence")
     ours = entries["rstar2/MathTool-v0"]
     assert (ours["distribution"], ours["licence"], ours["ok"]) == ("rstar2-env", "MIT", None)
