@@ -127,7 +127,7 @@ def test_a_pair_as_json() -> None:
 def test_a_pair_or_a_file_must_be_given(arguments: tuple[str, ...]) -> None:
     done = run("verify", *arguments)
     assert done.exit_code == 2
-    assert "give GOLD and PRED, or --jsonl FILE" in done.output
+    assert "Give either GOLD and PRED, or --jsonl FILE" in done.output
 
 
 def test_every_bad_line_of_a_file_is_told(tmp_path: Path) -> None:

@@ -287,6 +287,6 @@ class TestFolders:
             find_weights(tiny_model, "best")
         with pytest.raises(ConfigurationError, match="float32, bfloat16, float16"):
             trainers.export_model(tiny_model, tmp_path / "out", dtype="int8")
-        with pytest.raises(ConfigurationError, match="push=ORG/NAME"):
+        with pytest.raises(ConfigurationError, match="apply only to an upload"):
             trainers.export_model(tiny_model, tmp_path / "out", private=True)
         assert not (tmp_path / "out").exists()
