@@ -32,14 +32,16 @@ _PROGRAM = re.compile(r"[\w.-]+")
 _SHOWN = 1 << 18
 """Largest part of a command's output that leaves the sandbox, in bytes."""
 _PROGRAMS = """
-import os, sys
+import os, shlex, sys
 os.makedirs("/tmp/.programs")
 shown = ":".join(one for one in sys.path if one.endswith("packages"))
 for name, code in {programs!r}.items():
     with open("/tmp/.programs/" + name, "w") as script:
         # A variable of the interpreter alone, since other interpreters of the machine must not find its packages.
-        script.write("#!/bin/sh\\nPYTHONPATH=" + shown + "${{PYTHONPATH:+:$PYTHONPATH}} exec " + sys.executable)
-        script.write((" -c '" + code + "'" if code else "") + ' "$@"\\n')
+        # The modules of the task come first.
+        also = 'PYTHONPATH="${{PYTHONPATH:+$PYTHONPATH:}}"' + shlex.quote(shown) + " " if shown else ""
+        command = shlex.join([sys.executable, *(["-c", code] if code else [])])
+        script.write("#!/bin/sh\\n" + also + "exec " + command + ' "$@"\\n')
     os.chmod("/tmp/.programs/" + name, 0o755)
 os.environ["PATH"] = "/tmp/.programs:" + os.environ["PATH"]
 """

@@ -13,8 +13,10 @@ from harbor_tasks import write_task
 from rstar2_env.adapters.harbor import HarborEnv, read_task
 from rstar2_env.adapters.harbor import packages as harbor_packages
 from rstar2_env.adapters.harbor.packages import python_packages
+from rstar2_env.adapters.harbor.shell import _programs
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.sandbox import LocalSandbox
+from rstar2_env.sandbox.job import Job
 
 HERE = "python3 -c 'import pygments, numpy; print(pygments.__name__, numpy.__name__)'"
 
@@ -64,6 +66,35 @@ def test_the_packages_of_a_task_are_there_for_commands_and_tests(tmp_path: Path)
     assert float(reward) == 1.0, info
 
 
+def test_the_modules_of_a_task_come_before_the_packages(tmp_path: Path) -> None:
+    lines = image("ENV PYTHONPATH=/app/own", "COPY pygments.py own/", "RUN pip install pygments numpy")
+    env = HarborEnv(tasks=write_task(tmp_path / "task", {**lines, "environment/pygments.py": ""}))
+    env.reset(seed=0)
+    shown = env.step(
+        env.dialect.format_call("bash", {"command": "python -c 'import numpy, pygments; print(pygments.__file__)'"})
+    )[0]
+    env.close()
+    assert "/app/own/pygments.py" in shown
+
+
+def test_an_interpreter_and_packages_below_a_folder_with_a_space_and_a_quote_are_found(tmp_path: Path) -> None:
+    task = read_task(write_task(tmp_path / "task", image("RUN pip install pygments")))
+    code = f"""
+import os, subprocess, sys
+folder = "/tmp/a b's/site-packages"
+os.makedirs(folder)
+with open(folder + "/mine.py", "w") as file:
+    file.write("said = 'found'")
+os.symlink(sys.executable, "/tmp/a b's/python")
+sys.executable = "/tmp/a b's/python"
+sys.path.append(folder)
+{_programs(task)}
+print(subprocess.check_output(["python", "-c", "import mine; print(mine.said)"], text=True))
+"""
+    with LocalSandbox(workers=1, preload=(), packages=task.packages, root_folders=("app",)) as sandbox:
+        assert sandbox.run(Job(code)).stdout.strip() == "found"
+
+
 def test_packages_that_no_task_installs_stay_hidden(tmp_path: Path) -> None:
     env = HarborEnv(tasks=write_task(tmp_path / "task"))
     env.reset(seed=0)
@@ -79,6 +110,8 @@ def test_packages_that_no_task_installs_stay_hidden(tmp_path: Path) -> None:
         ("apt-get update && apt-get install -y --no-install-recommends git && rm -rf /var/lib/apt/lists/*", []),
         ("DEBIAN_FRONTEND=noninteractive apt install -y -o Dpkg::Use-Pty=0 git=1:2.39*", []),
         ("set -ex; apt-get -qq update ; apt-get clean", []),
+        ("apt-get -qqyoDpkg::Use-Pty=0 --target-release=stable install git", []),
+        ("pip install -qUi http://a.b/simple --timeout 9 --retries=2 pygments", ["pygments"]),
         ("pip install pygments", ["pygments"]),
         ("pip3 install -U 'pygments>=2,<99' -i http://a.b/simple pip setuptools", ["pygments"]),
         ("python3 -m pip install 'Pygments[plugins]' && apt-get install git", ["Pygments"]),
