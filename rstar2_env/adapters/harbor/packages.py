@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import fnmatch
 import functools
-import itertools
+import getopt
 import re
 import shlex
 from collections.abc import Callable, Iterator
@@ -26,8 +26,26 @@ _DPKG = Path("/var/lib/dpkg/status")
 _INSTALLERS = frozenset({"pip", "setuptools", "wheel", "uv"})
 """Distributions that serve only to install others."""
 _CLEANED = ("/var/lib/apt/", "/var/cache/", "/root/.cache", "/tmp/", "/usr/share/doc", "/usr/share/man")
-_SOURCES = ("-i", "--index-url", "--extra-index-url", "-f", "--find-links", "-r", "--requirement")
-_WITH_VALUE = frozenset({"-o", "-t", "--target-release", *_SOURCES})
+_APT_OPTIONS = (
+    "fmo:qt:uVy",
+    "allow-change-held-packages allow-downgrades allow-releaseinfo-change allow-unauthenticated assume-yes autoremove "
+    "auto-remove default-release= fix-broken fix-missing force-yes ignore-missing install-recommends "
+    "no-install-recommends no-install-suggests no-upgrade option= purge quiet reinstall show-upgraded target-release= "
+    "verbose-versions yes",
+)
+_PIP_OPTIONS = (
+    "f:i:IqUvr:",
+    "break-system-packages cache-dir= compile default-index= default-timeout= disable-pip-version-check "
+    "extra-index-url= find-links= force-reinstall ignore-installed index= index-strategy= index-url= no-binary= "
+    "no-build-isolation no-cache no-cache-dir no-color no-compile no-deps no-input no-warn-conflicts "
+    "no-warn-script-location only-binary= pre prefer-binary progress-bar= quiet requirement= requirements= retries= "
+    "root-user-action= system timeout= trusted-host= upgrade upgrade-strategy= user verbose",
+)
+"""Options of an installer that do not change which packages there are afterwards: one letter, and whole words.
+
+With ``:`` and ``=`` they have a value.
+"""
+_REQUIREMENTS = ("-r", "--requirement", "--requirements")
 _HARMLESS = frozenset({"update", "upgrade", "dist-upgrade", "clean", "autoclean", "autoremove"})
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*=.*")
 _REQUIREMENT = re.compile(r"([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?\s*((?:[=!<>~]=?[^;]*)?)(?:;.*)?")
@@ -93,7 +111,9 @@ def _installed(words: list[str], find: FindFile) -> list[str] | None:
             harmless = all(path.startswith(("-", *_CLEANED)) and ".." not in path for path in paths)
             return [] if harmless else None
         case ["apt-get" | "apt", *rest]:
-            command, *given = _arguments(rest) or [""]
+            if (read := _read(rest, _APT_OPTIONS)) is None:
+                return None
+            command, *given = read[1] or [""]
             if command == "install":
                 for name in given:
                     _check_debian(name)
@@ -105,24 +125,23 @@ def _installed(words: list[str], find: FindFile) -> list[str] | None:
     return None
 
 
-def _arguments(words: list[str]) -> list[str]:
-    """Leave out options and their values."""
-    found, skipped = [], False
-    for word in words:
-        if not skipped and not word.startswith("-"):
-            found.append(word)
-        skipped = not skipped and word in _WITH_VALUE
-    return found
+def _read(words: list[str], options: tuple[str, str]) -> tuple[list[tuple[str, str]], list[str]] | None:
+    """Return the options with their values, and the arguments; ``None`` if an option is not one of ``options``."""
+    try:
+        return getopt.gnu_getopt(words, options[0], options[1].split())
+    except getopt.GetoptError:
+        return None
 
 
 def _python(words: list[str], find: FindFile) -> list[str] | None:
-    wanted = _arguments(words)
-    for option, path in itertools.pairwise(words):
-        if option in ("-r", "--requirement"):
-            if (file := find(path)) is None:
-                raise ValueError(f"there is no file of requirements {path} in the image")
-            lines = (line.partition(" #")[0].strip() for line in file.read_text("utf-8").splitlines())
-            wanted += [line for line in lines if line and not line.startswith("#")]
+    if (read := _read(words, _PIP_OPTIONS)) is None:
+        return None
+    options, wanted = read
+    for path in [value for option, value in options if option in _REQUIREMENTS]:
+        if (file := find(path)) is None:
+            raise ValueError(f"there is no file of requirements {path} in the image")
+        lines = (line.partition(" #")[0].strip() for line in file.read_text("utf-8").splitlines())
+        wanted += [line for line in lines if line and not line.startswith("#")]
     names = []
     for requirement in wanted:
         if (match := _REQUIREMENT.fullmatch(requirement)) is None:

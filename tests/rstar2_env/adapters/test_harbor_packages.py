@@ -160,6 +160,12 @@ def test_a_missing_package_is_named(run: str, why: str) -> None:
         "pip install `cat packages`",
         "pip install git+https://a.b/c.git",
         "pip install .",
+        "pip install pygments -c constraints.txt",
+        "pip install --constraint=constraints.txt pygments",
+        "pip install --target=/app pygments",
+        "pip install -e.",
+        "pip install --some-new-option pygments",
+        "apt-get install --download-only git",
         "apt-get source git",
         "rm -rf /var/lib/apt/../../../usr",
         "rm -rf /usr/bin/python3",
@@ -171,9 +177,12 @@ def test_lines_that_do_more_need_an_image(run: str) -> None:
     assert python_packages(run, find_none) is None
 
 
-def test_requirements_in_a_file_of_the_image_are_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "option", ["-r ", "-r", "-qr", "-Uqr ", "--requirement ", "--requirement=", "--no-cache-dir --requirements="]
+)
+def test_requirements_in_a_file_of_the_image_are_read(option: str, tmp_path: Path) -> None:
     lines = "# for the tests\npygments >= 2  # colours\n\nnumpy\n"
-    changes = image("COPY requirements.txt .", "RUN pip install -r requirements.txt")
+    changes = image("COPY requirements.txt .", f"RUN pip install {option}requirements.txt")
     task = write_task(tmp_path / "task", {**changes, "environment/requirements.txt": lines})
     assert read_task(task).packages == ("pygments", "numpy")
 
