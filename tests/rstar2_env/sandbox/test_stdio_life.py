@@ -95,6 +95,21 @@ def test_a_process_that_left_its_session_ends_with_a_killed_keeper(token):
 
 
 @WAYS
+@pytest.mark.parametrize("send", [os.kill, os.killpg], ids=["keeper", "group"])
+def test_a_program_is_told_to_end_and_may_end_by_itself(send, without, token):
+    code = """
+import signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+print("waits", flush=True)
+signal.sigwait({signal.SIGTERM})
+sys.exit(7)
+"""
+    with started(code, token, without) as process:
+        send(process.pid, signal.SIGTERM)
+        assert process.wait(60) == 7
+
+
+@WAYS
 def test_every_process_ends_with_the_process_that_started_the_program(without, token):
     code = f"""
 import subprocess, sys, warnings

@@ -2,8 +2,8 @@
 
 With a process namespace, the kernel does so when the first process of the namespace ends; that process waits for the
 program, and ends with the keeper. Without one, the keeper becomes the parent of all orphans, and kills its descendants.
-Covered: both ways, the keeper's own end, and the exit code of the program. Not covered: the other layers (``layers``);
-without a process namespace, orphans if the keeper itself gets SIGKILL.
+Covered: both ways, the keeper's own end, SIGTERM, which the keeper passes on, and the exit code of the program. Not
+covered: the other layers (``layers``); without a process namespace, orphans if the keeper itself gets SIGKILL.
 """
 
 from __future__ import annotations
@@ -54,12 +54,19 @@ def keep(plan: IsolationPlan, begin: Begin, parent: int, *, network: bool) -> in
         return 0
     linux.become_subreaper()
     layers.separate(plan, network=network)
-    child = _fork(partial(_be_first, plan, begin) if "pid" in plan.namespaces else partial(_start, begin))
+    first = partial(_be_first, plan, begin) if "pid" in plan.namespaces else partial(_start, begin)
+    child = _fork(partial(_lead, first))
     _drop_streams()
     try:
         return _wait(child, parent)
     finally:
         _end_descendants()
+
+
+def _lead(action: Callable[[Callable[[], bool]], object], orphaned: Callable[[], bool]) -> None:
+    """Lead a process group other than the keeper's: a signal to either group reaches the program once."""
+    os.setpgid(0, 0)
+    action(orphaned)
 
 
 def _be_first(plan: IsolationPlan, begin: Begin, orphaned: Callable[[], bool]) -> None:
@@ -127,6 +134,8 @@ def _wait(child: int, parent: int) -> int:
         else:
             return 128 + signal.SIGTERM
         if received == signal.SIGTERM:
+            with contextlib.suppress(ProcessLookupError):  # it has not begun, or has ended
+                os.killpg(child, signal.SIGTERM)
             grace = _GRACE_S if os.getppid() == parent else 0.0
             until = min(time.monotonic() + grace, until if until is not None else float("inf"))
 
