@@ -195,6 +195,27 @@ def test_a_process_of_the_same_user_is_not_signalled_or_strict_refuses(without):
         assert not guarantee("killed whole", without).active  # the program could kill its keeper
 
 
+LIMIT = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+try:
+    resource.prlimit(int(sys.argv[2]), resource.RLIMIT_CPU, (3600, resource.RLIM_INFINITY))
+    print("reached")
+except OSError as error:
+    print(type(error).__name__)
+"""
+"""Sets its own limit, and one of another process."""
+
+
+@pytest.mark.parametrize("missing", [(), ("pid",), ("pid", "seccomp")], ids=["namespace", "filter", "none"])
+def test_no_limit_of_a_process_of_the_same_user_is_set_or_the_guarantee_says_so(missing):
+    without = (*OWN, *missing)
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        held = guarantee("no signals to other processes", without)
+        assert held.active == (said(LIMIT, other.pid, without) != "reached")
+    assert held.active == ("seccomp" not in missing)
+
+
 @pytest.mark.parametrize("missing", [(), ("ipc",), ("seccomp",), ("ipc", "seccomp")])
 def test_memory_of_the_same_user_is_not_found_or_the_guarantee_says_so(missing):
     without = (*OWN, *missing)
@@ -212,6 +233,15 @@ def test_memory_of_the_same_user_is_not_found_or_the_guarantee_says_so(missing):
 def test_an_old_landlock_is_named_with_the_version_that_holds_back_signals(monkeypatch):
     monkeypatch.setattr(layers.landlock, "version", lambda: 5)
     assert "version 6 (Linux 6.12) does" in layers.find([]).missing["scope"]
+
+
+def test_the_reason_why_a_program_has_no_proc_of_its_own_is_kept(monkeypatch):
+    if "pid" not in layers.find([]).plan.namespaces:
+        pytest.skip("this machine does not have process namespaces")
+    monkeypatch.setattr(layers.linux, "CLONE_NEWNS", 1)  # not a flag of unshare
+    found = layers.find([])
+    assert "Invalid argument" in found.missing["mount"]
+    assert "mount" not in found.plan.namespaces
 
 
 def test_layers_that_cannot_be_tried_in_time_are_an_error_of_ours(monkeypatch):

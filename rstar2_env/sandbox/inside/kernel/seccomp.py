@@ -118,11 +118,15 @@ def build_refusing(machine: str, only: Sequence[str]) -> list[Instruction]:
         machine: Processor architecture.
         only: ``"sockets"``: sockets other than connected pairs of streams; ``io_uring`` does not exist then, since it
             makes sockets without a system call. ``"ipc"``: memory, semaphores and queues of System V, and queues of
-            POSIX.
+            POSIX. ``"limits"``: limits of other processes, since the kernel sends a signal at a limit on CPU time.
     """
     steps = [*_checked_architecture(machine), (_JUMP_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, _NO_SUCH_CALL)]
     if "ipc" in only:
         steps += _ended(syscalls.numbers(syscalls.IPC, machine), _REFUSE)
+    if "limits" in only:
+        own = _allow_values(_AT_FIRST, (0,), _REFUSE)
+        for number in syscalls.numbers(syscalls.LIMITS_BY_NUMBER, machine):
+            steps += [(_JUMP_EQUAL, 0, len(own), number), *own]
     if "sockets" in only:
         connected = _connected_pairs()
         steps += _ended(syscalls.numbers(syscalls.RINGS, machine), _NO_SUCH_CALL)

@@ -44,9 +44,12 @@ class StdioLayers:
     def _guarantees(self) -> list[dict[str, Any]]:
         plan = self.plan
         net, ipc, pid = ({NAMESPACES[name][0]: name in plan.namespaces} for name in _SPACES)
-        own, scope = {"separate user": plan.users_from > 0}, {"landlock's scope": plan.scoped}
+        own = {"separate user": plan.users_from > 0}
+        # The filter is needed for limits on CPU time, at which the kernel sends a signal.
+        scope = {"landlock's scope and system-call filter": plan.scoped and plan.seccomp}
         refused = {"system-call filter": plan.seccomp}
         signals = any((pid | own | scope).values())
+        reach = ("pid", "users", "user", "scope", "seccomp")
         return [
             # The filter is needed for sockets that have a path, which no namespace holds back.
             self._guarantee("no network", net | refused, ("net", "seccomp"), plan.seccomp),
@@ -63,13 +66,13 @@ class StdioLayers:
                 },
                 ("users", "user", "limit"),
             ),
-            self._guarantee("no signals to other processes", pid | own | scope, ("pid", "users", "user", "scope")),
+            self._guarantee("no signals to other processes", pid | own | scope, reach),
             self._guarantee("no memory shared with others", ipc | own | refused, ("ipc", "users", "user", "seccomp")),
             # The keeper is of no use if the program can kill it.
             self._guarantee(
                 "killed whole",
                 pid | {"keeper that becomes the parent of orphans": self.subreaper and signals},
-                ("pid", "subreaper", "scope"),
+                ("pid", "subreaper", "scope", "seccomp"),
             ),
         ]
 
@@ -101,8 +104,11 @@ def find(without: list[str]) -> StdioLayers:
         if name not in missing and (error := attempt(partial(linux.unshare, base | NAMESPACES[name][1]))) is not None:
             missing[name] = error
     plan.namespaces = tuple(name for name in _SPACES if name not in missing)
-    if "pid" in plan.namespaces and "mount" not in missing and attempt(partial(_try_own_proc, plan)) is None:
-        plan.namespaces += ("mount",)
+    if "pid" in plan.namespaces and "mount" not in missing:
+        if (error := attempt(partial(_try_own_proc, plan))) is not None:
+            missing["mount"] = error
+        else:
+            plan.namespaces += ("mount",)
     if (error := attempt(partial(try_process_limit, plan))) is not None:
         missing["limit"] = error
         plan.shared_processes = count_own_tasks() if os.geteuid() != 0 else 0
@@ -189,6 +195,8 @@ def enter(plan: IsolationPlan, folder: str, user: int, most: int, writable: list
     refused = [] if network else ["sockets"]
     if "ipc" not in plan.namespaces and not user:
         refused.append("ipc")
+    if "pid" not in plan.namespaces and not user:
+        refused.append("limits")
     if plan.seccomp and refused:
         _refuse(*refused)
 
@@ -200,7 +208,7 @@ def _refuse(*kinds: str) -> None:
 
 def _try_to_refuse() -> None:
     linux.no_new_privileges()
-    _refuse("sockets", "ipc")
+    _refuse("sockets", "ipc", "limits")
 
 
 def _try_own_proc(plan: IsolationPlan) -> None:
