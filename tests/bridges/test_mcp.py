@@ -269,6 +269,26 @@ def test_a_closed_environment_leaves_no_process(tmp_path):
     wait_for(lambda: alive(str(program)) == [])
 
 
+def test_a_closed_environment_waits_for_the_server_of_the_episode_that_is_over(tmp_path):
+    program = tmp_path / "server.py"
+    program.write_text(
+        "import runpy, time\n"
+        "try:\n"
+        f"    runpy.run_path({str(SERVER)!r}, run_name='__main__')\n"
+        "finally:\n"
+        "    time.sleep(1)\n"
+    )
+    env = env_with(f"mcp:{program}")
+    wait_for(lambda: alive(str(program)) == [])  # the program that listed the tools
+    env.reset(seed=0)
+    env.step(call("add", a=1, b=1))
+    assert alive(str(program))
+    _, _, terminated, _, _ = env.step("\\boxed{1}")
+    assert terminated
+    env.close()
+    assert alive(str(program)) == []
+
+
 def test_a_server_over_http_that_is_lost_is_unavailable_until_it_is_back(http):
     env = env_with(f"mcp:{http.address}")
     assert calls(env, call("add", a=1, b=1), call("add", a="x", b=1))[0][0] == "ok"

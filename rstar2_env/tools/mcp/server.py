@@ -59,6 +59,7 @@ class McpServer:
     def __init__(self, options: ServerOptions) -> None:
         self._options = options
         self._session: McpSession | None = None
+        self._left: list[McpSession] = []
         self._calls: list[tuple[str, Mapping[str, Any], CallContext]] = []
         self._why = ""
         self.tools = [McpTool(self, name, spec) for name, spec in _listing(options)]
@@ -94,15 +95,17 @@ class McpServer:
             self._leave()
 
     def close(self) -> None:
-        """Stop using the server; if no other environment uses it, end it and wait until it has ended."""
-        session = self._session
-        self.end_episode()
-        if (ended := self._leave() or session) is not None and not ended.usable:
-            ended.wait_closed()
+        """Stop using the server, and wait for the end of every session that no other environment uses."""
+        self._calls = []
+        self._leave()
+        for session in self._left:
+            if not session.usable:
+                session.wait_closed()
+        self._left = []
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle without the session: the copy opens its own."""
-        return {**self.__dict__, "_session": None}
+        return {**self.__dict__, "_session": None, "_left": []}
 
     def _connect(self, context: CallContext) -> None:
         if self._session is not None and self._session.usable:
@@ -117,7 +120,7 @@ class McpServer:
                     self._session.open()
                 break
             except ToolServerError:
-                self._session = None
+                self._leave()
                 if attempt == _ATTEMPTS - 1:
                     raise
         if self._options.lifetime == "episode" and not self._options.is_http:
@@ -186,6 +189,7 @@ class McpServer:
             _SHARED.leave(session, lost=lost)
         else:
             session.close()
+        self._left = [*(one for one in self._left if not one.ended), session]
         return session
 
 

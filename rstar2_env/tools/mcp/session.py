@@ -116,6 +116,11 @@ class McpSession:
         here = self._client is not None and self._process == os.getpid()
         return here and self._thread.is_alive() and not (self._keeper and self._keeper.done())
 
+    @property
+    def ended(self) -> bool:
+        """Whether the session has ended, and with it the program of a local server."""
+        return self._keeper is None or self._keeper.done()
+
     def call(self, name: str, arguments: Mapping[str, Any], meta: Mapping[str, Any]) -> Any:
         """Call a tool and return the ``mcp_types.CallToolResult``.
 
