@@ -64,7 +64,7 @@ def test_a_file_that_does_not_fit_is_reported_and_the_earlier_one_is_kept(tmp_pa
 
     monkeypatch.setattr(Path, "write_text", full)
     monkeypatch.setattr(Path, "open", full)
-    with pytest.raises(DiskFullError, match=rf"^The file {path} cannot be written"):
+    with pytest.raises(DiskFullError, match=rf"^{path} cannot be written"):
         write(path)
     monkeypatch.undo()
     assert path.read_text() == "before"
