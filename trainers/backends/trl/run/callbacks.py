@@ -31,7 +31,8 @@ class Evaluation(TrainerCallback):
         log: Logs the metrics of the evaluation on a separate line.
         every: Number of steps between evaluations.
         folder: The run's folder, in which the best weights are saved.
-        interrupted: Returns whether a signal ended the training; the resumed run then makes the later evaluations.
+        interrupted: Returns whether a signal ended the training, the same on every process; the resumed run then makes
+            the later evaluations.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class Evaluation(TrainerCallback):
         *,
         every: int,
         folder: Path,
-        interrupted: Callable[[], object] = lambda: False,
+        interrupted: Callable[[], bool] = lambda: False,
     ) -> None:
         self._evaluate, self._save, self._log = evaluate, save, log
         self._every, self._folder, self._interrupted = every, folder, interrupted

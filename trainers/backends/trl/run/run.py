@@ -92,7 +92,7 @@ class TrlRun:
                 recorder.log_evaluation,
                 every=every,
                 folder=folder,
-                interrupted=lambda: self._stopping.number,
+                interrupted=lambda: self._stopping.agreed,
             )
             self.trl.add_callback(evaluation)
         steps = StepSpans()

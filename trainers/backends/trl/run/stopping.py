@@ -55,12 +55,13 @@ class Stopping(TrainerCallback):
     Attributes:
         number: Number of the signal that this process received, 0 if none; after each step, the signal that any process
             received.
+        agreed: Whether a signal ended the training after a step; equal on all processes.
     """
 
     def __init__(self, folder: Path, ranks: Ranks) -> None:
         self._folder, self._ranks, self._alone = folder, ranks, ranks.size == 1
         self.number = 0
-        self._agreed = self._rolling = False
+        self.agreed = self._rolling = False
         self._since = 0.0
         self._before: dict[int, Any] = {}
 
@@ -118,7 +119,7 @@ class Stopping(TrainerCallback):
         """Agree with the other processes whether to stop after this step; if so, request a checkpoint."""
         self.number = max(self._ranks.gather(self.number))
         if self.number:
-            self._agreed = True
+            self.agreed = True
             control.should_save = control.should_training_stop = True
 
     def early(self, trainer: Trainer, *, aborted: bool = False) -> bool:
@@ -128,7 +129,7 @@ class Stopping(TrainerCallback):
             trainer: The trainer, after ``train()``.
             aborted: Whether ``train()`` raised a ``RolloutAbortedError``.
         """
-        return (self._agreed or aborted) and int(trainer.state.global_step) < int(trainer.state.max_steps)
+        return (self.agreed or aborted) and int(trainer.state.global_step) < int(trainer.state.max_steps)
 
     def end_early(self, trainer: Trainer) -> None:
         """End a run that a signal stopped early: write a checkpoint and explain how to resume.

@@ -177,6 +177,25 @@ def test_a_signal_in_the_last_step_ends_a_run_that_is_complete(letter_options, t
     assert weights(tmp_path / "run" / "final")
 
 
+class StopsThenSignals(TrainerCallback):
+    """Ends the run after its second step, as a hook does, and sends a signal while the checkpoint is written."""
+
+    def on_step_end(self, args, state, control, **kwargs):
+        control.should_training_stop = control.should_save = state.global_step == 2
+
+    def on_save(self, args, state, control, **kwargs):
+        if control.should_training_stop:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.05)
+
+
+def test_a_signal_after_a_hook_ended_the_run_does_not_finish_it_without_its_last_evaluation(letter_options, tmp_path):
+    evaluation = {"eval": {"every": 3, "episodes": 6, "env_options": {}}}
+    with pytest.raises(TrainingStopped, match="after step 2 of 4"):
+        train(letter_options, callbacks=[StopsThenSignals()], **evaluation)
+    assert read_run(tmp_path / "run").events[-1]["event"] == "interrupted"
+
+
 def test_a_launcher_that_repeats_a_signal_does_not_end_processes_at_once(tmp_path):
     stopping = Stopping(tmp_path, SimpleNamespace(rank=1, size=2))
     with stopping.listening():
@@ -187,8 +206,9 @@ def test_a_launcher_that_repeats_a_signal_does_not_end_processes_at_once(tmp_pat
 
 
 TWO = """
-import itertools, json, os, sys
+import itertools, json, os, signal, sys
 from letter_env import LetterEnv
+from transformers import TrainerCallback
 from rstar2_env import trainers
 
 RANK = int(os.environ["RANK"])
@@ -200,7 +220,16 @@ class Told(LetterEnv):
             os.kill(os.getpid(), int(sys.argv[2]))
         return super().step(action)
 
-trainer = trainers.make("grpo_clip_higher", env=Told, **json.loads(sys.argv[1]))
+class ToldAtTheEnd(TrainerCallback):
+    def on_step_end(self, args, state, control, **kwargs):
+        control.should_training_stop = control.should_save = state.global_step == 1
+
+    def on_save(self, args, state, control, **kwargs):
+        if RANK == 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+callbacks = [ToldAtTheEnd()] if sys.argv[3:] else []
+trainer = trainers.make("grpo_clip_higher", env=Told, callbacks=callbacks, **json.loads(sys.argv[1]))
 try:
     trainer.train()
 finally:
@@ -208,14 +237,18 @@ finally:
 """
 
 
-def on_two_processes(options, number=0):
-    """Run on two processes, of which the second gets a signal; return their exit codes and what they said."""
+def on_two_processes(options, number=0, *more):
+    """Run on two processes, of which the second gets a signal in a turn, or with ``more`` at the end.
+
+    Returns:
+        Their exit codes and what they said.
+    """
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     world = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     ranks = [
         subprocess.Popen(
-            [sys.executable, "-c", TWO, json.dumps(options), str(int(number))],
+            [sys.executable, "-c", TWO, json.dumps(options), str(int(number)), *more],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
@@ -247,3 +280,17 @@ def test_two_processes_stop_after_the_same_step_when_one_is_told(letter_options,
     assert codes == [0, 0], said
     steps = [line["step"] for line in read_run(tmp_path / "run").metrics()]
     assert steps == [1, 2, 3, 4]
+
+
+@pytest.mark.slow
+def test_two_processes_make_the_last_evaluation_together_if_one_is_told_after_a_hook_ended_the_run(
+    letter_options, tmp_path
+):
+    evaluation = {"every": 3, "episodes": 4, "env_options": {}}
+    options = {**letter_options, "steps": 4, "threads": 1, "process_timeout_s": 60, "eval": evaluation}
+    del options["env"]
+    codes, said = on_two_processes(options, 0, "end")
+    assert codes == [0, 143], said
+    run = read_run(tmp_path / "run")
+    assert [one.step for one in run.evaluations] == [0, 1]
+    assert run.finished
