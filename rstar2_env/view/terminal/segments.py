@@ -84,11 +84,14 @@ def _marked(kind: str, raw: str, inside: str) -> MessageSegment:
 
 
 def _call(segment: MessageSegment) -> MessageSegment:
-    """Separate the code of a call from its JSON. A malformed call is left unchanged."""
+    """Separate the code of a call from its JSON. A call that is malformed or nested too deeply is left unchanged."""
     try:
-        written: Any = json.loads(segment.text)
-    except (ValueError, RecursionError):
+        return _separated(segment, json.loads(segment.text))
+    except (ValueError, RecursionError):  # json.dumps does not accept every depth that json.loads accepts
         return replace(segment, language="text")
+
+
+def _separated(segment: MessageSegment, written: Any) -> MessageSegment:
     if not isinstance(written, dict):
         return replace(segment, language="json")
     given, name = written.get("arguments"), str(written.get("name") or "")

@@ -33,3 +33,11 @@ def test_marks_that_are_never_closed_are_looked_for_once():
     begun = time.process_time()
     assert [one.kind for one in segments(text, "assistant")] == ["text"]
     assert time.process_time() - begun < 60
+
+
+def test_a_call_that_is_nested_too_deeply_to_be_indented_stays_as_written():
+    deep = "[" * 2000 + "]" * 2000
+    calls = [f'{{"arguments": {{"a": {deep}}}}}', f'{{"arguments": {{"a": {deep}, "code": "1"}}}}']
+    for call in calls:
+        (found,) = segments(f"<tool_call>{call}</tool_call>", "assistant")
+        assert (found.kind, found.language, found.text) == ("call", "text", call)
