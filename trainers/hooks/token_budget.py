@@ -44,10 +44,24 @@ class TokenBudget(SavedAttributes, RunHook):
         """Count the tokens of a rollout; see ``Observes``."""
         self.generated += sum(sum(one.lengths) for one in outcomes)
 
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """End a resumed run whose budget is already spent before it plays another rollout."""
+        if self._spent:
+            self._run.note(f"{self._reason}: the resumed run plays no further rollout.")
+            control.should_training_stop = True
+
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """End the run if the budget is spent and the updates on the last rollout are done."""
-        if self.generated >= self.tokens and self._run.between_rollouts and not control.should_training_stop:
-            act(self._run, control, "stop", f"{self.generated} tokens were generated, of a budget of {self.tokens}")
+        if self._spent and not control.should_training_stop:
+            act(self._run, control, "stop", self._reason)
+
+    @property
+    def _spent(self) -> bool:
+        return self.generated >= self.tokens and self._run.between_rollouts
+
+    @property
+    def _reason(self) -> str:
+        return f"{self.generated} tokens were generated, of a budget of {self.tokens}"
 
 
 HOOKS.register("token_budget", TokenBudget)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hook_events import HookEvents
 
+from rstar2_env import trainers
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.run_folder import read_run
 from rstar2_env.trainers.hooks.token_budget import TokenBudget
 from rstar2_env.trainers.samplers.base import GroupResult, Start
 
@@ -49,6 +52,22 @@ def test_a_resumed_run_goes_on_counting() -> None:
     resumed = events.resumed(TokenBudget(tokens=20))
     resumed.hook.observe([group(5)])
     assert step(resumed)
+
+
+@pytest.mark.train
+def test_a_run_that_ended_at_its_budget_trains_no_further_step_when_it_resumes(letter_options: dict[str, Any]) -> None:
+    options = {**letter_options, "steps": 3, "hook": ["token_budget:tokens=1"]}
+    options["eval"] = {"every": 2, "episodes": 4, "env_options": {}}
+    for resume in (False, True, True):
+        trainer = trainers.make("grpo", **options, resume=resume)
+        try:
+            result = trainer.train()
+        finally:
+            trainer.close()
+        run = read_run(result.output_dir)
+        assert [line["step"] for line in run.metrics() if "loss" in line] == [1]
+        assert [one.step for one in run.evaluations] == [0, 1], "the final weights are evaluated once"
+        assert run.finished
 
 
 def test_a_budget_of_no_tokens_is_refused() -> None:

@@ -62,6 +62,7 @@ class Evaluation(TrainerCallback):
             self.before = self._run(state)
             return
         self.before, self.after = dict(evaluations[0].figures), dict(evaluations[-1].figures)
+        self._last_step = evaluations[-1].step
         # If the best weights were saved in a step that was lost, the next evaluation replaces them.
         best_step = read_run(self._folder).weights.get(BEST_DIR)
         for one in evaluations:

@@ -8,7 +8,10 @@ from transformers import Trainer
 
 
 class StepNumbers:
-    """A data loader that yields the numbers of the remaining optimizer steps."""
+    """A data loader that yields the numbers of the remaining optimizer steps, or none if a hook ended the run at once.
+
+    transformers looks at ``control.should_training_stop`` only after a step.
+    """
 
     def __init__(self, trainer: Trainer, steps: int) -> None:
         self._trainer, self._steps = trainer, steps
@@ -17,6 +20,8 @@ class StepNumbers:
         return self._steps
 
     def __iter__(self) -> Iterator[dict[str, int]]:
+        if self._trainer.control.should_training_stop:
+            return
         # In a resumed run, the trainer's state holds the step to continue from.
         for step in range(self._trainer.state.global_step, self._steps):
             yield {"step": step}
