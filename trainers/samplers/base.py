@@ -72,7 +72,11 @@ class GroupResult:
 
 
 class Sampler(Protocol):
-    """Chooses the starts of groups. Its draws depend only on its seed and its state."""
+    """Chooses the starts of groups. Its draws depend only on its seed and its state.
+
+    A sampler whose draws would differ between processes, such as one that asks a model, sets ``one_process = True``; a
+    run of several processes then refuses it.
+    """
 
     def draw(self, n: int) -> list[Start]:
         """Draw the ``reset`` arguments of the next ``n`` groups, and advance the state."""

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from itertools import product
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -56,7 +57,8 @@ class ConfigurationSpace:
         vary: As given.
 
     Raises:
-        ConfigurationError: A world is not a procedural family, an option has no values, or a world refuses a value.
+        ConfigurationError: A world is not a procedural family, an option has no values, or a world lacks an option or
+            does not accept a combination of values.
     """
 
     def __init__(
@@ -77,9 +79,8 @@ class ConfigurationSpace:
         self.worlds = [self._load(spec, {}) for spec in self._specs]
         self._sources: dict[tuple[int, ...], ProblemSource] = {}
         for world in range(len(self.worlds)):
-            for place, values in enumerate(self.vary.values()):
-                for value in range(len(values)):
-                    self.source([world, *(value if at == place else 0 for at in range(len(self.vary)))])
+            for chosen in product(*(range(len(values)) for values in self.vary.values())):
+                self._check([world, *chosen])
 
     def _load(self, spec: str, values: Mapping[str, Any]) -> ProblemSource:
         family, _, rest = spec.partition(":")
@@ -105,6 +106,17 @@ class ConfigurationSpace:
         if key not in self._sources:
             self._sources[key] = self._load(self._specs[configuration[0]], self.values(configuration))
         return self._sources[key]
+
+    def _check(self, configuration: Configuration) -> None:
+        try:
+            self.source(configuration)
+        except ConfigurationError as error:
+            values = ", ".join(f"{name}={value!r}" for name, value in self.values(configuration).items())
+            raise ConfigurationError(
+                f"The world {self._specs[configuration[0]]} does not accept the values {values}: {error} A run may use "
+                "every combination of values in sampler.vary: remove the values that do not fit together.",
+                option="vary",
+            ) from error
 
     def name(self, configuration: Configuration) -> str:
         """Return the name of the source of a configuration's problems."""
@@ -227,7 +239,7 @@ class ModelDesigner:
         for number, block in enumerate(_REPLIED.findall(reply)[:count], 1):
             try:
                 found.append(self._space.read(json.loads(block)))
-            except (json.JSONDecodeError, ConfigurationError) as error:
+            except (ValueError, RecursionError) as error:  # json.loads raises both; ``read`` raises a ValueError
                 _LOG.warning("Environment %d of the designer of worlds is left out: %s", number, error)
         if len(found) < count:
             _LOG.warning("The rule designs %d of %d environments of this cycle.", count - len(found), count)

@@ -21,7 +21,7 @@ from rstar2_env.core.saved_attributes import SavedAttributes
 from rstar2_env.problems import ProblemSource
 
 from .base import SAMPLERS, GroupResult, Start
-from .configurations import ConfigurationSpace, ModelDesigner, RuleDesigner, Tried
+from .configurations import Configuration, ConfigurationSpace, ModelDesigner, RuleDesigner, Tried
 
 _GENERATED, _ORIGINAL = "generated/", "original/"
 
@@ -39,8 +39,8 @@ class GeneratedWorlds(SavedAttributes):
     option if its success rate was above ``high``, or one value easier if it was below ``low``.
 
     Model: its prompt lists the worlds and the configurations so far, each with its success rate, and the values of each
-    option; it replies with configurations. If the reply has too few, the rule adds the missing ones. In a run of
-    several processes, each process asks, so the endpoint must give equal replies to equal requests.
+    option; it replies with configurations. If the reply has too few, the rule adds the missing ones. A run of several
+    processes refuses a model: each process would ask it, and get another reply.
 
     Args:
         seed: Seed of all draws.
@@ -49,7 +49,7 @@ class GeneratedWorlds(SavedAttributes):
         worlds: The worlds, each a procedural family with options (``countdown:numbers=4``); by default the
             environment's source, or the parts of its mixture.
         designer: A judge, as for ``rollout.judge``, that is asked for configurations (``model:url=...,model=...``);
-            ``None`` for the rule.
+            ``None`` for the rule. Only in a run of one process.
         count: Number of configurations in a cycle; the paper uses 4.
         every: Rollouts of a cycle in configurations.
         original: Rollouts of a cycle in the worlds; the paper trains equally long in both.
@@ -58,11 +58,11 @@ class GeneratedWorlds(SavedAttributes):
         high: Success rate above which a configuration becomes harder.
 
     Raises:
-        ConfigurationError: A world is not a procedural family, no world has an option in ``vary``, a value is out of
-            its range, or ``low`` is above ``high``.
+        ConfigurationError: A world is not a procedural family, a world lacks an option in ``vary`` or does not accept a
+            combination of its values, or ``low`` is above ``high``.
     """
 
-    saved = ("_drawn", "_steps", "_configurations", "_seen", "_success", "_skills")
+    saved = ("_drawn", "_steps", "_configurations", "_seen", "_skills")
 
     @checked
     def __init__(
@@ -88,13 +88,23 @@ class GeneratedWorlds(SavedAttributes):
         self._drawn = self._steps = 0
         self._skills = [0.0] * len(self._space.worlds)
         self._seen: dict[str, list[int]] = {}
-        self._success: list[float] = []
-        self._configurations = self._designer.design(count, [], self._skills, self._rng(0))
+        self._configurations: list[Configuration] = []  # a resumed run has them in its state
 
     @property
     def configurations(self) -> list[str]:
         """Names of this cycle's configurations."""
-        return [self._space.name(one) for one in self._configurations]
+        return [self._space.name(one) for one in self._designed()]
+
+    @property
+    def one_process(self) -> bool:
+        """Whether only a run of one process can use the sampler; see ``Sampler``."""
+        return isinstance(self._designer, ModelDesigner)
+
+    def _designed(self) -> list[Configuration]:
+        """Return this cycle's configurations; the first use designs those of the first cycle."""
+        if not self._configurations:
+            self._configurations = self._designer.design(self._count, [], self._skills, self._rng(0))
+        return self._configurations
 
     @property
     def _generated(self) -> bool:
@@ -111,7 +121,8 @@ class GeneratedWorlds(SavedAttributes):
         rng = np.random.default_rng(np.random.SeedSequence([self._seed, number, 8]))
         seed = int(rng.integers(2**63))
         if self._generated:
-            source = self._space.source(self._configurations[int(rng.integers(len(self._configurations)))])
+            configurations = self._designed()
+            source = self._space.source(configurations[int(rng.integers(len(configurations)))])
             kind = _GENERATED + source.name
         else:
             source = self._space.worlds[int(rng.integers(len(self._space.worlds)))]
@@ -128,7 +139,7 @@ class GeneratedWorlds(SavedAttributes):
             rates = {kind: right / played for kind, (right, played) in self._seen.items() if played}
             named = zip(self._space.worlds, self._skills, strict=True)
             self._skills = [rates.get(_ORIGINAL + world.name, before) for world, before in named]
-            tried = [Tried(one, rates.get(_GENERATED + self._space.name(one))) for one in self._configurations]
+            tried = [Tried(one, rates.get(_GENERATED + self._space.name(one))) for one in self._designed()]
             rng = self._rng(self._steps // self._cycle)
             self._configurations = self._designer.design(self._count, tried, self._skills, rng)
             self._seen = {}

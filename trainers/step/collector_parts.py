@@ -95,6 +95,12 @@ def check_parts(parts: Parts, rollout: Rollout, options: StepOptions, services: 
             f"The {count} groups of a step (problems_per_step) cannot be divided evenly among {size} "
             f"processes: use a multiple of {size}."
         )
+    if size > 1 and getattr(services.sampler, "one_process", False):
+        raise ConfigurationError(
+            f"The draws of the sampler {type(services.sampler).__name__} would differ between the {size} processes, "
+            "since each of them would ask a model: start one process, or remove sampler.designer.",
+            option="sampler",
+        )
     if (services.limits is not None or options.tail != "wait") and size > 1 and not options.one_queue:
         raise ConfigurationError(
             "The options adaptive_in_flight and tail apply to the episodes of all processes together, "

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium as gym
 import pytest
 from outcomes import steps, went
+from small_run import collector
 
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 from rstar2_env.dialects import make_dialect
@@ -54,9 +56,9 @@ def test_a_cycle_plays_configurations_then_the_worlds_and_the_worlds_stay_after_
 )
 def test_a_configuration_moves_by_one_value_of_one_option(rate: float, changed: dict[int, int]) -> None:
     sampler = sampler_of(count=2)
-    before = [list(one) for one in sampler._configurations]
+    before = [list(one) for one in sampler._designed()]
     one_cycle(sampler, rate)
-    moved = [[b - a for a, b in zip(*pair, strict=True)] for pair in zip(before, sampler._configurations, strict=True)]
+    moved = [[b - a for a, b in zip(*pair, strict=True)] for pair in zip(before, sampler._designed(), strict=True)]
     assert {at: sum(own) for at, own in enumerate(moved)} == changed, "the easiest and the hardest stay"
     assert all(sum(map(abs, own)) <= 1 for own in moved)
 
@@ -72,13 +74,13 @@ def test_a_configuration_without_a_counted_episode_stays() -> None:
 def test_worlds_get_configurations_in_proportion_to_their_failures() -> None:
     worlds = ("arithmetic:level=1", "arithmetic:level=2")
     sampler = sampler_of(worlds=worlds, vary={"max_number": [9, 99, 999]}, count=4)
-    assert [one[0] for one in sampler._configurations] == [0, 0, 1, 1], "nothing is known yet"
+    assert [one[0] for one in sampler._designed()] == [0, 0, 1, 1], "nothing is known yet"
     well = load_problems(worlds[0]).name
     for _ in range(3):
         starts = sampler.draw(64)
         rights = [7 if start.kind == f"original/{well}" else 1 for start in starts]
         sampler.observe([went(start, right) for start, right in zip(starts, rights, strict=True)])
-    assert [one[0] for one in sampler._configurations] == [0, 1, 1, 1], "1/8 and 7/8 of four; the tie to the first"
+    assert [one[0] for one in sampler._designed()] == [0, 1, 1, 1], "1/8 and 7/8 of four; the tie to the first"
 
 
 def test_worlds_are_by_default_those_of_the_environment() -> None:
@@ -128,14 +130,15 @@ def judge(tmp_path: Path) -> Path:
 
 def test_a_model_designs_and_the_rule_replaces_what_it_lacks(judge: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        sampler = sampler_of(designer=f"{judge}:ask", count=3)
-    assert sampler.configurations == ["countdown:largest=10,numbers=5", *sampler_of(count=3).configurations[1:]]
+        found = sampler_of(designer=f"{judge}:ask", count=3).configurations
+    assert found == ["countdown:largest=10,numbers=5", *sampler_of(count=3).configurations[1:]]
     assert "Environment 2 of the designer of worlds is left out" in caplog.text
     assert "The rule designs 2 of 3 environments" in caplog.text
 
 
 def test_a_model_is_told_what_the_policy_can_do_and_which_values_there_are(judge: Path) -> None:
     sampler = sampler_of(designer=f"{judge}:ask", count=1)
+    assert sampler.configurations == ["countdown:largest=10,numbers=5"]
     first = judge.with_suffix(".asked").read_text()
     assert "nothing was measured yet" in first
     assert "- numbers: 2 | 3 | 5" in first
@@ -171,6 +174,42 @@ def test_without_an_answer_of_the_model_the_rule_designs(tmp_path: Path, caplog:
 def test_what_cannot_be_generated_is_refused(options: dict[str, Any], told: str) -> None:
     with pytest.raises(ConfigurationError, match=told):
         sampler_of(**options)
+
+
+def test_a_combination_of_values_that_a_world_refuses_is_refused_before_the_run() -> None:
+    vary = {"largest_target": [300, 100], "least_target": [10, 200]}
+    with pytest.raises(ConfigurationError, match="does not accept the values largest_target=100, least_target=200: "):
+        sampler_of(vary=vary)
+
+
+def test_a_run_that_resumes_does_not_ask_the_model_again(judge: Path) -> None:
+    before = sampler_of(designer=f"{judge}:ask", count=1)
+    assert before.draw(1)
+    asked = judge.with_suffix(".asked")
+    asked.unlink()
+    resumed = sampler_of(designer=f"{judge}:ask", count=1)
+    resumed.load_state_dict(before.state_dict())
+    assert resumed.configurations == before.configurations
+    assert not asked.exists()
+
+
+@pytest.mark.parametrize("text", ['{"world": ' + "[" * 100_000 + "}", '{"options": ' + "9" * 10_000 + "}"])
+def test_a_reply_that_the_json_reader_refuses_is_left_out(
+    text: str, judge: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    judge.with_suffix(".reply").write_text(block(1, text))
+    with caplog.at_level(logging.WARNING):
+        assert sampler_of(designer=f"{judge}:ask").configurations == sampler_of().configurations
+    assert "Environment 1 of the designer of worlds is left out" in caplog.text
+
+
+def test_a_designer_is_refused_in_a_run_of_several_processes(judge: Path) -> None:
+    designed = sampler_of(designer=f"{judge}:ask")
+    assert collector(sampler=designed)
+    several: Any = SimpleNamespace(rank=0, size=2)
+    assert collector(sampler=sampler_of(), ranks=several)
+    with pytest.raises(ConfigurationError, match=r"2 processes.*remove sampler\.designer"):
+        collector(sampler=designed, ranks=several)
 
 
 def test_an_unknown_designer_is_refused_before_the_run() -> None:
