@@ -69,11 +69,10 @@ def _how(budgets: set[int], told: Told) -> str:
 
 
 def _rows(lines: Sequence[Line], base: str) -> list[dict[str, Any]]:
-    """Compare the recipes with one of them, on the seeds that are finished for all."""
+    """Compare the recipes with one of them, on the seeds that are finished for all of ``RECIPES``."""
     finished = [line for line in lines if line["seed"] in SEEDS]
-    recipes = {line["arm"] for line in finished}
     made = {(line["arm"], line["seed"]) for line in finished}
-    whole = {seed for seed in SEEDS if all((recipe, seed) in made for recipe in recipes)}
+    whole = {seed for seed in SEEDS if all((recipe, seed) in made for recipe in RECIPES)}
     found = compared([line for line in finished if line["seed"] in whole], 0.0, base, counts="tokens")
     if len(whole) == len(SEEDS):
         return found

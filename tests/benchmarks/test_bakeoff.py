@@ -92,28 +92,38 @@ def test_slices_make_all_rates_first_and_then_seed_by_seed(
 def test_the_page_tells_who_is_best_and_who_is_worse(bakeoff: ModuleType, page: ModuleType) -> None:
     low = bakeoff.RATES[0]
     shown = {"grpo": (0.70, 0.72, 0.74), "rloo": (0.69, 0.72, 0.73), "dapo": (0.50, 0.53, 0.55)}
+    shown |= {name: (0.1, 0.1, 0.1) for name in bakeoff.RECIPES if name not in shown}
     lines = [line(name, seed, low, value) for name, own in shown.items() for seed, value in enumerate(own)]
     lines += [line("dapo", bakeoff.RATE_SEED, rate, 0.99) for rate in bakeoff.RATES]
     settings = dataclasses.asdict(bakeoff.open_results()["countdown"].settings)
     text = " ".join(" ".join(page.section({"countdown": (lines, settings)})).split())
     assert "`grpo` has the highest success, 0.720 (cold start: 0.200)." in text
-    assert "Not distinguishable from it by their intervals: `rloo` 0.713. Lower: `dapo` 0.527." in text
+    assert "Not distinguishable from it by their intervals: `rloo` 0.713. Lower: `dapo` 0.527," in text
     assert "| `dapo` | 0.0002 | 0.500 | 0.530 | 0.550 | 0.527 (0.464 to 0.589) | -0.193" in text, "without seed 3"
     assert "| `dapo` | **0.990** | 0.990 | 0.990 |" in text
-    assert "12 of 96 planned runs" in text
-    assert "0.1 hours" in text, "12 runs of 18 seconds"
+    assert "27 of 96 planned runs" in text
+    assert "0.1 hours" in text, "27 runs of 18 seconds"
 
 
 def test_the_page_gives_no_interval_before_all_seeds_are_finished_for_all(
     bakeoff: ModuleType, page: ModuleType
 ) -> None:
-    lines = [line(name, seed, 5e-4, value) for name, value in (("grpo", 0.7), ("dapo", 0.5)) for seed in (0, 1)]
+    shown = {**dict.fromkeys(bakeoff.RECIPES, 0.1), "grpo": 0.7, "dapo": 0.5}
+    lines = [line(name, seed, 5e-4, value) for name, value in shown.items() for seed in (0, 1)]
     lines.append(line("dapo", 2, 5e-4, 0.99))
     settings = dataclasses.asdict(bakeoff.open_results()["countdown"].settings)
     text = " ".join(" ".join(page.section({"countdown": (lines, settings)})).split())
-    assert "`grpo` has the highest mean success, 0.700 (cold start: 0.200), then `dapo` 0.500." in text
+    assert "`grpo` has the highest mean success, 0.700 (cold start: 0.200), then `dapo` 0.500," in text
     assert "Only 2 of 3 seeds are finished" in text
     assert "| `dapo` | 0.0005 | 0.500 | 0.500 | | 0.500 | -0.200 |" in text, "seed 2 is finished for one only"
+
+
+def test_a_seed_counts_only_when_every_recipe_has_it(bakeoff: ModuleType, page: ModuleType) -> None:
+    lines = [line(name, seed, 5e-4, 0.5) for name in bakeoff.RECIPES[:-1] for seed in bakeoff.SEEDS]
+    settings = dataclasses.asdict(bakeoff.open_results()["countdown"].settings)
+    assert "no seed is finished" in " ".join(page.section({"countdown": (lines, settings)}))
+    lines += [line(bakeoff.RECIPES[-1], 1, 5e-4, 0.5)]
+    assert "Only 1 of 3 seeds are finished" in " ".join(page.section({"countdown": (lines, settings)}))
 
 
 @pytest.mark.parametrize("world", ["arithmetic", "countdown"])
