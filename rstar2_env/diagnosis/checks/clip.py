@@ -21,10 +21,18 @@ def _losses(run: RunRecord) -> Sequence[Mapping[str, Any]]:
     return [one for one in run.option("parts.loss", ()) if isinstance(one, Mapping)]
 
 
-def _may_clip(run: RunRecord) -> bool:
-    """Whether a rollout has several updates and clipping removes gradients; CISPO only bounds weights of tokens."""
+def _clips(run: RunRecord) -> bool:
+    """Whether a loss has a bound beyond which a token has no gradient; unknown losses count.
+
+    ``cispo`` writes the same figures, of tokens whose weight is at a bound and which keep their gradient.
+    """
     losses = _losses(run)
-    return _updates(run) > 1 and (not losses or any("low" in one for one in losses))
+    bounded = (one for one in losses if one.get("low") is not None or one.get("high") is not None)
+    return not losses or any(one.get("name") != "cispo" for one in bounded)
+
+
+def _may_clip(run: RunRecord) -> bool:
+    return _updates(run) > 1 and _clips(run)
 
 
 def _points(run: RunRecord) -> list[FigurePoint]:
@@ -93,5 +101,6 @@ register(
         otherwise="The first updates of a run, before the optimizer has adapted its steps.",
         needs=_NEEDS,
         look=_always,
+        applies=_clips,
     ),
 )

@@ -327,9 +327,21 @@ def test_one_update_for_each_rollout_never_clips_and_is_not_named() -> None:
     assert check("clip_never", run) is None
 
 
-def test_weights_that_are_only_bounded_are_never_clipped_and_not_named() -> None:
-    cispo = {"parts": {"loss": [{"name": "cispo", "high": 4.0}]}}
-    assert check("clip_never", clean(clip__low=0, clip__high=0, since=1, config=cispo)) is None
+@pytest.mark.parametrize(
+    ("loss", "named"),
+    [
+        ({"name": "cispo", "high": 4.0}, False),
+        ({"name": "cispo", "low": 0.2, "high": 4.0}, False),
+        ({"name": "ppo_clip", "low": None, "high": None}, False),
+        ({"name": "ppo_clip", "low": None, "high": 0.28}, True),
+        ({"name": "gmpo", "low": 0.4, "high": 0.4}, True),
+    ],
+)
+def test_only_a_loss_whose_bounds_remove_gradients_can_clip_too_few_or_too_many_tokens(loss, named) -> None:
+    config = {"parts": {"loss": [loss, {"name": "kl", "coef": 0.1}]}}
+    never = clean(clip__low=0, clip__high=0, since=1, config=config)
+    assert (check("clip_never", never) is not None) is named
+    assert (check("clip_always", clean(clip__high=0.9, config=config)) is not None) is named
 
 
 @pytest.mark.parametrize(("share", "named"), [(0.85, False), (0.97, True)])
