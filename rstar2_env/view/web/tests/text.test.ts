@@ -1,4 +1,6 @@
+import temml from "temml";
 import { describe, expect, it } from "vitest";
+import { shown } from "../src/text/formula";
 import { mathAt } from "../src/text/math-marks";
 import type { TextNode } from "../src/text/nodes";
 import { markdown, mathematics } from "../src/text/parse";
@@ -90,6 +92,16 @@ describe("Markdown", () => {
     expect(told(mathematics(text))).toBe(text);
     expect(performance.now() - begun).toBeLessThan(20_000);
   });
+});
+
+it.each([
+  ["\\text{a\u202eb}", ["a⟨U+202E⟩b"]],
+  ["\\char\"202E", ["⟨U+202E⟩"]],
+  ["\\mathrm{\u2066}", ["⟨U+2066⟩"]],
+  ["\\sin x", ["sin", "\u2061", "x"]],
+])("shows the control characters of a formula, and not the mark that temml adds: %s", (tex, texts) => {
+  const made = temml.renderToString(tex, { throwOnError: true, trust: false });
+  expect([...made.matchAll(/>([^<]+)</g)].map(([, text = ""]) => shown(text))).toEqual(texts);
 });
 
 it("finds the formulas of a text that is no Markdown, and nothing else", () => {

@@ -104,6 +104,12 @@ def test_a_turn_is_shown_with_its_markdown_and_formulas(see):
     expect(turn).to_contain_text("$$\\sum_{i=1}^n i$$")
 
 
+def test_control_characters_in_a_formula_are_visible(see):
+    page = see("So $\\text{a\u202eb} + \\sin x$.")
+    expect(page.locator(".said.policy math mtext")).to_have_text("a⟨U+202E⟩b")
+    assert "U+2061" not in page.locator(".said.policy math").text_content()
+
+
 def test_the_environments_text_keeps_its_layout(see):
     page = see("so", asked=BOARD)
     problem = page.locator(".said").first

@@ -1,5 +1,6 @@
 /* The MathML element of a formula: only listed elements and attributes, without styles, links or handlers. */
 import temml from "temml";
+import { visible } from "../format";
 
 const NAMESPACE = "http://www.w3.org/1998/Math/MathML";
 const ELEMENTS = new Set(
@@ -13,6 +14,14 @@ const CLASSES = /^tml-[a-z]+$|^menclose$/;
 /** Bounds of macros and of sizes, in em. */
 const MOST_EXPANDED = 200;
 const MOST_SIZE: [number, number] = [40, 40];
+
+/** The mark between a function and its argument, which temml adds and a reader must not see. */
+const APPLIED = "\u2061";
+
+/** The text of an element of a formula, with visible control characters; `\char` may name any of them. */
+export function shown(text: string): string {
+  return text === APPLIED ? text : visible(text);
+}
 
 export function formula(tex: string, display: boolean): Element | null {
   try {
@@ -35,7 +44,7 @@ function copied(from: Element): Element | null {
     if (child instanceof Element) {
       const kept = copied(child);
       if (kept) to.append(kept);
-    } else if (child instanceof Text) to.append(child.data);
+    } else if (child instanceof Text) to.append(shown(child.data));
   }
   return to;
 }
