@@ -62,7 +62,9 @@ def test_the_wheel_has_the_page_of_the_viewer_and_not_what_it_is_built_of(built)
     assert not {name for name in inside if name.startswith("rstar2_env/view/web")}
     if not (ROOT / "rstar2_env" / "view" / "static" / "index.html").exists():
         pytest.skip("the page is not built: run `make view`, which needs Node")
-    assert {f"rstar2_env/view/static/{name}" for name in ("index.html", "app.js", "app.css", "icon.svg")} <= inside
+    assert {
+        f"rstar2_env/view/static/{name}" for name in ("index.html", "app.js", "text.js", "app.css", "icon.svg")
+    } <= inside
 
 
 def test_a_package_index_gets_readme_without_relative_links(built):
