@@ -21,6 +21,8 @@ from rstar2_env.core.secret import Secret, bearer
 from rstar2_env.core.telemetry import endpoint_span
 
 _NOT_FOUND = 404
+_NAMED = re.compile(r"\bmodel\b|model_not_found|\bresponse\b|\bresp_", re.IGNORECASE)
+"""In an answer that something does not exist: it is a model or an earlier response, and not the address."""
 _FILTERED = re.compile(r"content_filter|content_policy_violation|ResponsibleAIPolicyViolation")
 _TOO_LONG = re.compile(r"context_length_exceeded|maximum context length|context (?:window|size|length)", re.IGNORECASE)
 
@@ -160,7 +162,7 @@ class ChatEndpoint:
                     return attempt.answer
                 if attempt.cause not in self._worth_another or attempts > self._retries:
                     message = failure(f"POST {self.url}", attempt.problem, attempts)
-                    if attempt.status == _NOT_FOUND:
+                    if attempt.status == _NOT_FOUND and not _NAMED.search(attempt.text):
                         (other,) = PATHS.keys() - {self._api}
                         message += f" (if the endpoint offers only the other API, set api={other!r})"
                     raise ServiceError(message, cause=_refusal(attempt))

@@ -65,9 +65,34 @@ def test_a_refusal_is_told_at_once_with_the_endpoint_the_status_and_its_words(st
         pytest.raises(ServiceError) as refused,
     ):
         endpoint(server).complete(HELLO)
-    hint = " (if the endpoint offers only the other API, set api='responses')" if status == 404 else ""
-    assert str(refused.value) == f"POST {server.address}/v1/chat/completions failed: {status}: no such model{hint}"
+    assert str(refused.value) == f"POST {server.address}/v1/chat/completions failed: {status}: no such model"
     assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize(("api", "other"), [("chat", "responses"), ("responses", "chat")])
+@pytest.mark.parametrize("body", [{"detail": "Not Found"}, "404 page not found", "Invalid URL (POST /v1/responses)"])
+def test_an_address_that_does_not_exist_is_told_with_the_other_api(api: Any, other: str, body: Any) -> None:
+    with flaky(lambda asked, number: (404, body)) as server, pytest.raises(ServiceError) as refused:
+        endpoint(server, api=api).complete(HELLO, model="m")
+    assert str(refused.value).endswith(f" (if the endpoint offers only the other API, set api={other!r})")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "The model `m` does not exist.",
+        "Model 'm' not found",
+        "Response with id 'resp_1' not found.",
+        "Item 'resp_1' not found",
+    ],
+)
+def test_an_unknown_model_or_response_is_told_without_the_other_api(message: str) -> None:
+    with (
+        flaky(lambda asked, number: (404, {"error": {"message": message}})) as server,
+        pytest.raises(ServiceError) as refused,
+    ):
+        endpoint(server, api="responses").complete(HELLO, model="m")
+    assert str(refused.value).endswith(message)
 
 
 def test_the_wait_is_the_one_that_the_server_asks_for() -> None:
