@@ -19,10 +19,10 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from rstar2_env.core.errors import ConfigurationError
 
@@ -51,6 +51,18 @@ class UntrustedError(ConfigurationError):
     """Data names code, a sandbox, an environment variable or an address, which only the user may name."""
 
     section = "trust"
+
+
+class NamedPart(Protocol):
+    """A part with a name and options, as ``options.parts`` reads it."""
+
+    @property
+    def name(self) -> str:
+        """Name of the part."""
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """Options that are set, by name."""
 
 
 @dataclass(slots=True)
@@ -195,43 +207,29 @@ def check_code(written: str, file: str | None) -> None:
     raise _refused(f"{_place_of(written)} names the Python code {written}")
 
 
-def check_server(written: str, options: Iterable[str] = ()) -> None:
+def check_server(part: NamedPart, within: Callable[[Any], Iterable[NamedPart]]) -> None:
     """Raise an error unless the user named the MCP server that is about to be started, and its rights.
 
     Args:
-        written: Name of the server: ``mcp:`` and a file, an address or a command.
-        options: Names of the server's options that are set.
+        part: The server: its name is ``mcp:`` and a file, an address or a command.
+        within: Returns every part that a value names, such as ``options.parts.parts_within``.
 
     Raises:
         UntrustedError: The user did not name the server, or a file sets an option that gives the server more rights.
     """
     if _active is None or _active.trust:
         return
-    whole = re.compile(rf"(?<![\w./-]){re.escape(written)}(?=$|[:,+\"'\])}}])")
-    named = [text for text, _ in _active.texts if whole.search(text)]
-    if not named:
-        raise _refused(f"{_place_of(written)} names the MCP server {written}")
-    for option in sorted(_RIGHTS.intersection(options)):
-        set_here = re.compile(rf"""(?<![\w.]){option}["']?\s*[=:]""")
-        if any(set_here.search(text) for text in named):
-            continue
+
+    def given(values: Any) -> list[Mapping[str, Any]]:
+        return [one.options for one in within(values) if one.name == part.name]
+
+    typed = given([text for text, _ in _active.texts])
+    if not typed:
+        raise _refused(f"{_place_of(part.name)} names the MCP server {part.name}")
+    for option in sorted(_RIGHTS.intersection(part.options).difference(*typed)):
         for path, values in _active.found:
-            if any(whole.search(text) and set_here.search(text) for text in _choices(values)):
-                raise _refused(f"{path} sets the option {option} of the MCP server {written}")
-
-
-def _choices(values: Any) -> Iterator[str]:
-    """Yield every text, and every mapping with a name as JSON: the ways to write a part with options."""
-    if isinstance(values, Mapping):
-        if "name" in values:
-            yield json.dumps(values, default=str)
-        for value in values.values():
-            yield from _choices(value)
-    elif isinstance(values, (list, tuple)):
-        for value in values:
-            yield from _choices(value)
-    elif isinstance(values, str):
-        yield values
+            if any(option in options for options in given(values)):
+                raise _refused(f"{path} sets the option {option} of the MCP server {part.name}")
 
 
 def record(path: Path, options: Mapping[str, Any]) -> None:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from rstar2_env.core import trust
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 from rstar2_env.core.options.declare import call_with_options
-from rstar2_env.core.options.parts import part_named, read_part
+from rstar2_env.core.options.parts import part_named, parts_within, read_part
 from rstar2_env.tools.base import Tool
 from rstar2_env.tools.notebook import NotebookTool
 from rstar2_env.tools.python import PythonTool
@@ -51,7 +51,7 @@ def make_tools(tools: Sequence[ToolChoice], own: Mapping[str, Callable[[], Tool]
             )
         part = read_part(choice, "tool")
         if part.name.startswith(_MCP):
-            trust.check_server(part.name, part.options)
+            trust.check_server(part, parts_within)
             # Imported here: only these tools need the extra.
             from rstar2_env.tools.mcp.options import ServerOptions
             from rstar2_env.tools.mcp.server import McpServer

@@ -8,23 +8,24 @@ code: see ``user_code``. Values are typed by the signature of the part: see ``op
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import call_with_options, parse_options
 from rstar2_env.core.options.registry import Registry
-from rstar2_env.core.options.text import Written, read_loosely, split_list, without_brackets
+from rstar2_env.core.options.text import Written, read_loosely, split_list, split_parts, without_brackets
 
 T = TypeVar("T")
 
 _WITH_OPTIONS = re.compile(r"(?P<name>.*?):(?P<options>[^\W\d][\w.]*=.*)", re.DOTALL)
+_OPTION = re.compile(r"[\w.-]+=(.*)", re.DOTALL)
 _BARE = re.compile(r"[^\s,+\"()\[\]{}][^,+\"()\[\]{}]*")
 
 
@@ -85,6 +86,41 @@ def read_part(written: PartSpec, kind: str = "part") -> Part:
     )
 
 
+def parts_within(value: Any, seen: set[str] | None = None) -> Iterator[Part]:
+    """Yield every part that a value may name, as a text or a table and at any depth, each with its options.
+
+    A list is a list of parts, since ``[name, options]`` cannot be told from a name and the table of another part.
+
+    Args:
+        value: A text, such as an option as it was typed (``tools=python+mcp:./server.py``), or mappings and lists.
+        seen: Texts that are left out; those that this call reads are added.
+    """
+    seen = set() if seen is None else seen
+    inner: list[Any] = []
+    if isinstance(value, (list, tuple)):
+        inner += value
+    elif isinstance(value, Mapping) or (isinstance(value, str) and value not in seen):
+        if isinstance(value, str):
+            seen.add(value)
+            inner += _within_text(value)
+        else:
+            inner += value.values()
+        with contextlib.suppress(ConfigurationError):
+            part = read_part(value)
+            inner += part.options.values()
+            yield part
+    for one in inner:
+        yield from parts_within(one, seen)
+
+
+def _within_text(text: str) -> list[Any]:
+    """Return the values of which a text may consist: its JSON, or the items of a list and the value of an option."""
+    with contextlib.suppress(ValueError, RecursionError):
+        return [json.loads(text)]
+    option = _OPTION.fullmatch(text)
+    return [without_brackets(text.strip()), *split_parts(text), *split_list(text), *([option[1]] if option else [])]
+
+
 def make_part(registry: Registry[Callable[..., T]], written: PartSpec, **given: Any) -> T:
     """Create a part: find it by name, parse and check its options, and call it with the options.
 
@@ -103,7 +139,7 @@ def make_part(registry: Registry[Callable[..., T]], written: PartSpec, **given: 
         return call_with_options(f"{registry.kind} {part.name!r}", made_by, {**given, **part.options})
 
 
-@contextmanager
+@contextlib.contextmanager
 def part_named(kind: str, part: Part) -> Iterator[None]:
     """Within the block, add the part, as the user wrote it, to the messages of errors about its options.
 

@@ -8,11 +8,16 @@ import pytest
 
 from rstar2_env.core import trust
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
+from rstar2_env.core.options.parts import Part, parts_within
 from rstar2_env.core.trust import UntrustedError
 from rstar2_env.testing.stub_tool import StubTool
 from rstar2_env.tools import NOTEBOOK_TOOL_NAME, PYTHON_TOOL_NAME
 from rstar2_env.tools.named import make_tools
 from rstar2_env.wrappers.make import make_env
+
+
+def check_server(name, options=()):
+    trust.check_server(Part(name, dict.fromkeys(options)), parts_within)
 
 
 def names(env):
@@ -73,13 +78,13 @@ def test_a_missing_extra_is_an_error_with_its_pip_line():
 )
 def test_the_user_may_name_a_server(typed):
     with trust.bounds([typed]):
-        trust.check_server("mcp:./server.py")
+        check_server("mcp:./server.py")
 
 
 @pytest.mark.parametrize("typed", ["", "./server.py", "mcp:./server.py.sh", "mcp:./server.py --unsafe"])
 def test_nobody_else_may_name_a_server(typed):
     with trust.bounds([typed]), pytest.raises(UntrustedError, match=r"names the MCP server mcp:\./server\.py"):
-        trust.check_server("mcp:./server.py")
+        check_server("mcp:./server.py")
 
 
 WIDER = {"name": "mcp:./server.py", "isolation": "none"}
@@ -90,16 +95,47 @@ AS_JSON = json.dumps([WIDER])
 def test_a_file_gives_a_server_that_the_user_named_no_more_rights(tools, tmp_path):
     with trust.bounds(["--tool", "mcp:./server.py"]):
         trust.own_file(tmp_path / "run.toml", {"env_options": {"tools": tools}})
-        trust.check_server("mcp:./server.py", ["timeout_s"])
+        check_server("mcp:./server.py", ["timeout_s"])
         with pytest.raises(UntrustedError, match=r"run\.toml sets the option (isolation|write) of the MCP server"):
-            trust.check_server("mcp:./server.py", ["isolation", "write"])
+            check_server("mcp:./server.py", ["isolation", "write"])
 
 
 @pytest.mark.parametrize("typed", ["mcp:./server.py:isolation=none", AS_JSON])
 def test_the_user_may_give_a_server_more_rights(typed, tmp_path):
     with trust.bounds([typed]):
         trust.own_file(tmp_path / "run.toml", {"env_options": {"tools": [WIDER]}})
-        trust.check_server("mcp:./server.py", ["isolation"])
+        check_server("mcp:./server.py", ["isolation"])
+
+
+@pytest.mark.parametrize("server", ["mcp:./sérver.py", 'mcp:uvx "a b"', "mcp:./a+b.py", "mcp:http://127.0.0.1:8/mcp"])
+def test_a_name_of_any_signs_is_found_in_a_file_and_among_what_the_user_typed(server, tmp_path):
+    wider = {"name": server, "write": "."}
+    with trust.bounds([json.dumps([server])]):
+        trust.own_file(tmp_path / "run.toml", {"env_options": {"tools": [wider]}})
+        check_server(server, ["timeout_s"])
+        with pytest.raises(UntrustedError, match=r"run\.toml sets the option write of the MCP server"):
+            check_server(server, ["write"])
+    with trust.bounds([f"--env=rstar2/MathTool-v0:tools={json.dumps([wider])}"]):
+        trust.own_file(tmp_path / "run.toml", {"env_options": {"tools": [wider]}})
+        check_server(server, ["write"])
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "tools=mcp:./server.py+mcp:./other.py:isolation=none",
+        "tools=(mcp:./other.py:isolation=none,timeout_s=3)+mcp:./server.py",
+        json.dumps(["mcp:./server.py", {"name": "mcp:./other.py", "isolation": "none"}]),
+    ],
+)
+def test_rights_that_the_user_gives_one_server_are_not_given_to_another(typed, tmp_path):
+    with trust.bounds([typed]):
+        trust.own_file(
+            tmp_path / "run.toml", {"tools": [WIDER, "mcp:./other.py:isolation=none"], "timeout_s": "isolation=none"}
+        )
+        check_server("mcp:./other.py", ["isolation"])
+        with pytest.raises(UntrustedError, match=r"sets the option isolation of the MCP server mcp:\./server\.py"):
+            check_server("mcp:./server.py", ["isolation"])
 
 
 def test_the_options_of_a_server_are_looked_at_before_it_starts(tmp_path):
