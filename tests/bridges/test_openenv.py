@@ -196,7 +196,7 @@ def test_a_client_that_leaves_is_one_line_in_the_log():
         server.stop()
     assert len(server.lines) == 3, "".join(server.lines)
     for line in server.lines:
-        assert re.fullmatch(r"INFO: +The client 127\.0\.0\.1:\d+ left\.\n", line)
+        assert re.fullmatch(r"INFO: +The client 127\.0\.0\.1:\d+ closed the connection\.\n", line)
 
 
 def test_wrong_options_are_told_before_anything_is_served():
@@ -399,5 +399,5 @@ def test_what_must_not_train_has_no_trace():
         training_trace(bad)
     trace = training_trace(in_tokens())
     trace.turns[1].prompt_token_ids[3] = 77
-    with pytest.raises(ConfigurationError, match="Turn 1"):
+    with pytest.raises(ConfigurationError, match="turn 1 of the trace"):
         from_training_trace(trace)

@@ -25,6 +25,9 @@ from rstar2_env.traces.reading import read_traces
 from ..samplers.base import GroupResult
 from .base import HOOKS, RunHook
 
+TAKEN = "took an SFT step on demonstrations of"
+"""Beginning of the note about a step, which the stage ``relift`` counts."""
+
 
 @dataclass
 class InterleavedSft(SavedAttributes, RunHook):
@@ -80,10 +83,7 @@ class InterleavedSft(SavedAttributes, RunHook):
         taught = [self._shown[name] for name in self._buffer[: self.size]]
         del self._buffer[: self.size]
         loss = self._run.sft_step(taught, learning_rate=self.learning_rate)
-        self._run.note(
-            f"took a step of supervised training on demonstrations of {len(taught)} unsolved problems, with "
-            f"the loss {loss:.4g}."
-        )
+        self._run.note(f"{TAKEN} {len(taught)} unsolved problems, with the loss {loss:.4g}.")
 
 
 HOOKS.register("interleaved_sft", InterleavedSft)

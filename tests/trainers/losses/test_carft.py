@@ -68,7 +68,7 @@ def test_with_a_weight_of_zero_the_policys_loss_is_as_it_was():
 
 
 def test_without_embeddings_it_says_what_is_missing():
-    with pytest.raises(ConfigurationError, match="embeddings"):
+    with pytest.raises(ConfigurationError, match="needs the embedding"):
         Carft()(tokens([[-1.0]]))
 
 

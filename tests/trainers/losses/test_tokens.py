@@ -96,7 +96,7 @@ def test_columns_are_found_by_name():
     batch = tokens([[1.0, 2.0]], mask=[[1, 0]])
     batch.columns = {"known": torch.tensor([[1.0, 2.0]])}
     assert batch.column("known") is batch.columns["known"]
-    with pytest.raises(ConfigurationError, match=r"column 'other', but the rows have known\. "):
+    with pytest.raises(ConfigurationError, match=r"column 'other', but the rows have only the columns known\. "):
         batch.column("other")
     batch.mask = batch.mask & False
     assert batch.column("other").tolist() == [[0, 0]]

@@ -71,5 +71,5 @@ def test_few_rows_read_few_experts_and_many_read_nearly_all() -> None:
 
 
 def test_the_speed_of_a_cpu_is_not_known() -> None:
-    with pytest.raises(ValueError, match="speed of CPU is unknown"):
+    with pytest.raises(ValueError, match="speed of the device CPU is unknown"):
         rollout_seconds(MODEL, device_of("cpu"), np.ones(1), 10, ASSUME)

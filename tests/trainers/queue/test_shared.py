@@ -195,7 +195,7 @@ def test_nobody_waits_for_a_process_that_is_gone():
 
     errors = in_each(3, lambda ranks: failing(ranks, vanish))
     assert [type(error) for error in errors] == [AbandonedRoundError, KilledError, AbandonedRoundError]
-    assert "process 1 is gone" in str(errors[0])
+    assert "process 1 has ended" in str(errors[0])
 
 
 @pytest.mark.parametrize("lent", [False, True])
@@ -223,7 +223,7 @@ def test_nobody_waits_for_ever_for_a_process_that_says_nothing(lent):
 
     first, _ = in_each(2, work)
     assert isinstance(first, SilentProcessError)
-    assert "Process 0 has waited 0.5 s" in str(first)
+    assert "Process 0 has waited for 0.5 s" in str(first)
     assert "run.process_timeout_s" in str(first)
 
 

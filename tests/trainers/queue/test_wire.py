@@ -78,7 +78,7 @@ def test_a_process_that_is_gone_is_told_to_who_listens_then_and_later():
 
     found = in_processes(2, work)[0]
     assert [(sender, type(message), message.why) for ((sender, message),) in found] == [
-        (1, Gone, "process 1 is gone")
+        (1, Gone, "process 1 has ended or can no longer be reached")
     ] * 2
 
 

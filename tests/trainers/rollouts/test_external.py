@@ -118,7 +118,7 @@ def test_given_turns_that_do_not_end_the_episode_or_do_not_fit_make_it_unavailab
     with echo_player(scripted(lambda text: "stop")) as player:
         short = asyncio.run(player.given(["a", "b"]))
         assert (short.end, short.source) == ("unavailable", "expert")
-        assert "after the last" in short.error
+        assert "whole episode, with the answer" in short.error
         whole = asyncio.run(player.given(["a", "stop"], seed=3))
         assert (whole.end, whole.turns, whole.reward) == ("terminated", 2, 1.5)
         assert 0 < sum(whole.mask) < len(whole.mask), "what the environment said is not the expert's"
@@ -132,6 +132,6 @@ def test_what_is_no_file_of_traces_is_said_before_anything_is_played(tmp_path):
     for name in ("bad.jsonl", "missing.jsonl"):
         with pytest.raises(ConfigurationError, match="is not a file of traces"):
             External(file=str(tmp_path / name))
-    with pytest.raises(ConfigurationError, match="needs at least"):
+    with pytest.raises(ConfigurationError, match="group_size must be at least 5"):
         collector_of(External(count=4), wrong, **PARTS).collect(0)
     player_of(wrong).close()

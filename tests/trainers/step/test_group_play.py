@@ -84,7 +84,9 @@ def test_a_part_must_return_a_group_for_every_start():
         async def __call__(self, starts, size, play):
             return []
 
-    with pytest.raises(ConfigurationError, match="The rollout part Loses returned 0 groups for 4 starts"):
+    with pytest.raises(
+        ConfigurationError, match="The rollout part Loses returned 0 groups, but it was called with 4 starts"
+    ):
         collector(rollout=Loses()).collect(0)
 
 

@@ -116,7 +116,7 @@ def test_an_advantage_that_names_a_component_which_is_not_there_is_refused_befor
     own = Gdpo(weights={"a": 2, "turns/b": 1, "tols": 1})
     part = own if of == "gdpo" else CallPenalty(of={"name": "gdpo", "weights": dict(own.weights)})
     rewards = [Component("a", ToolUse()), Component("b", ToolUse())]
-    with pytest.raises(ConfigurationError, match=r"names tols, but the components of the reward are a, b"):
+    with pytest.raises(ConfigurationError, match=r"reward components tols, but the reward has only a, b"):
         collector(rewards=rewards, advantage=part)
     collector(rewards=[*rewards, Component("tols", ToolUse())], advantage=part)
 

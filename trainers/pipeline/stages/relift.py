@@ -24,6 +24,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import option
 from rstar2_env.core.run_folder import read_run
 
+from ...hooks.interleaved_sft import TAKEN
 from ..base import STAGES, StageMeasurements, Work
 from .train import Train
 
@@ -69,7 +70,7 @@ class Relift(Train):
         """Run or resume the stage, and return its measurements; see ``Stage``."""
         figures = super().run(work)
         notes = read_run(work.folder).notes
-        return {**figures, "sft_steps": float(sum("an SFT step on" in str(note["text"]) for note in notes))}
+        return {**figures, "sft_steps": float(sum(TAKEN in str(note["text"]) for note in notes))}
 
 
 STAGES.register("relift", Relift)

@@ -86,7 +86,7 @@ class TestThreads:
         assert stall({1: 1.0, 2: 0.6}) == ""
         line = CpuChoice(1, "float32", {1: 1.0, 2: 10.0}).line
         assert "1 thread." in line
-        assert "2 threads compute 0.10 times as fast as 1" in line
+        assert "2 threads compute only 0.10 times as fast as 1 thread" in line
         assert "\n" not in line
 
 
@@ -155,7 +155,7 @@ class TestWhileTrainingRuns:
         seconds[2] = 8.0
         assert self.steps(watch, clock, AGAIN_S / 2) == 2
         assert self.steps(watch, clock, AGAIN_S) == 1
-        assert "1 thread instead of 2. 2 threads compute 0.12 times" in capsys.readouterr().err
+        assert "1 thread instead of 2. Now, 2 threads compute only 0.12 times" in capsys.readouterr().err
         assert self.steps(watch, clock, AGAIN_S) == 1
         assert not capsys.readouterr().err
         seconds[2] = 0.5

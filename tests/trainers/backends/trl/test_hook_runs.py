@@ -64,7 +64,7 @@ def test_a_guard_ends_a_run_with_a_checkpoint_and_its_reason(train):
     assert newest_checkpoint(result.output_dir).name == "checkpoint-2"
     ((at, text),) = notes(result)
     assert at == 2
-    assert "rollout/reward was outside of -inf to -1 2 times in a row" in text
+    assert "rollout/reward was outside of the range -inf to -1 2 times in a row" in text
 
 
 def test_the_entropy_and_the_divergence_can_be_guarded(train):
@@ -89,7 +89,7 @@ def test_a_run_whose_reward_collapsed_is_stopped_and_says_from_where(train):
     assert column(result, "rollout/reward") == [0.75, 0.75, 0.25, 0.25]
     ((at, text),) = notes(result)
     assert at == 4
-    assert "after 0.75 at step 1: the run stops" in text
+    assert "was 0.75 at step 1: the run stops" in text
 
 
 def test_a_refresh_takes_the_divergence_back_to_nothing(train):
@@ -201,7 +201,7 @@ def test_parts_that_take_the_budget_of_an_episode_follow_its_stages(letter_optio
 
 def test_a_stage_whose_budget_a_part_does_not_accept_is_refused_before_the_first_step(letter_options):
     parts = {"hook": ["length_stages:tokens=1+0.5,steps=1"], "reward": ["return", "overlong:buffer=12"]}
-    with pytest.raises(ConfigurationError, match=r"max_episode_tokens to 8 .* parts\.reward: .*overlong, the buffer"):
+    with pytest.raises(ConfigurationError, match=r"max_episode_tokens to 8 .* parts\.reward .*overlong, the buffer"):
         trainers.make("grpo", **letter_options, **parts)
 
 

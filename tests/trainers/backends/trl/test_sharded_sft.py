@@ -197,6 +197,6 @@ def test_a_contradicting_configuration_of_accelerate_is_refused_by_the_options_o
 ) -> None:
     monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
     monkeypatch.setenv("FSDP_VERSION", "2")
-    with pytest.raises(ConfigurationError, match=r"^sharding='zero2'") as raised:
+    with pytest.raises(ConfigurationError, match=r"^sharding is 'zero2'") as raised:
         cold_started("fsdp2", tiny_model, tmp_path / "sft", 1, sharding="zero2")
     assert raised.value.option == "sharding"

@@ -117,7 +117,7 @@ MISFITS: dict[str, tuple[dict[str, Any], str]] = {
         r"to 13 weights of the model \(only these: .*\), but this run trains 14 LoRA adapters "
         r"\(only these: base_model\..*, \.\.\.\)",
     ),
-    "class": ({"optim": "sgd"}, r"belongs to AdamW, but this run uses SGD \(optim\.trl_options\.optim\)"),
+    "class": ({"optim": "sgd"}, r"belongs to the optimizer AdamW, but this run uses SGD \(optim\.trl_options\.optim\)"),
     "sharding": ({"sharding": "fsdp2"}, "the state was written without sharding, but this run has sharding='fsdp2'"),
 }
 
@@ -157,7 +157,7 @@ def test_other_shapes_and_other_groups_do_not_fit(first: Any, tiny_model: Path, 
     moved = [{key: value for key, value in decayed.items() if key != name}, {**plain, name: shape}]
     assert f"{name} is in parameter group 2 in the checkpoint and in group 1 in this run" in refused(moved)
     file.write_text("{")
-    with pytest.raises(ConfigurationError, match=r"optimizer\.json cannot be read"):
+    with pytest.raises(ConfigurationError, match=r"optimizer\.json of the checkpoint cannot be read"):
         row_trainer(tiny_model, tmp_path / "second", ROLLOUTS, **ADAM, begin_from=checkpoint(tmp_path / "first"))
 
 
@@ -198,7 +198,7 @@ def test_a_run_begins_from_the_folder_of_another_and_resumes_without_it(
 def test_a_misfit_leaves_no_run_behind(letter_options: dict[str, Any], tmp_path: Path) -> None:
     first = train(letter_options, steps=1)
     second = {**letter_options, "output_dir": str(tmp_path / "second"), "steps": 1}
-    with pytest.raises(ConfigurationError, match="belongs to AdamW, but this run uses SGD"):
+    with pytest.raises(ConfigurationError, match="belongs to the optimizer AdamW, but this run uses SGD"):
         train(second, begin_from=first, trl_options={"optim": "sgd"})
     train(second)
 

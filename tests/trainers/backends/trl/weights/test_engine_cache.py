@@ -66,7 +66,7 @@ def test_an_engine_that_sleeps_leaves_room_for_the_optimizers_state(policy: Any)
     assert not cache.offloads
     # Two moments in float32 of each parameter, and the engine's own weights in bfloat16.
     assert cache.size == pytest.approx(70 * GIB - (8 + 2) * MODEL.parameters - SPARE, abs=8)
-    assert "70.00 GiB are free" in cache.why
+    assert "70.00 GiB of memory are free" in cache.why
     assert "the optimizer state" in cache.why
     assert "the remaining memory" in cache.why
 

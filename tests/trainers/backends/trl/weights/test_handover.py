@@ -79,7 +79,7 @@ def test_corrupt_weights_stop_the_run_and_the_error_names_both_values_and_the_to
         corrupt = {name: weights.clone() for name, weights in policy.state_dict().items()}
         corrupt["model.layers.1.self_attn.o_proj.weight"].mul_(-1)
         engine.update_weights(1, corrupt)
-        with pytest.raises(HandoverError, match=r"step 1.*log-probability -\d+\.\d+ in .* -\d+\.\d+ in .* is 0\.002"):
+        with pytest.raises(HandoverError, match=r"step 1.*log-probability -\d+\.\d+ in .* -\d+\.\d+ in .*0\.002"):
             probe.check(1)
 
 
