@@ -174,8 +174,8 @@ def _stated(text: str) -> Fraction | None:
     """Return a number in words, or written as an integer, a decimal or a fraction; ``None`` for other texts."""
     if (found := words.number(text.strip())) is not None:
         return Fraction(found)
-    found = _STATED.fullmatch(text.strip())
-    return None if found is None or not int(found[3] or 1) else Fraction(found[0].replace(" ", ""))
+    written = _STATED.fullmatch(text.strip())
+    return None if written is None or not int(written[3] or 1) else Fraction(written[0].replace(" ", ""))
 
 
 def _known_remark(match: re.Match[str]) -> str:

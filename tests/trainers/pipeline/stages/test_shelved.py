@@ -101,7 +101,7 @@ def test_files_that_sources_name_are_found_beside_the_pipeline_and_count_by_thei
     write(tmp_path, [*ROWS, ("three", "How many legs have four cats?", "16")])
     (tmp_path / "talks.jsonl").touch()
     said = run(file)[1]
-    assert any("data: runs again, because the content of problems.jsonl changed." in line for line in said)
+    assert any("data: this stage runs again, because the content of problems.jsonl changed." in line for line in said)
     assert "talks: this stage is up to date" in said[-1]
     for name, stage in (("bench.jsonl", "data"), ("talks.jsonl", "talks")):
         with (tmp_path / name).open("a") as opened:
