@@ -116,7 +116,7 @@ def test_no_file_is_overwritten_and_none_is_written_beside_it(tmp_path):
     mine.write_text("mine")
     done = run("new", "agent", "words", "--out", tmp_path)
     assert done.exit_code == 2
-    assert "test_words.py exists already" in " ".join(done.output.split())
+    assert "test_words.py. Choose another name" in " ".join(done.output.split())
     assert mine.read_text() == "mine"
     assert list(tmp_path.iterdir()) == [mine]
 

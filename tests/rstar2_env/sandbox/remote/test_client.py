@@ -176,7 +176,7 @@ def test_a_limit_above_the_servers_is_cut_and_told_of(serve: Any) -> None:
     most = {"wall_s": 0.5, "cpu_s": 5.0, "memory_mb": 256}
     with (
         serve(max_limits=most, provider_options={"preload": [], "workers": 1}) as server,
-        pytest.warns(RuntimeWarning, match="wall_s to 0.5"),
+        pytest.warns(RuntimeWarning, match="wall_s 0.5"),
         make_sandbox("remote", url=server.url) as sandbox,
         pytest.warns(RuntimeWarning, match="wall_s 0.5"),
     ):

@@ -153,7 +153,7 @@ def test_unsolved_problems_are_learned_from_demonstrations_also_after_a_resume(t
     whole = train(hook, **options, output_dir=str(tmp_path / "whole"))
     taught = notes(whole)
     assert taught
-    assert all("supervised training on demonstrations of" in text for _, text in taught)
+    assert all("an SFT step on demonstrations of" in text for _, text in taught)
     before, after = (_weights(folder) for folder in (tiny_model, whole.model_dir))
     assert any(not torch.equal(before[name], after[name]) for name in after)  # the advantages are all 0
     losses = [float(text.rstrip(".").split()[-1]) for _, text in taught]
