@@ -149,7 +149,7 @@ def test_new_files_are_put_beside_those_of_the_user_and_replace_none(tmp_path) -
     before = tree(tmp_path)
     done = run("new", "env", "mine", "--out", tmp_path)
     assert done.exit_code == 2
-    assert "test_mine.py exists already" in done.stderr
+    assert "test_mine.py. Choose another name" in done.stderr
     assert tree(tmp_path) == before
     assert run("new", "env", "other", "--out", tmp_path).exit_code == 0
     assert tree(tmp_path).items() > before.items()
