@@ -49,7 +49,8 @@ def write_wheel(folder: Path) -> None:
             below[:] = [name for name in below if name not in ("__pycache__", "node_modules")]
             for name in names:
                 wheel.write(os.path.join(top, name), os.path.relpath(os.path.join(top, name), ROOT))
-        metadata = importlib.metadata.distribution("rstar2-env").read_text("METADATA")
+        own = importlib.metadata.distribution("rstar2-env")
+        metadata = own.read_text("METADATA") or own.read_text("PKG-INFO")  # the second is in a checkout after a build
         assert metadata is not None
         wheel.writestr(f"{info}/METADATA", metadata)
         wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
