@@ -106,7 +106,9 @@ def test_files_that_sources_name_are_found_beside_the_pipeline_and_count_by_thei
     for name, stage in (("bench.jsonl", "data"), ("talks.jsonl", "talks")):
         with (tmp_path / name).open("a") as opened:
             opened.write((tmp_path / name).read_text().replace("Hello", "Hi").replace("common", "particular"))
-        assert any(f"{stage}: this stage runs again, because the content of {name} changed." in line for line in run(file)[1])
+        assert any(
+            f"{stage}: this stage runs again, because the content of {name} changed." in line for line in run(file)[1]
+        )
 
 
 def test_every_split_is_an_output(tmp_path: Path) -> None:
