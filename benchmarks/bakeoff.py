@@ -4,8 +4,8 @@
     python benchmarks/bakeoff.py left                               # which these are
     python benchmarks/learning.py page                              # tables of what is there, into docs/
 
-Runs are those of ``learning.py``: the same tiny model, a cold start for each world, evaluations of held-out problems at
-the temperature of training. Every recipe has its own options, unchanged; only the shared settings of ``learning.py``
+The runs are made by ``learning.py``, with the same tiny model, a cold start for each world, and evaluations of held-out
+problems at the temperature of training. Every recipe has its own options, unchanged; only the shared settings of ``learning.py``
 (problems a step, size of a group, limits of an episode) are the same for all. A run ends when its policy has generated
 ``token_budget`` tokens in training; rejected and refilled episodes count. The learning rate of a recipe in a world is
 the best of ``RATES`` on ``RATE_SEED``, which no result counts; ties go to the smaller rate. A run is one line of

@@ -24,7 +24,7 @@ Told = Mapping[str, tuple[Sequence[Line], Mapping[str, Any]]]
 
 
 def section(told: Told) -> list[str]:
-    """Return the lines of the section; none if there is no run.
+    """Return the lines of the section; an empty list without runs.
 
     Args:
         told: The lines of all runs and their common settings, by the name of the world.

@@ -185,7 +185,7 @@ def _close_constant(gold: Node, answer: Node, rules: Rules, notation: Notation) 
 
 
 def place(node: Node) -> float:
-    """Return an approximate value of an expression at a fixed point, for sorting; 0 if there is no value."""
+    """Return an approximate value of an expression at a fixed point, for sorting; 0 if it has no value."""
     names = sorted(symbols(node))
     try:
         value = Evaluator({name: Fraction(at, 7) for at, name in enumerate(names, 9)}, LOW_BITS).value(node)

@@ -99,8 +99,8 @@ _UNDERSCORED = re.compile(r"(?<![\w.])\d{1,3}(?:_\d{3})+(?!\w)")
 _PREFIXED = re.compile(r"(?<!\w)0(?:b(?P<two>[01]+)|o(?P<eight>[0-7]+)|x(?P<sixteen>[\dA-Fa-f]+))(?!\w)")
 _SWISS = re.compile(r"(?<![\d'])(\d{1,3}(?:'\d{3})+)(?!\d)")
 _IN_DOLLARS = re.compile(r"\s*\$([^$]+)(?<!\\)\$\s*")
-_TWICE = re.compile(r"\s*\$?([\w./-][\w\s,./-]*?)\s+\(\s*=?\s*([\w.-][\w\s,./-]*)\)\s*\$?\s*")
-"""A number, and the same number in parentheses: "42 (forty-two)", "0.75 (3/4)"."""
+_MAX_TWICE = 120
+"""Longest text that may be a number given twice, in characters."""
 _COMMAND = re.compile(r"\\[a-zA-Z]+")
 _REPLACEMENT = dict(_REPLACED)
 _REASONS = names.word_set(
@@ -113,8 +113,7 @@ _REASONS = names.word_set(
 @lru_cache(maxsize=1024)
 def clean(text: str) -> str:
     """Return a text in the normalized spelling that the lexer expects."""
-    if (twice := _TWICE.fullmatch(text)) is not None and (value := _stated(twice[1])) is not None:
-        text = twice[1] if value == _stated(twice[2]) else text
+    text = _once(text)
     text = _BROKEN.sub(lambda match: _BROKEN_LETTER[match[0]], text)
     if (marked := _MARKS.fullmatch(text)) is not None:
         text = marked[2] + marked[3]  # Markdown around the whole
@@ -168,6 +167,16 @@ def _ascii(text: str) -> str:
         # Full-width forms and styled letters become plain ones; accents and other scripts stay as they are.
         text = "".join(_plain(char) for char in text).translate(_TRANSLATION)
     return text
+
+
+def _once(text: str) -> str:
+    """Return the number in "42 (forty-two)" or "0.75 (= 3/4)", which gives it twice; other texts unchanged."""
+    if len(text) > _MAX_TWICE:
+        return text
+    first, opened, rest = text.strip(" $").partition(" (")
+    if not opened or not rest.endswith(")") or (value := _stated(first)) is None:
+        return text
+    return first if value == _stated(rest[:-1].lstrip(" =")) else text
 
 
 def _stated(text: str) -> Fraction | None:

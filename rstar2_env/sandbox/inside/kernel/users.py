@@ -54,8 +54,8 @@ def enter_user_namespace(users_from: int = 0, *, inside: int = 0, also: int = 0)
     Args:
         users_from: First id of a block of users to map to the same ids inside; 0 for none. Requires the right to change
             to any user.
-        inside: Id of this process's user and group inside, if there is no block.
-        also: Clone flags of more namespaces that belong to the new user namespace, if there is no block.
+        inside: Id of this process's user and group in the new namespace; not used with a block of ids.
+        also: Clone flags of more namespaces that belong to the new user namespace; not used with a block of ids.
 
     Raises:
         OSError: The kernel does not allow a user namespace.
