@@ -5,12 +5,12 @@
     python benchmarks/learning.py page                              # tables of what is there, into docs/
 
 The runs are made by ``learning.py``, with the same tiny model, a cold start for each world, and evaluations of held-out
-problems at the temperature of training. Every recipe has its own options, unchanged; only the shared settings of ``learning.py``
-(problems a step, size of a group, limits of an episode) are the same for all. A run ends when its policy has generated
-``token_budget`` tokens in training; rejected and refilled episodes count. The learning rate of a recipe in a world is
-the best of ``RATES`` on ``RATE_SEED``, which no result counts; ties go to the smaller rate. A run is one line of
-``benchmarks/bakeoff_WORLD.jsonl`` and is not repeated; a killed run begins from the start. Run folders in ``--out``
-keep their episodes.
+problems at the temperature of training. Every recipe has its own options, unchanged; only the shared settings of
+``learning.py`` (problems a step, size of a group, limits of an episode) are the same for all. A run ends when its
+policy has generated ``token_budget`` tokens in training; rejected and refilled episodes count. The learning rate of a
+recipe in a world is the best of ``RATES`` on ``RATE_SEED``, which no result counts; ties go to the smaller rate. A run
+is one line of ``benchmarks/bakeoff_WORLD.jsonl`` and is not repeated; a killed run begins from the start. Run folders
+in ``--out`` keep their episodes.
 
 What it does not show: anything about large models, or about time.
 """
