@@ -145,11 +145,11 @@ def test_every_path_of_a_command_is_known_as_read_or_written() -> None:
 
 def test_new_files_are_put_beside_those_of_the_user_and_replace_none(tmp_path) -> None:
     (tmp_path / "README.md").write_text("mine")
-    (tmp_path / "test_mine.py").write_text("mine")
+    (tmp_path / "test_orchard.py").write_text("mine")
     before = tree(tmp_path)
-    done = run("new", "env", "mine", "--out", tmp_path)
+    done = run("new", "env", "orchard", "--out", tmp_path)
     assert done.exit_code == 2
-    assert "test_mine.py. Choose another name" in done.stderr
+    assert "test_orchard.py. Choose another name" in done.stderr
     assert tree(tmp_path) == before
     assert run("new", "env", "other", "--out", tmp_path).exit_code == 0
     assert tree(tmp_path).items() > before.items()

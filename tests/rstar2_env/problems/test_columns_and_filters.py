@@ -115,5 +115,5 @@ def test_all_conditions_must_hold_and_a_function_is_one():
 
 
 def test_conditions_that_nothing_meets_are_an_error():
-    with pytest.raises(ProblemFormatError, match="meets all conditions"):
+    with pytest.raises(ProblemFormatError, match="does not meet every condition"):
         load_problems([{"question": "q", "answer": 1}], where="answer == 2")

@@ -90,7 +90,7 @@ def test_training_costs_what_its_launcher_starts(launch: str, devices: int) -> N
     assert any(f"on {devices} of 64 devices" in note for note in found.notes)
     alone = cost(None, 64)
     assert (alone.devices, alone.seconds) == (1, None)
-    assert any("does not fit into memory: training needs" in note for note in alone.notes)
+    assert any("does not fit on the devices: training needs" in note for note in alone.notes)
 
 
 def test_a_launcher_that_does_not_say_is_assumed_to_use_all_and_says_so() -> None:
