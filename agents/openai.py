@@ -91,8 +91,8 @@ class OpenAIChat:
             check_fields({"stop": stop})
             if reasoning == "stored" and cache is not None:
                 raise ConfigurationError(
-                    "A cached reply names a response that the server may have deleted: with a cache, use "
-                    "reasoning='encrypted'.",
+                    "reasoning='stored' cannot be combined with a cache, because a cached reply refers to a response "
+                    "that the server may have deleted: use reasoning='encrypted'.",
                     option=("cache", "reasoning"),
                 )
         if not isinstance(limits, ChatLimits):

@@ -76,7 +76,7 @@ def load(file: str | Path) -> dict[str, np.ndarray[Any, Any]]:
     shapes = {name: value.shape for name, value in found.items()}
     if shapes != dict(SHAPES):
         raise ConfigurationError(
-            f"The file {file} of the option weights does not contain the weights of a navigator: expected "
+            f"The file {file} of the option `weights` does not contain the weights of a navigator: expected "
             f"{dict(SHAPES)}, not {shapes}. Create them with train_navigator.",
             option="weights",
         )

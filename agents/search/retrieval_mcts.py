@@ -97,7 +97,7 @@ def _read(file: str) -> list[Solved]:
         found = [json.loads(line) for line in lines if line.strip()]
     except (OSError, ValueError) as error:
         raise ConfigurationError(
-            f"The file {file} of the option solved cannot be read: {error}. {wanted}", option="solved"
+            f"The file {file} of the option `solved` cannot be read: {error}. {wanted}", option="solved"
         ) from error
     for number, one in enumerate(found, 1):
         if not isinstance(one, dict) or "question" not in one:

@@ -323,8 +323,8 @@ class EpisodeDesk:
             or not oldest.lock.acquire(blocking=False)
         ):
             raise ValueError(
-                f"{self._most} episodes are already running, the most that this server plays at the same "
-                "time: play one of them to its end first."
+                f"This server allows {self._most} unfinished episodes at the same time, and all of them are "
+                "unfinished: finish one of them first."
             )
         try:
             env, oldest.env = oldest.env, None

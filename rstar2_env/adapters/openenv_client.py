@@ -133,7 +133,8 @@ class OpenEnvEnv(ForeignEnv):
             if self._show not in seen:
                 known = ", ".join(sorted(seen))
                 raise ConfigurationError(
-                    f"The option show names the field {self._show!r}, but the observation has only the fields {known}."
+                    f"The option `show` names the field {self._show!r}, but the observation has only the fields "
+                    f"{known}."
                 )
             return _text(seen[self._show])
         texts = [name for name, value in seen.items() if isinstance(value, str) and name not in _PLUMBING]

@@ -153,7 +153,9 @@ class SkyRLEnv(ForeignEnv):
             raise ConfigurationError("rows: expected at least one row, each with a field prompt (a list of messages).")
         if env not in skyrl_gym.envs.registration.registry:
             known = ", ".join(sorted(skyrl_gym.envs.registration.registry))
-            raise ConfigurationError(f"The option env names {env!r}, but skyrl-gym has only the environments {known}.")
+            raise ConfigurationError(
+                f"The option `env` names {env!r}, but skyrl-gym has only the environments {known}."
+            )
         super().__init__(f"skyrl/{env}", max_turns=max_turns, full_reward=full_reward, numbers=len(self._rows))
         self._id, self._config = env, dict(env_config or {})
         self._theirs: Any = None

@@ -72,7 +72,7 @@ class TextArenaEnv(ForeignEnv):
         if game not in ENV_REGISTRY:
             raise UnknownNameError("game of TextArena", game, ENV_REGISTRY)
         if not 0 <= seat < players:
-            raise ConfigurationError(f"The option seat must be a number from 0 to {players - 1}, not {seat}.")
+            raise ConfigurationError(f"The option `seat` must be a number from 0 to {players - 1}, not {seat}.")
         if players > 1 and opponent is None:
             raise ConfigurationError(
                 f"A game with {players} players needs an opponent: pass opponent='./mine.py:Player'."

@@ -152,8 +152,8 @@ class _Session:
             seats = list(agent_config_fields(config))
             if len(seats) != 1:
                 raise ConfigurationError(
-                    f"The taskset {written['taskset']['id']} has the seats {', '.join(seats)}; only "
-                    "tasksets with one seat can be played."
+                    f"The taskset {written['taskset']['id']} needs several agents in each episode "
+                    f"({', '.join(seats)}); only tasksets for one agent can be played."
                 )
             seat = {"harness": {"id": _HARNESS}, "runtime": {"type": "subprocess"}, "max_turns": max_turns}
             self._env = vf.load_environment(vf.resolve_env_config({**written, seats[0]: seat}))

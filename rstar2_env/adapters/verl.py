@@ -251,6 +251,6 @@ def _schema(config: Mapping[str, Any]) -> OpenAIFunctionToolSchema:
     name = config.get("tool") or next(iter(schemas), "")
     if name not in schemas:
         raise ConfigurationError(
-            f"The option tool names {name!r}, but {config['env']} has only the tools {', '.join(schemas) or 'none'}."
+            f"The option `tool` names {name!r}, but {config['env']} has only the tools {', '.join(schemas) or 'none'}."
         )
     return OpenAIFunctionToolSchema.model_validate(schemas[name])

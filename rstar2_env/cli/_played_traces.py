@@ -131,7 +131,7 @@ def _player_options(
         if refused := [name for name, value in of_model.items() if value]:
             raise typer.BadParameter(
                 f"{refused[0]} does not apply to {'--agent' if agent is not None else '--endpoint'}: "
-                "omit it. Options of the agent begin with --set agent."
+                "omit it. Set options of the agent with --set agent.NAME=VALUE."
             )
     if agent is not None:
         return {**env, "agent": agent, "agent_options": options["agent"]}
@@ -146,7 +146,7 @@ def _player_options(
         }
     if options["agent"]:
         raise typer.BadParameter(
-            "Options that begin with --set agent. have no effect with --model: use --set model.NAME=VALUE "
+            "--set agent.NAME=VALUE has no effect with --model: use --set model.NAME=VALUE "
             "for options of the model, or --set engine.NAME=VALUE for options of the engine."
         )
     flags: dict[str, Any] = {

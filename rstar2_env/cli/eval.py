@@ -107,7 +107,7 @@ def eval_command(
         typer.Option(
             metavar="NAME[:OPTION=VALUE,...]",
             help="Judge that decides whether the reasoning of a correct episode is sound, which CoT-pass@k "
-            "needs: statuses, model:base_url=URL,model=NAME, or your own judge.",
+            "needs: statuses (a failed tool call is a wrong step), model:base_url=URL,model=NAME, or your own judge.",
         ),
     ] = None,
     score: Annotated[

@@ -30,8 +30,8 @@ def import_episodes_command(
         str,
         typer.Option(
             metavar="ID",
-            help="Environment that the episodes are recorded as episodes of; `rstar2 verify --run` regrades "
-            "them with its settings.",
+            help="Environment to record as the origin of the episodes; `rstar2 verify --run` uses its grader to "
+            "regrade them.",
         ),
     ] = "rstar2/MathTool-v0",
     overwrite: Overwrite = False,

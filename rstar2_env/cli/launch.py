@@ -61,8 +61,8 @@ def launch_command(
         str | None,
         typer.Option(
             metavar="COMMAND",
-            help="Command that starts an inference server, instead of vLLM; {model}, {host}, {port} and "
-            "{size} in the command are replaced by their values.",
+            help="Command that starts an inference server, instead of vLLM. In the command, {model}, {host} and "
+            "{port} are replaced by the model and the address to serve it at, and {size} by --tensor-parallel.",
         ),
     ] = None,
     timeout: Annotated[

@@ -26,10 +26,10 @@ def traces_command(
         str | None,
         typer.Option(
             metavar="SPEC",
-            help="Problems to make traces of: a file, or a family of generated problems. If no model or agent "
-            "plays (--model, --endpoint, --agent), each problem needs a `program`, `calculations`, an "
-            "`expression` or a solution in GSM8K format (FILE:like=gsm8k) [default, if one plays: the "
-            "problems of --env].",
+            help="Problems to make traces of: a file, or a family of generated problems [default with --model, "
+            "--endpoint or --agent: the problems of --env]. Without these three options, the traces follow worked "
+            "solutions, so each problem needs a `program`, `calculations`, an `expression` or a solution in GSM8K "
+            "format (FILE:like=gsm8k).",
         ),
     ] = None,
     episodes: Annotated[
@@ -50,7 +50,7 @@ def traces_command(
         str,
         typer.Option(
             metavar="ID",
-            help="Environment in which the problems are solved, by a player or by following the worked solutions.",
+            help="Environment in which the problems are solved.",
         ),
     ] = "rstar2/MathTool-v0",
     set_: Annotated[
@@ -177,8 +177,8 @@ def traces_command(
         typer.Option(
             min=0,
             max=1,
-            help="Share of the traces from worked solutions in which the first call is made to fail and is "
-            "then corrected, from 0 to 1 [default: 0].",
+            help="Share of the traces from worked solutions whose first call fails on purpose and is corrected "
+            "in the next turn, from 0 to 1 [default: 0].",
             rich_help_panel=_WORKED,
         ),
     ] = None,
@@ -187,7 +187,7 @@ def traces_command(
         typer.Option(
             min=0,
             max=1,
-            help="Share of the traces from worked solutions in which the answer copies a wrong number, from 0 "
+            help="Share of the traces from worked solutions whose final answer is made wrong on purpose, from 0 "
             "to 1 [default: 0].",
             rich_help_panel=_WORKED,
         ),
@@ -197,8 +197,8 @@ def traces_command(
         typer.Option(
             min=0,
             max=1,
-            help="Share of the traces from worked solutions in which the answer breaks the required format, "
-            "from 0 to 1 [default: 0].",
+            help="Share of the traces from worked solutions whose final answer is given a format mistake on "
+            "purpose, from 0 to 1 [default: 0].",
             rich_help_panel=_WORKED,
         ),
     ] = None,
@@ -206,7 +206,7 @@ def traces_command(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Kind of mistake in the first calls that --error-rate makes fail. Repeat the option to allow "
+            help="Kind of mistake that --error-rate adds to first calls. Repeat the option to allow "
             "several kinds [default: all kinds].",
             rich_help_panel=_WORKED,
         ),

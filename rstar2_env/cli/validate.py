@@ -29,9 +29,9 @@ def validate_command(
             "--level",
             min=1,
             max=4,
-            help="Run the checks of this level and of all lower levels, instead of the checks of single "
-            "problems: 1 static, 2 runtime, 3 semantic, 4 statistical (docs/validation.md) [default: "
-            "check every problem in four ways, and the contract of the environment].",
+            help="Check the environment as a whole, up to this level: 1 static, 2 runtime, 3 semantic, 4 "
+            "statistical (docs/validation.md) [default: check each problem, and the contract of the "
+            "environment].",
         ),
     ] = None,
     problems: Annotated[

@@ -41,8 +41,8 @@ class Conversation:
                 self._dialect.format_call("any_tool", {"argument": 1})
             except ValueError as error:
                 raise ConfigurationError(
-                    f"The dialect {self._dialect.name!r} cannot write every call that an endpoint may make: play the "
-                    "environment in the dialect 'rstar2', or with tools=text."
+                    f"The dialect {self._dialect.name!r} cannot express every tool call that a server may return: "
+                    "use the dialect 'rstar2', or tools=text."
                 ) from error
         self.messages: list[dict[str, Any]] = []
         self.fields: dict[str, Any] = {}

@@ -107,7 +107,7 @@ class Component:
                 f"The gate of {self.name!r} must be 'always', 'correct', 'wrong' or a function, not {self.gate!r}."
             )
         if self.when not in ("end", "step"):
-            raise ConfigurationError(f"The option when of {self.name!r} must be 'end' or 'step', not {self.when!r}.")
+            raise ConfigurationError(f"The option `when` of {self.name!r} must be 'end' or 'step', not {self.when!r}.")
         check_bounds(self.clip)
         needs_of(self.score)
 

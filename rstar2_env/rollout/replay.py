@@ -47,7 +47,7 @@ class Replay:
             spans = ", ".join(f"{turn.start} to {turn.stop}" for turn in turns) or "none"
             raise BranchError(
                 f"An episode cannot be branched at token {token}: expected a token within a turn of the "
-                f"policy (turns: {spans}), but not the end of the last turn."
+                f"policy (turns: {spans}), and before the end of the last turn."
             )
         self._prefix = max(token, after)
 

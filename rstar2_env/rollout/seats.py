@@ -46,7 +46,7 @@ class GivenTurns:
         own = self._chat.turn(self._turns[self._next])
         if len(own) > params.max_tokens:
             raise ConfigurationError(
-                f"Turn {self._next + 1} of an episode that was given to be played has {len(own)} tokens, "
+                f"Turn {self._next + 1} of the given episode has {len(own)} tokens, "
                 f"but only {params.max_tokens} tokens of the budget are left: raise max_turn_tokens or "
                 "max_episode_tokens, or leave this episode out."
             )

@@ -46,7 +46,7 @@ def make_tools(tools: Sequence[ToolChoice], own: Mapping[str, Callable[[], Tool]
             continue
         if not isinstance(choice, (str, Mapping)):
             raise ConfigurationError(
-                f"The option tools must name {', '.join(known)}, or mcp:ADDRESS, or be a tool; got {choice!r}.",
+                f"Each entry of `tools` must be {', '.join(known)}, mcp:ADDRESS or a tool object; got {choice!r}.",
                 option="tools",
             )
         part = read_part(choice, "tool")
@@ -67,8 +67,8 @@ def make_tools(tools: Sequence[ToolChoice], own: Mapping[str, Callable[[], Tool]
         elif part.name in known:
             if part.options:
                 raise ConfigurationError(
-                    f"The tool {part.name!r} does not take options here, because the options sandbox, "
-                    "limits and max_output of the environment apply to it: omit them.",
+                    f"The tool {part.name!r} does not take options here, because the options `sandbox`, "
+                    "`limits` and `max_output` of the environment apply to it: omit them.",
                     option="tools",
                 )
             made.append(known[part.name]())

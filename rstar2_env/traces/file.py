@@ -79,8 +79,8 @@ class TraceFile:
             last = self.records[-1]["index"] if self.records else -1
             if not isinstance(record, dict) or not isinstance(record.get("index"), int) or record["index"] <= last:
                 raise ConfigurationError(
-                    f"Line {number} of {self.path} is not a trace that `rstar2 traces` wrote at this "
-                    "place, so the file cannot be resumed: choose another file."
+                    f"Line {number} of {self.path} is not the trace that `rstar2 traces` would write "
+                    "there, so the file cannot be resumed: choose another file."
                 )
             if other := difference(record.pop("run", None), self._run):
                 raise ConfigurationError(

@@ -110,7 +110,7 @@ def test_seeds_are_not_sent_and_stop_strings_are_refused() -> None:
 
 def test_a_cache_is_refused_with_stored_responses_and_works_with_encrypted_ones(env: Any, tmp_path: Any) -> None:
     with flaky(native_turns) as server:
-        with pytest.raises(ConfigurationError, match="with a cache, use reasoning='encrypted'"):
+        with pytest.raises(ConfigurationError, match="cannot be combined with a cache"):
             agent_of(server, reasoning="stored", cache=str(tmp_path / "c"))
         options = {"tools": "native", "cache": str(tmp_path / "cache.sqlite")}
         for _ in range(2):

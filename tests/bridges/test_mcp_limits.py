@@ -102,7 +102,7 @@ def test_a_command_is_run(tmp_path):
             ConfigurationError,
             "network applies only to an MCP server",
         ),
-        (f"{LOCAL}:token_env=HOME", ConfigurationError, "token_env applies only to an MCP server over HTTP"),
+        (f"{LOCAL}:token_env=HOME", ConfigurationError, "token_env` applies only to an MCP server over HTTP"),
         (f"{LOCAL}:only=subtract", UnknownNameError, "subtract"),
         ("mcp:no-such-command-at-all", ToolServerError, "no-such-command-at-all cannot be started"),
         (

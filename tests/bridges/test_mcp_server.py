@@ -108,7 +108,7 @@ def test_equal_seeds_give_equal_tasks_and_running_episodes_are_limited():
     first, second = (json.loads(desk.reset(seed=3)) for _ in range(2))
     assert first["text"] == second["text"]
     assert first["episode"] != second["episode"]
-    with pytest.raises(ValueError, match="2 episodes are already running"):
+    with pytest.raises(ValueError, match="allows 2 unfinished episodes"):
         desk.reset()
     desk.step(first["episode"], DIALECT.format_answer("0"))
     third = json.loads(desk.reset(seed=4))
@@ -130,7 +130,7 @@ def test_episodes_that_begin_at_the_same_time_are_limited_too():
     other = threading.Thread(target=desk.reset)
     other.start()
     assert begun.wait(60)
-    with pytest.raises(ValueError, match="1 episodes are already running"):
+    with pytest.raises(ValueError, match="allows 1 unfinished episodes"):
         desk.reset()
     go.set()
     other.join()

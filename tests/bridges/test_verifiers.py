@@ -317,7 +317,7 @@ def test_theirs_keeps_our_contract():
     ("options", "said"),
     [
         ({"taskset": "no_such_taskset"}, "cannot load 'no_such_taskset'"),
-        ({"taskset": "capitals", "config": {"id": "user-sim"}}, "the seats assistant, user"),
+        ({"taskset": "capitals", "config": {"id": "user-sim"}}, "several agents in each episode"),
         ({"taskset": "capitals", "config": {"colour": 1}}, "cannot load"),
     ],
 )

@@ -61,7 +61,7 @@ class LengthStages(SavedAttributes, RunHook):
         self._stages = max(len(self.tokens), len(self.turns))
         if not self._stages or {len(self.tokens), len(self.turns)} - {0, self._stages}:
             raise ConfigurationError(
-                "tokens and turns must have the same number of entries, one for each stage; got "
+                "`tokens` and `turns` must have the same number of entries, one for each stage; got "
                 f"{list(self.tokens)} and {list(self.turns)}."
             )
         for name, numbers in (("tokens", self.tokens), ("turns", self.turns), ("steps", self.steps)):
@@ -77,7 +77,7 @@ class LengthStages(SavedAttributes, RunHook):
             )
         if self.steps and self.when_cut is not None:
             raise ConfigurationError(
-                "Only one of the options steps and when_cut may be set, because each defines when a "
+                "Only one of the options `steps` and `when_cut` may be set, because each defines when a "
                 "stage ends: omit one of them.",
                 option="when_cut",
             )

@@ -177,7 +177,7 @@ class Tokens:
             pooled = total.gather(1, place)
         else:
             raise ConfigurationError(
-                f"The option level must be token, turn or sequence, not {level!r}.", option="level"
+                f"The option `level` must be token, turn or sequence, not {level!r}.", option="level"
             )
         return pooled.masked_fill(~self.mask, 0.0)
 

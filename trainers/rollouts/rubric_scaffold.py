@@ -48,7 +48,8 @@ class RubricScaffold(CheckedOptions, Rollout):
         """
         if self.steps is None:
             raise ConfigurationError(
-                "The rollout part rubric_scaffold needs the number of rollouts of the run: set its option `steps`."
+                "The rollout part rubric_scaffold needs to know how many rollouts the run has: set its option "
+                "`steps` to that number."
             )
         late = self.alpha * (step / max(self.steps - 1, 1) - self.t0)
         left = 0.0 if late > 700 else 1 / (1 + math.exp(late))

@@ -112,7 +112,7 @@ def _fields(problems: ProblemSource | None, by: str) -> dict[str, list[str] | Pr
         if value is None or isinstance(value, (list, dict)):
             raise ConfigurationError(
                 f"The problem {problem.id!r} does not have the field {by!r}, from which its kind is read. "
-                "Set by= to the name of a field that holds a text or number in every problem."
+                "Set the option `by` to the name of a field that holds a text or number in every problem."
             )
         found.setdefault(value, []).append(problem.id)
     numbers = all(isinstance(value, (int, float)) for value in found)

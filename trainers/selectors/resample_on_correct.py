@@ -48,7 +48,7 @@ def quotas(positives: int, negatives: int, keep: int, *, minimum: int = 2) -> tu
     """
     if keep < 1 or minimum < 0:
         raise ConfigurationError(
-            "A group must keep at least 1 episode, and the option minimum must be at least 0; got "
+            "A group must keep at least 1 episode, and the option `minimum` must be at least 0; got "
             f"keep={keep} and minimum={minimum}."
         )
     total = positives + negatives

@@ -97,8 +97,9 @@ def check_parts(parts: Parts, rollout: Rollout, options: StepOptions, services: 
         )
     if size > 1 and getattr(services.sampler, "one_process", False):
         raise ConfigurationError(
-            f"The draws of the sampler {type(services.sampler).__name__} would differ between the {size} processes, "
-            "since each of them would ask a model: start one process, or remove sampler.designer.",
+            f"With sampler.designer, each of the {size} processes would ask a model, and the sampler "
+            f"{type(services.sampler).__name__} would choose different problems in each: start one process, or remove "
+            "sampler.designer.",
             option="sampler",
         )
     if (services.limits is not None or options.tail != "wait") and size > 1 and not options.one_queue:

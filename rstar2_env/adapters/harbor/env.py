@@ -118,8 +118,8 @@ def _with_packages(sandbox: Sandbox | dict[str, Any], needed: list[str]) -> Sand
     if shows_all or (names is not None and set(needed) <= set(names)):
         return sandbox
     raise ConfigurationError(
-        f"The tasks install the packages {', '.join(needed)}: play them in the local sandbox, or give a sandbox whose "
-        "option packages names them.",
+        f"The tasks need the packages {', '.join(needed)}: use the local sandbox, or a sandbox whose option `packages` "
+        "lists them.",
         option="sandbox",
     )
 

@@ -139,7 +139,7 @@ def _python(words: list[str], find: FindFile) -> list[str] | None:
     options, wanted = read
     for path in [value for option, value in options if option in _REQUIREMENTS]:
         if (file := find(path)) is None:
-            raise ValueError(f"there is no file of requirements {path} in the image")
+            raise ValueError(f"the requirements file {path} does not exist in the image")
         lines = (line.partition(" #")[0].strip() for line in file.read_text("utf-8").splitlines())
         wanted += [line for line in lines if line and not line.startswith("#")]
     names = []

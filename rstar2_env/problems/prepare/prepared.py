@@ -102,8 +102,8 @@ class PrepareOptions(CheckedOptions):
             if _MARK in name:
                 raise ConfigurationError(
                     f"The name of the source {name!r} contains {_MARK!r}, which separates the source from the rest "
-                    "of a problem's id. Choose a name without it, and name the data in the option problems of the "
-                    "source.",
+                    "of a problem's id. Choose a name without it, and give the location of the data in the "
+                    "option `problems` of the source.",
                     option="sources",
                 )
         unweighted = [name for name, source in self.sources.items() if source.weight is None]

@@ -285,7 +285,8 @@ class VllmEngine:
         if weights is None:
             if self._asleep:
                 raise ConfigurationError(
-                    "The engine lost its weights when it released its memory (sleep): call update_weights with weights."
+                    "The engine lost its weights when it released its memory (sleep): pass the weights to "
+                    "update_weights."
                 )
             return
         if isinstance(weights, Mapping):  # check its names before anything is loaded

@@ -108,7 +108,8 @@ class VllmServerEngine:
         bases = [base_urls] if isinstance(base_urls, str) else list(base_urls)
         if not bases or not all(base.startswith(("http://", "https://")) for base in bases):
             raise ConfigurationError(
-                f"The option base_urls must be one or more addresses such as http://127.0.0.1:8000, not {base_urls!r}."
+                f"The option `base_urls` must be one or more addresses such as http://127.0.0.1:8000, not "
+                f"{base_urls!r}."
             )
         bases = [_base(base) for base in bases]
         if relay_dir is not None and transport != "folder":
@@ -116,7 +117,7 @@ class VllmServerEngine:
                 f"The option relay_dir= applies only to transport='folder', not to {transport!r}: remove it."
             )
         if bucket_mib < 1:
-            raise ConfigurationError(f"The option bucket_mib must be at least 1, not {bucket_mib}.")
+            raise ConfigurationError(f"The option `bucket_mib` must be at least 1, not {bucket_mib}.")
         self._seeds = np.random.SeedSequence(seed)
         self._run_id = uuid.uuid4().hex
         self._version: int = 0

@@ -59,8 +59,8 @@ class DockerSandbox(BaseSandbox):
         try:
             if self.options.isolation == "strict" and (gaps := self._gaps()):
                 raise SandboxUnavailableError(
-                    "isolation='strict' requires layers of isolation that this Docker daemon provides "
-                    f"neither around a program nor around its container: {'; '.join(gaps)}."
+                    "isolation='strict' requires layers of isolation that this Docker daemon does not "
+                    f"provide, neither for a program nor for its container: {'; '.join(gaps)}."
                 )
             if docker_walls.calls_are_isolated(first.capabilities()) or self.options.isolation == "none":
                 with ThreadPoolExecutor(8) as pool:

@@ -169,10 +169,15 @@ class FrameReader:
             raise FrameError(
                 f"A part of a message between the processes of the sandbox is invalid: {error!r}."
             ) from None
-        if len(whole) + len(part) > MAX_FRAME_BYTES or len(self._parts) > _MOST_UNFINISHED:
+        if len(whole) + len(part) > MAX_FRAME_BYTES:
             raise FrameError(
-                "The parts of a message between the processes of the sandbox are too long, or too many "
-                "messages are unfinished."
+                f"A message between the processes of the sandbox may have at most {MAX_FRAME_BYTES} bytes, but the "
+                f"parts of one have {len(whole) + len(part)}."
+            )
+        if len(self._parts) > _MOST_UNFINISHED:
+            raise FrameError(
+                f"At most {_MOST_UNFINISHED} messages between the processes of the sandbox may be sent in parts at the "
+                f"same time, but {len(self._parts)} are unfinished."
             )
         whole += part
         return unpack(self._parts.pop(number)) if last else None

@@ -77,7 +77,7 @@ class RemoteOptions(FleetOptions):
                 "The token must contain only printable ASCII characters, because it is sent in an HTTP header."
             )
         if self.ca_file is not None and not os.path.exists(self.ca_file):
-            raise ConfigurationError(f"The option ca_file names {self.ca_file!r}, which does not exist.")
+            raise ConfigurationError(f"The option `ca_file` names {self.ca_file!r}, which does not exist.")
 
 
 def _checked(url: Any) -> str:

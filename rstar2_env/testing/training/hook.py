@@ -93,7 +93,7 @@ def processes(harness: HookHarness) -> None:
         run.events(hook, range(STEPS))
         done.append(run.done)
     if done[0] != done[1]:
-        raise AssertionError(f"on two processes, the hook acts differently: {_difference(*done)}")
+        raise AssertionError(f"on two processes, the hook behaves differently than on one: {_difference(*done)}")
 
 
 def resuming(harness: HookHarness) -> None:
@@ -114,7 +114,8 @@ def resuming(harness: HookHarness) -> None:
         again = run.done + later.done
         if again != expected.done:
             raise AssertionError(
-                f"resumed after {stop} steps, the hook acts differently: {_difference(again, expected.done)}; keep "
+                f"when resumed after {stop} steps, the hook behaves differently than without the interruption: "
+                f"{_difference(again, expected.done)}; keep "
                 "what it counts in state_dict and load_state_dict, and initialize only if state.global_step is 0"
             )
 

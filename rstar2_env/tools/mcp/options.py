@@ -70,7 +70,7 @@ class ServerOptions(StdioLimits):
                 )
         elif self.token_env:
             raise ConfigurationError(
-                "The option token_env applies only to an MCP server over HTTP; for a local program, pass "
+                "The option `token_env` applies only to an MCP server over HTTP; for a local program, pass "
                 "variables with pass_env."
             )
         for one in fields(self) if self.is_http else ():

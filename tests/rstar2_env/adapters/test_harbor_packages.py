@@ -136,7 +136,7 @@ def test_lines_that_only_install_what_is_here_are_read(run: str, names: list[str
         ("pip install 'pygments~=1.0'", "needs pygments~=1.0"),
         ("pip install 'pygments>99.0'", "needs pygments>99.0"),
         ("pip install 'pygments>=2.0rc1'", "needs pygments>=2.0rc1"),
-        ("pip install -r /app/requirements.txt", "no file of requirements /app/requirements.txt in the image"),
+        ("pip install -r /app/requirements.txt", "the requirements file /app/requirements.txt does not exist"),
     ],
 )
 def test_a_missing_package_is_named(run: str, why: str) -> None:
@@ -190,7 +190,7 @@ def test_requirements_in_a_file_of_the_image_are_read(option: str, tmp_path: Pat
 @pytest.mark.parametrize("sandbox", ["docker", {"provider": "docker"}])
 def test_a_sandbox_whose_packages_are_not_known_is_refused(tmp_path: Path, sandbox: str | dict[str, str]) -> None:
     task = write_task(tmp_path / "task", image("RUN pip install pygments"))
-    with pytest.raises(ConfigurationError, match="install the packages pygments: play them in the local sandbox"):
+    with pytest.raises(ConfigurationError, match="need the packages pygments: use the local sandbox"):
         HarborEnv(tasks=task, sandbox=sandbox)
 
 

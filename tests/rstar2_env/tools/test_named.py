@@ -52,7 +52,7 @@ def test_a_puzzle_with_tools_has_ten_turns():
     ("tools", "error", "words"),
     [
         (["pyton"], UnknownNameError, "Did you mean 'python'"),
-        ([7], ConfigurationError, "python, notebook, or mcp:ADDRESS, or be a tool; got 7"),
+        ([7], ConfigurationError, "python, notebook, mcp:ADDRESS or a tool object; got 7"),
         (["python:timeout=3"], ConfigurationError, "does not take options here"),
     ],
 )

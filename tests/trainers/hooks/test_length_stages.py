@@ -114,7 +114,7 @@ def test_a_resumed_run_is_in_the_stage_that_it_had_grown_to(stop):
 
 
 def test_stages_end_by_steps_or_by_what_is_cut_off():
-    with pytest.raises(ConfigurationError, match="Only one of the options steps and when_cut"):
+    with pytest.raises(ConfigurationError, match="Only one of the options `steps` and `when_cut`"):
         LengthStages(steps=(3,), when_cut=0.1)
 
 

@@ -113,7 +113,7 @@ def key_from(api_key_env: str) -> Secret | None:
         return None
     if api_key_env not in os.environ:
         raise ConfigurationError(
-            f"The option api_key_env names the environment variable {api_key_env}, which is not set: set it "
+            f"The option `api_key_env` names the environment variable {api_key_env}, which is not set: set it "
             "to the API key."
         )
     return secret_of(os.environ[api_key_env])

@@ -114,8 +114,8 @@ MUTANTS = [
     (Freezes, "whole_run", "it set the temperature to 0.0"),
     (BudgetAsANumber, "whole_run", "use dataclasses.replace(run.limits, ...)"),
     (TeachesNothing, "whole_run", "an SFT step without a conversation"),
-    (EachItsOwn, "processes", "on two processes, the hook acts differently: temperature"),
-    (ForgetsItsCount, "resuming", "resumed after 5 steps, the hook acts differently"),
+    (EachItsOwn, "processes", "on two processes, the hook behaves differently than on one: temperature"),
+    (ForgetsItsCount, "resuming", "when resumed after 5 steps, the hook behaves differently"),
     (KeepsNoState, "resuming", "keep what it counts in state_dict"),
     (BeginsAgain, "resuming", "initialize only if state.global_step is 0"),
 ]
