@@ -8,7 +8,7 @@ intervals (``rstar2_env.evaluation.figures``), the SQL of the counts (``rstar2_e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from rstar2_env.core.episode import Episode
@@ -33,34 +33,89 @@ class Figure:
         numerator: Name of a count, one of ``COUNTS``.
         denominator: Name of the count to divide by.
         label: Label of the figure in a summary; empty if summaries do not show it.
-        percent: Whether the figure is shown in percent.
+        unit: Unit of the figure; a ``share`` is shown in percent.
         better: Direction of an improvement; empty if neither direction is better.
         each_step: Whether training logs the figure at every step.
+        meaning: Description of the figure, as a sentence without a verb.
     """
 
     numerator: str
     denominator: str
     label: str
-    percent: bool = False
+    unit: str = "share"
     better: Literal["higher", "lower", ""] = ""
     each_step: bool = True
+    meaning: str = field(kw_only=True)
+
+    @property
+    def percent(self) -> bool:
+        """Whether the figure is shown in percent."""
+        return self.unit == "share"
 
 
 FIGURES: Mapping[str, Figure] = {
-    "pass_rate": Figure("correct", "episodes", "pass rate", True, "higher"),
-    "reward": Figure("reward", "episodes", "mean reward", False, "higher"),
-    "tool_error_share": Figure("errors", "calls", "tool errors, of all calls", True, "lower"),
-    "tool_error_share_correct": Figure(
-        "errors_correct", "calls_correct", "tool errors in correct episodes", True, "lower"
+    "pass_rate": Figure(
+        "correct", "episodes", "pass rate", better="higher", meaning="Correct episodes, of all episodes."
     ),
-    "tool_calls": Figure("calls", "episodes", "calls an episode"),
-    "code_share": Figure("coded", "episodes", "episodes that used code", True, each_step=False),
-    "code_share_correct": Figure("coded_correct", "correct", "", True, each_step=False),
-    "turns": Figure("turns", "episodes", "turns"),
-    "broken_format": Figure("broken", "episodes", "broken answer formats", True, "lower"),
-    "truncated": Figure("cut", "episodes", "cut by a budget", True, "lower", each_step=False),
-    "repetition": Figure("repeated", "episodes", "repeated four-word sequences", True, "lower", each_step=False),
-    "tokens": Figure("tokens", "tokened", "tokens an episode"),
+    "reward": Figure("reward", "episodes", "mean reward", "reward", "higher", meaning="Mean reward of an episode."),
+    "tool_error_share": Figure(
+        "errors",
+        "calls",
+        "tool errors, of all calls",
+        better="lower",
+        meaning="Calls of the policy that are errors of the policy, of all its calls.",
+    ),
+    "tool_error_share_correct": Figure(
+        "errors_correct",
+        "calls_correct",
+        "tool errors in correct episodes",
+        better="lower",
+        meaning="Calls that are errors of the policy, of its calls in correct episodes.",
+    ),
+    "tool_calls": Figure(
+        "calls", "episodes", "calls an episode", "calls", meaning="Mean number of calls of an episode."
+    ),
+    "code_share": Figure(
+        "coded",
+        "episodes",
+        "episodes that used code",
+        each_step=False,
+        meaning="Episodes with a call, of all episodes.",
+    ),
+    "code_share_correct": Figure(
+        "coded_correct",
+        "correct",
+        "",
+        each_step=False,
+        meaning="Correct episodes with a call, of all correct episodes.",
+    ),
+    "turns": Figure("turns", "episodes", "turns", "turns", meaning="Mean number of turns of an episode."),
+    "broken_format": Figure(
+        "broken",
+        "episodes",
+        "broken answer formats",
+        better="lower",
+        meaning="Episodes that do not mark exactly one answer, of all episodes.",
+    ),
+    "truncated": Figure(
+        "cut",
+        "episodes",
+        "cut by a budget",
+        better="lower",
+        each_step=False,
+        meaning="Episodes that exhausted a budget of turns, tokens or time, of all episodes.",
+    ),
+    "repetition": Figure(
+        "repeated",
+        "episodes",
+        "repeated four-word sequences",
+        better="lower",
+        each_step=False,
+        meaning="Mean share of an episode's four-word sequences of the policy that occurred in it before.",
+    ),
+    "tokens": Figure(
+        "tokens", "tokened", "tokens an episode", "tokens", meaning="Mean number of tokens of the policy in an episode."
+    ),
 }
 """Every figure by name, in the order of a summary. Figures are computed only over episodes that are
 ``Episode.available``."""

@@ -9,6 +9,7 @@ import re
 
 import build
 import checks_table
+import metrics_page
 import options_table
 import part_pages
 import pytest
@@ -35,7 +36,14 @@ def made():
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(ROOT / "benchmarks")
         figures = [importlib.import_module(name).PAGE for name in ("atlas_page", "learning_page")]
-    return {PROOF.name, cards.PAGE, *FORMS, *figures, *(f"trainers/{page}" for page in part_pages.pages())}
+    return {
+        PROOF.name,
+        cards.PAGE,
+        metrics_page.PAGE,
+        *FORMS,
+        *figures,
+        *(f"trainers/{page}" for page in part_pages.pages()),
+    }
 
 
 def by_hand(text: str) -> str:

@@ -6,6 +6,7 @@ import pytest
 import torch
 from loss_tokens import tokens
 
+from rstar2_env.diagnosis.metric_table import metric_of
 from rstar2_env.trainers.losses.mismatch import mismatch, summary
 
 RATIOS = [0.5, 2.0, 1.0, 4.0, 1.0]
@@ -70,3 +71,9 @@ def test_everything_masked_has_no_effective_sample():
 
 def test_other_figures_are_means():
     assert summary({"clip/low": (1.0, 4.0), "unseen": (0.0, 0.0)}) == {"clip/low": 0.25}
+
+
+def test_every_figure_is_in_the_table_of_metrics():
+    figures = summary(added((batch(), [0.5, 2.0, 1.0, 0.0, 1.0])))
+    assert len(figures) > 6
+    assert [name for name in figures if metric_of(name) is None] == []

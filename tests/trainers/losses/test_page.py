@@ -1,7 +1,6 @@
-"""The numbers and metrics of docs/loss-computation.md are those of the code."""
+"""The numbers of docs/loss-computation.md are those of the code, and so are the metrics of parts."""
 
 import math
-import re
 
 import numpy as np
 import pytest
@@ -10,7 +9,8 @@ from loss_tokens import tokens
 from places import DOCS
 
 from rstar2_env.core.options.parts import make_part
-from rstar2_env.trainers.losses.base import AGGREGATIONS, LOSSES
+from rstar2_env.diagnosis.metric_table import METRICS
+from rstar2_env.trainers.losses.base import AGGREGATIONS, LOSSES, Measures
 from rstar2_env.trainers.losses.mismatch import DEPTHS, mismatch, summary
 from rstar2_env.trainers.ranks import ONE
 
@@ -58,16 +58,14 @@ def test_what_is_left_of_a_gradient_is_what_the_table_says():
                 assert -batch.logp.grad.item() / advantage == pytest.approx(float(left), abs=6e-4), (name, ratio)
 
 
-def test_the_metrics_are_those_of_the_code():
-    names = {
-        name for row in tables("Metrics") for name in re.findall(r"[a-z_]+(?:/[a-z_0-9]+)?", row[0].replace("`", ""))
-    }
-    batch = tokens([[0.0]], entropy=[[1.0]], reference=[[0.0]])
+def test_the_metrics_of_parts_are_those_of_their_table():
+    titles = ("Terms of the loss", "Engine against trainer")
+    names = {name for title in titles for metric in METRICS[title] for name in metric.names if "DEPTH" not in name}
+    batch = tokens([[0.0]], entropy=[[1.0]], reference=[[0.0]], teacher=[[0.0]], answered=[[-1]])
     made = {name: (total.item(), count.item()) for name, (total, count) in mismatch(batch, torch.ones(1, 1)).items()}
     found = {name for name in summary(made) if name.count("/") == 1}
     batch.columns = dict.fromkeys(("clip_cov", "kl_cov", "m2po", "gvpo/distance", "off_policy"), torch.zeros(1, 1))
-    measured = ["ppo_clip", "kl", "entropy", "adaptive_entropy", "cispo", "clip_cov", "dppo", "fipo", "gmpo", "gvpo"]
-    for part in (*measured, "kl_cov", "m2po", "rollout_is", "sapo", "sft", "topr", "vespo"):
-        found |= make_part(LOSSES, part).figures(batch).keys()
-    assert found == names - {"metric"}
-    assert all(f"`{depth}`" in PAGE or f"/{depth}`" in PAGE for depth in DEPTHS)
+    for part in (make_part(LOSSES, name) for name in LOSSES):
+        found |= part.figures(batch).keys() if isinstance(part, Measures) else set()
+    assert found == names
+    assert all(f"`{depth}`" in (DOCS / "metrics.md").read_text("utf-8") for depth in DEPTHS)

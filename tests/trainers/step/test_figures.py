@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from small_run import MIXED, SAME, by_group, collector
 
+from rstar2_env.diagnosis.metric_table import metric_of
 from rstar2_env.testing.training.processes import in_processes
 
 
@@ -29,3 +30,10 @@ def test_a_word_that_only_another_process_saw_has_its_count_here():
     first, second = in_processes(2, work)
     assert first["dropped/equal"] == (0.0, 4.0)
     assert second["dropped/equal"] == (4.0, 4.0)
+
+
+def test_every_figure_and_phase_of_a_step_is_in_the_table_of_metrics():
+    batch = collector(by_group([MIXED, SAME]), problems_per_step=2).collect(0)
+    names = [*batch.figures, *(f"seconds/{phase}" for phase in batch.seconds)]
+    assert len(names) > 40
+    assert [name for name in names if metric_of(name) is None] == []

@@ -1,0 +1,171 @@
+"""The table of metrics of a run: name, unit, meaning and healthy range of each figure in ``metrics.jsonl``.
+
+Covered: training, evaluations during training, and cold starts. The range of a metric is the rules of the checks that
+read it (``rstar2_env.diagnosis.checks``), or what the table declares. Not covered: figures of an evaluation with
+several samples (docs/evaluation-figures.md), metrics of parts of other distributions.
+"""
+
+from __future__ import annotations
+
+from rstar2_env.core.figures import FIGURES, Figure
+from rstar2_env.diagnosis.metrics import Metric
+from rstar2_env.diagnosis.step_metrics import STEP_METRICS
+
+
+def _everywhere(name: str) -> tuple[str, ...]:
+    return tuple(f"{prefix}/{name}" for prefix in ("rollout", "kept", "eval"))
+
+
+_DIRECTIONS = {
+    "higher": "Higher is better. No general range: the level depends on the problems and on the policy.",
+    "lower": "Lower is better. No general range: the level depends on the problems and on the policy.",
+    "": "No general range: the level depends on the problems and on the policy.",
+}
+_READ_FROM_EPISODES = {
+    "pass_rate": ("held_out_falls", "reward_exploited"),
+    "tool_error_share": ("tool_fails",),
+    "repetition": ("repetition",),
+    "truncated": ("cut_by_time", "cut_by_tokens", "cut_by_turns"),
+}
+
+
+def _of_episodes(name: str, figure: Figure) -> Metric:
+    names = _everywhere(name) if figure.each_step else (f"eval/{name}",)
+    checks = _READ_FROM_EPISODES.get(name, ())
+    return Metric(names, figure.unit, figure.meaning, _DIRECTIONS[figure.better], checks)
+
+
+_PROBLEMS = "No general range: the value depends on the options of the sampler and on the problems."
+
+
+METRICS: dict[str, tuple[Metric, ...]] = {
+    "Episodes": (
+        *(_of_episodes(name, figure) for name, figure in FIGURES.items()),
+        Metric(
+            ("eval/pass_rate_se",),
+            "share",
+            "Standard error of `eval/pass_rate`; episodes of one problem count as dependent.",
+            "No general range: it falls with the root of the number of held-out problems.",
+        ),
+        Metric(
+            _everywhere("reward/COMPONENT"),
+            "reward",
+            "Mean score of a component of the reward, over the episodes that have it.",
+            "No general range: the scale is that of the component.",
+            ("judge_constant",),
+        ),
+        Metric(
+            _everywhere("status/NAME"),
+            "share",
+            "Calls with this status, of all calls of the policy.",
+            "No general range for one status; `ok` and `empty` are no errors.",
+            ("status_dominates",),
+        ),
+        Metric(
+            _everywhere("end/NAME"),
+            "share",
+            "Episodes with this end, of all played episodes.",
+            "No general range for one end, apart from those of the checks.",
+        ),
+        Metric(
+            _everywhere("unavailable"),
+            "share",
+            "Episodes that failed for reasons outside the policy. No other metric of episodes counts them.",
+            "0.",
+            ("sandbox_unavailable", "all_unavailable"),
+        ),
+        Metric(
+            _everywhere("cancelled"),
+            "share",
+            "Episodes that were ended because their group no longer needed them (`early_stop`). No other metric of "
+            "episodes counts them.",
+            "0 without `early_stop`; otherwise no general range: it depends on the spread of lengths.",
+        ),
+        Metric(
+            _everywhere("episodes"),
+            "episodes",
+            "Number of episodes of a step that count.",
+            "The number that the options ask for; fewer if episodes are unavailable or cancelled.",
+        ),
+    ),
+    "Groups": (
+        Metric(("groups/signal",), "groups", "Groups of a step with a signal (an advantage other than 0)."),
+        Metric(("groups/none_correct",), "groups", "Groups of a step without a signal because no episode is correct."),
+        Metric(
+            ("groups/all_correct",), "groups", "Groups of a step without a signal because every episode is correct."
+        ),
+        Metric(("groups/unavailable",), "groups", "Groups of a step without a signal because no episode is available."),
+        Metric(
+            ("groups/not_selected",),
+            "groups",
+            "Groups of a step with correct and wrong episodes, but without a signal: the selector rejects the "
+            "group, or the kept episodes have equal rewards.",
+        ),
+        Metric(
+            ("kept/advantage",),
+            "reward",
+            "Mean absolute advantage of the kept episodes.",
+            "Above 0, or nothing trains. No general range above: the scale is that of the advantage.",
+        ),
+        Metric(
+            ("dropped/REASON",),
+            "share",
+            "Episodes that are not trained on for this reason, of all played episodes.",
+            "No general range: a selector drops what its options ask for, such as half of the episodes.",
+        ),
+        Metric(
+            ("rollout/groups_rejected",),
+            "share",
+            "Groups without a training row, of all groups.",
+            "No general range of its own: the checks judge `groups/signal`.",
+        ),
+        Metric(
+            ("rollout/groups_refilled",),
+            "groups",
+            "Groups of a step from rounds of refill.",
+            "0 without `rollout.refill`; otherwise no general range: it follows from the rejected groups.",
+        ),
+        Metric(
+            ("rollout/groups_replaced",),
+            "groups",
+            "Copies of groups that replace other groups of a step.",
+            "0 without such an option; otherwise no general range: it follows from the rejected groups.",
+        ),
+        Metric(("rollout/groups_missing",), "groups", "Groups that a step lacks after all rounds of refill.", "0."),
+        Metric(
+            ("rollout/groups_carried",),
+            "groups",
+            "Groups that a step leaves to the next one (`tail`).",
+            "0 without `tail`; otherwise no general range: it depends on the spread of lengths.",
+        ),
+    ),
+    "Sampler": (
+        Metric(("sampler/share/KIND",), "share", "Probability of each kind of problem in the step.", _PROBLEMS),
+        Metric(("sampler/level",), "number", "Number of the level, from 1.", "Rises as the policy learns."),
+        Metric(
+            ("sampler/stage",),
+            "number",
+            "Number of the stage, from 1; 0 while pass rates are measured.",
+            "Rises during the run.",
+        ),
+        Metric(("sampler/problems",), "problems", "Problems that can be drawn.", _PROBLEMS),
+        *(
+            Metric((f"sampler/{pool}",), "problems", f"Problems in the pool `{pool}` of `difficulty_pool`.", _PROBLEMS)
+            for pool in ("hard", "normal", "easy")
+        ),
+        Metric(("sampler/unseen",), "problems", "Problems that `difficulty_pool` has not drawn yet.", "Falls to 0."),
+        Metric(
+            ("sampler/expected",),
+            "share",
+            "Mean pass rate that the sampler `mopps` predicts.",
+            "Close to `rollout/pass_rate`; no general range of its own.",
+        ),
+    ),
+    **STEP_METRICS,
+}
+"""Every metric, by the part of a run that it describes."""
+
+
+def metric_of(name: str) -> Metric | None:
+    """Return the metric with the given name in ``metrics.jsonl``; ``None`` for an unknown one."""
+    return next((metric for group in METRICS.values() for metric in group if metric.matches(name)), None)

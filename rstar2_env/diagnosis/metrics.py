@@ -1,0 +1,52 @@
+"""The type of a metric of a run, and the checks that read it.
+
+Not covered: the metrics themselves (``rstar2_env.diagnosis.metric_table``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rstar2_env.diagnosis.base import RunCheck
+from rstar2_env.diagnosis.examination import every_check
+
+_PLACEHOLDER = re.compile(r"[A-Z]+")
+_QUOTED = re.compile(r"`([^`]+)`")
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric of a run.
+
+    Attributes:
+        names: Its names. A word in capitals stands for any text, such as the name of a status.
+        unit: Its unit; ``share`` is a number from 0 to 1.
+        meaning: Description of the metric.
+        healthy: Its healthy range, or the reason why there is no general range; empty if the checks that read the
+            metric say all that is known.
+        checks: Names of checks that compute the same quantity from episodes; those that read the metric itself follow
+            from ``RunCheck.needs`` and ``RunCheck.looks_at``.
+    """
+
+    names: tuple[str, ...]
+    unit: str
+    meaning: str
+    healthy: str = ""
+    checks: tuple[str, ...] = ()
+
+    def matches(self, name: str) -> bool:
+        """Return whether this metric has the name."""
+        return any(re.fullmatch(_PLACEHOLDER.sub(".+", re.escape(own)), name) for own in self.names)
+
+
+def checks_of(metric: Metric) -> list[RunCheck]:
+    """Return the checks that read a metric, in the order of their names."""
+    return [one for one in every_check() if one.name in metric.checks or any(map(metric.matches, _read_by(one)))]
+
+
+def _read_by(check: RunCheck) -> Iterator[str]:
+    for need in check.needs:
+        yield from need.split("|")
+    yield from _QUOTED.findall(check.looks_at)

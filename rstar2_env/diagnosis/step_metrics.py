@@ -1,0 +1,265 @@
+"""The metrics of optimizer steps, of the engine and of the machine; part of ``rstar2_env.diagnosis.metric_table``."""
+
+from __future__ import annotations
+
+from rstar2_env.diagnosis.metrics import Metric
+
+_LENGTHS = "No general range: the value depends on the number and the lengths of the episodes."
+_MACHINE = "No general range: the value depends on the model, the lengths and the machine."
+_TEXT = "Lower is better. No general range: the level depends on the text."
+_PART = "No general range: the value depends on the options of the term."
+_MISMATCH = (
+    "{} if engine and trainer compute alike. No general range: it depends on the precision; the checks judge "
+    "`mismatch/logp_difference`."
+)
+
+
+def _by_depth(name: str) -> tuple[str, ...]:
+    return f"mismatch/{name}", f"mismatch/{name}/DEPTH"
+
+
+STEP_METRICS: dict[str, tuple[Metric, ...]] = {
+    "Optimizer": (
+        Metric(
+            ("loss",),
+            "nats",
+            "Loss of the optimizer's step; in a cold start, the mean cross-entropy of a token.",
+            "Finite. A policy-gradient loss has no direction: with centred advantages it stays near 0 in a run that "
+            "learns. In a cold start, lower is better.",
+        ),
+        Metric(("grad_norm",), "gradient", "Norm of the gradient before `optim.max_grad_norm` bounds it."),
+        Metric(
+            ("learning_rate",),
+            "none",
+            "Learning rate of the step, by the schedule.",
+            "No general range: see `weights/change`, which does not depend on the model's size.",
+        ),
+        Metric(
+            ("weights/change",),
+            "ratio",
+            "Norm of the change of the weights by a step, relative to their norm, from a sample of them.",
+        ),
+        Metric(("optimizer/updates",), "updates", "Updates in the optimizer's state, if it counts them."),
+        Metric(
+            ("mask/environment",),
+            "share",
+            "Tokens of the environment with mask 1, of all tokens of the environment in the trained rows.",
+        ),
+        Metric(
+            ("mask/turn_ends",),
+            "share",
+            "Last turns whose last token ends a turn and has mask 1, of all last turns that the policy ended itself.",
+            "1.",
+        ),
+        Metric(
+            ("epoch",),
+            "passes",
+            "Passes over the traces of a cold start.",
+            "No general range: it follows from the options.",
+        ),
+    ),
+    "Policy": (
+        Metric(
+            ("policy/ratio",),
+            "ratio",
+            "Mean ratio of the current probability of a token to that before the first update on it.",
+            "1 with one update for each rollout. No general range with several: the checks judge `clip/low` and "
+            "`clip/high`.",
+        ),
+        Metric(("policy/entropy",), "nats", "Mean entropy of the distribution of a token."),
+        Metric(("policy/lag",), "updates", "Mean number of updates between sampling a turn and training on it."),
+    ),
+    "Engine against trainer": (
+        Metric(
+            _by_depth("logp_difference"),
+            "nats",
+            "Mean of abs(log π_old - log μ); π_old is the trainer's probability of a sampled token, μ the engine's.",
+        ),
+        Metric(_by_depth("kl"), "nats", "KL(μ, π_old), estimated by k3.", _MISMATCH.format(0)),
+        Metric(_by_depth("chi2"), "ratio", "Chi-squared divergence: mean of (π_old / μ)² - 1.", _MISMATCH.format(0)),
+        Metric(
+            _by_depth("ess"),
+            "share",
+            "Effective sample size as a share of the tokens, (Σc)² / (n Σc²); c is the correction's weight of a token.",
+            _MISMATCH.format(1),
+        ),
+        Metric(_by_depth("weight"), "ratio", "Mean weight c of the correction.", _MISMATCH.format(1)),
+        Metric(_by_depth("masked"), "share", "Tokens with weight 0, of all tokens.", _MISMATCH.format(0)),
+    ),
+    "Terms of the loss": (
+        Metric(
+            ("clip/low",),
+            "share",
+            "Tokens whose gradient the lower bound of the ratio removes, of all tokens of the policy; for `cispo`, "
+            "tokens whose weight is the bound.",
+        ),
+        Metric(
+            ("clip/high",),
+            "share",
+            "Tokens whose gradient the upper bound of the ratio removes, of all tokens of the policy; for `cispo`, "
+            "tokens whose weight is the bound.",
+        ),
+        Metric(
+            ("clip/outer",),
+            "share",
+            "Tokens whose gradient the outer bound of `ppo_clip` removes (`two_sided`, `dual`), of all tokens.",
+            "No general range: the bound is for rare tokens.",
+        ),
+        Metric(
+            ("clip/dropped",),
+            "share",
+            "Tokens that `clip_cov`, `dppo`, `m2po` or `rollout_is` excludes, of all tokens.",
+            _PART,
+        ),
+        Metric(
+            ("sapo/gate",),
+            "ratio",
+            "Mean weight of a token, relative to the plain policy gradient.",
+            "1 while all ratios are 1. " + _PART,
+        ),
+        Metric(("vespo/weight",), "ratio", "Mean weight that `vespo` derives from the ratios.", _PART),
+        Metric(("fipo/weight",), "ratio", "Mean weight that `fipo` derives from the ratios.", _PART),
+        Metric(("topr/negative_weight",), "ratio", "Mean weight of the tokens with a negative advantage.", _PART),
+        Metric(
+            ("kl_cov/distance",),
+            "nats",
+            "Mean of abs(log π - log π_old) of the constrained tokens.",
+            "0 with one update for each rollout. " + _PART,
+        ),
+        Metric(
+            ("gvpo/distance",),
+            "reward",
+            "Mean distance between the implied reward and the advantage.",
+            "Lower is better. " + _PART,
+        ),
+        Metric(("kl",), "nats", "KL(π, π_ref) of a token by k3, for every estimator of the term."),
+        Metric(
+            ("teacher_kl",),
+            "nats",
+            "KL(π, π_teacher) of a token by k3, for `opd` and `kdrl`.",
+            "Falls. No general range: the level depends on teacher and policy.",
+        ),
+        Metric(
+            ("entropy",),
+            "nats",
+            "Mean entropy of a token, by the term `entropy` or `adaptive_entropy`.",
+            "That of `policy/entropy`, which the checks judge.",
+        ),
+        Metric(("entropy_coef",), "none", "Coefficient of `adaptive_entropy`.", "From 0 to its option `most`."),
+        Metric(("sft",), "nats", "Mean cross-entropy of a token in the rows of experts, by the term `sft`.", _TEXT),
+        Metric(("echo",), "nats", "Mean cross-entropy of a token in the outputs of tools, by the term `echo`.", _TEXT),
+        Metric(
+            ("external",),
+            "share",
+            "Tokens of external data in the loss `rl_plus`, of all tokens.",
+            "No general range: it follows from the share of external rows.",
+        ),
+    ),
+    "Tokens and time": (
+        Metric(
+            ("tokens/computed",), "tokens", "Tokens of a step's passes with a gradient, padding included.", _LENGTHS
+        ),
+        Metric(
+            ("tokens/trained",),
+            "tokens",
+            "Tokens of a step's rows with an advantage.",
+            "Above 0, or nothing trains. " + _LENGTHS,
+        ),
+        Metric(
+            ("tokens/no_grad",),
+            "tokens",
+            "Tokens of a step's passes without a gradient: of the reference model, and of old probabilities if needed.",
+            _LENGTHS,
+        ),
+        Metric(
+            ("tokens/share_trained",),
+            "share",
+            "`tokens/trained` divided by `tokens/computed`; above 1 if rows share prefixes.",
+            "Higher is better. No general range: padding and shared prefixes depend on the lengths.",
+        ),
+        Metric(("seconds/rollout",), "seconds", "Time of a step's rollout.", _MACHINE, ("throughput_falls",)),
+        Metric(("seconds/reward",), "seconds", "Time of computing rewards after the rollout.", _MACHINE),
+        Metric(("seconds/select",), "seconds", "Time of the selector.", _MACHINE),
+        Metric(("seconds/advantage",), "seconds", "Time of computing advantages.", _MACHINE),
+        Metric(("seconds/hand_over",), "seconds", "Time of handing the weights over to the engine.", _MACHINE),
+        Metric(("seconds/train",), "seconds", "Time of a step's passes with a gradient.", _MACHINE),
+        Metric(
+            ("seconds/wait",),
+            "seconds",
+            "Time that a step waits for a rollout that is played ahead.",
+            "Near 0 if the rollout is the shorter phase; otherwise no general range.",
+        ),
+        Metric(
+            ("seconds/share_waiting",),
+            "share",
+            "Mean wait of a process for the slowest one, as a share of the rollout's time.",
+        ),
+        Metric(
+            ("seconds/offload",),
+            "seconds",
+            "Time of moving the optimizer's state to host memory and back (`optim.offload_state`); a part of "
+            "`seconds/hand_over`, and before training.",
+            _MACHINE,
+        ),
+        Metric(("seconds/tool",), "seconds", "Mean time that an episode spends in the environment.", _MACHINE),
+        Metric(("seconds/engine_wait",), "seconds", "Mean time that an episode waits for the engine.", _MACHINE),
+        Metric(
+            ("speed/train_tokens_per_second",),
+            "tokens per second",
+            "Trained tokens per second over all processes; in a cold start, of the first process.",
+            "Higher is better. " + _MACHINE,
+        ),
+        Metric(
+            ("speed/generated_tokens_per_second",),
+            "tokens per second",
+            "Tokens that the engines generate per second of the rollout, over all processes.",
+            "Higher is better. " + _MACHINE,
+        ),
+        Metric(
+            ("speed/mfu",),
+            "share",
+            "Operations of the model per second, as a share of the device's peak, if that is known.",
+            "Higher is better. " + _MACHINE,
+        ),
+    ),
+    "Engine and memory": (
+        Metric(
+            ("engine/generated_tokens",),
+            "tokens",
+            "Tokens that the engine generates in a rollout, if the engine reports them.",
+            _MACHINE,
+        ),
+        Metric(
+            ("engine/cached_share",),
+            "share",
+            "Prompt tokens found in the engine's cache, of all prompt tokens.",
+            "Higher is better. No general range: it depends on turns and on the size of the cache.",
+        ),
+        Metric(
+            ("engine/preemptions",),
+            "sequences",
+            "Sequences that the engine interrupts in a rollout because its cache is full.",
+            "0, or few compared with `rollout/episodes`.",
+        ),
+        Metric(
+            ("engine/recomputed_tokens",),
+            "tokens",
+            "Tokens that the engine computes again after it interrupted their sequences.",
+            "0, or few compared with `engine/generated_tokens`.",
+        ),
+        Metric(
+            ("engine/in_flight",),
+            "episodes",
+            "Limit on concurrent episodes that `adaptive_in_flight` has chosen.",
+            _MACHINE,
+        ),
+        Metric(("memory/process_gib",), "GiB", "Mean resident memory of a process."),
+        Metric(
+            ("memory/peak_gib",),
+            "GiB",
+            "Peak memory of the device, or of the process on a CPU, in a cold start.",
+            "Below the memory of the machine.",
+        ),
+    ),
+}
+"""The metrics by the part of a run that they describe."""

@@ -1,0 +1,63 @@
+"""Write docs/metrics.md from the table of metrics and the checks: ``python tools/docs_site/metrics_page.py PAGE``."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from rstar2_env.diagnosis.metric_table import METRICS
+from rstar2_env.diagnosis.metrics import Metric, checks_of
+
+PAGE = "metrics.md"
+_HEAD = """\
+<!-- Made by `python tools/docs_site/metrics_page.py docs/metrics.md`. Change the tables in the code instead. -->
+
+# Metrics of training
+
+The metrics in `metrics.jsonl`, with unit, meaning and healthy range. Each metric is a sum divided by a count. Both are
+accumulated over all processes and over all steps since the previous line. A metric without observations is omitted.
+
+`rollout/…` covers all played episodes, `kept/…` the episodes that are trained on, and `eval/…` held-out problems. A
+word in capitals stands for a name: of a status, an end, a component of the reward, a kind of problem, or a reason
+([trainers.md](trainers.md)). `DEPTH` is the number of tool calls before the token: `depth_0`, `depth_1`, `depth_2` or
+`depth_3_or_more`. A share is a number from 0 to 1.
+
+A healthy range is that of the checks of [`rstar2 diagnose`](diagnosis.md), which report a metric outside of it.
+A metric without a range that holds for all runs says so.
+"""
+
+
+def metrics_page() -> str:
+    """Return the page: a table of all metrics, and a section for each with its unit, meaning and healthy range."""
+    rows = [
+        f"| {_linked(metric)} | {metric.unit} | {metric.meaning} |" for group in METRICS.values() for metric in group
+    ]
+    table = "\n".join(["| metric | unit | meaning |", "|---|---|---|", *rows])
+    groups = (f"## {title}\n\n" + "\n".join(map(_section, metrics)) for title, metrics in METRICS.items())
+    return "\n".join([_HEAD, table, "", *groups])
+
+
+def _section(metric: Metric) -> str:
+    checks = [
+        f"    - [`{one.name}`](diagnosis.md#{one.name}) ({one.severity}): {one.rule}." for one in checks_of(metric)
+    ]
+    lines = [
+        f"### `{metric.names[0]}`\n\n{metric.meaning}\n",
+        *([f"- **Names:** {', '.join(f'`{name}`' for name in metric.names)}."] if len(metric.names) > 1 else []),
+        f"- **Unit:** {metric.unit}.",
+        f"- **Healthy range:** {metric.healthy or 'where no check below finds a fault.'}",
+        *(["- **A fault for the check:**", *checks] if checks else []),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _linked(metric: Metric) -> str:
+    first, *others = metric.names
+    anchor = re.sub(r"[^\w-]", "", first.lower())
+    return ", ".join([f"[`{first}`](#{anchor})", *(f"`{name}`" for name in others)])
+
+
+if __name__ == "__main__":
+    for path in map(Path, sys.argv[1:]):
+        path.write_text(metrics_page(), "utf-8")
