@@ -58,7 +58,7 @@ METRICS: dict[str, tuple[Metric, ...]] = {
             _everywhere("status/NAME"),
             "share",
             "Calls with this status, of all calls of the policy.",
-            "No general range for one status; `ok` and `empty` are no errors.",
+            "No general range for one status. `ok` and `empty` do not count as errors.",
             ("status_dominates",),
         ),
         Metric(

@@ -28,7 +28,7 @@ def text_of(node: ast.expr | None) -> str | None:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr) and isinstance(node.values[0], ast.Constant) and len(node.values) == 2:
-        return f"{node.values[0].value}X"
+        return f"{node.values[0].value!s}X"
     return None
 
 
@@ -41,17 +41,17 @@ def written(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         keys: list[ast.expr | None] = []
         match node:
-            case ast.Call(func=ast.Attribute(attr="add"), args=[name, _, *_]):
-                keys = [name]
-            case ast.Call(func=ast.Name(id="measured"), args=[name, *_]):
-                keys = [name]
-            case ast.Assign(targets=[ast.Subscript(slice=ast.Constant(value=str(text)) as name)]) if "/" in text:
-                keys = [name]
+            case ast.Call(func=ast.Attribute(attr="add"), args=[key, _, *_]):
+                keys = [key]
+            case ast.Call(func=ast.Name(id="measured"), args=[key, *_]):
+                keys = [key]
+            case ast.Assign(targets=[ast.Subscript(slice=ast.Constant(value=str(text)) as key)]) if "/" in text:
+                keys = [key]
             case ast.FunctionDef(name="figures"):
                 keys = [key for part in ast.walk(node) if isinstance(part, ast.Dict) for key in part.keys]
                 keys += [part.key for part in ast.walk(node) if isinstance(part, ast.DictComp)]
-        texts = [text for key in keys if (text := text_of(key)) and (prefix or "X" not in text)]
-        yield from (f"{prefix}{text}" for text in texts if re.fullmatch(r"[a-z_]+(?:/[a-zX_]+)*", text))
+        texts = [found for key in keys if (found := text_of(key)) and (prefix or "X" not in found)]
+        yield from (f"{prefix}{name}" for name in texts if re.fullmatch(r"[a-z_]+(?:/[a-zX_]+)*", name))
 
 
 def test_every_name_that_the_code_of_training_writes_is_in_the_table() -> None:
