@@ -255,6 +255,7 @@ while True:
 """
 _DAEMON = """
 import ctypes, os, time
+ctypes.CDLL(None).prctl(15, b"{mark}")  # a process inherits the name, and so has it from its start
 reader, writer = os.pipe()
 if os.fork() == 0:
     try:
@@ -262,10 +263,10 @@ if os.fork() == 0:
     except OSError:
         pass
     if os.fork() == 0:
-        ctypes.CDLL(None).prctl(15, b"{mark}")
         os.write(writer, b"x")
         time.sleep(600)
     os._exit(0)
+os.close(writer)  # otherwise the next line would wait forever if the sandbox kills the daemon before it writes
 os.read(reader, 1)
 print("{mark}")
 """

@@ -170,6 +170,25 @@ def no_node(resource: str | None) -> str:
     )
 
 
+async def answer_from(node: RayNode) -> None:
+    """Wait until a Ray task, in a process of its own, has run on one given node.
+
+    Raises:
+        Exception: Ray cannot run the task (it raises many kinds), or this process is no longer connected.
+    """
+    await connected().remote(_answer).options(num_cpus=0, max_retries=0, scheduling_strategy=_only_on(node)).remote()
+
+
+def _answer() -> None:
+    """Do nothing: the end of the task shows that the node runs processes."""
+
+
+def _only_on(node: RayNode) -> Any:
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    return NodeAffinitySchedulingStrategy(node.id, soft=False)
+
+
 def actor_on(node: RayNode, make: Callable[..., Any], *arguments: Any, threads: int, cpus: float = 0.0) -> Any:
     """Start a Ray actor on one given node; Ray neither restarts it nor repeats its calls.
 
@@ -180,13 +199,11 @@ def actor_on(node: RayNode, make: Callable[..., Any], *arguments: Any, threads: 
         threads: Number of calls that run in it concurrently.
         cpus: Number of CPUs that it reserves in Ray.
     """
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
     options: dict[str, Any] = {
         "num_cpus": cpus,
         "max_restarts": 0,
         "max_task_retries": 0,
         "max_concurrency": threads,
-        "scheduling_strategy": NodeAffinitySchedulingStrategy(node.id, soft=False),
+        "scheduling_strategy": _only_on(node),
     }
     return connected().remote(make).options(**options).remote(*arguments)

@@ -2,8 +2,8 @@
 
 Covered: nodes that join and leave, actors that die, stall, or whose sandbox fails repeatedly. A server is removed only
 if Ray confirms that its actor is dead: until then its calls may still run, so they must not run elsewhere. Not covered:
-calls (``rstar2_env.sandbox.fleet``), the actor itself (``keeper``). Everything here runs in the event loop of the
-fleet.
+calls (``rstar2_env.sandbox.fleet``), the actor itself (``keeper``), whether a silent actor is stuck (``silence``).
+Everything here runs in the event loop of the fleet.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError
-from rstar2_env.core.net.ray_cluster import RayNode, actor_on, connected, living_nodes, no_node
+from rstar2_env.core.net.ray_cluster import RayNode, actor_on, living_nodes, no_node
 from rstar2_env.core.secret import Secret
 from rstar2_env.sandbox.fleet.link import Link, LinkError
 from rstar2_env.sandbox.fleet.servers import FleetServers
+from rstar2_env.sandbox.ray import silence
 from rstar2_env.sandbox.ray.keeper import Keeper, StartResult
 from rstar2_env.sandbox.ray.options import RayOptions
 
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 _LONGEST_PAUSE_S = 60.0
 _STRIKES = 3
 """Number of consecutive failures of a node's sandbox after which the node's actor is replaced."""
-_AGAIN_S = 0.2
-_STOP_S = 10.0
 
 _log = logging.getLogger(__name__)
 
@@ -107,7 +106,7 @@ class Nodes:
         await asyncio.gather(*tasks, return_exceptions=True)
         nodes = list(self.nodes.values())
         self.nodes.clear()
-        await asyncio.gather(*map(_stop, nodes))
+        await asyncio.gather(*(silence.stop(node.actor) for node in nodes))
 
     async def _start(self, where: RayNode) -> None:
         local = {"workers": max(1, int(where.cpus)), **self._options.local, "retries": 0}
@@ -116,7 +115,7 @@ class Nodes:
         try:
             link = await self._start_server(where, actor)
         except BaseException:
-            _kill(actor)
+            silence.kill(actor)
             raise
         self.nodes[where.id] = ServerNode(where, actor, link)
         self._servers.add(link)
@@ -142,7 +141,7 @@ class Nodes:
         except LinkError as error:
             why = f"the sandbox server at {result.url} does not answer: {error}"
         except Exception as error:  # Ray raises many kinds: the actor died, its class could not be imported there, ...
-            why = f"{type(error).__name__}: {_short(error)}"
+            why = f"{type(error).__name__}: {silence.short(error)}"
         if result.mistaken:
             raise ConfigurationError(f"On the node {where}: {why}")
         raise SandboxUnavailableError(f"The sandbox on the node {where} did not start: {why}")
@@ -158,7 +157,7 @@ class Nodes:
         for name, node in list(self.nodes.items()):
             if name not in found:
                 self._lose(node, "The node left the cluster.")
-            elif node.link.strikes >= _STRIKES and await _killed(node):
+            elif node.link.strikes >= _STRIKES and await silence.killed(node.actor):
                 self._lose(node, "The sandbox of the node failed repeatedly.")
             elif node.link.up and not node.link.strikes:
                 self._failures.pop(name, None)
@@ -194,67 +193,16 @@ class Nodes:
         self._doubts.pop(name, None)
 
     async def _doubt(self, node: ServerNode) -> None:
-        """Ping an actor through Ray until its server answers again; kill an actor that is silent for too long."""
-        from ray.exceptions import ActorDiedError
-
-        silent_since = asyncio.get_running_loop().time() - node.link.silence_s
-        while not (node.link.up or node.link.gone):
-            left = silent_since + self._options.stall_timeout_s - asyncio.get_running_loop().time()
-            try:
-                async with asyncio.timeout(max(_AGAIN_S, left)):
-                    await _call(node.actor, "ping")
-            except ActorDiedError as error:
-                self._lose(node, _short(error))
-                return
-            except Exception as error:  # it does not answer, or this process is no longer connected
-                _log.debug("The sandbox on the node %s does not answer: %s", node.where, error)
-            if left <= 0 and await _killed(node):
-                self._lose(node, f"It did not respond for {self._options.stall_timeout_s:g} seconds.")
-                return
-            await asyncio.sleep(_AGAIN_S)
+        """Wait until the server of an actor answers again; replace the actor if it is dead or stuck."""
+        why = await silence.why_lost(node.actor, node.where, node.link, self._options)
+        if why is not None:
+            self._lose(node, why)
 
     def _lose(self, node: ServerNode, why: str) -> None:
         if self.nodes.pop(node.where.id, None) is None:
             return
-        _kill(node.actor)
+        silence.kill(node.actor)
         self._pause(node.where.id, 0.0)
         _log.warning("The sandbox on the node %s was lost: %s", node.where, why)
         self._servers.lose(node.link, why)
         self._look.set()
-
-
-async def _stop(node: ServerNode) -> None:
-    with contextlib.suppress(Exception):  # it may be gone already
-        async with asyncio.timeout(_STOP_S):
-            await _call(node.actor, "stop")
-    _kill(node.actor)
-
-
-async def _killed(node: ServerNode) -> bool:
-    """Kill an actor; returns whether Ray confirms its death, so that its calls may run elsewhere."""
-    from ray.exceptions import ActorDiedError
-
-    _kill(node.actor)
-    try:
-        async with asyncio.timeout(_STOP_S):
-            await _call(node.actor, "ping")
-    except ActorDiedError:
-        return True
-    except Exception:  # unknown
-        return False
-    return False
-
-
-def _call(actor: Any, method: str) -> Any:
-    connected()
-    return getattr(actor, method).remote()
-
-
-def _kill(actor: Any) -> None:
-    with contextlib.suppress(Exception):  # it is dead already, or Ray is
-        connected().kill(actor, no_restart=True)
-
-
-def _short(error: BaseException) -> str:
-    """Shorten the reason of Ray to one line without its advice."""
-    return " ".join(str(error).split()).partition(" Some common causes")[0][:500]

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -56,8 +57,25 @@ def actor_pids(sandbox: RaySandbox) -> list[int]:
     return ray.get([actor.__ray_call__.remote(lambda keeper: os.getpid()) for actor in actors])
 
 
-def wardens(pid: int) -> list[str]:
-    """Processes that an actor started."""
+def stand_still(actors: list[int], seconds: float) -> None:
+    """Stop every worker of these actors' nodes, also workers that start meanwhile, as if other work had the machine."""
+    raylets = {int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]) for pid in actors}
+    stopped: set[int] = set()
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        for pid in {int(child) for raylet in raylets for child in children(raylet)} - stopped:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                if b"default_worker" in (words := file.read()) or words.startswith(b"ray::"):
+                    os.kill(pid, signal.SIGSTOP)
+                    stopped.add(pid)
+        time.sleep(0.02)
+    assert stopped > set(actors), "another process was to start on a node"
+    for pid in stopped:
+        os.kill(pid, signal.SIGCONT)
+
+
+def children(pid: int) -> list[str]:
+    """Processes that a process started."""
     with open(f"/proc/{pid}/task/{pid}/children") as file:
         direct = file.read().split()
     for task in os.listdir(f"/proc/{pid}/task"):
@@ -154,9 +172,28 @@ def test_an_actor_that_dies_or_stalls_is_replaced_and_its_calls_run_again(sandbo
     assert sandbox.run(Job("1")).value == "1"
 
 
+def test_nodes_that_stand_still_for_a_while_lose_no_call_and_keep_their_actors(sandbox: RaySandbox) -> None:
+    before = actor_pids(sandbox)
+    outcomes = in_flight(sandbox, lambda: stand_still(before, seconds=8.0))
+    assert [outcome.value for outcome in outcomes] == [str(number) for number in range(16)]
+    assert {outcome.attempts for outcome in outcomes} == {1}
+    assert actor_pids(sandbox) == before
+
+
+def test_an_actor_whose_server_has_ended_is_replaced(sandbox: RaySandbox) -> None:
+    import ray
+
+    broken = sandbox.nodes()[0]
+    ray.get(broken.actor.__ray_call__.remote(lambda keeper: setattr(keeper._server, "should_exit", True)))
+    wait_for(lambda: ray.get(broken.actor.__ray_call__.remote(lambda keeper: keeper._serving.done())))
+    outcomes = sandbox.run_many([Job(str(number)) for number in range(16)])
+    assert [(outcome.value, outcome.attempts) for outcome in outcomes] == [(str(number), 1) for number in range(16)]
+    wait_for(lambda: len(sandbox.nodes()) == 2 and broken not in sandbox.nodes())
+
+
 def test_a_sandbox_that_dies_inside_its_actor_costs_no_call(sandbox: RaySandbox) -> None:
     pids = actor_pids(sandbox)
-    outcomes = in_flight(sandbox, lambda: [os.kill(int(pid), signal.SIGKILL) for pid in wardens(pids[0])] and None)
+    outcomes = in_flight(sandbox, lambda: [os.kill(int(pid), signal.SIGKILL) for pid in children(pids[0])] and None)
     assert [outcome.value for outcome in outcomes] == [str(number) for number in range(16)]
     assert {outcome.attempts for outcome in outcomes} == {1, 2}
     assert actor_pids(sandbox) == pids
@@ -228,7 +265,7 @@ def test_closing_answers_the_calls_in_flight_and_leaves_no_process(nodes: Any) -
     others = set(threading.enumerate())
     sandbox = RaySandbox(resource="calls", preload=())
     actors = actor_pids(sandbox)
-    below = [pid for actor in actors for pid in wardens(actor)]
+    below = [pid for actor in actors for pid in children(actor)]
     assert len(below) >= 2
     with ThreadPoolExecutor(1) as pool:
         calls = pool.submit(sandbox.run_many, [LONG] * 12)

@@ -13,7 +13,7 @@ import pytest
 
 from rstar2_env.core.errors import SandboxUnavailableError
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.sandbox import Job, Limits, LocalSandbox, Outcome, Sandbox
+from rstar2_env.sandbox import Job, Limits, LocalSandbox, Outcome, Sandbox, check
 from rstar2_env.sandbox.check import try_to_escape
 
 pytestmark = pytest.mark.deadlines
@@ -39,6 +39,19 @@ def test_the_attempts_do_succeed_where_nothing_isolates() -> None:
     with unisolated() as sandbox:
         broken = {trial.layer for trial in try_to_escape(sandbox) if not trial.held}
     assert broken >= {"no network", "no sight of other processes", "no sight of the user's files"}
+
+
+def test_a_daemon_that_is_killed_before_it_reports_counts_as_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Without a process namespace and control groups, it is killed as soon as a check finds it to be an orphan.
+    code, held = check._ATTEMPTS["killed whole"]
+    slow = code.replace("os.write(", "time.sleep(60)\n        os.write(")
+    assert slow != code
+    monkeypatch.setattr(check, "_ATTEMPTS", {"killed whole": (slow, held)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        sandbox = LocalSandbox(workers=1, waiting=1, isolation="best", preload=(), without=["pid", "cgroups"])
+    with sandbox:
+        assert [trial for trial in try_to_escape(sandbox) if not trial.held] == []
 
 
 def test_a_call_sees_two_processes_and_is_not_the_first(run: Run) -> None:
