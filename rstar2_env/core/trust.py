@@ -3,9 +3,10 @@
 The rule: only texts of the user may do so: the command line, the arguments of a Python call, and a file of options that
 the user names on the command line of a command in ``READS_OWN_FILES``. The contents of all other files are data. If
 data names code, it is refused when the code would be imported (``check_code``). If data chooses a sandbox, a variable,
-an address or a model's own code, it is refused when it is read (``found``). ``--trust`` turns both checks off. Options
-of a run that this user recorded in the same folder (``record``) are not checked either. From Python, a program may
-trust data with ``with bounds(trust=True)``. Not covered: pickles (``trainers.backends.trl.sharding.plain_metadata``),
+an address, a file to write, a model's own code, or an option that is passed on to vLLM or TRL and is not known to be
+harmless, it is refused when it is read (``found``). ``--trust`` turns both checks off. Options of a run that this user
+recorded in the same folder (``record``) are not checked either. From Python, a program may trust data with
+``with bounds(trust=True)``. Not covered: pickles (``trainers.backends.trl.sharding.plain_metadata``),
 and links in exported folders (``trainers.export.write``).
 
 The bounds apply to the whole process, not to one thread, because environments are created in threads.
@@ -21,6 +22,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -45,6 +47,29 @@ _SAFE_SANDBOX: Mapping[str, tuple[Any, ...] | None] = {
     "max_sessions": None,
 }
 """Options of a sandbox that data may set, each with its allowed values; ``None`` allows every value."""
+_WRITES = re.compile(r"(?<![\w.-])record_episodes(?![\w.-])")
+"""Names of the parts that write a file which their options name."""
+_ENGINE_OPTIONS = frozenset(
+    {
+        *("max_rows", "seed", "max_prefill_tokens", "max_tokens_in_cache", "cache_share", "idle_s", "threads"),
+        *("max_model_len", "kv_cache_gib", "gpu_memory_utilization", "sleep", "dtype", "block_size", "quantization"),
+        *("enforce_eager", "enable_prefix_caching", "enable_chunked_prefill", "max_num_batched_tokens"),
+        *("model", "transport", "bucket_mib", "timeout_s", "retries", "start_timeout_s", "reconnect_timeout_s"),
+        *("scheduler", "shared_by"),
+    }
+)
+_SAFE_OPTIONS: Mapping[str, frozenset[str]] = {
+    "engine": _ENGINE_OPTIONS,
+    "engine_options": _ENGINE_OPTIONS,
+    "trl_options": frozenset(
+        {
+            *("adam_beta1", "adam_beta2", "adam_epsilon", "optim", "lr_scheduler_kwargs", "warmup_ratio", "tf32"),
+            *("gradient_checkpointing_kwargs", "torch_empty_cache_steps", "disable_dropout"),
+        }
+    ),
+}
+"""Options that data may set where other options are passed on to vLLM and TRL, which import code that some of them name
+(``worker_cls``), or send and write files (``push_to_hub``)."""
 
 
 class UntrustedError(ConfigurationError):
@@ -165,7 +190,8 @@ def found(path: Path, values: Any, only: Any = None) -> bool:
         Whether the data may name code, because the user trusts or recorded it.
 
     Raises:
-        UntrustedError: The data chooses a sandbox, an environment variable, an address, or a model's own code.
+        UntrustedError: The data chooses a sandbox, an environment variable, an address, a file to write, a model's own
+            code, or an option of another package that is not known to be harmless.
     """
     if trusts():
         return True
@@ -303,27 +329,33 @@ def _last(place: str) -> str:
 
 def _chosen(place: str, value: Any) -> str | None:
     """Describe what an option of data selects, if only the user may select it; ``None`` otherwise."""
-    name = _last(place)
     if isinstance(value, str) and _SERVER.search(value):
         return f"an MCP server ({place} = {_short(value)})"
-    if isinstance(value, str) and value == name:
+    if isinstance(value, str) and _WRITES.search(value):
+        return f"a file to write ({place} = {_short(value)})"
+    if isinstance(value, str) and f".{place}".endswith(f".{value}"):
         return None  # the name itself
-    if value not in _EMPTY and (what := _kind(name, value)):
+    if value not in _EMPTY and (what := _kind(place, value)):
         return f"{what} ({place} = {_short(value)})"
     if isinstance(value, str):
         for pair in _PAIR.finditer(value):
-            inner = _last(pair[1] or pair[2])
-            if what := _kind(inner, "…"):
+            if what := _kind(pair[1] or pair[2], "…"):
                 return f"{what} ({place} = {_short(value)})"
     return None
 
 
-def _kind(name: str, value: Any) -> str | None:
+def _kind(place: str, value: Any) -> str | None:
+    name = _last(place)
     if name == "sandbox" and not _is_safe_sandbox(value):
         return "a sandbox"
+    for holder, inner in pairwise(place.split(".")):
+        if holder == "sandbox" and not _is_safe_sandbox({inner: value}):
+            return "a sandbox"
+        if inner not in _SAFE_OPTIONS.get(holder, {inner}):
+            return f"the option {inner} of another package"
     if name == "isolation" and value != "strict":
         return "the isolation of a sandbox"
-    if name == "trust_remote_code":
+    if name == "trust_remote_code" or (name == "attn_implementation" and "/" in str(value)):
         return "the code of a model"
     if not isinstance(value, (str, list)):
         return None

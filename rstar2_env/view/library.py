@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.run_folder.inside import inside
 from rstar2_env.core.run_folder.layout import EPISODES, FORMAT, RUN_FILE, TOKENS, VERSION
 from rstar2_env.view.index import RunIndex
 
@@ -190,9 +191,11 @@ def runs_below(root: Path) -> Iterator[tuple[Path, str]]:
 def kind_of(folder: Path) -> str | None:
     """Return the kind of run in a folder; ``None`` if the folder is not a run that this version can read."""
     try:
+        if not inside(folder, folder / RUN_FILE).is_file():
+            return None
         with (folder / RUN_FILE).open("rb") as file:
             identity: Any = json.loads(file.read(_IDENTITY_BYTES))
-    except (OSError, ValueError, RecursionError):
+    except (ConfigurationError, OSError, ValueError, RecursionError):
         return None
     if not isinstance(identity, dict) or identity.get("format") != FORMAT:
         return None

@@ -112,14 +112,25 @@ def _escapes(line: dict[str, Any]) -> None:
         message["content"] += ESCAPES
 
 
-def _training(model: Mapping[str, Any], parts: Mapping[str, Any] | None = None) -> Callable[[Path, Scene], None]:
+def _options(options: Mapping[str, Any]) -> Callable[[Path, Scene], None]:
+    return _training({}, more=options)
+
+
+def _training(
+    model: Mapping[str, Any], parts: Mapping[str, Any] | None = None, more: Mapping[str, Any] | None = None
+) -> Callable[[Path, Scene], None]:
     def make(folder: Path, scene: Scene) -> None:
         folder.mkdir()
         identity = {"format": "rstar2-env/run", "version": 1, "kind": "training", "config": "config.json"}
         (folder / "run.json").write_text(json.dumps(identity))
         code = folder / "payload.py"
         code.write_text(_PAYLOAD.format(mark=scene.mark(folder.name)))
-        config = {"trainer": "grpo", "model": {"path": str(scene.model), **model}, "parts": dict(parts or {})}
+        config = {
+            "trainer": "grpo",
+            "model": {"path": str(scene.model), **model},
+            "parts": dict(parts or {}),
+            **(more or {}),
+        }
         (folder / "config.json").write_text(json.dumps(config).replace("CODE", f"{code}:V"))
         (folder / "metrics.jsonl").write_text('{"step": 1, "loss": 0.5}\n')
         events = [
@@ -230,6 +241,116 @@ def _trajectory(folder: Path, scene: Scene) -> None:
     (folder / "file.json").write_text(json.dumps(trajectory))
 
 
+def _outside(folder: Path, scene: Scene) -> None:
+    """A run whose files are links to files of the machine, and whose own names lead there."""
+    _training({})(folder, scene)
+    outside = folder.parent / f"{folder.name}-outside"
+    shutil.copytree(scene.model, outside)
+    for name in ("config.json", "metrics.jsonl", "README.md", "verdict.json"):
+        (outside / name).write_text(json.dumps({"step": 1, "sentences": [PLANTED], PLANTED: 1.0}) + "\n")
+        (folder / name).unlink(missing_ok=True)
+        (folder / name).symlink_to(outside / name)
+    identity = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps({**identity, "config": f"../{outside.name}/config.json"}))
+    saved = {"event": "saved", "path": f"../{outside.name}", "step": 1, "time": "x"}
+    with (folder / "events.jsonl").open("a") as file:
+        file.write(json.dumps(saved) + "\n")
+    shutil.rmtree(folder / "final")
+    (folder / "final").symlink_to(outside)
+
+
+def _linked_episodes(folder: Path, scene: Scene) -> None:
+    """An evaluation whose episodes are a link to those of another folder."""
+    _evaluation({}, lambda line: line.update(answer=PLANTED, problem_id=PLANTED))(folder, scene)
+    outside = folder.parent / f"{folder.name}-outside.jsonl"
+    file = folder / "episodes" / "eval-000000.jsonl"
+    file.rename(outside)
+    file.symlink_to(outside)
+
+
+def _pipes(folder: Path, scene: Scene) -> None:
+    """A run whose files have no end, or wait for a writer."""
+    _training({})(folder, scene)
+    for name in ("metrics.jsonl", "README.md"):
+        (folder / name).unlink(missing_ok=True)
+        os.mkfifo(folder / name)
+    (folder / "verdict.json").symlink_to("/dev/zero")
+
+
+def _strange(line: dict[str, Any]) -> None:
+    """Give every field a value of a wrong type, or one that is too large."""
+    huge = int("9" * 400)
+    line |= {"seed": huge, "reward": huge, "seconds": [], "index": -huge, "answer": {"a": [None]}, "gold": huge}
+    line |= {"problem_id": None, "messages": [*line["messages"], {"role": huge, "content": [1]}, None]}
+    line["run"] |= {"env_options": [1], "wrappers": huge, "problems": {"path": "\0"}, "agent": [[]], "seed": "x" * 5000}
+
+
+def _strange_training(folder: Path, scene: Scene) -> None:
+    """A run whose numbers have 5,000 digits or are not finite, and whose values are nested deeply."""
+    _training({"path": {"a": []}}, {"selector": [[]], "hook": 7})(folder, scene)
+    digits, deep = "7" * 5000, "[" * 50_000 + "]" * 50_000
+    lines = [
+        '{"step": 1e999}',
+        '{"step": null}',
+        '{"loss": 1}',
+        '{"step": [], "loss": {}}',
+        '{"step": -1, "loss": NaN}',
+    ]
+    (folder / "metrics.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    with (folder / "events.jsonl").open("a") as file:
+        file.write(
+            '{"event": "checkpoint", "path": "\\u0000", "step": 1e999}\n{"event": "evaluation"}\n{"event": []}\n'
+        )
+        file.write(f'{{"event": "saved", "path": 7, "step": {digits}}}\n{{"event": "note", "text": {deep}}}\n')
+
+
+def _yaml_bomb(folder: Path, scene: Scene) -> None:
+    """Aliases that repeat a value a thousand million times."""
+    folder.mkdir()
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x]"]
+    lines += [f"a{at}: &a{at} [{', '.join([f'*a{at - 1}'] * 8)}]" for at in range(1, 10)]
+    (folder / "file.yaml").write_text("trainer: grpo\n" + "\n".join(lines) + "\n")
+
+
+def _file_name(folder: Path, scene: Scene) -> None:
+    """A file with control characters in its name."""
+    folder.mkdir()
+    (folder / f"file.{ESCAPES.replace('/', '')}.jsonl").write_text("[1]\n")
+
+
+def _tokenizer_code(folder: Path, scene: Scene) -> None:
+    """A model whose tokenizer has code of its own."""
+    shutil.copytree(scene.model, folder)
+    (folder / "evil.py").write_text(_MODEL_CODE.format(mark=scene.mark(folder.name)))
+    file = folder / "tokenizer_config.json"
+    own = {
+        "auto_map": {"AutoTokenizer": ["evil.EvilTokenizer", "evil.EvilTokenizer"]},
+        "tokenizer_class": "EvilTokenizer",
+    }
+    file.write_text(json.dumps({**json.loads(file.read_text()), **own}))
+
+
+def _adapter(folder: Path, scene: Scene) -> None:
+    """An adapter that names modules to import, with pickled weights."""
+    folder.mkdir()
+    names = {"parent_library": "payload", "base_model_class": "V"}
+    adapter = {
+        "peft_type": "LORA",
+        "task_type": "CAUSAL_LM",
+        "r": 2,
+        "target_modules": ["q_proj"],
+        "auto_mapping": names,
+    }
+    adapter |= {
+        "megatron_config": {"a": 1},
+        "megatron_core": "antigravity",
+        "base_model_name_or_path": str(scene.model),
+    }
+    (folder / "adapter_config.json").write_text(json.dumps(adapter))
+    (folder / "payload.py").write_text(_PAYLOAD.format(mark=scene.mark(folder.name)))
+    (folder / "adapter_model.bin").write_bytes(pickle.dumps(Payload(f"touch {scene.mark(folder.name)}")))
+
+
 FOLDERS: dict[str, Callable[[Path, Scene], None]] = {
     "env": _evaluation({"env": "CODE"}),
     "verifier": _evaluation({"env_options": {"verifier": "CODE"}}),
@@ -241,6 +362,19 @@ FOLDERS: dict[str, Callable[[Path, Scene], None]] = {
     "address": _evaluation({"env_options": {"verifier": f"model:url=LISTENER,model=x,api_key_env={VARIABLE}"}}, _asks),
     "sender": _evaluation({"env_options": {"sandbox": {"provider": "remote", "url": "LISTENER"}}}, _writes),
     "server": _evaluation({"env_options": {"tools": ["python", "mcp:touch MARK:isolation=none"]}}),
+    "writer": _evaluation({"wrappers": ["record_episodes:path=MARK,overwrite=true"]}),
+    "readable": _evaluation({"env_options": {"tools": ["python:sandbox.readable=/root"]}}),
+    "strange": _evaluation({}, _strange),
+    "linked_episodes": _linked_episodes,
+    "outside": _outside,
+    "pipes": _pipes,
+    "strange_training": _strange_training,
+    "engine": _options({"rollout": {"engine": "vllm", "engine_options": {"worker_extension_cls": "CODE"}}}),
+    "trl_options": _options({"optim": {"trl_options": {"push_to_hub": True, "hub_model_id": "theirs/model"}}}),
+    "yaml_bomb": _yaml_bomb,
+    "file_name": _file_name,
+    "tokenizer_code": _tokenizer_code,
+    "adapter": _adapter,
     "escapes": _evaluation({"env": f"x{ESCAPES}", "agent": ESCAPES}, _escapes),
     "parts": _training({}, {"selector": {"name": "CODE"}, "hook": ["CODE"]}),
     "trust_remote_code": _with_model_code,
@@ -259,5 +393,5 @@ FOLDERS: dict[str, Callable[[Path, Scene], None]] = {
 
 def file_in(folder: Path) -> Path:
     """The file that a command is given where it takes a file: the one in the folder, or the folder itself."""
-    inside = [*folder.glob("file.*"), *folder.glob("episodes/*.jsonl")]
+    inside = [*folder.glob("file.*"), *(file for file in folder.glob("episodes/*.jsonl") if not file.is_symlink())]
     return inside[0] if inside else folder

@@ -16,6 +16,7 @@ from rstar2_env.core import trust
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.config_file import SUFFIXES, read_mapping
 from rstar2_env.core.run_folder import layout
+from rstar2_env.core.run_folder.inside import inside
 
 _TRAINER = ("trainer", "recipe")
 RUN_FILE = "config.json"
@@ -95,4 +96,4 @@ def _file(path: str | Path) -> Path:
         raise ConfigurationError(
             f"The folder {path} does not contain {lacking}, so it is not the folder of a training run."
         )
-    return file / RUN_FILE
+    return inside(file, file / RUN_FILE)

@@ -17,6 +17,8 @@ from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 
 SUFFIXES = (".toml", ".yaml", ".yml", ".json")
 """File-name suffixes of configuration files."""
+_MOST_VALUES = 100_000
+"""Largest number of values of a YAML file, counted with every repetition by an alias."""
 _FLOAT = re.compile(r"[-+]?(\d[\d_]*\.?\d*|\.\d+)[eE][-+]?\d+")
 
 
@@ -79,7 +81,8 @@ def _yaml(file: IO[bytes]) -> Any:
         import yaml
     except ModuleNotFoundError as error:
         raise MissingExtraError("yaml", "A YAML configuration") from error
-    loader: Any = type("_Loader", (yaml.SafeLoader,), {"compose_mapping_node": _composed_once})
+    parts = {"compose_mapping_node": _composed_once, "get_single_node": _counted}
+    loader: Any = type("_Loader", (yaml.SafeLoader,), parts)
     # YAML 1.1 reads 1e-6 as text, since it has no decimal point; the other formats read a number.
     loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+.0123456789"))
     try:
@@ -109,6 +112,30 @@ def _composed_once(loader: Any, anchor: Any) -> Any:
                 raise yaml.MarkedYAMLError(problem=f"{key.value!r} is listed twice", problem_mark=key.start_mark)
             seen.add(key.value)
     return node
+
+
+def _counted(loader: Any) -> Any:
+    """Parse a YAML document, but refuse one whose aliases repeat values so often that reading them would not end."""
+    import yaml
+
+    root = yaml.SafeLoader.get_single_node(loader)
+    sizes: dict[int, int] = {}
+
+    def size(node: Any) -> int:
+        if id(node) not in sizes:
+            if isinstance(node, yaml.MappingNode):
+                inner = [one for pair in node.value for one in pair]
+            else:
+                inner = node.value if isinstance(node, yaml.SequenceNode) else []
+            sizes[id(node)] = _MOST_VALUES  # while it is counted: a node that contains itself has no end
+            sizes[id(node)] = 1 + sum(map(size, inner))
+        return sizes[id(node)]
+
+    if root is not None and size(root) > _MOST_VALUES:
+        raise yaml.MarkedYAMLError(
+            problem=f"it has more than {_MOST_VALUES} values, because aliases repeat them", problem_mark=root.start_mark
+        )
+    return root
 
 
 _LOADERS: dict[str, Callable[[IO[bytes]], Any]] = {".toml": _toml, ".json": _json, ".yaml": _yaml, ".yml": _yaml}

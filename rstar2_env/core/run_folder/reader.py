@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from rstar2_env.core.errors import ConfigurationError, RecordFormatError
 from rstar2_env.core.files.append_only import whole_lines
 from rstar2_env.core.run_folder.entries import EpisodeEntry, TokensEntry, entry_of
+from rstar2_env.core.run_folder.inside import inside
 from rstar2_env.core.run_folder.layout import (
     EPISODES,
     EVENTS_FILE,
@@ -77,7 +78,7 @@ class Run:
             first = next(_records(self.path), {})
             run: dict[str, Any] = first.get("run", {})
             return run
-        return _object(self.path / self._config_file)
+        return _object(self._place(self._config_file))
 
     @property
     def recipe(self) -> dict[str, Any]:
@@ -89,7 +90,7 @@ class Run:
     @property
     def events(self) -> list[dict[str, Any]]:
         """The events of the run, in order, with ``event``, ``time`` (UTC) and ``step``."""
-        return [] if self._file else list(_records(self.path / EVENTS_FILE))
+        return [] if self._file else list(_parsed(self._place(EVENTS_FILE), _event))
 
     @property
     def finished(self) -> bool:
@@ -100,7 +101,7 @@ class Run:
     @property
     def steps(self) -> list[int]:
         """Every step with metrics or training episodes, ascending."""
-        figures = {int(line["step"]) for line in self.metrics()}
+        figures = {_step(line) for line in self.metrics()}
         return sorted(figures | {file.step for file in step_files(self.path / EPISODES) if file.split == "train"})
 
     def metrics(self) -> list[dict[str, float]]:
@@ -109,16 +110,15 @@ class Run:
         A figure without data is NaN.
         """
         merged: dict[int, dict[str, float]] = {}
-        for line in () if self._file else _records(self.path / METRICS_FILE):
-            figures = {name: math.nan if value is None else value for name, value in line.items()}
-            merged.setdefault(int(figures["step"]), {}).update(figures)
+        for line in () if self._file else _parsed(self._place(METRICS_FILE), _figures):
+            merged.setdefault(_step(line), {}).update(line)
         return [merged[step] for step in sorted(merged)]
 
     @property
     def checkpoints(self) -> list[Checkpoint]:
         """The checkpoints whose folders still exist, sorted by step."""
         found = {
-            event["step"]: Checkpoint(event["step"], self.path / str(event["path"]), _beside(event, "path"))
+            event["step"]: Checkpoint(event["step"], self.path / event["path"], _beside(event, "path"))
             for event in self._lasting("checkpoint")
         }
         return [found[step] for step in sorted(found) if found[step].path.is_dir()]
@@ -132,7 +132,7 @@ class Run:
         found: dict[str, int] = {}
         for event in self.events:
             if event.get("event") == "saved":
-                found[str(event["path"])] = int(event["step"])
+                found[event["path"]] = event["step"]
             elif event.get("event") == "resumed":
                 found = {path: step for path, step in found.items() if step <= event["step"]}
         return found
@@ -182,7 +182,7 @@ class Run:
         found: list[TokensEntry] = []
         for file in step_files(self.path / TOKENS):
             if (file.split, file.step) == ("train", step):
-                found += _parsed(file.path, TokensEntry.from_record)
+                found += _parsed(inside(self.path, file.path), TokensEntry.from_record)
         return sorted(found, key=lambda entry: (entry.group, entry.member))
 
     def placed(
@@ -209,7 +209,11 @@ class Run:
         if self._file:
             return [(0, self.path)] if (split, step) == ("eval", 0) else []
         files = step_files(self.path / EPISODES)
-        return [(file.rank, file.path) for file in files if (file.split, file.step) == (split, step)]
+        chosen = [file for file in files if (file.split, file.step) == (split, step)]
+        return [(file.rank, inside(self.path, file.path)) for file in chosen]
+
+    def _place(self, name: str) -> Path:
+        return inside(self.path, self.path / name)
 
     def _lasting(self, name: str) -> list[dict[str, Any]]:
         """Return the events with a name, without events of steps that were lost when the run resumed earlier."""
@@ -263,7 +267,7 @@ def _check_episodes(run: Run) -> None:
 
 
 def _identity(folder: Path) -> dict[str, Any]:
-    file = folder / RUN_FILE
+    file = inside(folder, folder / RUN_FILE)
     if not file.is_file():
         there = "it does not contain run.json" if folder.is_dir() else "it does not exist"
         raise ConfigurationError(f"{folder} is not the folder of a run: {there}.")
@@ -292,6 +296,32 @@ def _object(path: Path) -> dict[str, Any]:
 
 def _records(path: Path) -> Iterator[dict[str, Any]]:
     return _parsed(path, lambda record: dict(record))
+
+
+def _step(record: Mapping[str, Any]) -> int:
+    step = record.get("step")
+    if isinstance(step, int) or (isinstance(step, float) and math.isfinite(step)):
+        return int(step)
+    raise RecordFormatError(f"expected a number under the key 'step', not {str(step)[:100]!r}.")
+
+
+def _figures(record: Any) -> dict[str, Any]:
+    figures = {name: math.nan if value is None else value for name, value in dict(record).items()}
+    _step(figures)
+    return figures
+
+
+def _event(record: Any) -> dict[str, Any]:
+    """Check the keys of an event that this module reads; other keys may have any value."""
+    event = dict(record)
+    if (name := event.get("event")) not in ("checkpoint", "saved", "evaluation", "note", "resumed"):
+        return event
+    event["step"] = _step(event)
+    if name in ("checkpoint", "saved") and not isinstance(event.get("path"), str):
+        raise RecordFormatError(f"expected a text under the key 'path', not {str(event.get('path'))[:100]!r}.")
+    if name == "evaluation" and not isinstance(event.get("figures"), Mapping):
+        raise RecordFormatError(f"expected a mapping under the key 'figures', not {str(event.get('figures'))[:100]!r}.")
+    return event
 
 
 def _parsed(path: Path, parse: Callable[[Any], T]) -> Iterator[T]:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
+from stat import S_ISREG
 
+from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.run_folder.inside import inside
 from rstar2_env.core.run_folder.layout import EPISODES, TOKENS, step_files
 
 _PRINT = 1024
@@ -44,13 +47,13 @@ class LineFile:
 def line_files_of(run: Path) -> list[LineFile]:
     """Return the files of a run with episodes or tokens: episodes before tokens, newest steps first."""
     if run.is_file():
-        found = _source(run, run.name, "episodes", "eval", 0, 0)
+        found = _source(run, run, run.name, "episodes", "eval", 0, 0)
         return [found] if found else []
     sources = []
     for what in (EPISODES, TOKENS):
         named: dict[tuple[str, int, int], LineFile] = {}
         for file in step_files(run / what):
-            found = _source(file.path, f"{what}/{file.path.name}", what, file.split, file.step, file.rank)
+            found = _source(run, file.path, f"{what}/{file.path.name}", what, file.split, file.step, file.rank)
             if found:
                 # Keep only one of a file and its compressed form, or every episode would appear twice.
                 named.setdefault((file.split, file.step, file.rank), found)
@@ -58,21 +61,26 @@ def line_files_of(run: Path) -> list[LineFile]:
     return sources
 
 
-def _source(path: Path, name: str, what: str, split: str, step: int, rank: int) -> LineFile | None:
+def _source(run: Path, path: Path, name: str, what: str, split: str, step: int, rank: int) -> LineFile | None:
     try:
-        inode, size, mtime = file_state(path)
+        inode, size, mtime = file_state(path, run)
     except OSError:
         return None  # deleted in the meantime
     return LineFile(path, name, what, split, step, rank, inode & _INTEGER, size, mtime)
 
 
-def file_state(path: Path) -> tuple[int, int, int]:
-    """Return the inode, the size in bytes and the time of last modification in ns of a file.
+def file_state(path: Path, run: Path) -> tuple[int, int, int]:
+    """Return the inode, the size in bytes and the time of last modification in ns of a file of a run.
 
     Raises:
-        OSError: The file does not exist or cannot be read.
+        OSError: The file does not exist or cannot be read, is not a file, or leads out of the run by a link.
     """
-    stat = path.stat()
+    stat = path.lstat()
+    if not S_ISREG(stat.st_mode) or path.parent.is_symlink():
+        try:
+            stat = inside(run, path).stat()
+        except ConfigurationError as error:
+            raise OSError(str(error)) from error
     return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 

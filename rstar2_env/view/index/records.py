@@ -19,14 +19,15 @@ class GrowingRecords:
 
     Args:
         path: The file; it may be missing.
+        run: The run that contains the file.
 
     Attributes:
         notes: Notes on unreadable content.
         changes: Counter that grows with every change of the records.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, run: Path) -> None:
+        self._path, self._run = path, run
         self._lock = threading.Lock()
         self.changes = 0
         self._forget()
@@ -42,7 +43,7 @@ class GrowingRecords:
         """Read new lines, and return all records of the file."""
         with self._lock:
             try:
-                state = file_state(self._path)
+                state = file_state(self._path, self._run)
                 if state != self._state:
                     if self._state is not None and not self._is_same(*state[:2]):
                         self._forget()

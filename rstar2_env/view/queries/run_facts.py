@@ -48,8 +48,8 @@ class RunFacts:
 
     def __init__(self, path: Path) -> None:
         self._path, self._file = path, path.is_file()
-        self._events = GrowingRecords(path / EVENTS_FILE)
-        self._metrics = GrowingRecords(path / METRICS_FILE)
+        self._events = GrowingRecords(path / EVENTS_FILE, path)
+        self._metrics = GrowingRecords(path / METRICS_FILE, path)
         self._merged: tuple[tuple[int, int], dict[int, dict[str, float | None]]] | None = None
         self._objects: dict[str, tuple[tuple[int, int, int], Any, str]] = {}
         self._lock = threading.Lock()
@@ -137,7 +137,7 @@ class RunFacts:
         path = self._path / name
         with self._lock:
             try:
-                state = file_state(path)
+                state = file_state(path, self._path)
                 known = self._objects.get(name)
                 if known is not None and known[0] == state:
                     return known[1]
@@ -212,7 +212,7 @@ class RunFacts:
         found = []
         for path in self._small_files():
             try:
-                found.append(file_state(path))
+                found.append(file_state(path, self._path))
             except OSError:
                 found.append((0, 0, 0))
         return tuple(found)

@@ -43,6 +43,7 @@ CALLS: dict[str, list[str]] = {
         "rstar2/MathTool-v0 --agent oracle --problems arithmetic -n 1 --baseline FOLDER",
         "FILE",
     ],
+    "export --env": ["rstar2/MathTool-v0 --to harbor --set env.problems=FILE --out OUT"],
     "play": ["rstar2/MathTool-v0 --problems FILE"],
     "compare": ["FOLDER FOLDER", "FOLDER GOOD"],
     "view": ["--text --no-pager FOLDER", "--text FOLDER --episodes 3", "--report OUT.html FOLDER", "--text FILE"],
@@ -203,6 +204,14 @@ EXPORT = "export FOLDER --out OUT"
         ("isolation", REPLAY, "chooses a sandbox (env_options.sandbox ="),
         ("server", REPLAY, "chooses an MCP server (env_options.tools ="),
         ("address", REGRADE, "chooses an address (env_options.verifier ="),
+        ("writer", REPLAY, "chooses a file to write (wrappers ="),
+        ("readable", REPLAY, "chooses a sandbox (env_options.tools ="),
+        (
+            "engine",
+            "train FOLDER --model MODEL --out OUT",
+            "chooses the option worker_extension_cls of another package",
+        ),
+        ("trl_options", "train FOLDER --model MODEL --out OUT", "chooses the option push_to_hub of another package"),
         ("trust_remote_code", EXPORT, "chooses the code of a model (model.trust_remote_code ="),
         ("parts", "train FOLDER --model MODEL --out OUT", "(parts.selector.name) names the Python"),
         ("parts", "plan FOLDER --model MODEL", "(parts.selector.name) names the Python"),
@@ -233,6 +242,7 @@ def test_a_refusal_says_what_where_and_the_flag(
     [
         ("env", REPLAY),
         ("wrapper", REPLAY),
+        ("writer", REPLAY),
         ("verifier", REGRADE),
         ("dialect", REGRADE),
         ("isolation", REPLAY),
@@ -413,6 +423,28 @@ def test_a_link_that_leaves_the_folder_is_refused(scene: Scene, folders: dict[st
     assert result.exit_code == 2
     assert f"{folders['link'] / 'x.py'} is a link to" in result.stderr
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "call", "said"),
+    [
+        ("outside", "diagnose FOLDER", "outside of the run's folder"),
+        ("outside", "train FOLDER --model MODEL --out OUT", "outside of the run's folder"),
+        ("linked_episodes", REGRADE, "outside of the run's folder"),
+        ("pipes", "diagnose FOLDER", "is not a file"),
+        ("strange_training", "diagnose FOLDER", "expected a number under the key 'step', not 'inf'"),
+        ("yaml_bomb", "plan --config FILE --model MODEL", "more than 100000 values, because aliases repeat them"),
+        ("adapter", EXPORT, "names a module of Megatron to import"),
+    ],
+)
+def test_a_file_that_is_not_read_is_an_error_that_says_why(
+    kind: str, call: str, said: str, scene: Scene, folders: dict[str, Path], tmp_path: Path
+) -> None:
+    folder = folders[kind]
+    words = words_of("", call, FOLDER=folder, FILE=file_in(folder), MODEL=scene.model, OUT=tmp_path / "out")
+    result = typed(words)
+    assert result.exit_code == 2
+    assert said in " ".join(result.stderr.split())
 
 
 def test_a_link_within_the_cache_of_one_model_is_followed(scene: Scene, tmp_path: Path) -> None:

@@ -22,25 +22,18 @@ from rstar2_env.testing.sandbox_checks import SandboxHarness
 
 ATTACKS = SHARED / "attacks"
 
-OPEN = {
-    "import_by_any_path": "a program can read archives of packages that lie at the top of the host's file system",
-}
-"""Programs of the corpus that still succeed, with the reason; each is expected to fail until the sandbox stops it."""
-
 OPEN_WITHOUT_NAMESPACES = {
     "fifo_everywhere": "without namespaces, mknod is refused before the program reaches its last line",
     "group_kill_and_init": "without a process namespace, signal 0 reaches other processes of the same user",
     "own_proc_files_written": "without namespaces, a program sees files of its own /proc entry",
     "secrets_in_the_interpreter": "without namespaces, the program ends before its last line",
 }
-"""The same for the local set-up without namespaces alone."""
+"""Programs of the corpus that end otherwise in the local set-ups without namespaces, with the reason."""
 
 
-def expect_open_gaps(request: pytest.FixtureRequest, name: str, *set_up: str) -> None:
-    """Mark the running test as expected to fail if the program is known to succeed in this set-up."""
-    known = {**OPEN, **(OPEN_WITHOUT_NAMESPACES if "local-without-namespaces" in set_up else {})}
-    if name in known:
-        request.applymarker(pytest.mark.xfail(raises=AssertionError, reason=known[name], strict=False))
+def open_gaps(request: pytest.FixtureRequest) -> dict[str, str]:
+    """The programs that end otherwise in the set-up of the running test, with the reason."""
+    return OPEN_WITHOUT_NAMESPACES if re.search("without-namespaces|older-kernel", request.node.name) else {}
 
 
 def corpus() -> list[HostileProgram]:
@@ -67,12 +60,15 @@ def test_keeps_the_contract(provider: SandboxHarness, check: str) -> None:
 
 @pytest.mark.parametrize("case", [*corpus(), *hostile_programs()], ids=lambda case: case.name.replace(" ", "_"))
 def test_survives(request: pytest.FixtureRequest, any_sandbox: Sandbox, case: HostileProgram) -> None:
-    expect_open_gaps(request, case.name, *re.findall(r"local-without-namespaces", request.node.name))
+    if reason := open_gaps(request).get(case.name):
+        request.applymarker(pytest.mark.xfail(raises=AssertionError, reason=reason, strict=False))
     survive(any_sandbox, case)
 
 
 @pytest.mark.proof
-def test_survives_every_program(any_sandbox: Sandbox, record_property: Callable[[str, object], None]) -> None:
+def test_survives_every_program(
+    request: pytest.FixtureRequest, any_sandbox: Sandbox, record_property: Callable[[str, object], None]
+) -> None:
     programs, failed = [*corpus(), *hostile_programs()], {}
     for case in programs:
         try:
@@ -81,14 +77,13 @@ def test_survives_every_program(any_sandbox: Sandbox, record_property: Callable[
             failed[case.name] = f"{type(error).__name__}: {error}"[:300]
     record_property("programs", len(programs))
     record_property("that did not end as expected", ", ".join(failed) or "none")
-    assert failed.keys() - OPEN.keys() - OPEN_WITHOUT_NAMESPACES.keys() == set(), failed
+    assert failed.keys() - open_gaps(request).keys() == set(), failed
 
 
 @pytest.mark.slow
 @pytest.mark.deadlines
 @pytest.mark.parametrize("case", [*corpus(), *HARNESS, *PROCESSES], ids=lambda case: case.name.replace(" ", "_"))
 def test_survives_in_a_session(request: pytest.FixtureRequest, local: Sandbox, case: HostileProgram) -> None:
-    expect_open_gaps(request, case.name)
     request.addfinalizer(lambda: local.end_session("attacked"))
     local.run(Job("x = 1", session="beside"))
     outcome = local.run(Job(case.code, limits=replace(HOSTILE_LIMITS, wall_s=1.0), session="attacked"))

@@ -54,6 +54,12 @@ def adapter_in(name: str, revision: str | None) -> LoraConfig | None:
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise ConfigurationError(f"The LoRA adapter {name!r} cannot be read: {error}", option="model") from error
     _only_lora(name, config)
+    if getattr(config, "megatron_config", None):
+        raise ConfigurationError(
+            f"The LoRA adapter {name!r} names a module of Megatron to import (megatron_core in adapter_config.json), "
+            "which is not supported: remove megatron_config from the file.",
+            option="model",
+        )
     if os.path.isfile(os.path.join(name, "config.json")):
         raise ConfigurationError(
             f"The folder {name} holds both a whole model and a LoRA adapter, so it is unclear which to "

@@ -17,7 +17,9 @@ from importlib.metadata import Distribution
 EVERYTHING = "*"
 """Value of the option ``packages`` that allows all installed packages."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_SITES = ("/usr/lib/python3*/dist-packages", "/usr/local/lib/python3*/dist-packages")
+_FOLDERS = ("site-packages", "dist-packages", "ensurepip/_bundled")
+"""Folders of packages within a folder of the standard library; the last one holds the archive of pip."""
+_LIBRARIES = ("/usr/lib/python3*", "/usr/local/lib/python3*")
 
 
 def shown(packages: Iterable[str], site_dirs: list[str]) -> dict[str, str]:
@@ -67,12 +69,9 @@ def hidden(site_dirs: list[str], readable: list[str]) -> list[str]:
         site_dirs: Folders from which the caller imports.
         readable: Paths that programs can read in any case.
     """
-    prefix = os.path.realpath(sys.base_prefix)
-    own = [
-        path for name in ("site", "dist") for path in glob.glob(f"{glob.escape(prefix)}/lib/python3*/{name}-packages")
-    ]
-    system = [path for pattern in _SITES for path in glob.glob(pattern)]
-    found = dict.fromkeys(os.path.realpath(path) for path in (*site_dirs, *own, *system) if os.path.isdir(path))
+    own = f"{glob.escape(os.path.realpath(sys.base_prefix))}/lib/python3*"
+    there = [path for library in (own, *_LIBRARIES) for name in _FOLDERS for path in glob.glob(f"{library}/{name}")]
+    found = dict.fromkeys(os.path.realpath(path) for path in (*site_dirs, *there) if os.path.isdir(path))
     return [path for path in found if not any(path == one or path.startswith(one + "/") for one in readable)]
 
 

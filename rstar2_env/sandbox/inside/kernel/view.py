@@ -105,8 +105,10 @@ def private_view(
             view.binds.append((folder, folder))
     view.binds += [(path, path) for path in readable]
     if not _inside(prefix, view):
-        view.binds.append((prefix, "/python"))
         libraries = os.path.join(prefix, "lib")
+        view.binds.append((libraries, "/python/lib"))
+        if base.startswith(prefix + "/"):  # without the scripts next to it, such as pip
+            view.binds.append((base, "/python" + base[len(prefix) :]))
         if any(name.startswith("libpython") for name in os.listdir(libraries)):
             view.library_path = "/python/lib"  # its built-in path to its library is not valid inside
     if not _inside(base, view):

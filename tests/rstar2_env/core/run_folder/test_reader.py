@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -197,3 +198,53 @@ def test_a_key_that_nobody_knows_is_kept_beside_the_episode(run_folder: Path) ->
     path.write_text(json.dumps(record) + "\n")
     (entry,) = read_run(run_folder).held_out(1)
     assert entry.more == {"gold": "42", "of_tomorrow": [1]}
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "events.jsonl", "config.json", "episodes/train-000001.jsonl.gz"])
+def test_a_link_out_of_the_folder_is_not_read(name: str, run_folder: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(run_folder, tmp_path / "copy")
+    (folder / name).rename(tmp_path / "outside")
+    (folder / name).symlink_to(tmp_path / "outside")
+    run = read_run(folder)
+    with pytest.raises(ConfigurationError, match=f"{name} leads to .*outside, outside of the run's folder"):
+        (run.metrics(), run.events, run.config, run.episodes(1))
+    (folder / name).unlink()
+    (tmp_path / "outside").rename(folder / "inside")
+    (folder / name).symlink_to(folder / "inside")  # a link within the folder
+    assert all((run.metrics(), run.events, run.config, run.episodes(1)))
+
+
+def test_a_config_file_outside_of_the_folder_is_not_read(run_folder: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(run_folder, tmp_path / "copy")
+    (folder / "config.json").rename(tmp_path / "config.json")
+    (folder / "run.json").write_text(
+        json.dumps({**json.loads((folder / "run.json").read_text()), "config": "../config.json"})
+    )
+    with pytest.raises(ConfigurationError, match="outside of the run's folder"):
+        _ = read_run(folder).config
+
+
+def test_a_pipe_in_place_of_a_file_is_not_waited_for(run_folder: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(run_folder, tmp_path / "copy")
+    (folder / "metrics.jsonl").unlink()
+    os.mkfifo(folder / "metrics.jsonl")
+    with pytest.raises(ConfigurationError, match=r"metrics\.jsonl is not a file"):
+        read_run(folder).metrics()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"event": "note", "step": 1e999}', "a number under the key 'step', not 'inf'"),
+        ('{"event": "checkpoint", "step": 1, "path": []}', "a text under the key 'path'"),
+        ('{"event": "evaluation", "step": 1}', "a mapping under the key 'figures'"),
+    ],
+)
+def test_an_event_without_what_it_must_have_is_an_error_with_its_line(
+    line: str, said: str, run_folder: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(run_folder, tmp_path / "copy")
+    before = (folder / "events.jsonl").read_text()
+    (folder / "events.jsonl").write_text(f"{before}{line}\n")
+    with pytest.raises(RecordFormatError, match=rf"events\.jsonl, line {before.count(chr(10)) + 1}: expected {said}"):
+        _ = read_run(folder).events

@@ -1,0 +1,29 @@
+"""``inside``: the check that a file of a run lies in the run's folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rstar2_env.core.errors import ConfigurationError
+
+
+def inside(folder: Path, file: Path) -> Path:
+    """Return the path of a file of a run.
+
+    Raises:
+        ConfigurationError: The path leads out of the folder, by a link or by its name, or to something other than a
+            file, such as a named pipe. Otherwise, a run of another person could show any file of this machine.
+    """
+    try:
+        place, root = file.resolve(), folder.resolve()
+        is_other = place.exists() and not place.is_file()
+    except (OSError, ValueError, RuntimeError) as error:  # a name with a null character; links that form a circle
+        raise ConfigurationError(f"The path of {str(file)!r} in the run {folder} is not valid: {error}.") from error
+    if not place.is_relative_to(root):
+        raise ConfigurationError(
+            f"{file} leads to {place}, outside of the run's folder {root}, and only files in this folder belong to the "
+            "run: replace the link by a copy, or remove it."
+        )
+    if is_other:
+        raise ConfigurationError(f"{file} is not a file: replace it by a file, or remove it.")
+    return file

@@ -1,0 +1,87 @@
+"""``trust.found``: which options of data are refused, and which are allowed."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rstar2_env.core import trust
+from rstar2_env.rollout.engines.registry import ENGINES
+from rstar2_env.wrappers.registry import WRAPPERS
+
+
+def check(options: Any) -> None:
+    with trust.bounds(["verify", "--run", "runs/theirs"]):
+        trust.found(Path("runs/theirs"), options)
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"env_options": {"sandbox": {"provider": "docker"}}}, "a sandbox"),
+        ({"env_options": {"sandbox.provider": "docker"}}, "a sandbox"),
+        ({"env_options": {"tools": ["python:sandbox.readable=/root"]}}, "a sandbox"),
+        ({"env_options": {"tools": [["notebook", {"sandbox": {"readable": ["/root"]}}]]}}, "a sandbox"),
+        ({"wrappers": ["record_episodes:path=/x"]}, "a file to write"),
+        ({"wrappers": [{"name": "record_episodes", "path": "/x"}]}, "a file to write"),
+        ({"wrappers": "tool_budget:calls=3+record_episodes:path=/x"}, "a file to write"),
+        ({"model": {"attn_implementation": "theirs/kernel"}}, "the code of a model"),
+        ({"rollout": {"engine_options": {"worker_cls": "payload.V"}}}, "the option worker_cls of another package"),
+        ({"engine.scheduler_cls": "payload.V"}, "the option scheduler_cls of another package"),
+        ({"rollout": {"engine_options": {"weights_dir": "/root"}}}, "the option weights_dir of another package"),
+        ({"optim": {"trl_options": {"deepspeed": "/x.json"}}}, "the option deepspeed of another package"),
+        ({"env_options": {"verifier": 'model:{"url": "http://192.0.2.1"}'}}, "an address"),
+        ({"env_options": {"verifier": ["model", {"url": "http://192.0.2.1"}]}}, "an address"),
+        (
+            {"rollout": {"engine_options": {"base_urls": ["http://192.0.2.1"]}}},
+            "the option base_urls of another package",
+        ),
+    ],
+)
+def test_an_option_that_acts_on_the_machine_is_refused(options: Any, what: str) -> None:
+    with pytest.raises(trust.UntrustedError, match=f"runs/theirs chooses {what} "):
+        check(options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"env_options": {"sandbox": {"provider": "local", "workers": 2, "limits": {"wall_s": 2}}}},
+        {"env_options": {"tools": ["python:limits.wall_s=2,max_output=100"]}},
+        {"wrappers": ["tool_budget:calls=3", {"name": "fault_injection", "rate": 0.1}]},
+        {"model": {"attn_implementation": "sdpa"}},
+        {"rollout": {"engine": "vllm", "engine_options": {"max_model_len": 2048, "dtype": "bfloat16"}}},
+        {"optim": {"trl_options": {"adam_beta2": 0.95, "lr_scheduler_kwargs": {"min_lr_rate": 0.1}}}},
+    ],
+)
+def test_an_option_that_only_changes_the_run_is_allowed(options: Any) -> None:
+    check(options)
+
+
+def test_every_wrapper_that_takes_a_path_is_refused_in_data() -> None:
+    takes_path = {
+        name
+        for name in WRAPPERS.names()
+        if {"path", "file", "folder"} & set(inspect.signature(WRAPPERS.get(name)).parameters)
+    }
+    assert takes_path == {"record_episodes"}
+    for name in takes_path:
+        with pytest.raises(trust.UntrustedError):
+            check({"wrappers": [f"{name}:path=/x"]})
+
+
+ONLY_THE_USER = {"base_urls", "weights_dir", "relay_dir", "group_address", "fleet", "api_key_env", "tokenizer"}
+"""Options of engines that name an address, a folder to write, a variable, or a part of the program itself."""
+
+
+@pytest.mark.parametrize("engine", ENGINES.names())
+def test_each_option_of_an_engine_is_allowed_in_data_or_left_to_the_user(engine: str) -> None:
+    if engine == "vllm":
+        pytest.importorskip("vllm")
+    parameters = inspect.signature(ENGINES.get(engine).takes()).parameters.values()
+    names = {one.name for one in parameters if one.kind is not one.VAR_KEYWORD and one.name != "self"}
+    assert names <= trust._ENGINE_OPTIONS | ONLY_THE_USER
+    assert not ONLY_THE_USER & trust._ENGINE_OPTIONS
