@@ -235,8 +235,13 @@ def _trajectory(folder: Path, scene: Scene) -> None:
         {"step_id": 1, "source": "user", "message": f"1+1? {ESCAPES}"},
         {"step_id": 2, "source": "agent", "message": f"x{ESCAPES}", "tool_calls": [call]},
     ]
-    agent = {"name": own, "version": ESCAPES, "extra": setting}
-    trajectory = {"schema_version": "ATIF-v1.8", "trajectory_id": f"../{ESCAPES}", "agent": agent, "steps": steps}
+    agent: dict[str, Any] = {"name": own, "version": ESCAPES, "extra": setting}
+    trajectory: dict[str, Any] = {
+        "schema_version": "ATIF-v1.8",
+        "trajectory_id": f"../{ESCAPES}",
+        "agent": agent,
+        "steps": steps,
+    }
     trajectory |= {"continued_trajectory_ref": scene.listener, "extra": {**setting, "rstar2_env": {"episode": episode}}}
     (folder / "file.json").write_text(json.dumps(trajectory))
 
@@ -323,7 +328,7 @@ def _tokenizer_code(folder: Path, scene: Scene) -> None:
     shutil.copytree(scene.model, folder)
     (folder / "evil.py").write_text(_MODEL_CODE.format(mark=scene.mark(folder.name)))
     file = folder / "tokenizer_config.json"
-    own = {
+    own: dict[str, Any] = {
         "auto_map": {"AutoTokenizer": ["evil.EvilTokenizer", "evil.EvilTokenizer"]},
         "tokenizer_class": "EvilTokenizer",
     }

@@ -22,18 +22,18 @@ from rstar2_env.testing.sandbox_checks import SandboxHarness
 
 ATTACKS = SHARED / "attacks"
 
-OPEN_WITHOUT_NAMESPACES = {
-    "fifo_everywhere": "without namespaces, mknod is refused before the program reaches its last line",
-    "group_kill_and_init": "without a process namespace, signal 0 reaches other processes of the same user",
-    "own_proc_files_written": "without namespaces, a program sees files of its own /proc entry",
-    "secrets_in_the_interpreter": "without namespaces, the program ends before its last line",
+OPEN_WITHOUT_MOUNT = {
+    "fifo_everywhere": "the filter refuses to change a mode, which ends the program before its last line",
+    "group_kill_and_init": "pidfd_open is refused, which ends the program before its last line",
+    "own_proc_files_written": "Landlock refuses to open files of the machine, but does not hide that they exist",
+    "secrets_in_the_interpreter": "Landlock refuses /proc/self/cmdline, which ends the program before its last line",
 }
-"""Programs of the corpus that end otherwise in the local set-ups without namespaces, with the reason."""
+"""Programs that end otherwise without a private file system, with the reason; none of them changes anything outside."""
 
 
 def open_gaps(request: pytest.FixtureRequest) -> dict[str, str]:
     """The programs that end otherwise in the set-up of the running test, with the reason."""
-    return OPEN_WITHOUT_NAMESPACES if re.search("without-namespaces|older-kernel", request.node.name) else {}
+    return OPEN_WITHOUT_MOUNT if re.search("without-mount|without-namespaces|older-kernel", request.node.name) else {}
 
 
 def corpus() -> list[HostileProgram]:
