@@ -31,6 +31,12 @@ export function percent(value: number | null | undefined): string {
   return `${Math.abs(hundred) >= 99.95 || hundred === 0 ? hundred.toFixed(0) : hundred.toFixed(1)}%`;
 }
 
+/** A difference of two shares in percentage points: `11.3 points`, `1 point`. */
+export function points(value: number): string {
+  const hundred = Number((value * 100).toFixed(1));
+  return `${hundred} ${Math.abs(hundred) === 1 ? "point" : "points"}`;
+}
+
 /** A difference with its sign: `+0.12`, `−0.3`. */
 export function signed(value: number | null | undefined, form: (value: number) => string = number): string {
   if (!isNumber(value)) return NONE;

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { address, path } from "../src/data/address";
-import { ago, count, number, percent, seconds, short, signed, visible } from "../src/format";
+import { ago, count, number, percent, points, seconds, short, signed, visible } from "../src/format";
 import { href, match, parseHash } from "../src/shell/router";
 
 it("writes numbers as a reader takes them in", () => {
@@ -11,6 +11,7 @@ it("writes numbers as a reader takes them in", () => {
   expect(count(1234567)).toBe("1,234,567");
   expect([0, 0.123456, 1, 0.9999].map((value) => percent(value))).toEqual(["0%", "12.3%", "100%", "100%"]);
   expect([signed(0.25), signed(-0.25), signed(0)]).toEqual(["+0.25", "−0.25", "0"]);
+  expect([0.1134, -0.01, 0].map((value) => signed(value, points))).toEqual(["+11.3 points", "−1 point", "0 points"]);
 });
 
 it("writes times in the unit that suits them", () => {

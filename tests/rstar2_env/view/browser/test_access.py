@@ -61,6 +61,16 @@ def open_filters(look, runs):
     return page
 
 
+def columns_chosen(look, runs):
+    """The table of episodes with columns that were chosen, more than fit, and the panel in which one chooses them."""
+    page = look(
+        "runs/roc-0/episodes?columns=kept,key,errors,answer,step,seconds,question,last_status,problem_id,version"
+    )
+    page.locator("summary", has_text="Columns").click()
+    expect(page.get_by_role("button", name="Reset columns")).to_be_visible()
+    return page
+
+
 def help_dialog(look, runs):
     """The keyboard's keys over a table."""
     page = look("runs/roc-0/episodes")
@@ -86,7 +96,7 @@ def reasons_explained(look, runs):
     return page
 
 
-STATES = (tokens, as_written, open_filters, help_dialog, data_of_a_plot, reasons_explained)
+STATES = (tokens, as_written, open_filters, columns_chosen, help_dialog, data_of_a_plot, reasons_explained)
 
 
 def found_in(page, looks):

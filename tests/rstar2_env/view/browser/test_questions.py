@@ -26,7 +26,7 @@ class Reader:
 
 def worse_between_two_steps(reader):
     reader.click("link", "Compare two steps")
-    reader.reads(r"Difference\s*[+−]?[\d.]+%\s*95%: .* to ", within="dl.figures")
+    reader.reads(r"Difference\s*[+−]?[\d.]+ points?\s*95%: .* to ", within="dl.figures")
     reader.reads(r"Lost\s*▼ \d+", within="dl.figures")
 
 

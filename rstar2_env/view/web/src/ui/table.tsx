@@ -1,6 +1,7 @@
 /* A table of any length: only visible rows are rendered. Sortable by its headings, with keyboard navigation as one grid. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { chosenColumns, ColumnPanel, useColumnChoice } from "./column-choice";
 import { Empty, Failed, Loading } from "./states";
 import { useVirtual } from "./use-virtual";
 import { useWide } from "./wide";
@@ -23,14 +24,18 @@ export interface TableColumn<Row> {
   wish?: number;
   align?: "right";
   sortable?: boolean;
-  /** Columns with a higher rank are hidden first if space is short; rank 0 is always visible. */
-  rank: number;
+  /** Columns with a higher rank are hidden first if space is short, and columns without a rank are shown only if they are
+      chosen; rank 0 is always visible. */
+  rank?: number;
   cell: (row: Row) => ComponentChildren;
 }
 
 export interface TableProps<Row> {
   label: string;
+  /** Name under which the browser stores the choice of columns. */
+  name: string;
   rows: Windowed<Row>;
+  /** Columns in their usual order; the first one leads to the row, and cannot be hidden. */
   columns: TableColumn<Row>[];
   rowKey: (row: Row) => string;
   /** Address that a row links to. */
@@ -47,7 +52,13 @@ export function Table<Row>(props: TableProps<Row>) {
   const scroller = useRef<HTMLDivElement>(null);
   const id = useId();
   const wide = useWide(scroller);
-  const columns = useMemo(() => fitting(props.columns, wide), [props.columns, wide]);
+  const choice = useColumnChoice(props.name);
+  const chosen = choice.names?.join();
+  const columns = useMemo(
+    () => (choice.names ? chosenColumns(props.columns, choice.names) : fitting(props.columns, wide)),
+    [props.columns, chosen, wide],
+  );
+  const linked = props.columns[0];
   const template = columns
     .map((column) => (column.grow ? `minmax(${column.width}px, 1fr)` : `${column.width}px`))
     .join(" ");
@@ -100,77 +111,80 @@ export function Table<Row>(props: TableProps<Row>) {
   };
   const rendered = active >= first && active <= last;
   return (
-    <div class="table-frame">
-      {rows.error && (
-        <p class="table-error" role="alert">
-          Some rows could not be loaded. {rows.error.message}{" "}
-          <button type="button" class="button small" onClick={rows.again}>
-            Try again
-          </button>
-        </p>
-      )}
-      <div
-        class="table"
-        role="grid"
-        aria-label={props.label}
-        aria-rowcount={rows.total === null ? -1 : total + 1}
-        aria-colcount={columns.length}
-        aria-activedescendant={active >= 0 && rendered ? `${id}-${active}` : undefined}
-        aria-busy={rows.loading}
-        tabIndex={0}
-        ref={scroller}
-        onKeyDown={onKey}
-        onFocus={(event) => event.target === event.currentTarget && active < 0 && total && setActive(first)}
-      >
-        <div role="rowgroup" class="table-head">
-          <div role="row" class="row" aria-rowindex={1} style={{ gridTemplateColumns: template, height: `${HEAD}px` }}>
-            {columns.map((column) => (
-              <Head key={column.name} column={column} sort={props.sort} onSort={props.onSort} />
-            ))}
+    <>
+      <ColumnPanel columns={props.columns} visible={columns} choice={choice} />
+      <div class="table-frame">
+        {rows.error && (
+          <p class="table-error" role="alert">
+            Some rows could not be loaded. {rows.error.message}{" "}
+            <button type="button" class="button small" onClick={rows.again}>
+              Try again
+            </button>
+          </p>
+        )}
+        <div
+          class="table"
+          role="grid"
+          aria-label={props.label}
+          aria-rowcount={rows.total === null ? -1 : total + 1}
+          aria-colcount={columns.length}
+          aria-activedescendant={active >= 0 && rendered ? `${id}-${active}` : undefined}
+          aria-busy={rows.loading}
+          tabIndex={0}
+          ref={scroller}
+          onKeyDown={onKey}
+          onFocus={(event) => event.target === event.currentTarget && active < 0 && total && setActive(first)}
+        >
+          <div role="rowgroup" class="table-head">
+            <div role="row" class="row" aria-rowindex={1} style={{ gridTemplateColumns: template, height: `${HEAD}px` }}>
+              {columns.map((column) => (
+                <Head key={column.name} column={column} sort={props.sort} onSort={props.onSort} />
+              ))}
+            </div>
+          </div>
+          <div role="rowgroup" class="table-body" style={{ height: total ? `${virtual.height}px` : "auto" }}>
+            {virtual.items.map((item) => {
+              const row = rows.row(item.index);
+              return (
+                <div
+                  key={row ? props.rowKey(row) : item.index}
+                  id={`${id}-${item.index}`}
+                  role="row"
+                  aria-rowindex={item.index + 2}
+                  aria-selected={item.index === active}
+                  class={`row${item.index === active ? " active" : ""} ${row && props.rowClass ? props.rowClass(row) : ""}`}
+                  style={{ gridTemplateColumns: template, height: `${rowHeight}px`, transform: `translateY(${item.start}px)` }}
+                  onClick={(event) => {
+                    setActive(item.index);
+                    const onLink = (event.target as HTMLElement).closest("a");
+                    if (row && props.to && !onLink && !String(getSelection())) location.hash = props.to(row, item.index);
+                  }}
+                >
+                  {columns.map((column) => (
+                    <div key={column.name} role="gridcell" class={`cell ${column.align ?? ""}`}>
+                      {!row ? (
+                        <span class="ghost-cell" aria-hidden="true" />
+                      ) : column === linked && props.to ? (
+                        <a href={props.to(row, item.index)} tabIndex={-1}>
+                          {column.cell(row)}
+                        </a>
+                      ) : (
+                        column.cell(row)
+                      )}
+                    </div>
+                  ))}
+                </div>
+              );
+            })}
+            {total === 0 && (
+              <div role="row" class="row-note">
+                <div role="gridcell">{rows.loading ? <Loading /> : <Empty title="No rows">{props.empty}</Empty>}</div>
+              </div>
+            )}
           </div>
         </div>
-        <div role="rowgroup" class="table-body" style={{ height: total ? `${virtual.height}px` : "auto" }}>
-          {virtual.items.map((item) => {
-            const row = rows.row(item.index);
-            return (
-              <div
-                key={row ? props.rowKey(row) : item.index}
-                id={`${id}-${item.index}`}
-                role="row"
-                aria-rowindex={item.index + 2}
-                aria-selected={item.index === active}
-                class={`row${item.index === active ? " active" : ""} ${row && props.rowClass ? props.rowClass(row) : ""}`}
-                style={{ gridTemplateColumns: template, height: `${rowHeight}px`, transform: `translateY(${item.start}px)` }}
-                onClick={(event) => {
-                  setActive(item.index);
-                  const onLink = (event.target as HTMLElement).closest("a");
-                  if (row && props.to && !onLink && !String(getSelection())) location.hash = props.to(row, item.index);
-                }}
-              >
-                {columns.map((column, at) => (
-                  <div key={column.name} role="gridcell" class={`cell ${column.align ?? ""}`}>
-                    {!row ? (
-                      <span class="ghost-cell" aria-hidden="true" />
-                    ) : at === 0 && props.to ? (
-                      <a href={props.to(row, item.index)} tabIndex={-1}>
-                        {column.cell(row)}
-                      </a>
-                    ) : (
-                      column.cell(row)
-                    )}
-                  </div>
-                ))}
-              </div>
-            );
-          })}
-          {total === 0 && (
-            <div role="row" class="row-note">
-              <div role="gridcell">{rows.loading ? <Loading /> : <Empty title="No rows">{props.empty}</Empty>}</div>
-            </div>
-          )}
-        </div>
       </div>
-    </div>
+    </>
   );
 }
 
@@ -209,10 +223,11 @@ function Head<Row>({
 
 /** Columns that fit, in order. */
 function fitting<Row>(columns: TableColumn<Row>[], wide: number): TableColumn<Row>[] {
+  const ranked = columns.filter((column): column is TableColumn<Row> & { rank: number } => column.rank !== undefined);
   const chosen = new Set<TableColumn<Row>>();
   let used = 24;
-  const wished = columns.reduce((sum, column) => sum + Math.max(0, (column.wish ?? 0) - column.width), 0);
-  for (const column of [...columns].sort((a, b) => a.rank - b.rank)) {
+  const wished = ranked.reduce((sum, column) => sum + Math.max(0, (column.wish ?? 0) - column.width), 0);
+  for (const column of [...ranked].sort((a, b) => a.rank - b.rank)) {
     const needed = column.rank > 0 ? wished : 0;
     if (column.rank > 0 && used + column.width + needed > wide) break;
     chosen.add(column);

@@ -3,7 +3,7 @@ import { path } from "../../data/address";
 import { useLoad } from "../../data/hooks";
 import type { ComparePage as Answer, CompareRow, Side } from "../../data/group-types";
 import type { RunRow, Runs, Statuses } from "../../data/types";
-import { count, isNumber, many, number, percent, signed } from "../../format";
+import { count, isNumber, many, number, percent, points, signed } from "../../format";
 import { useKnownRuns } from "../../shell/known-runs";
 import { href, setQuery } from "../../shell/router";
 import { Choose, TextField } from "../../ui/fields";
@@ -97,6 +97,7 @@ function Compared({ a, b, query }: { a: RunRow; b: RunRow; query: Record<string,
       </form>
       <Table
         label="Problems that occur in both runs"
+        name="compare"
         rows={rows}
         columns={columns(...sides)}
         rowKey={(row) => row.problem_id}
@@ -137,8 +138,8 @@ function Figures({ answer, names }: { answer: Answer; names: [string, string] })
         <Figure name={names[1]} value={percent(figures.b)} note={at(1)} />
         <Figure
           name="Difference"
-          value={signed(figures.difference, percent)}
-          note={isNumber(figures.low) ? `95%: ${signed(figures.low, percent)} to ${signed(figures.high, percent)}${surely ? "" : ", may be due to chance"}` : ""}
+          value={signed(figures.difference, points)}
+          note={isNumber(figures.low) ? `95%: ${signed(figures.low, points)} to ${signed(figures.high, points)}${surely ? "" : ", may be due to chance"}` : ""}
         />
         <Figure name="Gained" value={`▲ ${count(figures.gained)}`} note="problems" />
         <Figure name="Lost" value={`▼ ${count(figures.lost)}`} note="problems" />
@@ -193,7 +194,7 @@ function Change({ value }: { value: number | null }) {
         <rect class={value < 0 ? "change-lost" : "change-gained"} x={value < 0 ? 32 - part : 32} y="1" width={part} height="8" rx="1" />
       </svg>
       <span class="number">
-        {value > 0 ? "▲" : value < 0 ? "▼" : "="} {signed(value, percent)}
+        {value > 0 ? "▲" : value < 0 ? "▼" : "="} {signed(value, points)}
       </span>
     </span>
   );

@@ -1,10 +1,10 @@
-/* Columns of the table of episodes; columns with a high rank are hidden first if space is short. The values are the
-   fields of `view/queries/filters.py`; docs/architecture.md lists every file that a new column changes. */
+/* Columns of the table of episodes; columns with a high rank are hidden first if space is short, and columns without a
+   rank are shown only if they are chosen. The values are the fields of `view/queries/filters.py`; docs/architecture.md lists every file that a new column changes. */
 import type { EpisodeRow } from "../../data/types";
 import { count, number, seconds, signed, visible } from "../../format";
-import { Chip, CorrectChip, endTone, KeptChip, StatusChips } from "../../ui/chip";
+import { Chip, CorrectChip, endTone, KeptChip, StatusChips, statusTone } from "../../ui/chip";
 import type { TableColumn } from "../../ui/table";
-import { COLUMNS } from "../../words";
+import { AFTER_ERROR, COLUMNS } from "../../words";
 
 /** The columns; the first `skip` characters of every problem are a shared prompt and are omitted. */
 const columns = (skip: number): TableColumn<EpisodeRow>[] => [
@@ -53,11 +53,24 @@ const columns = (skip: number): TableColumn<EpisodeRow>[] => [
   { name: "problem_id", label: COLUMNS.problem_id, width: 190, sortable: true, rank: 8, cell: (row) => <span class="mono">{visible(row.problem_id)}</span> },
   { name: "task", label: COLUMNS.task, width: 150, rank: 9, cell: (row) => visible(row.task) },
   { name: "seconds", label: COLUMNS.seconds, width: 80, align: "right", sortable: true, rank: 10, cell: (row) => seconds(row.seconds) },
+  { name: "split", label: COLUMNS.split, width: 84, sortable: true, cell: (row) => (row.split === "eval" ? "held out" : "training") },
+  ...counts("step", "group", "member", "round", "calls"),
+  { name: "last_status", label: COLUMNS.last_status, width: 130, sortable: true, cell: (row) => row.last_status && <Chip tone={statusTone(row.last_status)}>{visible(row.last_status)}</Chip> },
+  { name: "after_error", label: COLUMNS.after_error, width: 170, sortable: true, cell: (row) => AFTER_ERROR[row.after_error] ?? row.after_error },
+  { name: "answer", label: COLUMNS.answer, width: 150, sortable: true, cell: (row) => <span class="mono">{visible(row.answer ?? "")}</span> },
+  { name: "difficulty", label: COLUMNS.difficulty, width: 100, sortable: true, cell: (row) => visible(row.difficulty ?? "") },
+  { name: "source", label: COLUMNS.source, width: 120, sortable: true, cell: (row) => visible(row.source) },
+  { name: "problem_source", label: COLUMNS.problem_source, width: 120, sortable: true, cell: (row) => visible(row.problem_source) },
+  ...counts("version"),
 ];
+
+function counts(...names: ("step" | "group" | "member" | "round" | "calls" | "version")[]): TableColumn<EpisodeRow>[] {
+  return names.map((name) => ({ name, label: COLUMNS[name], width: name === "calls" ? 134 : 82, align: "right", sortable: true, cell: (row) => count(row[name]) }));
+}
 
 /** Columns that are not empty in this run. */
 export function columnsOf(names: Set<string>, skip: number): TableColumn<EpisodeRow>[] {
-  const always = new Set(["key", "question", "reward", "correct"]);
+  const always = new Set(["key", "question", "reward", "correct", "answer", "round"]);
   return columns(skip).filter((column) => always.has(column.name) || !names.size || names.has(column.name) || (column.name === "errors" && names.has("statuses")));
 }
 

@@ -45,6 +45,7 @@ function Episodes({ detail, query }: { detail: RunDetail; query: Record<string, 
       ) : null}
       <Table
         label="Episodes"
+        name="episodes"
         rows={rows}
         columns={columns}
         rowKey={(row) => row.key}

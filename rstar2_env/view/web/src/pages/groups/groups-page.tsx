@@ -67,6 +67,7 @@ function Groups({ detail, query }: { detail: RunDetail; query: Record<string, st
       <MarksLegend />
       <Table
         label="Groups"
+        name="groups"
         rows={rows}
         columns={COLUMNS}
         rowKey={(row) => `${row.step}/${row.round}/${row.group}`}

@@ -65,6 +65,7 @@ function Problems({ detail, query }: { detail: RunDetail; query: Record<string, 
       </form>
       <Table
         label="Problems"
+        name="problems"
         rows={rows}
         columns={COLUMNS}
         rowKey={(row) => row.problem_id}

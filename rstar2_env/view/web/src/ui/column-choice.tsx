@@ -1,0 +1,131 @@
+/* Choice of the columns of a table: which are visible, and their order. The address keeps it, and so does the browser. */
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { setQuery, useRoute } from "../shell/router";
+
+export interface ChoosableColumn {
+  name: string;
+  label: string;
+}
+
+export interface ColumnChoice {
+  /** Names of the chosen columns in order; null without a choice. */
+  names: string[] | null;
+  choose: (names: string[] | null) => void;
+}
+
+/** The choice for a table; an address with `columns=` takes precedence over the stored choice. */
+export function useColumnChoice(table: string): ColumnChoice {
+  const linked = useRoute().query["columns"];
+  const key = `rstar2-view-columns-${table}`;
+  const [held, setHeld] = useState(() => read(key));
+  return {
+    names: namesIn(linked || held),
+    choose: (names) => {
+      const text = names?.join(",") ?? "";
+      setHeld(text);
+      write(key, text);
+      setQuery({ columns: text });
+    },
+  };
+}
+
+/** Chosen columns in their order; the first column of a table leads to the row and is always visible. */
+export function chosenColumns<Column extends ChoosableColumn>(columns: Column[], names: string[]): Column[] {
+  const named = new Map(columns.map((column) => [column.name, column]));
+  const found = [...new Set(names)].flatMap((name) => named.get(name) ?? []);
+  const first = columns[0];
+  return !first || found.includes(first) ? found : [first, ...found];
+}
+
+/** Names with one moved by a number of places, within the list. */
+export function moved(names: string[], name: string, places: number): string[] {
+  const at = names.indexOf(name);
+  const rest = names.filter((one) => one !== name);
+  rest.splice(Math.max(0, Math.min(rest.length, at + places)), 0, name);
+  return rest;
+}
+
+export function ColumnPanel({ columns, visible, choice }: { columns: ChoosableColumn[]; visible: ChoosableColumn[]; choice: ColumnChoice }) {
+  const list = useRef<HTMLUListElement>(null);
+  const focus = useRef("");
+  const [said, setSaid] = useState("");
+  const shown = visible.map((column) => column.name);
+  // A button that moves its column moves with it, and would lose the focus.
+  useLayoutEffect(() => {
+    if (focus.current) list.current?.querySelector<HTMLElement>(`[data-move="${CSS.escape(focus.current)}"]`)?.focus();
+    focus.current = "";
+  });
+  useEffect(() => setSaid(""), [choice.names === null]);
+  const move = (column: ChoosableColumn, places: number) => {
+    const next = moved(shown, column.name, places);
+    focus.current = `${column.name} ${places}`;
+    setSaid(`${column.label}: column ${next.indexOf(column.name) + 1} of ${next.length}`);
+    choice.choose(next);
+  };
+  return (
+    <details class="column-choice">
+      <summary class="button small ghost">Columns</summary>
+      <div class="card column-panel">
+        <ul ref={list} aria-label="Columns of the table">
+          {[...visible, ...columns.filter((column) => !shown.includes(column.name))].map((column) => {
+            const on = shown.includes(column.name);
+            return (
+              <li key={column.name}>
+                <label>
+                  <input
+                    type="checkbox"
+                    checked={on}
+                    disabled={column === columns[0]}
+                    onChange={() => choice.choose(on ? shown.filter((name) => name !== column.name) : [...shown, column.name])}
+                  />
+                  {column.label}
+                </label>
+                {on && [-1, 1].map((places) => (
+                  <button
+                    key={places}
+                    type="button"
+                    class="button small ghost icon"
+                    data-move={`${column.name} ${places}`}
+                    aria-label={`Move ${column.label} ${places < 0 ? "left" : "right"}`}
+                    aria-disabled={shown.at(places < 0 ? 0 : -1) === column.name}
+                    onClick={() => move(column, places)}
+                  >
+                    <span aria-hidden="true">{places < 0 ? "←" : "→"}</span>
+                  </button>
+                ))}
+              </li>
+            );
+          })}
+        </ul>
+        <button type="button" class="button small" aria-disabled={choice.names === null} onClick={() => choice.choose(null)}>
+          Reset columns
+        </button>
+        <span class="off-screen" role="status">
+          {said}
+        </span>
+      </div>
+    </details>
+  );
+}
+
+function namesIn(text: string | undefined): string[] | null {
+  const names = (text ?? "").split(",").filter(Boolean);
+  return names.length ? names : null;
+}
+
+function read(key: string): string {
+  try {
+    return localStorage.getItem(key) ?? "";
+  } catch {
+    return "";
+  }
+}
+
+function write(key: string, text: string): void {
+  try {
+    if (text) localStorage.setItem(key, text);
+    else localStorage.removeItem(key);
+  } catch {
+    // A page opened from a file may have no storage: the address keeps the choice.
+  }
+}
