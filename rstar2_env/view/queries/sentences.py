@@ -39,8 +39,9 @@ def sentences_of(index: RunIndex, metrics: Mapping[int, Mapping[str, float | Non
         metrics: Figures of the run by step, from ``RunFacts.metrics``.
 
     Returns:
-        For each sentence its ``text``; ``filter``, the filters of its episodes (``None`` without episodes); and
-        ``metric``, the figure whose plot shows more (``None`` without a plot).
+        For each sentence its ``text``; ``filter``, the filters of its episodes (``None`` without episodes); ``parts``,
+        the filters of the most frequent kinds among them by name; and ``metric``, the figure whose plot shows more
+        (``None`` without a plot).
     """
     by_step = cached_figures(index, "by_step train")
     of_episodes = (
@@ -52,13 +53,17 @@ def sentences_of(index: RunIndex, metrics: Mapping[int, Mapping[str, float | Non
     )
     of_figures = ((_drift(metrics), _DRIFT), (_time(metrics), "seconds/rollout"))
     return [
-        *({"text": text, "filter": chosen, "metric": None} for text, chosen in of_episodes if text),
-        *({"text": text, "filter": None, "metric": metric} for text, metric in of_figures if text),
+        *(
+            {"text": text, "filter": chosen, "parts": parts, "metric": None}
+            for text, chosen, parts in of_episodes
+            if text
+        ),
+        *({"text": text, "filter": None, "parts": {}, "metric": metric} for text, metric in of_figures if text),
     ]
 
 
-_Sentence = tuple[str, dict[str, str] | None]
-_NOTHING: _Sentence = ("", None)
+_Sentence = tuple[str, dict[str, str] | None, dict[str, dict[str, str]]]
+_NOTHING: _Sentence = ("", None, {})
 _DRIFT = "mismatch/logp_difference"
 
 
@@ -67,7 +72,8 @@ def _dropped(by_step: Mapping[str, Any]) -> _Sentence:
     if not reasons:
         return _NOTHING
     share = 100 * sum(reasons.values()) / played
-    return f"Dropped from training: {share:.0f}% of the episodes; reasons: {_ranked(reasons)}.", {"kept": "0"}
+    text = f"Dropped from training: {share:.0f}% of the episodes; reasons: {_ranked(reasons)}."
+    return text, {"kept": "0"}, _kinds("reason", reasons)
 
 
 def _failed(by_step: Mapping[str, Any]) -> _Sentence:
@@ -76,9 +82,8 @@ def _failed(by_step: Mapping[str, Any]) -> _Sentence:
     if not errors:
         return _NOTHING
     share = 100 * sum(errors.values()) / sum(calls.values())
-    return f"Failed calls: {share:.1f}% of {sum(calls.values()):,}; most frequent: {_ranked(errors)}.", {
-        "status": "error"
-    }
+    text = f"Failed calls: {share:.1f}% of {sum(calls.values()):,}; most frequent: {_ranked(errors)}."
+    return text, {"status": "error"}, _kinds("status", errors)
 
 
 def _after_error(by_step: Mapping[str, Any]) -> _Sentence:
@@ -87,7 +92,8 @@ def _after_error(by_step: Mapping[str, Any]) -> _Sentence:
         return _NOTHING
     total = sum(followed.values())
     parts = [f"in {100 * count / total:.0f}% {_AFTER_ERROR.get(name, name)}" for name, count in followed.items()]
-    return f"After the first failed call of an episode: {', '.join(parts)}.", {"status": "error"}
+    text = f"After the first failed call of an episode: {', '.join(parts)}."
+    return text, {"status": "error"}, _kinds("after_error", followed)
 
 
 def _answered(index: RunIndex) -> _Sentence:
@@ -97,7 +103,7 @@ def _answered(index: RunIndex) -> _Sentence:
     answered, correct = found["answered"], found["correct"]
     many = "1 episode" if answered == 1 else f"{answered:,} episodes"
     text = f"Answered right after a failed call: {many} of {found['calls']:,} with calls, {correct:,} of them correct."
-    return text, {"last": "error", "end": "answered"}
+    return text, {"last": "error", "end": "answered"}, {}
 
 
 def _hacking(index: RunIndex, metrics: Mapping[int, Mapping[str, float | None]]) -> _Sentence:
@@ -120,7 +126,7 @@ def _hacking(index: RunIndex, metrics: Mapping[int, Mapping[str, float | None]])
             f"the held-out success by {100 * (after - before):+.1f} points (step {start} to {end})"
         )
     chosen = {"correct": "0", "min_reward": repr(found["reward"])} if rewarded else None
-    return f"Signs of reward hacking: {'; '.join(signs)}.", chosen
+    return f"Signs of reward hacking: {'; '.join(signs)}.", chosen, {}
 
 
 def _drift(metrics: Mapping[int, Mapping[str, float | None]]) -> str:
@@ -160,6 +166,10 @@ def _summed(series: Mapping[str, list[int]]) -> dict[str, int]:
     """Return the sum of each series, the largest first."""
     sums = {name: sum(counts) for name, counts in series.items()}
     return dict(sorted(sums.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _kinds(name: str, counts: Mapping[str, int]) -> dict[str, dict[str, str]]:
+    return {kind: {name: kind} for kind in list(counts)[:_MOST]}
 
 
 def _ranked(counts: Mapping[str, int]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from statistics import mean, stdev
 from urllib.parse import parse_qs
 
@@ -26,6 +27,7 @@ CARDS = {
     },
     "Length": {"held out": "eval/tokens", "played": "rollout/tokens", "kept": "kept/tokens"},
     "Statuses of calls": {name: f"rollout/status/{name}" for name in ("ok", "empty", "exception", "timeout")},
+    "Failed calls by status": {name: f"rollout/status/{name}" for name in ("exception", "timeout")},
     "How episodes ended": {name: f"rollout/end/{name}" for name in ("answered", "no_answer", "tokens")},
     "Groups rejected": {"rejected": "rollout/groups_rejected"},
     "Groups refilled": {"refilled": "rollout/groups_refilled"},
@@ -286,6 +288,38 @@ def test_a_click_on_a_plot_opens_the_episodes_of_that_step(look, runs):
     page.get_by_role("region", name="Data of Success").get_by_role("link", name="0", exact=True).click()
     expect(page.get_by_role("grid", name="Episodes")).to_be_visible()
     assert asked(page) == {"split": "eval", "step": "0"}
+
+
+def test_a_click_on_the_plot_of_a_problem_or_of_groups_opens_that_step(look):
+    page = look("runs/roc-0/problems/made-0001?split=train")
+    data(page, "Success over time")
+    first = page.get_by_role("region", name="Data of Success over time").get_by_role("link").first
+    step = first.inner_text()
+    first.click()
+    expect(page.get_by_role("grid", name="Episodes")).to_be_visible()
+    assert asked(page) == {"split": "train", "problem": "made-0001", "step": step}
+    page = look("runs/curriculum/sampler")
+    data(page, "Groups by outcome")
+    page.get_by_role("region", name="Data of Groups by outcome").get_by_role("link", name="3", exact=True).click()
+    expect(page.get_by_role("grid", name="Groups")).to_be_visible()
+    assert asked(page) == {"step": "3"}
+
+
+def test_failed_calls_are_shown_alone_the_most_frequent_first_and_lead_to_their_episodes(look, runs):
+    page = look("runs/roc-0")
+    statuses = Counter(
+        str(status)
+        for step in read_run(runs / "roc-0").steps
+        for entry in read_run(runs / "roc-0").episodes(step)
+        for status in entry.episode.statuses
+        if status.is_error
+    )
+    ranked = [name for name, _ in statuses.most_common()]
+    expect(card(page, "Failed calls by status").locator(".legend-name")).to_have_text(ranked)
+    answers = page.get_by_role("region", name="Answers")
+    answers.get_by_role("link", name=ranked[1], exact=True).click()
+    expect(page.get_by_label("Status of a call")).to_have_value(ranked[1])
+    assert asked(page) == {"split": "train", "status": ranked[1]}
 
 
 def test_a_double_click_resets_the_zoom_and_opens_nothing(look):

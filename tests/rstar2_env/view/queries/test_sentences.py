@@ -89,6 +89,13 @@ def test_a_sentence_and_its_episodes(index, number):
     assert (None if chosen is None else list_episodes(index, {**chosen, "split": "train"})["total"]) == many
 
 
+def test_the_parts_of_a_sentence_are_its_kinds_the_most_frequent_first_with_their_episodes(index):
+    found = {name: chosen for sentence in sentences_of(index, TIMES) for name, chosen in sentence["parts"].items()}
+    counts = {name: list_episodes(index, {**chosen, "split": "train"})["total"] for name, chosen in found.items()}
+    assert list(counts) == ["quota", "draw", "syntax_error", "timeout", "answered", "failed", "ok"]
+    assert counts == {"quota": 2, "draw": 1, "syntax_error": 5, "timeout": 1, "answered": 2, "failed": 2, "ok": 1}
+
+
 def test_a_step_waits_for_episodes_that_are_played_ahead(index):
     ahead = {1: {"seconds/rollout": 9.0, "seconds/wait": 1.0, "seconds/train": 3.0}}
     sentence = sentences_of(index, ahead)[-1]

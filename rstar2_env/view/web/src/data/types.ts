@@ -148,8 +148,9 @@ export interface RunDetail extends RunRow {
   summary: Record<string, unknown> | null;
   verdict: string[];
   health: HealthSign[];
-  /** Answers in a sentence, with the filters of the training episodes behind it, or the figure whose plot shows more. */
-  sentences: { text: string; filter: Record<string, string> | null; metric: string | null }[];
+  /** Answers in a sentence, with the filters of the training episodes behind it and of its most frequent kinds, or the
+      figure whose plot shows more. */
+  sentences: { text: string; filter: Record<string, string> | null; parts: Record<string, Record<string, string>>; metric: string | null }[];
   stages: Stage[];
   model_card: string | null;
   metric_names: string[];

@@ -149,13 +149,13 @@ function Episodes({ run, episodes }: { run: string; episodes: GroupEpisode[] }) 
                 <td>
                   <input
                     type="checkbox"
-                    aria-label={`Choose episode ${one.member} to open side by side`}
+                    aria-label={`Choose episode ${one.key} to open side by side`}
                     checked={chosen.includes(one.key)}
                     onChange={(event) => choose(one.key, event.currentTarget.checked)}
                   />
                 </td>
                 <th scope="row">
-                  <a href={href(["runs", run, "episodes", one.key])}>{one.member}</a>
+                  <a href={href(["runs", run, "episodes", one.key])}>{one.key}</a>
                   {one.parent && <span class="quiet"> from {one.parent[0]}</span>}
                 </th>
                 <td>

@@ -52,7 +52,7 @@ export function Picture({ episodes, run }: { episodes: GroupEpisode[]; run: stri
               const y = middle + (before % 2 ? 1 : -1) * Math.ceil(before / 2) * step;
               return (
                 <g key={one.key} class="dot" onClick={() => go(href(["runs", run, "episodes", one.key]))}>
-                  <title>{`${one.member}: ${selectionWords(one.kept, one.reason)}${along ? `, ${along} ${number(one.weighed?.[along] ?? null)}` : ""}`}</title>
+                  <title>{`${one.key}: ${selectionWords(one.kept, one.reason)}${along ? `, ${along} ${number(one.weighed?.[along] ?? null)}` : ""}`}</title>
                   <Sign letter={letterOf(one)} x={x} y={y} size={5.5} />
                 </g>
               );

@@ -48,7 +48,7 @@ function State({ detail }: { detail: RunDetail }) {
           </dl>
           <h2 class="section-title">Over time</h2>
           <div class="plot-grid">
-            <Plots sampler={sampler} metrics={metrics} axes={axes} onZoom={onZoom} />
+            <Plots run={run} sampler={sampler} metrics={metrics} axes={axes} onZoom={onZoom} />
           </div>
           <Hardest run={run} problems={sampler.hardest} />
           <States states={sampler.states} />
@@ -59,13 +59,14 @@ function State({ detail }: { detail: RunDetail }) {
 }
 
 interface PlotProps {
+  run: string;
   sampler: Sampler;
   metrics: Metrics | null;
   axes: Axes;
   onZoom: (from: number | null, to: number | null) => void;
 }
 
-function Plots({ sampler, metrics, axes, onZoom }: PlotProps) {
+function Plots({ run, sampler, metrics, axes, onZoom }: PlotProps) {
   const groups = useMemo(() => areas(sampler.steps, { "all wrong": sampler.groups.all_wrong, mixed: sampler.groups.mixed, "all correct": sampler.groups.all_right }), [sampler]);
   const pools = useMemo(
     () => areas(sampler.counts.steps, { never: sampler.counts.hard, sometimes: sampler.counts.middle, always: sampler.counts.easy }),
@@ -77,7 +78,7 @@ function Plots({ sampler, metrics, axes, onZoom }: PlotProps) {
   return (
     <>
       {groups.length > 0 && (
-        <PlotCard title="Groups by outcome" help="All-correct and all-wrong groups give no signal to advantages that compare episodes within a group." lines={groups} stack axes={axes} form={percent} onZoom={onZoom} />
+        <PlotCard title="Groups by outcome" help="All-correct and all-wrong groups give no signal to advantages that compare episodes within a group." lines={groups} stack axes={axes} form={percent} onZoom={onZoom} linkOf={(step) => href(["runs", run, "groups"], { step })} />
       )}
       {pools.length > 0 && (
         <PlotCard title="Seen problems by the result of their last group" help="Shares of problems that were never, sometimes or always solved in their last group." lines={pools} stack axes={axes} form={percent} onZoom={onZoom} />

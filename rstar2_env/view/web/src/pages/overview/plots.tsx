@@ -103,8 +103,11 @@ export function Plots({ rows, query }: { rows: RunRow[]; query: Record<string, s
                 x={X_AXES[axis]}
               />
             ))}
-            {section === "Tools" && !only && <StatusCards rows={rows} values={train.values} kind="statuses" {...shared} />}
-            {section === "Tools" && !only && <StatusCards rows={rows} values={train.values} kind="after_errors" {...shared} />}
+            {section === "Tools" &&
+              !only &&
+              (["errors", "statuses", "after_errors"] as const).map((kind) => (
+                <StatusCards key={kind} rows={rows} values={train.values} kind={kind} {...shared} />
+              ))}
             {section === "Shape of the episodes" && !only && (
               <StatusCards rows={rows} values={train.values} kind="ends" {...shared} />
             )}

@@ -1,5 +1,6 @@
 /* Statuses of calls and ends of episodes by step, counted from the episodes: one card per run. */
 import { useMemo } from "preact/hooks";
+import { errors } from "../../data/rows";
 import type { RunRow, Statuses } from "../../data/types";
 import { percent } from "../../format";
 import type { Axes } from "../../plots/canvas";
@@ -19,6 +20,7 @@ const ORDER = {
 type Kind = keyof typeof WORDS;
 
 const WORDS = {
+  errors: { title: "Failed calls by status", help: "Shares of all calls in the episodes of a step; the most frequent status first." },
   statuses: { title: "Statuses of calls", help: "Shares of all calls in the episodes of a step." },
   after_errors: { title: "After a failed call", help: "What followed the first failed call of an episode, as shares of the episodes with one." },
   ends: { title: "How episodes ended", help: "Shares of all episodes of a step." },
@@ -71,7 +73,11 @@ function StatusCard({
   x: XKind;
 }) {
   const lines = useMemo(
-    () => parts(value.steps.map((step) => place.x(step)), value[kind], ORDER[kind], kind === "after_errors" ? AFTER_ERROR : {}),
+    () => {
+      const x = value.steps.map((step) => place.x(step));
+      if (kind === "errors") return failures(parts(x, value.statuses, ORDER.statuses, {}), value.statuses);
+      return parts(x, value[kind], ORDER[kind], kind === "after_errors" ? AFTER_ERROR : {});
+    },
     [value, kind, place],
   );
   if (!lines.length || !value.steps.length) return null;
@@ -87,7 +93,7 @@ function StatusCard({
       onZoom={(from, to) => setQuery({ from, to })}
       unit={x.unit}
       formX={x.form}
-      linkOf={(at) => href(["runs", row.run, "episodes"], { split: "train", step: place.step(at) })}
+      linkOf={(at) => href(["runs", row.run, "episodes"], { split: "train", step: place.step(at), ...(kind === "errors" ? { status: "error" } : {}) })}
     />
   );
 }
@@ -103,6 +109,12 @@ function parts(x: number[], counts: Record<string, number[]>, order: string[], w
     x,
     y: columns[at] ?? [],
   }));
+}
+
+/** The lines of failed calls alone, the most frequent status first. */
+function failures(lines: Line[], counts: Record<string, number[]>): Line[] {
+  const total = (line: Line) => errors({ [line.id]: (counts[line.id] ?? []).reduce((sum, one) => sum + one, 0) });
+  return lines.filter((line) => total(line) > 0).sort((a, b) => total(b) - total(a));
 }
 
 function rank(order: string[], name: string): number {

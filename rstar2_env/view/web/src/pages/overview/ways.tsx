@@ -5,6 +5,7 @@ import type { RunDetail, Runs } from "../../data/types";
 import { visible } from "../../format";
 import { href } from "../../shell/router";
 import { LinkButton } from "../../ui/link-button";
+import { AFTER_ERROR } from "../../words";
 import { CompareSteps } from "../compare/compare-steps";
 
 export function Ways({ detail }: { detail: RunDetail }) {
@@ -14,9 +15,14 @@ export function Ways({ detail }: { detail: RunDetail }) {
   if (detail.kind !== "training" || !detail.sentences.length) return null;
   return (
     <section class="card ways" aria-label="Answers">
-      {detail.sentences.map(({ text, filter, metric }) => (
+      {detail.sentences.map(({ text, filter, parts, metric }) => (
         <p key={text}>
           {visible(text)} {filter && <a href={href(["runs", run, "episodes"], { split: "train", ...filter })}>Episodes</a>}
+          {Object.entries(parts).map(([name, part]) => (
+            <a key={name} class="ways-part" href={href(["runs", run, "episodes"], { split: "train", ...part })}>
+              {AFTER_ERROR[part["after_error"] ?? ""] ?? name}
+            </a>
+          ))}
           {metric && <a href={href(["runs", run], { metric })}>Plot</a>}
         </p>
       ))}

@@ -44,7 +44,7 @@ export function ProblemPage({ values, query }: PageProps) {
                 <Figure name="Tool errors" value={percent(found.tool_error_share)} />
                 <Figure name="Tokens" value={number(found.tokens)} />
               </dl>
-              <OverTime problem={found} />
+              <OverTime problem={found} linkOf={(step) => href(["runs", run, "episodes"], { split: query["split"], problem: found.problem_id, step })} />
               <h2 class="section-title">Episodes, newest first</h2>
               <Episodes run={run} problem={found} />
             </>
@@ -55,7 +55,7 @@ export function ProblemPage({ values, query }: PageProps) {
   );
 }
 
-function OverTime({ problem }: { problem: ProblemDetail }) {
+function OverTime({ problem, linkOf }: { problem: ProblemDetail; linkOf: (step: number) => string }) {
   const [zoom, setZoom] = useState<[number | null, number | null]>([null, null]);
   const axes: Axes = { logX: false, logY: false, from: zoom[0], to: zoom[1] };
   const lines = useMemo(
@@ -63,7 +63,7 @@ function OverTime({ problem }: { problem: ProblemDetail }) {
     [problem],
   );
   if (problem.steps.length < 2) return null;
-  return <PlotCard title="Success over time" help="Share of correct answers at each step in which the problem was played." lines={lines} axes={axes} form={percent} onZoom={(from, to) => setZoom([from, to])} />;
+  return <PlotCard title="Success over time" help="Share of correct answers at each step in which the problem was played." lines={lines} axes={axes} form={percent} onZoom={(from, to) => setZoom([from, to])} linkOf={linkOf} />;
 }
 
 function Episodes({ run, problem }: { run: string; problem: ProblemDetail }) {
