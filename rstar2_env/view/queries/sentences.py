@@ -28,6 +28,12 @@ _AFTER_ERROR = {
     "ended": "the episode ended",
 }
 """Text for each outcome of the call that follows an episode's first failed call."""
+_COLLAPSING = {
+    "policy/entropy": "entropy",
+    "rollout/tokens": "tokens per episode",
+    "kl": "KL divergence from the reference",
+}
+"""Name, in sentences, of each figure in which a collapse shows."""
 _MOST = 4
 
 
@@ -51,7 +57,11 @@ def sentences_of(index: RunIndex, metrics: Mapping[int, Mapping[str, float | Non
         _answered(index),
         _hacking(index, metrics),
     )
-    of_figures = ((_drift(metrics), _DRIFT), (_time(metrics), "seconds/rollout"))
+    of_figures = (
+        (_collapse(metrics), next((name for name in _COLLAPSING if _points(metrics, name)), "")),
+        (_drift(metrics), _DRIFT),
+        (_time(metrics), "seconds/rollout"),
+    )
     return [
         *(
             {"text": text, "filter": chosen, "parts": parts, "metric": None}
@@ -127,6 +137,16 @@ def _hacking(index: RunIndex, metrics: Mapping[int, Mapping[str, float | None]])
         )
     chosen = {"correct": "0", "min_reward": repr(found["reward"])} if rewarded else None
     return f"Signs of reward hacking: {'; '.join(signs)}.", chosen, {}
+
+
+def _collapse(metrics: Mapping[int, Mapping[str, float | None]]) -> str:
+    parts = []
+    for name, words in _COLLAPSING.items():
+        points = _points(metrics, name)
+        if len(points) > 1:
+            (start, first), (end, last) = points[0], points[-1]
+            parts.append(f"{words} {last:.3g} at step {end} ({first:.3g} at step {start})")
+    return f"Signs of collapse: {', '.join(parts)}." if parts else ""
 
 
 def _drift(metrics: Mapping[int, Mapping[str, float | None]]) -> str:

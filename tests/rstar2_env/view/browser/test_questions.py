@@ -28,6 +28,10 @@ def worse_between_two_steps(reader):
     reader.click("link", "Compare two steps")
     reader.reads(r"Difference\s*[+−]?[\d.]+ points?\s*95%: .* to ", within="dl.figures")
     reader.reads(r"Lost\s*▼ \d+", within="dl.figures")
+    reader.reads(
+        r"Success is ([\d.]+ points? (higher|lower)|the same) in step 8 (than|as) in step \d.*: "
+        r"\d+ problems? gained, \d+ lost\."
+    )
 
 
 def why_an_episode_was_dropped(reader):
@@ -39,11 +43,26 @@ def why_an_episode_was_dropped(reader):
     reader.reads(r"dropped: \w+\s*[A-Z][^.]+\.", within=".fact-box[aria-label=Selection]")
 
 
+def why_the_draw_dropped_an_episode(reader):
+    answers = reader.page.get_by_role("region", name="Answers")
+    reader.click("link", "draw", within=answers)
+    reader.clicks += 1
+    reader.page.locator(".table-body [role=row] a").first.click()
+    reader.reads(
+        r"dropped: draw\s*The random draw kept other episodes.*Its chance in the first draw was [\d.]+%\.",
+        within=".fact-box[aria-label=Selection]",
+    )
+
+
 def what_follows_a_failed_call(reader):
     reader.reads(r"After the first failed call of an episode: in \d+% the (next call|policy|episode) \w+")
 
 
 def whether_it_collapses(reader):
+    reader.reads(
+        r"Signs of collapse: entropy [\d.]+ at step 8 \([\d.]+ at step 1\), tokens per episode [\d.]+ at step 8 "
+        r"\([\d.]+ at step 1\)"
+    )
     reader.reads(r"Entropy\s*[\d.]+\s*✓?ok", within=".health")
     reader.reads(r"Tokens per episode\s*[\d.,]+\s*✓?ok", within=".health")
 
@@ -63,6 +82,10 @@ def how_two_seeds_compare(reader):
     reader.click("link", "Curves of the 2 seeds")
     expect(reader.page.get_by_label("Seeds", exact=True)).to_have_value("range")
     reader.reads(r"held out\s*[\d.]+%", within=".plot-card")
+    reader.reads(
+        r"roc \(2 seeds\): held-out success at step 8 is [\d.]+% on average, from [\d.]+% to [\d.]+%, so the seeds "
+        r"differ by [\d.]+ points?\."
+    )
 
 
 def whether_there_are_signs_of_reward_hacking(reader):
@@ -88,6 +111,7 @@ def whether_it_answers_right_after_a_failed_call(reader):
 QUESTIONS = (
     worse_between_two_steps,
     why_an_episode_was_dropped,
+    why_the_draw_dropped_an_episode,
     what_follows_a_failed_call,
     whether_it_collapses,
     where_the_time_goes,

@@ -24,9 +24,15 @@ PLAYED = [
 ]
 TIMES = {
     1: {"seconds/rollout": 6.0, "seconds/train": 1.0, "rollout/reward": 0.25, "eval/pass_rate": 0.5},
-    2: {"seconds/rollout": 3.0, "mismatch/logp_difference": 0.01},
+    2: {
+        "seconds/rollout": 3.0,
+        "policy/entropy": 0.5,
+        "rollout/tokens": 40.0,
+        "kl": 0.1,
+        "mismatch/logp_difference": 0.01,
+    },
     3: {"eval/reward": 1.0, "rollout/reward": 0.75, "eval/pass_rate": 0.375, "mismatch/logp_difference": 0.03},
-    4: {"mismatch/logp_difference": 0.02},
+    4: {"mismatch/logp_difference": 0.02, "policy/entropy": 0.125, "rollout/tokens": 60.5},
 }
 
 REWARDS = (1.0, 0.5, 0.8, 0.2, 1.0, 0.5, 0.7, 0.0)
@@ -70,6 +76,10 @@ TOLD = [
         "correct episodes made no call; the reward in training changed by +0.5 (step 1 to 3), and the held-out success "
         "by -12.5 points (step 1 to 3).",
         1,
+    ),
+    (
+        "Signs of collapse: entropy 0.125 at step 4 (0.5 at step 2), tokens per episode 60.5 at step 4 (40 at step 2).",
+        None,
     ),
     (
         "Engine against trainer: at step 4, the log-probability of a token differs by 0.02 on average; 0.01 at step 2, "

@@ -133,13 +133,14 @@ function Figures({ answer, names }: { answer: Answer; names: [string, string] })
   const alone = figures.only_a + figures.only_b;
   return (
     <>
+      <p>{inWords(answer, names)}</p>
       <dl class="figures" aria-label="Figures of both runs">
         <Figure name={names[0]} value={percent(figures.a)} note={at(0)} />
         <Figure name={names[1]} value={percent(figures.b)} note={at(1)} />
         <Figure
           name="Difference"
           value={signed(figures.difference, points)}
-          note={isNumber(figures.low) ? `95%: ${signed(figures.low, points)} to ${signed(figures.high, points)}${surely ? "" : ", may be due to chance"}` : ""}
+          note={isNumber(figures.low) ? `95%: ${signed(Number((100 * figures.low).toFixed(1)))} to ${signed(figures.high, points)}${surely ? "" : ", may be due to chance"}` : ""}
         />
         <Figure name="Gained" value={`▲ ${count(figures.gained)}`} note="problems" />
         <Figure name="Lost" value={`▼ ${count(figures.lost)}`} note="problems" />
@@ -150,6 +151,15 @@ function Figures({ answer, names }: { answer: Answer; names: [string, string] })
       )}
     </>
   );
+}
+
+/** The result of a comparison in a sentence. */
+function inWords({ figures }: Answer, [a, b]: [string, string]): string {
+  const { difference, low, high } = figures;
+  if (!isNumber(difference)) return `No problem has counted episodes in both ${a} and ${b}.`;
+  const way = difference > 0 ? `${points(difference)} higher` : difference < 0 ? `${points(-difference)} lower` : "the same";
+  const chance = isNumber(low) && isNumber(high) ? (low > 0 || high < 0 ? ", more than chance explains" : ", which may be due to chance") : "";
+  return `Success is ${way} in ${b} ${difference ? "than" : "as"} in ${a}${difference ? chance : ""}: ${many(figures.gained, "problem")} gained, ${count(figures.lost)} lost.`;
 }
 
 function columns(a: string, b: string): TableColumn<CompareRow>[] {

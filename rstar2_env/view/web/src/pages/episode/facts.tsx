@@ -4,7 +4,9 @@ import type { EpisodeLine } from "../../data/types";
 import { count, isNumber, NONE, number, plain, seconds, signed, visible } from "../../format";
 import { href } from "../../shell/router";
 import { Chip, CorrectChip, endTone, KeptChip, StatusChips } from "../../ui/chip";
-import { FACTS, REASONS, selectionWords } from "../../words";
+import { FACTS, selectionWords } from "../../words";
+import type { Weighed } from "../../data/group-types";
+import { whyDropped } from "../groups/words";
 import { LongText } from "./conversation";
 import { verdictWords } from "./verdict";
 
@@ -46,7 +48,7 @@ export function Facts({ line, run }: { line: EpisodeLine; run: string }) {
       {row.kept !== null && (
         <Box title={FACTS.kept}>
           <Fact name="For training" value={<KeptChip kept={row.kept} reason={row.reason} />} />
-          {!row.kept && Object.hasOwn(REASONS, row.reason) && <p class="quiet">{REASONS[row.reason]}</p>}
+          {!row.kept && row.reason && <p class="quiet">{whyDropped(row.reason, line["weighed"] as Weighed | undefined)}</p>}
           <Fact name={FACTS.advantage} value={signed(row.advantage)} />
           {row.round > 0 && <Fact name="Refill" value={`round ${row.round}`} />}
           <p>

@@ -13,6 +13,7 @@ import { Choose, Switch, TextField } from "../../ui/fields";
 import { Empty, Loading, Notes } from "../../ui/states";
 import { type Card, CARDS, others, present, repeated } from "./cards";
 import { type Drawing, episodesAt, lines, marksOf, type Set as RunSet, sets } from "./curves";
+import { seedSentences } from "./seeds";
 import { StatusCards } from "./status-cards";
 import { Placement, positions, type XAxis, type XKind, X_AXES } from "./x-axis";
 
@@ -57,7 +58,8 @@ export function Plots({ rows, query }: { rows: RunRow[]; query: Record<string, s
     [metrics.values],
   );
   if (!metrics.values) return <Loading what="Reading the metrics" />;
-  const seeds = sets(rows, "range").length < rows.length;
+  const groups = sets(rows, "range");
+  const seeds = groups.length < rows.length;
   const recorded = AXES.filter((one) => one === axis || [...(metrics.values?.values() ?? [])].some((run) => positions(run, one)));
   const only = query["metric"];
   const shared = { axes, placed, x: X_AXES[axis] };
@@ -66,6 +68,9 @@ export function Plots({ rows, query }: { rows: RunRow[]; query: Record<string, s
     : CARDS.filter((card) => present(card, names).length > 0 && !repeated(card, names, [...(metrics.values?.values() ?? [])]));
   return (
     <>
+      {seedSentences(groups, metrics.values).map((text) => (
+        <p key={text}>{text}</p>
+      ))}
       <Tools query={query} weight={weight} how={how} seeds={seeds && axis === "step"} axis={axis} axes={recorded} marks={marks} />
       <Notes
         notes={[
