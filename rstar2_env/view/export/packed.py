@@ -76,11 +76,14 @@ class _Packer:
         for a, b in list(combinations(names, 2))[:_MOST_PAIRS]:
             self.responses[f"api/difference?a={a}&b={b}"] = self.answers.difference({"a": a, "b": b})
             for split in ("eval", "train"):
-                query = {"a": a, "b": b, "split": split, "limit": str(_MOST_PROBLEMS)}
-                self.responses[f"api/compare?a={a}&b={b}&split={split}"] = self.answers.compare(query)
+                self._add_comparison({"a": a, "b": b, "split": split})
         made = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         note = "; ".join(notes) + "." if notes else ""
         return {"version": 1, "made": made, "note": note, "responses": self.responses}
+
+    def _add_comparison(self, query: Mapping[str, str]) -> None:
+        words = "&".join(f"{name}={value}" for name, value in query.items())
+        self.responses[f"api/compare?{words}"] = self.answers.compare({**query, "limit": str(_MOST_PROBLEMS)})
 
     def _add_run(self, name: str) -> str:
         """Add the responses about a run; return a sentence about omitted data."""
@@ -91,7 +94,10 @@ class _Packer:
             responses[f"{at}/findings"] = answers.findings(name, wait=True)
         responses[f"{at}/sampler"] = answers.sampler(name)
         for split in ("train", "eval"):
-            responses[f"{at}/statuses?split={split}"] = answers.statuses(name, {"split": split})
+            responses[f"{at}/statuses?split={split}"] = statuses = answers.statuses(name, {"split": split})
+            if len(steps := statuses["steps"]) > 1:
+                ends = {"a_step": f"{steps[0]}", "b_step": f"{steps[-1]}"}
+                self._add_comparison({"a": name, "b": name, **ends, "split": split})
         index = answers.index(name)
         ids, omitted = choose_episodes(index, self.most, self.params)
         with index.reading() as db:

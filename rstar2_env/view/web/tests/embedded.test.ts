@@ -11,6 +11,7 @@ const DATA = {
     "api/runs/r/problems/a%2Fb%28c%29": { problem_id: "a/b(c)" },
     "api/runs/r/statuses?split=train": { steps: [1] },
     "api/compare?a=r&b=s&split=eval": { total: 1, rows: [{ problem_id: "p", change: "lost", difference: -0.5 }], figures: { shared: 1 } },
+    "api/compare?a=r&b=r&a_step=0&b_step=8&split=eval": { total: 1, rows: [{ problem_id: "p", difference: 0.25 }], figures: {} },
   },
 };
 
@@ -45,6 +46,14 @@ it("keeps a comparison's figures beside the rows that it filters", async () => {
   const lost = await one.get<Page<unknown> & { figures: unknown }>("api/compare", { a: "r", b: "s", change: "lost" });
   expect(lost).toMatchObject({ total: 1, figures: { shared: 1 } });
   expect((await one.get<Page<unknown>>("api/compare", { a: "r", b: "s", change: "gained" })).total).toBe(0);
+});
+
+it("compares the steps that were asked for, and no others in their place", async () => {
+  const one = await source();
+  const compare = (a: string, b: string, a_step: string, b_step: string) => one.get<Page<{ difference: number }>>("api/compare", { a, b, split: "eval", a_step, b_step });
+  expect((await compare("r", "r", "0", "8")).rows[0]?.difference).toBe(0.25);
+  expect((await compare("r", "r", "8", "0")).rows[0]?.difference).toBe(-0.25);
+  await expect(compare("r", "s", "0", "8")).rejects.toThrow(/not included/);
 });
 
 it("says that something is not included in the export", async () => {

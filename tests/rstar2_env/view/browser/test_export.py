@@ -44,6 +44,11 @@ def test_an_export_shows_every_view_from_disk(from_disk, runs, tmp_path):
             grid.locator(".table-body [role=row] a").first.click()
             expect(page.get_by_role("list", name="Conversation")).to_contain_text("attempt 3")
     expect(page.get_by_label("Figures of both runs")).to_contain_text("▲")
+    page.goto(f"{start}#/runs/roc-0")
+    page.get_by_role("link", name="Compare two steps").click()
+    figures = page.get_by_label("Figures of both runs")
+    for step in (min(run.evaluated_steps), max(run.evaluated_steps)):
+        expect(figures).to_contain_text(f"after step {step}")
     page.goto(f"{start}#/runs/roc-0/groups/2/0")
     expect(page.get_by_role("region", name="Episodes of the group").locator("tbody tr").first).to_be_visible()
     page.goto(f"{start}#/runs/roc-0/sampler")

@@ -67,6 +67,14 @@ def test_the_picture_of_a_group_hides_no_episode_behind_another(look, runs):
     middles = [(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2) for box in boxes]
     least = min(math.dist(one, other) for one, other in itertools.combinations(middles, 2))
     assert least > 0.6 * boxes[0]["width"]
+    placed = {}  # marks are stacked, never moved along the axis: their place is their penalty
+    for title, (across, _) in zip(page.locator(".group-picture .dot title").all_text_contents(), middles, strict=True):
+        if not title.endswith("–"):  # an episode that was not counted has no penalty
+            placed.setdefault(float(title.rpartition("penalty ")[2]), []).append(across)
+    assert all(max(xs) - min(xs) < 0.5 for xs in placed.values())
+    (low, *_, high), least_x, most_x = sorted(placed), min(map(min, placed.values())), max(map(max, placed.values()))
+    for value, xs in placed.items():
+        assert abs(xs[0] - (least_x + (value - low) / (high - low) * (most_x - least_x))) < 1
 
 
 def test_one_walks_from_group_to_group_and_opens_two_episodes_side_by_side(look):
@@ -172,3 +180,4 @@ def test_two_steps_of_one_run_are_compared(look, runs):
     assert f"a_step={first}" in page.url
     page.get_by_label("Second run after step").select_option(str(first))
     expect(figures).not_to_contain_text(f"after step {last}")
+    expect(page.get_by_text("choose two steps")).to_be_visible()

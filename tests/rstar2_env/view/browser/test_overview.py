@@ -379,3 +379,11 @@ def test_events_of_several_runs_are_marked_in_their_colours_and_named_with_their
     redrawn(page, "Success", before)
     assert signs(page, "Success").count("▲") % 3 == 0
     expect(page.get_by_label("Plot settings")).to_contain_text("▲ evaluation")
+
+
+def test_the_name_of_an_event_stays_on_one_line(look):
+    page = look("runs/roc-0/events")
+    chips = page.get_by_role("region", name="Events").locator("tbody .chip")
+    heights = {text: box["height"] for text, box in ((one.inner_text(), one.bounding_box()) for one in chips.all())}
+    assert {"started", "checkpoint", "evaluation"} <= {name.strip("✓!• ").strip() for name in heights}
+    assert len(set(heights.values())) == 1, heights

@@ -13,7 +13,7 @@ export interface Embedded {
 
 /** Addresses of lists. Their queries select rows, order and page; other queries are part of the address. */
 const LISTS = /^api\/(runs\/[^/]+\/(episodes|groups|problems)|compare)$/;
-const OF_ADDRESS = new Set(["a", "b"]);
+const OF_ADDRESS = new Set(["a", "b", "a_step", "b_step"]);
 
 /** Decode the data of an export: gzipped JSON in base64. */
 export async function readEmbedded(text: string): Promise<Embedded> {
@@ -62,8 +62,8 @@ export class EmbeddedSource implements Source {
   /** Derive a comparison of two runs from the one in the opposite order; the export contains only one of them. */
   private swapped(path: string, query: Query): unknown {
     if (path !== "api/compare" && path !== "api/difference") return undefined;
-    const { a, b } = query;
-    const words = { a: b, b: a } as Query;
+    const { a, b, a_step, b_step } = query;
+    const words = { a: b, b: a, a_step: b_step, b_step: a_step } as Query;
     const found = this.find(path, path === "api/compare" ? { ...words, split: query["split"] ?? "eval" } : words);
     return found === undefined ? undefined : mirrored(found);
   }

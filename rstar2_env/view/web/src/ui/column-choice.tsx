@@ -1,5 +1,5 @@
 /* Choice of the columns of a table: which are visible, and their order. The address keeps it, and so does the browser. */
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { setQuery, useRoute } from "../shell/router";
 
 export interface ChoosableColumn {
@@ -45,7 +45,24 @@ export function moved(names: string[], name: string, places: number): string[] {
   return rest;
 }
 
-export function ColumnPanel({ columns, visible, choice }: { columns: ChoosableColumn[]; visible: ChoosableColumn[]; choice: ColumnChoice }) {
+interface PanelProps {
+  columns: ChoosableColumn[];
+  visible: ChoosableColumn[];
+  choice: ColumnChoice;
+}
+
+/** Button above a table that opens the choice of its columns. */
+export function ColumnPanel(props: PanelProps) {
+  const [open, setOpen] = useState(false);
+  return (
+    <details class="column-choice" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary class="button small ghost">Columns</summary>
+      {open && <Panel {...props} />}
+    </details>
+  );
+}
+
+function Panel({ columns, visible, choice }: PanelProps) {
   const list = useRef<HTMLUListElement>(null);
   const focus = useRef("");
   const [said, setSaid] = useState("");
@@ -55,32 +72,34 @@ export function ColumnPanel({ columns, visible, choice }: { columns: ChoosableCo
     if (focus.current) list.current?.querySelector<HTMLElement>(`[data-move="${CSS.escape(focus.current)}"]`)?.focus();
     focus.current = "";
   });
-  useEffect(() => setSaid(""), [choice.names === null]);
   const move = (column: ChoosableColumn, places: number) => {
     const next = moved(shown, column.name, places);
     focus.current = `${column.name} ${places}`;
     setSaid(`${column.label}: column ${next.indexOf(column.name) + 1} of ${next.length}`);
     choice.choose(next);
   };
+  const reset = () => {
+    setSaid("");
+    choice.choose(null);
+  };
   return (
-    <details class="column-choice">
-      <summary class="button small ghost">Columns</summary>
-      <div class="card column-panel">
-        <ul ref={list} aria-label="Columns of the table">
-          {[...visible, ...columns.filter((column) => !shown.includes(column.name))].map((column) => {
-            const on = shown.includes(column.name);
-            return (
-              <li key={column.name}>
-                <label>
-                  <input
-                    type="checkbox"
-                    checked={on}
-                    disabled={column === columns[0]}
-                    onChange={() => choice.choose(on ? shown.filter((name) => name !== column.name) : [...shown, column.name])}
-                  />
-                  {column.label}
-                </label>
-                {on && [-1, 1].map((places) => (
+    <div class="card column-panel">
+      <ul ref={list} aria-label="Columns of the table">
+        {[...visible, ...columns.filter((column) => !shown.includes(column.name))].map((column) => {
+          const on = shown.includes(column.name);
+          return (
+            <li key={column.name}>
+              <label>
+                <input
+                  type="checkbox"
+                  checked={on}
+                  disabled={column === columns[0]}
+                  onChange={() => choice.choose(on ? shown.filter((name) => name !== column.name) : [...shown, column.name])}
+                />
+                {column.label}
+              </label>
+              {on &&
+                [-1, 1].map((places) => (
                   <button
                     key={places}
                     type="button"
@@ -93,18 +112,17 @@ export function ColumnPanel({ columns, visible, choice }: { columns: ChoosableCo
                     <span aria-hidden="true">{places < 0 ? "←" : "→"}</span>
                   </button>
                 ))}
-              </li>
-            );
-          })}
-        </ul>
-        <button type="button" class="button small" aria-disabled={choice.names === null} onClick={() => choice.choose(null)}>
-          Reset columns
-        </button>
-        <span class="off-screen" role="status">
-          {said}
-        </span>
-      </div>
-    </details>
+            </li>
+          );
+        })}
+      </ul>
+      <button type="button" class="button small" aria-disabled={choice.names === null} onClick={reset}>
+        Reset columns
+      </button>
+      <span class="off-screen" role="status">
+        {said}
+      </span>
+    </div>
   );
 }
 

@@ -1,6 +1,6 @@
 /* Comparison of two runs by problem: paired difference, gained and lost problems, links to both episodes. */
 import { path } from "../../data/address";
-import { useLoad } from "../../data/hooks";
+import { useDataContext, useLoad } from "../../data/hooks";
 import type { ComparePage as Answer, CompareRow, Side } from "../../data/group-types";
 import type { RunRow, Runs, Statuses } from "../../data/types";
 import { count, isNumber, many, number, percent, points, signed } from "../../format";
@@ -56,12 +56,13 @@ function Compared({ a, b, query }: { a: RunRow; b: RunRow; query: Record<string,
   const split = query["split"] ?? (both.eval || !both.train ? "eval" : "train");
   const steps = { a_step: query["a_step"] ?? "", b_step: query["b_step"] ?? "" };
   const asked = { a: a.run, b: b.run, split, ...steps, q: query["q"] ?? "", change: query["change"] ?? "", sort: query["sort"] ?? "difference" };
-  const sides: [string, string] =
-    a.run === b.run ? [`step ${steps.a_step || "last"}`, `step ${steps.b_step || "last"}`] : [a.name, b.name];
+  const named = (step: string) => (step ? `step ${step}` : split === "eval" ? "the last step" : "all steps");
+  const sides: [string, string] = a.run === b.run ? [named(steps.a_step), named(steps.b_step)] : [a.name, b.name];
   const rows = useWindowed<CompareRow>("api/compare", asked);
   const load = useLoad<Answer>("api/compare", { a: a.run, b: b.run, split, ...steps, limit: 1 });
   return (
     <>
+      {a.run === b.run && steps.a_step === steps.b_step && <Notes notes={["The two sides are the same: choose two steps, or another run."]} />}
       <Shown load={load} what="Comparing">
         {(answer) => <Figures answer={answer} names={sides} />}
       </Shown>
@@ -118,9 +119,11 @@ function Compared({ a, b, query }: { a: RunRow; b: RunRow; query: Record<string,
 
 /** Choice of a step of one side; two steps of the same run can be compared. */
 function StepChoice({ label, run, split, value, onChange }: { label: string; run: RunRow; split: string; value: string; onChange: (step: string) => void }) {
+  const { source } = useDataContext();
   const load = useLoad<Statuses>(path("runs", run.run, "statuses"), { split });
   const steps = load.value?.steps ?? [];
-  if (steps.length < 2 && !value) return null;
+  // An export holds the comparison of the first with the last step alone.
+  if (source.exported || (steps.length < 2 && !value)) return null;
   const known = [...new Set([...steps.map(String), ...(value ? [value] : [])])];
   const whole = split === "eval" ? "the last" : "all steps";
   return <Choose label={label} value={value} options={[{ value: "", label: whole }, ...known.map((step) => ({ value: step, label: count(Number(step)) }))]} onChange={onChange} />;

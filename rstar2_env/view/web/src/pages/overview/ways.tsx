@@ -19,9 +19,10 @@ export function Ways({ detail }: { detail: RunDetail }) {
         <p key={text}>
           {visible(text)} {filter && <a href={href(["runs", run, "episodes"], { split: "train", ...filter })}>Episodes</a>}
           {Object.entries(parts).map(([name, part]) => (
-            <a key={name} class="ways-part" href={href(["runs", run, "episodes"], { split: "train", ...part })}>
-              {AFTER_ERROR[part["after_error"] ?? ""] ?? name}
-            </a>
+            <span key={name}>
+              {" · "}
+              <a href={href(["runs", run, "episodes"], { split: "train", ...part })}>{AFTER_ERROR[part["after_error"] ?? ""] ?? name}</a>
+            </span>
           ))}
           {metric && <a href={href(["runs", run], { metric })}>Plot</a>}
         </p>
