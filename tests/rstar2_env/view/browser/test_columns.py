@@ -28,8 +28,11 @@ def test_columns_are_hidden_shown_moved_and_reset_by_the_keyboard_alone(look):
     page.locator("summary", has_text="Columns").focus()
     page.keyboard.press("Enter")
     for label in ("Turns", "Round"):
-        page.get_by_role("checkbox", name=label, exact=True).focus()
+        box = page.get_by_role("checkbox", name=label, exact=True)
+        box.focus()
         page.keyboard.press("Space")
+        expect(box).to_be_checked(checked=label == "Round")
+        expect(box).to_be_focused()
     chosen = [name for name in usual if name != "Turns"] + ["Round"]
     expect(page.get_by_role("columnheader")).to_have_count(len(chosen))
     assert heads(page) == chosen

@@ -67,9 +67,9 @@ function Panel({ columns, visible, choice }: PanelProps) {
   const focus = useRef("");
   const [said, setSaid] = useState("");
   const shown = visible.map((column) => column.name);
-  // A button that moves its column moves with it, and would lose the focus.
+  // A control that moves its column moves with it, and would lose the focus.
   useLayoutEffect(() => {
-    if (focus.current) list.current?.querySelector<HTMLElement>(`[data-move="${CSS.escape(focus.current)}"]`)?.focus();
+    if (focus.current) list.current?.querySelector<HTMLElement>(`[data-focus="${CSS.escape(focus.current)}"]`)?.focus();
     focus.current = "";
   });
   const move = (column: ChoosableColumn, places: number) => {
@@ -77,6 +77,12 @@ function Panel({ columns, visible, choice }: PanelProps) {
     focus.current = `${column.name} ${places}`;
     setSaid(`${column.label}: column ${next.indexOf(column.name) + 1} of ${next.length}`);
     choice.choose(next);
+  };
+  const toggle = (column: ChoosableColumn) => {
+    const { name } = column;
+    focus.current = name;
+    setSaid("");
+    choice.choose(shown.includes(name) ? shown.filter((one) => one !== name) : [...shown, name]);
   };
   const reset = () => {
     setSaid("");
@@ -94,7 +100,8 @@ function Panel({ columns, visible, choice }: PanelProps) {
                   type="checkbox"
                   checked={on}
                   disabled={column === columns[0]}
-                  onChange={() => choice.choose(on ? shown.filter((name) => name !== column.name) : [...shown, column.name])}
+                  data-focus={column.name}
+                  onChange={() => toggle(column)}
                 />
                 {column.label}
               </label>
@@ -104,7 +111,7 @@ function Panel({ columns, visible, choice }: PanelProps) {
                     key={places}
                     type="button"
                     class="button small ghost icon"
-                    data-move={`${column.name} ${places}`}
+                    data-focus={`${column.name} ${places}`}
                     aria-label={`Move ${column.label} ${places < 0 ? "left" : "right"}`}
                     aria-disabled={shown.at(places < 0 ? 0 : -1) === column.name}
                     onClick={() => move(column, places)}
