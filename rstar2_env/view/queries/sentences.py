@@ -8,6 +8,7 @@ from typing import Any
 from rstar2_env.view.index import RunIndex
 from rstar2_env.view.index.facts import ERRORS
 from rstar2_env.view.queries.figures import cached_figures
+from rstar2_env.view.words import words
 
 _ACTIVITIES = {
     "seconds/rollout": "rollout",
@@ -21,13 +22,6 @@ _ACTIVITIES = {
 """Name, in sentences, of each part of a step's time."""
 _PLAYED_AHEAD = frozenset({"seconds/rollout", "seconds/reward", "seconds/select", "seconds/advantage"})
 """Parts of a step's time that overlap with training if episodes are played ahead; then the step only waits for them."""
-_AFTER_ERROR = {
-    "ok": "the next call worked",
-    "failed": "the next call failed too",
-    "answered": "the policy answered",
-    "ended": "the episode ended",
-}
-"""Text for each outcome of the call that follows an episode's first failed call."""
 _COLLAPSING = {
     "policy/entropy": "entropy",
     "rollout/tokens": "tokens per episode",
@@ -101,7 +95,8 @@ def _after_error(by_step: Mapping[str, Any]) -> _Sentence:
     if not followed:
         return _NOTHING
     total = sum(followed.values())
-    parts = [f"in {100 * count / total:.0f}% {_AFTER_ERROR.get(name, name)}" for name, count in followed.items()]
+    outcomes = words()["after_error"]
+    parts = [f"in {100 * count / total:.0f}% {outcomes.get(name, name)}" for name, count in followed.items()]
     text = f"After the first failed call of an episode: {', '.join(parts)}."
     return text, {"status": "error"}, _kinds("after_error", followed)
 
@@ -141,11 +136,11 @@ def _hacking(index: RunIndex, metrics: Mapping[int, Mapping[str, float | None]])
 
 def _collapse(metrics: Mapping[int, Mapping[str, float | None]]) -> str:
     parts = []
-    for name, words in _COLLAPSING.items():
+    for name, label in _COLLAPSING.items():
         points = _points(metrics, name)
         if len(points) > 1:
             (start, first), (end, last) = points[0], points[-1]
-            parts.append(f"{words} {last:.3g} at step {end} ({first:.3g} at step {start})")
+            parts.append(f"{label} {last:.3g} at step {end} ({first:.3g} at step {start})")
     return f"Signs of collapse: {', '.join(parts)}." if parts else ""
 
 
@@ -178,7 +173,7 @@ def _time(metrics: Mapping[int, Mapping[str, float | None]]) -> str:
     if not total:
         return ""
     ranked = sorted(((value, _ACTIVITIES[name]) for name, value in sums.items()), reverse=True)
-    parts = [f"{100 * value / total:.0f}% {words}" for value, words in ranked if value >= 0.005 * total]
+    parts = [f"{100 * value / total:.0f}% {activity}" for value, activity in ranked if value >= 0.005 * total]
     return f"Time of a step: {total / steps:.3g} s on average: {', '.join(parts)}."
 
 

@@ -13,7 +13,6 @@ import { useWindowed } from "../../ui/windowed";
 import { DifferenceTable } from "../overview/difference";
 import type { PageProps } from "../types";
 import { Figure } from "../../ui/figure";
-import { SPLITS } from "../../words";
 
 export function ComparePage({ query }: PageProps) {
   const load = useLoad<Runs>(path("runs"));
@@ -84,8 +83,8 @@ function Compared({ a, b, query }: { a: RunRow; b: RunRow; query: Record<string,
             label="Episodes"
             value={split}
             options={[
-              { value: "eval", label: SPLITS.eval },
-              { value: "train", label: "all training episodes" },
+              { value: "eval", label: "held out" },
+              { value: "train", label: "training" },
             ]}
             onChange={(value) => setQuery({ split: value })}
           />
@@ -136,7 +135,7 @@ function Figures({ answer, names }: { answer: Answer; names: [string, string] })
   const alone = figures.only_a + figures.only_b;
   return (
     <>
-      <p>{inWords(answer, names)}</p>
+      <p class="in-words">{inWords(answer, names)}</p>
       <dl class="figures" aria-label="Figures of both runs">
         <Figure name={names[0]} value={percent(figures.a)} note={at(0)} />
         <Figure name={names[1]} value={percent(figures.b)} note={at(1)} />
@@ -181,7 +180,7 @@ function columns(a: string, b: string): TableColumn<CompareRow>[] {
     { name: "question", label: "Question", width: 220, grow: true, rank: 4, cell: (row) => row.question },
     side("a", a, 1),
     side("b", b, 1),
-    { name: "difference", label: "Difference", width: 176, sortable: true, rank: 0, cell: (row) => <Change value={row.difference} /> },
+    { name: "difference", label: "Difference", width: 208, sortable: true, rank: 0, cell: (row) => <Change value={row.difference} /> },
     { name: "errors", label: "Tool errors", title: "Share of failed calls, first and second run", width: 136, align: "right", rank: 6, cell: (row) => `${percent(row.a.tool_error_share)} → ${percent(row.b.tool_error_share)}` },
     { name: "tokens", label: "Tokens", title: "Tokens per episode, first and second run", width: 116, align: "right", rank: 7, cell: (row) => `${number(row.a.tokens)} → ${number(row.b.tokens)}` },
   ];

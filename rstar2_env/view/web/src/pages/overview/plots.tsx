@@ -69,7 +69,9 @@ export function Plots({ rows, query }: { rows: RunRow[]; query: Record<string, s
   return (
     <>
       {seedSentences(groups, metrics.values).map((text) => (
-        <p key={text}>{text}</p>
+        <p key={text} class="in-words">
+          {text}
+        </p>
       ))}
       <Tools query={query} weight={weight} how={how} seeds={seeds && axis === "step"} axis={axis} axes={recorded} marks={marks} />
       <Notes
