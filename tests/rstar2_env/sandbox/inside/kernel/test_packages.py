@@ -18,7 +18,9 @@ import glob, importlib.util, os, sys
 names = [n for n in ("pytest", "hypothesis", "torch", "transformers", "gymnasium", "rstar2_env", "_pytest", "pip")]
 print([n for n in names if importlib.util.find_spec(n)])
 roots = [path for path in (sys.prefix, sys.base_prefix, "/usr", "/usr/local") if os.path.isdir(path)]
-print(sorted(p for root in roots for p in glob.glob(root + "/lib/python3*/*-packages/*")))
+found = [p for root in roots for p in glob.glob(root + "/lib/python3*/*-packages/*")]
+found += [p for root in roots for p in glob.glob(root + "/lib/python3*/ensurepip/_bundled/*")]
+print(sorted(found + glob.glob("/python/bin/pip*")))
 """
 
 
