@@ -1,6 +1,7 @@
 """``run_blocking``: runs a coroutine from synchronous code until it ends, even if an event loop is already running.
 
-``Stoppable`` lets other threads stop coroutines that run in ``run_blocking``.
+``Stoppable`` lets other threads stop coroutines that run in ``run_blocking``; ``cancel_blocking`` cancels one from a
+signal handler.
 """
 
 from __future__ import annotations
@@ -82,6 +83,21 @@ class Stoppable:
 _STOPPABLE: ContextVar[Stoppable | None] = ContextVar("stoppable", default=None)
 
 
+class _Calls(threading.local):
+    """The call of ``run_blocking`` whose event loop belongs to this thread, if there is one.
+
+    Attributes:
+        running: Whether there is such a call, from before its loop is created until after the loop is closed.
+        cancelled: Whether the call was cancelled while its loop did not run.
+    """
+
+    running = False
+    cancelled = False
+
+
+_calls = _Calls()
+
+
 def run_blocking(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run a coroutine and return its result; Ctrl-C cancels it.
 
@@ -91,16 +107,29 @@ def run_blocking(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
 
     Raises:
         StoppedError: Another thread stopped the coroutine; see ``Stoppable``.
+        asyncio.CancelledError: A signal handler cancelled the coroutine; see ``cancel_blocking``.
     """
     around = _STOPPABLE.get()
 
     async def made() -> T:
         return await (make() if around is None else around.run(make))
 
+    async def unless_cancelled() -> T:
+        if _calls.cancelled:
+            raise asyncio.CancelledError
+        return await made()
+
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(made())
+        _calls.running, _calls.cancelled = True, False
+        try:
+            found = asyncio.run(unless_cancelled())
+        finally:
+            _calls.running = False
+        if _calls.cancelled:
+            raise asyncio.CancelledError from None
+        return found
     work = Stoppable()
     with ThreadPoolExecutor(max_workers=1) as thread:
         try:
@@ -108,6 +137,31 @@ def run_blocking(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
         except KeyboardInterrupt:  # it may arrive while submit starts the thread, when the coroutine already runs
             work.stop()
             raise
+
+
+def cancel_blocking() -> bool:
+    """Cancel the coroutine that this thread runs with ``run_blocking``; a signal handler may call this at any moment.
+
+    An exception of the handler could interrupt the creation or the closing of the event loop, which would then stay
+    open. While the loop does not run, only the wish is recorded: the coroutine does not begin, or ``run_blocking``
+    raises after the loop is closed.
+
+    Returns:
+        Whether there is such a coroutine.
+    """
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        _calls.cancelled = _calls.running
+        return _calls.running
+
+    def cancel() -> None:
+        for task in asyncio.all_tasks(loop):
+            task.cancel()
+
+    # The signal may have arrived in the middle of a task's step.
+    loop.call_soon_threadsafe(cancel)
+    return True
 
 
 async def all_ended(awaitables: Iterable[Awaitable[T]]) -> list[T]:

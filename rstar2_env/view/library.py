@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.files.given_path import check_given
 from rstar2_env.core.run_folder.inside import inside
 from rstar2_env.core.run_folder.layout import EPISODES, FORMAT, RUN_FILE, TOKENS, VERSION
 from rstar2_env.view.index import RunIndex
@@ -148,14 +149,12 @@ def check_root(root: Path) -> None:
     Raises:
         ConfigurationError: The path does not exist, or is a file of another kind.
     """
-    if root.is_file():
-        if root.suffix != ".jsonl":
-            raise ConfigurationError(
-                f"{root} is not a run: expected the folder of a run (which contains {RUN_FILE}), a folder "
-                "that contains run folders, or the .jsonl file of an evaluation."
-            )
-    elif not root.is_dir():
-        raise ConfigurationError(f"{root} does not exist: give the folder of a run, or a folder that contains runs.")
+    check_given(root, "give the folder of a run, a folder that contains runs, or a file of episodes")
+    if root.is_file() and root.suffix != ".jsonl":
+        raise ConfigurationError(
+            f"{root} is not a run: expected the folder of a run (which contains {RUN_FILE}), a folder "
+            "that contains run folders, or the .jsonl file of an evaluation."
+        )
 
 
 def runs_below(root: Path) -> Iterator[tuple[Path, str]]:

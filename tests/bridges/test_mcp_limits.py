@@ -87,7 +87,7 @@ def test_a_command_is_run(tmp_path):
 @pytest.mark.parametrize(
     ("tool", "error", "words"),
     [
-        ("mcp:./no_such.py", ConfigurationError, r"The file \./no_such\.py of an MCP server does not exist"),
+        ("mcp:./no_such.py", ConfigurationError, r"no_such\.py does not exist .*give the Python file of an MCP server"),
         ("mcp:", ConfigurationError, r"written as mcp:\./server\.py"),
         (f"{LOCAL}:target=other", ConfigurationError, "must be written after mcp:, not as an option"),
         ("mcp:http://:80/mcp", ConfigurationError, r"http://HOST\[:PORT\]/PATH"),

@@ -15,6 +15,7 @@ from typing import Any
 
 from rstar2_env.core import trust
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.files.given_path import check_given
 from rstar2_env.core.model_name import check_model
 from rstar2_env.core.run_folder import Run, read_run
 from rstar2_env.core.run_folder.layout import RUN_FILE
@@ -150,8 +151,7 @@ def find_weights(path: str | os.PathLike[str], which: str | None = None) -> Weig
 
 
 def _plain(folder: Path, which: str | None) -> Weights:
-    if not folder.is_dir():
-        raise ConfigurationError(f"The folder {folder} does not exist: name the folder of a run or of a model.")
+    check_given(folder, "give the folder of a run or of a model", kind="folder")
     if not _has_model(folder):
         inside = sorted(found for name in (RUN_FILE, "config.json", _ADAPTER) for found in folder.glob(f"*/{name}"))
         hint = f" There is one in {inside[0].parent}." if inside else ""

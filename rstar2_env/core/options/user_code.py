@@ -26,6 +26,7 @@ from typing import Any
 
 from rstar2_env.core import trust
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.files.given_path import check_given
 
 _FILE = re.compile(r"(?P<file>.*\.py)(?::(?P<name>.*))?", re.DOTALL)
 _MODULE = re.compile(r"(?P<module>[^\W\d]\w*(?:\.[^\W\d]\w*)*):(?P<name>.+)", re.DOTALL)
@@ -171,8 +172,7 @@ def load_file(path: str | os.PathLike[str]) -> ModuleType:
         ConfigurationError: The file does not exist, or its import fails; the message names file and line.
     """
     whole = Path(path).resolve()
-    if not whole.is_file():
-        raise ConfigurationError(f"There is no file {path} (the current folder is {Path.cwd()}).")
+    check_given(Path(path), "give a Python file", kind="file")
     with _lock:
         folder = str(whole.parent)
         if folder not in sys.path:

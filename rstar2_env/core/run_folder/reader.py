@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from rstar2_env.core.errors import ConfigurationError, RecordFormatError
 from rstar2_env.core.files.append_only import whole_lines
+from rstar2_env.core.files.given_path import check_given
 from rstar2_env.core.run_folder.entries import EpisodeEntry, TokensEntry, entry_of
 from rstar2_env.core.run_folder.inside import inside
 from rstar2_env.core.run_folder.layout import (
@@ -269,8 +270,8 @@ def _check_episodes(run: Run) -> None:
 def _identity(folder: Path) -> dict[str, Any]:
     file = inside(folder, folder / RUN_FILE)
     if not file.is_file():
-        there = "it does not contain run.json" if folder.is_dir() else "it does not exist"
-        raise ConfigurationError(f"{folder} is not the folder of a run: {there}.")
+        check_given(folder, "give the folder of a run")
+        raise ConfigurationError(f"{folder} is not the folder of a run: it does not contain {RUN_FILE}.")
     identity = _object(file)
     if identity.get("format") != FORMAT or not isinstance(identity.get("version"), int) or "kind" not in identity:
         raise ConfigurationError(

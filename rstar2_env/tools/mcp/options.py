@@ -11,6 +11,7 @@ from typing import ClassVar, Literal
 from urllib.parse import urlsplit
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.files.given_path import check_given
 from rstar2_env.core.options.declare import option
 from rstar2_env.sandbox.stdio import StdioLimits
 
@@ -105,10 +106,7 @@ class ServerOptions(StdioLimits):
             ConfigurationError: The Python file does not exist, or the command line has an open quote.
         """
         if self.is_file:
-            if not Path(self.target).is_file():
-                raise ConfigurationError(
-                    f"The file {self.target} of an MCP server does not exist (the current folder is {Path.cwd()})."
-                )
+            check_given(Path(self.target), "give the Python file of an MCP server", kind="file")
             return [sys.executable, self.target]
         try:
             words = shlex.split(self.target)

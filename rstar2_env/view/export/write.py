@@ -11,6 +11,7 @@ from rstar2_env.view.answers import read_runs
 from rstar2_env.view.built_page import FOLDER
 from rstar2_env.view.export.packed import pack
 from rstar2_env.view.export.page import empty_page, page_of
+from rstar2_env.view.library import check_root
 
 
 def write_export(
@@ -45,6 +46,8 @@ def write_export(
     """
     roots = list(roots)
     check_file(out, option="report", overwrite=overwrite, inputs=roots)
+    for root in roots:
+        check_root(Path(root).absolute())
     empty = empty_page(static or FOLDER)
     with read_runs(roots, cache, on_progress) as answers:
         data = pack(answers, episodes=episodes, params=params)

@@ -115,7 +115,7 @@ def test_eval_plays_a_suite_and_what_the_command_line_says_goes_over_it(file, tm
         ((ID, "--agent", "oracle", "--episodes", "1", "--k", "one"), "--k must be whole numbers"),
         ((ID, "--agent", "oracle", "--episodes", "1", "--preset", "rstar"), "Did you mean 'rstar2'"),
         ((ID, "--agent", "oracle", "--episodes", "1", "--judge", "status"), "Did you mean 'statuses'"),
-        ((ID, "--agent", "oracle", "--episodes", "1", "--baseline", "nowhere"), "nowhere is not the folder of a run"),
+        ((ID, "--agent", "oracle", "--episodes", "1", "--baseline", "nowhere"), "nowhere does not exist"),
         (("nowhere.yaml", "--agent", "oracle"), "nowhere.yaml cannot be read"),
         ((ID, "--model", "nowhere/at/all", "--episodes", "1"), "There is no folder nowhere/at/all"),
         ((), "name an environment"),

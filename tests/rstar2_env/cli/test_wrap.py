@@ -118,7 +118,7 @@ def test_tools_are_named_on_the_command_line(tmp_path):
         ("fault_injection:kinds=lots", "no kind of fault named 'lots'. Did you mean 'lost'?"),
         ("tool_budget:calls=1.5", "The wrapper 'tool_budget:calls=1.5': calls must be an integer"),
         ("observation_limit", "The wrapper 'observation_limit' needs limit"),
-        ("./nowhere.py:Wrapper", "There is no file ./nowhere.py"),
+        ("./nowhere.py:Wrapper", "nowhere.py does not exist"),
     ],
 )
 @pytest.mark.parametrize("command", [("eval", ID, "--agent", "oracle"), ("validate", ID), ("traces", "--out", "OUT")])

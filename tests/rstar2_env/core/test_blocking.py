@@ -1,13 +1,15 @@
 """A coroutine runs to its end from code that is not one, in a running loop too."""
 
 import asyncio
+import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import ClassVar
 
 import pytest
 
 from rstar2_env.core import blocking
-from rstar2_env.core.blocking import Stoppable, StoppedError, run_blocking
+from rstar2_env.core.blocking import Stoppable, StoppedError, cancel_blocking, run_blocking
 
 
 async def answer():
@@ -114,3 +116,65 @@ def test_an_interrupt_while_the_thread_starts_cancels_the_coroutine(monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(notebook())
     assert ended == ["cancelled"]
+
+
+class SignalledLoop(asyncio.SelectorEventLoop):
+    """An event loop during whose creation or closing this process receives SIGTERM."""
+
+    at = ""
+    made: ClassVar[list[asyncio.AbstractEventLoop]] = []
+
+    def __init__(self):
+        self.made.append(self)
+        super().__init__()
+        self._signal("creation")
+
+    def close(self):
+        self._signal("closing")
+        super().close()
+
+    def _signal(self, moment):
+        if self.at == moment:
+            type(self).at = ""
+            signal.raise_signal(signal.SIGTERM)
+
+
+@pytest.mark.parametrize(("moment", "begun"), [("creation", []), ("closing", ["began"])])
+def test_a_signal_while_the_loop_is_created_or_closed_cancels_the_call_and_leaves_no_open_loop(
+    monkeypatch, moment, begun
+):
+    class Policy(asyncio.DefaultEventLoopPolicy):
+        _loop_factory = SignalledLoop
+
+    def handle(number, frame):
+        if not cancel_blocking():
+            raise InterruptedError("the loop cannot be closed any more")
+
+    found = []
+
+    async def play():
+        found.append("began")
+
+    monkeypatch.setattr(SignalledLoop, "at", moment)
+    monkeypatch.setattr(SignalledLoop, "made", [])
+    policy, handler = asyncio.get_event_loop_policy(), signal.signal(signal.SIGTERM, handle)
+    asyncio.set_event_loop_policy(Policy())
+    try:
+        with pytest.raises(asyncio.CancelledError):
+            run_blocking(play)
+    finally:
+        asyncio.set_event_loop_policy(policy)
+        signal.signal(signal.SIGTERM, handler)
+    assert found == begun
+    assert [loop.is_closed() for loop in SignalledLoop.made] == [True]
+
+
+def test_without_a_blocking_call_nothing_is_cancelled_also_after_one_was():
+    async def cancelled():
+        assert cancel_blocking()
+        await asyncio.sleep(20)
+
+    with pytest.raises(asyncio.CancelledError):
+        run_blocking(cancelled)
+    assert not cancel_blocking()
+    assert run_blocking(answer) is threading.current_thread()

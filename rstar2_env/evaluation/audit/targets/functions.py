@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.files.given_path import check_given
 from rstar2_env.core.options.user_code import UserCodeName
 from rstar2_env.evaluation.audit.targets.target import Target, asked
 
@@ -85,10 +86,7 @@ def import_lines(code: UserCodeName) -> str:
     folder, module = str(Path.cwd()), code.module
     if code.file is not None:
         path = Path(code.file).absolute()
-        if not path.is_file():
-            raise ConfigurationError(
-                f"The file {code.file} does not exist. Name a file and a function in it, as in ./grader.py:grade."
-            )
+        check_given(Path(code.file), "give a file and a function in it, as in ./grader.py:grade", kind="file")
         folder, module = str(path.parent), path.stem
         if not module.isidentifier():
             raise ConfigurationError(

@@ -173,7 +173,7 @@ def damage(change: Callable[[dict[str, object]], None]) -> Callable[[Path], None
         (damage(lambda identity: identity.pop("kind")), "does not describe a run"),
         (lambda folder: (folder / "run.json").write_text("{"), "cannot be read"),
         (lambda folder: (folder / "run.json").unlink(), "it does not contain run.json"),
-        (shutil.rmtree, "it does not exist"),
+        (shutil.rmtree, "does not exist: give the folder of a run"),
     ],
 )
 def test_what_is_no_run_or_a_later_one_is_refused(

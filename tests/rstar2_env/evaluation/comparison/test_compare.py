@@ -213,7 +213,7 @@ class TestCommand:
             (["BASE", "BASE", "--k", "8"], "k must be between 1 and 4, the largest number of samples"),
             (["BASE", "BASE", "--k", "one"], "--k must be whole numbers"),
             (["BASE", "OTHER"], "have no problem in common"),
-            (["BASE", "nowhere"], "it does not exist"),
+            (["BASE", "nowhere"], "nowhere does not exist"),
         ],
     )
     def test_mistakes_are_told(self, arguments: list[str], words: str, pair: tuple[Path, Path], tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from typing import Any
 
 from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from rstar2_env.core.blocking import cancel_blocking
 from rstar2_env.core.command.running_command import running_command
 
 from ....ranks import Ranks
@@ -211,32 +212,13 @@ class Stopping(TrainerCallback):
                 f"Received {signal.Signals(number).name}: {what} in progress, then a checkpoint is written. "
                 "Send the signal again to end the run immediately."
             )
-        if abandons:
-            _abandon()
+        if abandons and not cancel_blocking():
+            raise RolloutAbortedError
 
     def _restore(self) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
         self._before = {}
-
-
-def _abandon() -> None:
-    """Cancel all tasks of this thread's event loop; if no loop is running, interrupt the thread.
-
-    Raises:
-        RolloutAbortedError: No event loop is running in this thread.
-    """
-    try:
-        loop = asyncio.get_running_loop()
-    except RuntimeError:
-        raise RolloutAbortedError from None
-
-    def cancel() -> None:
-        for task in asyncio.all_tasks(loop):
-            task.cancel()
-
-    # The signal may have arrived in the middle of a task's step.
-    loop.call_soon_threadsafe(cancel)
 
 
 def _say(text: str) -> None:

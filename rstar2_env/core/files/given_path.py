@@ -1,0 +1,30 @@
+"""``check_given``: reports a path that a user gave if it does not exist, or is a file where a folder is needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from rstar2_env.core.errors import ConfigurationError
+
+
+def check_given(
+    path: Path, expected: str, *, kind: Literal["file", "folder"] | None = None, option: str | None = None
+) -> None:
+    """Check that a path exists, and has the right kind.
+
+    Args:
+        path: The path.
+        expected: What to give instead, which begins with a verb: "give the folder of a run".
+        kind: The kind of path that is needed; ``None`` accepts both.
+        option: Name of the option with the path.
+
+    Raises:
+        ConfigurationError: The path does not exist, or is of the other kind; the message tells these apart.
+    """
+    if not path.exists():
+        here = "" if path.is_absolute() else f" (the current folder is {Path.cwd()})"
+        raise ConfigurationError(f"{path} does not exist{here}: {expected}.", option=option)
+    if kind is not None and (path.is_dir() if kind == "file" else not path.is_dir()):
+        found = "folder" if path.is_dir() else "file"
+        raise ConfigurationError(f"{path} is a {found}: {expected}.", option=option)
