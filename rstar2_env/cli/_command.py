@@ -31,6 +31,12 @@ _USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__n
 """Exception class for wrong arguments, from click or from the copy of click in newer versions of typer."""
 
 
+def _refused_value(cause: Any) -> str:
+    """Return the end of the message about a wrong argument: the value, if a check of types and ranges refused it."""
+    found = cause.errors() if callable(getattr(cause, "errors", None)) else []
+    return f", got {found[0]['input']!r}." if len(found) == 1 and "input" in found[0] else ""
+
+
 class _PlainSwitches:
     """Base of commands whose help shows a flag without a value type (``--json``, not ``--json BOOLEAN``)."""
 
@@ -54,7 +60,7 @@ class CliGroup(_PlainSwitches, TyperGroup):
             if type(error).__name__ == "NoArgsIsHelpError":  # prints the help
                 raise
             place = error.ctx or ctx
-            say(f"Error: {error.format_message()}", err=True)
+            say(f"Error: {error.format_message()}{_refused_value(error.__cause__)}", err=True)
             say(f"docs: {place.command_path} --help", err=True)
             raise typer.Exit(2) from error
 

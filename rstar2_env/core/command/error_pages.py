@@ -83,6 +83,10 @@ _SECTIONS = {"rstar2_env": "options"} | {
 """The section of each package and module; others use the section of the nearest package above them."""
 
 
+_FOR_CALLERS = frozenset({"rstar2_env.core.files.given_path"})
+"""Modules with checks for other modules: the module that calls a check counts as the one that raised its error."""
+
+
 def section_of(module: str) -> str:
     """Return the section that explains errors raised by a module; empty for a module outside this package."""
     if module != _OURS and not module.startswith(f"{_OURS}."):
@@ -95,9 +99,13 @@ def section_of(module: str) -> str:
 def raised_in(error: BaseException, frame: FrameType | None) -> str:
     """Return the name of the module that raised an error.
 
-    This is the module of the first frame, from ``frame`` on outwards, that is not the error's own ``__init__``; empty
-    if there is none.
+    This is the module of the first frame, from ``frame`` on outwards, that is neither the error's own ``__init__`` nor
+    a check for other modules; empty if there is none.
     """
-    while frame is not None and frame.f_code.co_name == "__init__" and frame.f_locals.get("self") is error:
+    while frame is not None:
+        module = str(frame.f_globals.get("__name__", ""))
+        own = frame.f_code.co_name == "__init__" and frame.f_locals.get("self") is error
+        if not own and module not in _FOR_CALLERS:
+            return module
         frame = frame.f_back
-    return "" if frame is None else str(frame.f_globals.get("__name__", ""))
+    return ""

@@ -149,3 +149,14 @@ def test_characters_that_the_output_cannot_encode_are_written_as_escapes():
     done = subprocess.run(command, capture_output=True, env=environment)
     assert done.returncode == 0, done.stderr
     assert b"\\u2026" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "given"), [(["-n", "0"], "'0'"), (["--episodes", "1e3"], "'1e3'"), (["--seed", "x"], "'x'")]
+)
+def test_an_argument_of_the_wrong_type_or_range_is_quoted(words, given):
+    result = run("eval", ID, "--agent", "oracle", *words)
+    assert result.exit_code == 2
+    told = " ".join(result.stderr.split())
+    assert f"Invalid value for '{'--episodes' if words[0] == '-n' else words[0]}'" in told
+    assert f", got {given}." in told

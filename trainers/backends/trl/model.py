@@ -24,6 +24,7 @@ from rstar2_env.core.files.outputs import files_in, list_files
 from rstar2_env.models.suggested import SuggestedOptions, suggest
 from rstar2_env.rollout import ChatCodec
 from rstar2_env.rollout.cpu_norms import replace_norms
+from rstar2_env.tools.cut import check_tokenizer
 
 from ...options.config import ModelOptions, TrainConfig
 from .adapters import START_DIR, PolicyModel, adapted, adapter_in, base_of, readapted, with_new_adapter, without_dropout
@@ -215,6 +216,7 @@ def load_tokenizer(name: str, options: ModelOptions, *, revision: str | None = N
     Raises:
         ConfigurationError: The tokenizer cannot be loaded.
     """
+    check_tokenizer(name)
     chosen = {} if revision is None else {"revision": revision}
     try:
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(

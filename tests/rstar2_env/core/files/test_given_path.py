@@ -27,26 +27,27 @@ def test_a_path_of_the_wrong_kind_exists(tmp_path, name, kind, told):
 
 
 COMMANDS = [
-    ("view", "--text", "PATH"),
-    ("view", "PATH", "--episode", "3"),
-    ("view", "PATH", "--report", "page.html"),
-    ("diagnose", "PATH"),
-    ("compare", "PATH", "PATH"),
-    ("verify", "--run", "PATH"),
-    ("export", "PATH", "--out", "model"),
-    ("validate", "./PATH.py"),
-    ("audit", "./PATH.py:grade"),
+    (("view", "--text", "PATH"), "viewer"),
+    (("view", "PATH", "--episode", "3"), "viewer"),
+    (("view", "PATH", "--report", "page.html"), "viewer"),
+    (("diagnose", "PATH"), "run-folder"),
+    (("compare", "PATH", "PATH"), "run-folder"),
+    (("verify", "--run", "PATH"), "run-folder"),
+    (("export", "PATH", "--out", "model"), "models"),
+    (("validate", "./PATH.py"), "own-code"),
+    (("audit", "./PATH.py:grade"), "evaluation"),
 ]
 
 
-@pytest.mark.parametrize("words", COMMANDS)
-def test_a_command_says_that_a_path_does_not_exist(tmp_path, monkeypatch, words):
+@pytest.mark.parametrize(("words", "section"), COMMANDS)
+def test_a_command_says_that_a_path_does_not_exist(tmp_path, monkeypatch, words, section):
     monkeypatch.chdir(tmp_path)
     result = run(*(word.replace("PATH", "nowhere") for word in words))
     assert result.exit_code == 2
     told = " ".join(result.stderr.split())
     assert re.search(r"nowhere(\.py)? does not exist", told), told
     assert "does not contain" not in told
+    assert told.endswith(f"rstar2 help troubleshooting#{section}")
 
 
 def test_a_file_that_exists_is_not_called_missing_when_a_folder_is_needed(tmp_path, monkeypatch):
