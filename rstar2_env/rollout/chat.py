@@ -26,6 +26,9 @@ CHATML = (
 )
 """The ChatML template, for tokenizers without a template."""
 
+KNOWN_TEXTS, KNOWN_CHARACTERS = 512, 2048
+"""Maximum number of texts whose token ids are kept, and maximum length of such a text in characters."""
+
 
 class ChatCodec:
     """Converts conversations to token ids with a tokenizer's chat template.
@@ -66,6 +69,7 @@ class ChatCodec:
         self._guarded: dict[str, int] = {}
         self._split = re.compile("(?!)")
         self._guard([token.content for token in tokenizer.added_tokens_decoder.values() if token.special])
+        self._known: dict[str, tuple[int, ...]] = {}
         self._prompts: dict[bool, Scaffold] = {}
         self._betweens: dict[str, Scaffold] = {}
         self._head, self._close, self._final = self._turn_marks()
@@ -243,9 +247,18 @@ class ChatCodec:
         return ids
 
     def _ids(self, text: str) -> list[int]:
-        if not text:
-            return []
-        return [int(i) for i in self.tokenizer.encode(text, add_special_tokens=False, split_special_tokens=False)]
+        # The episodes of a group have the same prompt, and often the same observations.
+        known = self._known.get(text)
+        if known is None:
+            known = () if not text else tuple(map(int, self._tokenize(text)))
+            if len(text) <= KNOWN_CHARACTERS:
+                if len(self._known) >= KNOWN_TEXTS:
+                    self._known.clear()
+                self._known[text] = known
+        return list(known)
+
+    def _tokenize(self, text: str) -> Iterable[int]:
+        return self.tokenizer.encode(text, add_special_tokens=False, split_special_tokens=False)
 
     def _guarded_in(self, ids: Sequence[int]) -> list[int]:
         return [i for i in ids if i in self._guarded_ids]

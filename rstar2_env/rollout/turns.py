@@ -161,7 +161,7 @@ class Turns:
     async def _generate(self, ids: Sequence[int], params: SamplingParams, chunk: int | None) -> tuple[Generation, bool]:
         """Return the next turn, and whether it was cut because it has ``chunk`` tokens."""
         most = params.max_tokens if chunk is None else min(params.max_tokens, chunk)
-        asked = replace(params, max_tokens=most)
+        asked = params if most == params.max_tokens else replace(params, max_tokens=most)
         if self.manner.candidates:
             asked = replace(asked, candidates=self.manner.candidates, measured_tokens=self.manner.measured_tokens)
         with self.timing.measure("engine"):

@@ -90,6 +90,7 @@ class PackedBatch(RunningBatch):
         self._running: PrefixIndex[Request] = PrefixIndex()
         self._free: list[int] = []
         self.live: list[Request] = []
+        self._cache = SlotCache(model.config)
         self._reset()
 
     @property
@@ -341,6 +342,12 @@ class PackedBatch(RunningBatch):
         used = rows + len(self.pool)
         slots = cache.slots if used <= cache.slots else max(used, min(most, cache.slots * 3 // 2))
         slots = min(slots, max(used, most))
+        if not cache.slots and self._model.device.type == "cpu":
+            # Begin with the size of the last cache, instead of growing to it again: zeros on a CPU take no memory
+            # until they are overwritten.
+            if used * self._former[1] <= self.max_tokens:
+                wide = max(wide, self._former[1])
+            slots = max(used, min(max(slots, self._former[0]), self.max_tokens // wide))
         if (slots, wide) == (cache.slots, cache.columns):
             return
         holders: list[Request | CachedSequence] = [*sorted(self.live, key=lambda request: request.slot), *self.pool]
@@ -364,6 +371,7 @@ class PackedBatch(RunningBatch):
         return _rounded(max(map(len, self.live), default=0))
 
     def _reset(self) -> None:
+        self._former = self._cache.slots, self._cache.columns
         self._cache = SlotCache(self._model.config)
         self._free = []
 

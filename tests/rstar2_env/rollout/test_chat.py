@@ -18,6 +18,7 @@ from transformers import PreTrainedTokenizerFast
 from rstar2_env.core.episode import Message
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout import CHATML, ChatCodec
+from rstar2_env.rollout.chat import KNOWN_CHARACTERS, KNOWN_TEXTS
 
 PLAIN = [
     Message("system", "Solve the problem."),
@@ -313,3 +314,30 @@ def test_a_line_break_among_the_added_tokens_is_plain_text():
     codec = ChatCodec(tokenizer, chat_template="chatml")
     text = codec.tokenizer.decode(codec.suffix("user", "x = 1\ny = 2\n", ended=True))
     assert "x = 1\ny = 2\n" in text
+
+
+def test_a_text_that_comes_again_has_the_same_ids_whatever_a_caller_does_with_them() -> None:
+    chat = ChatCodec(tokenizer_of(FAMILIES[0]), chat_template="chatml")
+    first = chat.plain("What is 6 * 7?")
+    kept = list(first)
+    first.append(0)
+    assert chat.plain("What is 6 * 7?") == kept
+
+
+def test_a_text_that_comes_again_is_not_tokenized_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    chat = ChatCodec(tokenizer_of(FAMILIES[0]), chat_template="chatml")
+    asked: list[str] = []
+    tokenize = chat._tokenize
+    monkeypatch.setattr(chat, "_tokenize", lambda text: asked.append(text) or tokenize(text))
+    for _ in range(3):
+        chat.plain("What is 8 * 9?")
+    assert asked == ["What is 8 * 9?"]
+
+
+def test_the_number_and_the_length_of_texts_whose_ids_are_kept_are_bounded() -> None:
+    chat = ChatCodec(tokenizer_of(FAMILIES[0]), chat_template="chatml")
+    for number in range(KNOWN_TEXTS + 10):
+        chat.plain(f"{number}")
+        assert len(chat._known) <= KNOWN_TEXTS
+    chat.plain("7" * (KNOWN_CHARACTERS + 1))
+    assert max(map(len, chat._known)) <= KNOWN_CHARACTERS

@@ -247,6 +247,29 @@ def test_its_slots_stay_within_the_capacity_padding_included() -> None:
         assert kept(engine) == batch.bytes == 0
 
 
+def test_a_cache_that_was_let_go_does_not_grow_to_its_former_size_step_by_step_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    resized: list[tuple[int, int]] = []
+    plain = SlotCache.resize
+
+    def watched(cache: SlotCache, order: Sequence[int], tokens: int, slots: int, columns: int) -> None:
+        resized.append((slots, columns))
+        plain(cache, order, tokens, slots, columns)
+
+    monkeypatch.setattr(SlotCache, "resize", watched)
+    with engines(MODELS["qwen3"]) as (engine,):
+        jobs = [(ids, replace(GREEDY, max_tokens=60)) for ids in prompts(6, seed=3)]
+        first = [found.ids for found in run_all(engine, jobs)]
+        grown, largest = len(resized), resized[-1]
+        engine.forget()
+        wait_for(lambda: engine._batch.bytes == 0)
+        resized.clear()
+        assert [found.ids for found in run_all(engine, jobs)] == first
+    assert grown > 1
+    assert resized == [largest]
+
+
 def test_sequences_that_are_kept_change_places_with_those_that_run_and_go_on_as_they_were(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
