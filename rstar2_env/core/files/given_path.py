@@ -15,7 +15,7 @@ def check_given(
 
     Args:
         path: The path.
-        expected: What to give instead, which begins with a verb: "give the folder of a run".
+        expected: The remedy, a phrase that begins with a verb: "give the folder of a run".
         kind: The kind of path that is needed; ``None`` accepts both.
         option: Name of the option with the path.
 
