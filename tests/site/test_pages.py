@@ -128,6 +128,11 @@ def test_every_link_of_the_built_site_leads_to_a_file_and_an_anchor():
         ("export weights", "export-weights.html"),
         ("entropy collapse", "diagnosis.html"),
         ("limit episode length", "budgets.html"),
+        ("evaluate a model behind an openai api", "endpoint-agent.html"),
+        ("out of memory during training", "sizing.html"),
+        ("what is a healthy entropy", "diagnosis.html"),
+        ("what does pass@k mean", "evaluation-figures.html"),
+        ("how do i install on amd mi300x", "rocm.html"),
     ],
 )
 def test_a_question_is_answered_by_the_first_page_that_the_search_finds(look, asked, page):

@@ -23,6 +23,7 @@ _COLOURS = 96
 _SEARCH = "index.html?q=resample+on+correct"
 _TUTORIAL = "tutorials/own_environment.html"
 _GALLERY = "environments.html"
+_METRICS = "metrics.html#policy"
 PICTURES = {
     "front": Picture("index.html", height=900),
     "front-dark": Picture("index.html", dark=True, height=900),
@@ -33,6 +34,8 @@ PICTURES = {
     "tutorial-narrow-dark": Picture(_TUTORIAL, 390, dark=True, height=900),
     "gallery": Picture(_GALLERY),
     "gallery-narrow": Picture(_GALLERY, 390, height=900),
+    "metrics": Picture(_METRICS, height=900),
+    "metrics-narrow": Picture(_METRICS, 390, height=900),
     "statuses-dark": Picture("gallery/statuses.html", dark=True),
 }
 """The pictures, by name; a view is a page of the site, with what to search for after ``?q=``."""

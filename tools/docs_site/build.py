@@ -21,6 +21,7 @@ import address
 import gallery
 import notebooks
 import reference
+import search_words
 import yaml
 from stage import ROOT, Stage
 
@@ -49,6 +50,7 @@ def lay_out() -> Path:
     reference.links(BUILD / "python", ROOT)
     for name in ("site.css", "names.js", "iframe-worker.js"):
         shutil.copyfile(Path(__file__).parent / name, PAGES / name)
+    (PAGES / "search-words.js").write_text(search_words.script(), "utf-8")
     settings = yaml.load((ROOT / "mkdocs.yml").read_text("utf-8"), Loader=_Loader)
     config = {
         "INHERIT": str(ROOT / "mkdocs.yml"),

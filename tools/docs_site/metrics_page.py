@@ -30,10 +30,8 @@ A metric without a range that holds for all runs says so.
 
 def metrics_page() -> str:
     """Return the page: a table of all metrics, and a section for each with its unit, meaning and healthy range."""
-    rows = [
-        f"| {_linked(metric)} | {metric.unit} | {metric.meaning} |" for group in METRICS.values() for metric in group
-    ]
-    table = "\n".join(["| metric | unit | meaning |", "|---|---|---|", *rows])
+    rows = [f"| {_linked(metric)} | {metric.meaning} |" for group in METRICS.values() for metric in group]
+    table = "\n".join(["| metric | meaning |", "|---|---|", *rows])
     groups = (f"## {title}\n\n" + "\n".join(map(_section, metrics)) for title, metrics in METRICS.items())
     return "\n".join([_HEAD, table, "", *groups])
 
@@ -53,9 +51,9 @@ def _section(metric: Metric) -> str:
 
 
 def _linked(metric: Metric) -> str:
-    first, *others = metric.names
-    anchor = re.sub(r"[^\w-]", "", first.lower())
-    return ", ".join([f"[`{first}`](#{anchor})", *(f"`{name}`" for name in others)])
+    name = metric.names[0]
+    anchor = re.sub(r"[^\w-]", "", name.lower())
+    return f"[`{name}`](#{anchor})"
 
 
 if __name__ == "__main__":

@@ -22,7 +22,8 @@ def test_every_metric_has_a_section_with_unit_meaning_healthy_range_and_checks()
     assert len(sections) == len(metrics)
     for metric, section in zip(metrics, sections, strict=True):
         assert section.startswith(f"`{metric.names[0]}`\n\n{metric.meaning}\n\n")
-        assert all(f"`{name}`" in section and f"`{name}`" in head for name in metric.names)
+        assert f"| [`{metric.names[0]}`](#" in head
+        assert all(f"`{name}`" in section for name in metric.names)
         assert f"- **Unit:** {metric.unit}.\n" in section
         assert re.search(r"^- \*\*Healthy range:\*\* \S+", section, re.MULTILINE)
         assert all(f"[`{one.name}`](diagnosis.md#{one.name})" in section for one in checks_of(metric))
