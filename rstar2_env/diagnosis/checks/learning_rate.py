@@ -12,6 +12,10 @@ _HIGH = 1e-2
 """Largest healthy change of the weights per step, relative to their norm. Adam changes a weight by about the learning
 rate at each step. Trained weights have a root mean square of about 0.02 to 0.1, so 1e-2 of their norm is a learning
 rate of 2e-4 to 1e-3, one to three orders above published recipes."""
+_BROKEN = 0.3
+"""Change of the weights, relative to their norm, of which one step is enough evidence. It is 30 times ``_HIGH``, so one
+such step changes the weights more than a whole spell does. Afterwards, the policy often gives only equal rewards, so
+that no further step trains and a spell never becomes long enough."""
 _LOW = 1e-7
 """Smallest useful change of the weights per step, relative to their norm: float32 resolves 6e-8 of a value, so smaller
 changes are mostly rounded away."""
@@ -20,7 +24,8 @@ _LEAST_LOW = 5
 
 def _high(run: RunRecord) -> Evidence | None:
     # The first steps of Adam, without moments, are as long as its later ones, but a warm-up begins with 0.
-    found = spell(run.series("weights/change"), lambda change: change > _HIGH)
+    points = run.series("weights/change")
+    found = spell(points, lambda change: change > _HIGH) or spell(points, lambda change: change > _BROKEN, least=1)
     if found is None:
         return None
     rates = dict(run.series("learning_rate"))
@@ -28,11 +33,15 @@ def _high(run: RunRecord) -> Evidence | None:
     return Evidence(
         since=found.since,
         until=found.until,
-        says=f"Each of {len(found.values)} consecutive steps changed the weights by {found.mean:.2g} of their norm, "
-        f"at a learning rate of {rate:.2g}.",
+        says=f"{_steps(len(found.values))} changed the weights by {found.mean:.2g} of their norm on average, at a "
+        f"learning rate of {rate:.2g}.",
         figures={"weights/change": found.mean, "learning_rate": rate},
         episodes=run.examples(found.since, found.until, lambda episode: episode.available and not episode.correct),
     )
+
+
+def _steps(count: int) -> str:
+    return f"{count} consecutive steps" if count > 1 else "One step"
 
 
 def _low(run: RunRecord) -> Evidence | None:
@@ -58,7 +67,8 @@ register(
         name="learning_rate_high",
         title="The learning rate is too high",
         looks_at="`weights/change`: the relative change of the weights that train, by one step",
-        rule="more than 1e-2 in 3 consecutive steps: 10 to 1000 times the change in published recipes",
+        rule="more than 1e-2 in 3 consecutive steps: 10 to 1000 times the change in published recipes; or more than "
+        "0.3 in one step, after which often no group has a signal and nothing trains any more",
         severity="error",
         cause="A learning rate for pretraining or for LoRA, used on all weights.",
         change=("--set optim.learning_rate=1e-6", "--set optim.warmup_steps=10"),

@@ -322,6 +322,26 @@ def test_a_component_that_is_always_zero_counts_only_in_a_run_with_a_judge(judge
     assert (found and found.severity) == severity
 
 
+@pytest.mark.parametrize(("change", "named"), [(0.4, True), (0.2, False)])
+def test_one_step_that_breaks_the_weights_is_enough_if_no_later_step_trains(change: float, named: bool) -> None:
+    run = clean(weights__change=lambda step: change if step == SINCE else 0.0)
+    found = check("learning_rate_high", run)
+    assert (found is not None) is named
+    if found is not None:
+        assert (found.since, found.until) == (SINCE, SINCE)
+        assert found.says.startswith("One step changed the weights by 0.4 ")
+
+
+def test_adapters_whose_first_steps_are_large_are_not_named() -> None:
+    assert check("learning_rate_high", clean(weights__change=lambda step: 0.02 / (step - SINCE + 1))) is None
+
+
+@pytest.mark.parametrize(("steps", "named"), [(4, False), (5, True)])
+def test_a_divergence_that_a_few_tokens_raise_for_some_steps_is_not_named(steps: int, named: bool) -> None:
+    run = clean(kl=lambda step: 1.6 if step < SINCE + steps else 0.3)
+    assert (check("kl_runs_away", run) is not None) is named
+
+
 def test_one_update_for_each_rollout_never_clips_and_is_not_named() -> None:
     run = clean(clip__low=0, clip__high=0, since=1, config={"optim": {"updates_per_rollout": 1}})
     assert check("clip_never", run) is None
