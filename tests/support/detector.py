@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
+from statistics import fmean
 from typing import Any
 
 import planted_folders
@@ -34,6 +35,8 @@ from planted_runs import RUNS, PlantedRun, train
 
 from rstar2_env.core.files.outputs import replacing
 from rstar2_env.diagnosis.base import CHECKS
+from rstar2_env.diagnosis.checks.entropy import LOWEST
+from rstar2_env.diagnosis.checks.signal import signal_shares
 from rstar2_env.diagnosis.examination import every_check, examine
 from rstar2_env.diagnosis.folder import read_folder
 from rstar2_env.diagnosis.record import RunRecord
@@ -43,6 +46,7 @@ FILE = BENCHMARKS / "diagnosis.json"
 WITHIN = 3
 VARIANTS = 3
 CLEAN = 15
+LEAST_SIGNAL = 0.2
 HALVES = ("tried", "aside")
 PLANTED: dict[str, tuple[Mapping[str, PlantedRun | PlantedFolder], Sequence[str]]] = {
     "run": (RUNS, planted_runs.RECIPES),
@@ -124,9 +128,28 @@ def outcome(fault: str, plant: PlantedRun | PlantedFolder, variant: Variant, mod
     return Outcome(fault, plant.check, planted, variant, seen, named, tuple(also))
 
 
-def false_alarms(variant: Variant, model: Path, *, real: bool) -> list[str]:
+def clean_run(variant: Variant, model: Path, *, real: bool) -> RunRecord:
+    """Make a run without a fault: a real one, or a recorded folder."""
+    return _recorded(None, variant, model, real=real)
+
+
+def is_clean(run: RunRecord) -> bool:
+    """Whether a run counts as clean, by a rule that was fixed before the measurement.
+
+    At least ``LEAST_SIGNAL`` of its groups have a signal, the mean of its last three entropies is at least
+    ``entropy.LOWEST``, and its last held-out pass rate is at most two standard errors below its first.
+    """
+    shares = signal_shares(run)
+    signal = sum(share for _, _, share in shares)
+    groups = signal + sum(sum(reasons.values()) for _, reasons, _ in shares)
+    entropy = [value for _, value in run.series("policy/entropy")][-3:]
+    held_out = [one.figures for one in run.evaluations if {"pass_rate", "pass_rate_se"} <= one.figures.keys()]
+    fallen = held_out and held_out[-1]["pass_rate"] < held_out[0]["pass_rate"] - 2 * held_out[0]["pass_rate_se"]
+    return bool(groups and signal >= LEAST_SIGNAL * groups and entropy and fmean(entropy) >= LOWEST and not fallen)
+
+
+def false_alarms(run: RunRecord) -> list[str]:
     """The findings of a clean run at any of its steps."""
-    run = _recorded(None, variant, model, real=real)
     found = [name for step in run.steps for name in examine(run, step=step.number).names]
     return sorted(set(found))
 
@@ -170,12 +193,14 @@ def measure(
             own = [one for one in variants(plant.strengths, recipes, name) if one.half == half]
             yield name, counted([outcome(name, plant, variant, model) for variant in own])
     if "clean" not in (known or {}):
-        alarms = []
+        alarms, runs = [], 0
         for at in range(CLEAN):
             variant = Variant(half, at + (10_000 if half == "aside" else 0), recipes[at % len(recipes)])
-            if found := false_alarms(variant, model, real=planted == "run"):
+            run = clean_run(variant, model, real=planted == "run")
+            runs += is_clean(run)
+            if is_clean(run) and (found := false_alarms(run)):
                 alarms.append({"recipe": variant.recipe, "seed": variant.seed, "alarms": found})
-        yield "clean", {"runs": CLEAN, "false_alarms": alarms}
+        yield "clean", {"runs": runs, "false_alarms": alarms}
 
 
 def counted(outcomes: Sequence[Outcome]) -> dict[str, Any]:

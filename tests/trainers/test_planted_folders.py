@@ -6,7 +6,21 @@ import json
 from pathlib import Path
 
 import pytest
-from detector import FILE, HALVES, PLANTED, VARIANTS, Outcome, Variant, counted, false_alarms, outcome, variants
+from detector import (
+    FILE,
+    HALVES,
+    PLANTED,
+    VARIANTS,
+    Outcome,
+    Variant,
+    clean_run,
+    counted,
+    false_alarms,
+    is_clean,
+    outcome,
+    variants,
+)
+from diagnosed import clean
 from planted_folders import FOLDERS
 from planted_runs import RUNS
 
@@ -25,7 +39,27 @@ def test_a_planted_fault_is_named_in_time(name: str) -> None:
 
 @pytest.mark.parametrize("recipe", ["grpo_roc", "dapo"])
 def test_a_clean_folder_has_no_finding_at_any_step(recipe: str) -> None:
-    assert false_alarms(Variant("tried", 7, recipe), Path("unused"), real=False) == []
+    run = clean_run(Variant("tried", 7, recipe), Path("unused"), real=False)
+    assert is_clean(run)
+    assert false_alarms(run) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "is_so"),
+    [
+        ({}, True),
+        ({"groups__signal": 1, "groups__none_correct": 7, "groups__all_correct": 0}, False),
+        ({"policy__entropy": 0.04}, False),
+    ],
+)
+def test_a_run_with_few_signals_or_a_low_entropy_does_not_count_as_clean(change, is_so) -> None:
+    assert is_clean(clean(since=1, **change)) is is_so
+
+
+def test_a_run_whose_held_out_pass_rate_falls_does_not_count_as_clean() -> None:
+    run = clean()
+    run.evaluations[-1].figures["pass_rate"] = 0.4
+    assert not is_clean(run)
 
 
 def test_every_fault_is_planted_for_a_check_of_its_own_or_one_of_several_causes() -> None:

@@ -54,6 +54,7 @@ def _section(check: RunCheck) -> str:
     return (
         f"### `{check.name}`\n"
         f"{check.title} ({check.severity}).\n\n"
+        f"![What {check.name} looks at, with the fault and without it](pictures/checks/{check.name}.svg)\n\n"
         f"- **Looks at** {check.looks_at}.\n"
         f"- **Rule:** {check.rule}.\n"
         f"- **Usual cause:** {check.cause}\n"
