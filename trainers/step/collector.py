@@ -134,7 +134,9 @@ class Collector:
             figures = step_figures(groups, missing, self._names, first=ranks.rank == 0, left=len(self._carried))
             once = float(ranks.rank == 0)
             figures |= {name: (value * once, once) for name, value in sampled.items()}
-            figures |= mask_figures(rows, getattr(getattr(self.player, "chat", None), "stop_ids", ()))
+            stop_ids = getattr(getattr(self.player, "chat", None), "stop_ids", ())
+            turn_tokens = getattr(getattr(self.player, "budget", None), "turn_tokens", None)
+            figures |= mask_figures(rows, stop_ids, turn_tokens)
             return Batch(
                 rows=rows,
                 groups=[group.episodes for group in groups],

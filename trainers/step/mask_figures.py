@@ -12,12 +12,15 @@ _ENDED = ("answered", "no_answer")
 """Ends of episodes whose last turn the policy ended itself, with an end-of-turn token."""
 
 
-def mask_figures(rows: Sequence[Row], stop_ids: Collection[int]) -> dict[str, tuple[float, float]]:
+def mask_figures(
+    rows: Sequence[Row], stop_ids: Collection[int], turn_tokens: int | None = None
+) -> dict[str, tuple[float, float]]:
     """Return sum and count of each metric of the loss masks; rows without token spans of turns do not count.
 
     Args:
         rows: The rows of this process.
         stop_ids: The tokens that end a turn; empty if unknown.
+        turn_tokens: Budget of one turn in tokens; a turn of this length without an end was cut by the budget.
 
     Returns:
         ``mask/environment``: number of environment tokens (those outside every turn of the policy) with mask 1, and
@@ -37,6 +40,9 @@ def mask_figures(rows: Sequence[Row], stop_ids: Collection[int]) -> dict[str, tu
         trained += int((mask & ~inside).sum())
         last = turns[-1].stop - 1 - row.start
         if stop_ids and row.episode.end in _ENDED and 0 <= last < len(mask):
+            stopped = row.completion_ids[last] in stop_ids
+            if not stopped and turn_tokens is not None and turns[-1].stop - turns[-1].start >= turn_tokens:
+                continue
             ended += 1
-            ends += bool(mask[last]) and row.completion_ids[last] in stop_ids
+            ends += bool(mask[last]) and stopped
     return {"mask/environment": (float(trained), float(environment)), "mask/turn_ends": (float(ends), float(ended))}

@@ -132,7 +132,8 @@ register(
         severity="error",
         cause="The problems are too easy for the model.",
         change=("--problems HARDER", "--set sampler=curriculum"),
-        otherwise="A grader that accepts everything: `rstar2 audit` looks for this.",
+        otherwise="A grader that accepts everything: `rstar2 audit` looks for this. After a finding "
+        "`learning_rate_high`: a policy that always gives the same answer.",
         needs=_NEEDS,
         look=_all("all_correct", "have only correct episodes"),
     ),

@@ -52,6 +52,13 @@ def test_a_turn_that_a_budget_cut_has_no_end_to_train() -> None:
     assert mask_figures([made], (END,))["mask/turn_ends"] == (0.0, 0.0)
 
 
+@pytest.mark.parametrize(("turn_tokens", "last", "figure"), [(6, END + 1, 0.0), (7, END + 1, 1.0), (6, END, 1.0)])
+def test_a_turn_that_the_budget_of_turns_cut_has_no_end_to_train(turn_tokens: int, last: int, figure: float) -> None:
+    made = ended()
+    made.completion_ids[-1] = last
+    assert mask_figures([made], (END,), turn_tokens)["mask/turn_ends"] == (float(last == END), figure)
+
+
 def test_a_row_that_begins_later_in_its_episode_counts_its_own_tokens() -> None:
     whole = ended()
     start = whole.episode.steps[1].start
