@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from rstar2_env.cli._logs import clean_logs
 from rstar2_env.core.command.early_interrupt import raise_on_interrupt
 from rstar2_env.core.secret import hide_arguments
 
@@ -105,6 +106,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             stream.reconfigure(errors="backslashreplace")
     arguments = [*(sys.argv[1:] if argv is None else argv)]  # `list` is a module of this package
     hide_arguments()
+    clean_logs()
     try:
         raise_on_interrupt()
         build(arguments)(args=arguments, prog_name="rstar2")

@@ -39,12 +39,14 @@ _RIGHTS = frozenset({"isolation", "network", "write", "pass_env", "token_env"})
 """Options of an MCP server that give it more rights, or a secret."""
 _VARIABLE = re.compile(r"\w+_env")
 _EMPTY: tuple[Any, ...] = (None, "", False, [], {}, ())
+_FEW = (None, *range(257))
+"""Numbers of processes that data may choose."""
 _SAFE_SANDBOX: Mapping[str, tuple[Any, ...] | None] = {
     "provider": ("local",),
     "isolation": ("strict",),
     "limits": None,
-    "workers": None,
-    "max_sessions": None,
+    "workers": _FEW,
+    "max_sessions": _FEW,
 }
 """Options of a sandbox that data may set, each with its allowed values; ``None`` allows every value."""
 _WRITES = re.compile(r"(?<![\w.-])record_episodes(?![\w.-])")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, replace
-from pickle import UnpicklingError
 from typing import Any
 
 import torch
@@ -24,6 +23,7 @@ from rstar2_env.rollout.chat import ChatCodec
 from rstar2_env.rollout.cpu_norms import replace_norms
 from rstar2_env.rollout.engine import Engine
 from rstar2_env.rollout.engines.registry import ENGINES, typed_engine_options
+from rstar2_env.rollout.model_files import LOAD_ERRORS, check_adapter, load_failure
 
 DTYPES = ("auto", "float32", "bfloat16", "float16")
 
@@ -119,7 +119,9 @@ def _base_of_adapter(options: Pretrained) -> str | None:
         from peft import PeftConfig
     except ModuleNotFoundError as error:
         raise MissingExtraError("train", f"The adapter {options.path}") from error
-    base = PeftConfig.from_pretrained(options.path, revision=options.revision).base_model_name_or_path
+    config = PeftConfig.from_pretrained(options.path, revision=options.revision)
+    check_adapter(options.path, config)
+    base = config.base_model_name_or_path
     if not base:
         raise ConfigurationError(
             f"The LoRA adapter {options.path!r} does not name the model that it belongs to: add "
@@ -146,8 +148,9 @@ def _model(options: Pretrained, adapter_of: str | None) -> PreTrainedModel:
 
             adapted = PeftModel.from_pretrained(model, options.path, revision=options.revision)
             model = adapted.merge_and_unload(safe_merge=True)
-    except (OSError, ValueError, ImportError, RuntimeError, UnpicklingError) as error:
-        raise ConfigurationError(f"The model {options.path!r} cannot be loaded: {error}", option="model") from error
+    except (*LOAD_ERRORS, RuntimeError) as error:
+        why = load_failure(error)
+        raise ConfigurationError(f"The model {options.path!r} cannot be loaded: {why}", option="model") from error
     found: PreTrainedModel = model.eval().requires_grad_(False)
     if torch.cuda.is_available():
         found = found.to(torch.device("cuda"))  # type: ignore[arg-type]

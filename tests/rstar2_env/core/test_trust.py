@@ -23,6 +23,7 @@ def check(options: Any) -> None:
     [
         ({"env_options": {"sandbox": {"provider": "docker"}}}, "a sandbox"),
         ({"env_options": {"sandbox.provider": "docker"}}, "a sandbox"),
+        ({"env_options": {"sandbox": {"provider": "local", "workers": 10**9}}}, "a sandbox"),
         ({"env_options": {"tools": ["python:sandbox.readable=/root"]}}, "a sandbox"),
         ({"env_options": {"tools": [["notebook", {"sandbox": {"readable": ["/root"]}}]]}}, "a sandbox"),
         ({"wrappers": ["record_episodes:path=/x"]}, "a file to write"),

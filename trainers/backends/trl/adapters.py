@@ -25,6 +25,7 @@ from transformers import PreTrainedModel
 from transformers.utils.peft_utils import find_adapter_config_file
 
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.rollout.model_files import check_adapter
 
 from ...options.config import ModelOptions
 
@@ -54,12 +55,7 @@ def adapter_in(name: str, revision: str | None) -> LoraConfig | None:
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise ConfigurationError(f"The LoRA adapter {name!r} cannot be read: {error}", option="model") from error
     _only_lora(name, config)
-    if getattr(config, "megatron_config", None):
-        raise ConfigurationError(
-            f"The LoRA adapter {name!r} names a module of Megatron to import (megatron_core in adapter_config.json), "
-            "which is not supported: remove megatron_config from the file.",
-            option="model",
-        )
+    check_adapter(name, config)
     if os.path.isfile(os.path.join(name, "config.json")):
         raise ConfigurationError(
             f"The folder {name} holds both a whole model and a LoRA adapter, so it is unclear which to "

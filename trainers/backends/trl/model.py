@@ -10,7 +10,6 @@ from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any
 
 import torch
@@ -24,6 +23,7 @@ from rstar2_env.core.files.outputs import files_in, list_files
 from rstar2_env.models.suggested import SuggestedOptions, suggest
 from rstar2_env.rollout import ChatCodec
 from rstar2_env.rollout.cpu_norms import replace_norms
+from rstar2_env.rollout.model_files import LOAD_ERRORS, load_failure
 from rstar2_env.tools.cut import check_tokenizer
 
 from ...options.config import ModelOptions, TrainConfig
@@ -181,9 +181,11 @@ def load_model(
             trust_remote_code=options.trust_remote_code,
             **{option: value for option, value in chosen.items() if value is not None},
         )
-    except (OSError, ValueError, ImportError, UnpicklingError) as error:
+    except LOAD_ERRORS as error:
         option = "model.teacher" if role == "teacher" else None
-        raise ConfigurationError(f"The {role} {name!r} cannot be loaded: {error}", option=option) from error
+        raise ConfigurationError(
+            f"The {role} {name!r} cannot be loaded: {load_failure(error)}", option=option
+        ) from error
     # With this attribute, a trainer would assume that the model is already divided among devices.
     vars(model).pop("hf_device_map", None)
     return model

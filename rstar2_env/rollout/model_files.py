@@ -1,0 +1,37 @@
+"""Faults in the files of a model: the exceptions that they cause in transformers, and an adapter that names code.
+
+Not covered: loading (``pretrained``, ``trainers.backends.trl.model``).
+"""
+
+from __future__ import annotations
+
+from pickle import UnpicklingError
+
+from rstar2_env.core.errors import ConfigurationError
+
+_UNEXPLAINED = (KeyError, TypeError, AttributeError, ArithmeticError)
+LOAD_ERRORS = (OSError, ValueError, ImportError, UnpicklingError, *_UNEXPLAINED)
+"""Exceptions of transformers and peft if a file of a model is missing, or holds a value that they do not expect."""
+
+
+def load_failure(error: BaseException) -> str:
+    """Return the text of one of ``LOAD_ERRORS``, with its type if the text alone does not explain it."""
+    return f"{type(error).__name__}: {error}" if isinstance(error, _UNEXPLAINED) else str(error)
+
+
+def check_adapter(name: str, config: object) -> None:
+    """Check that the configuration of an adapter names no module to import.
+
+    Args:
+        name: Folder or hub name of the adapter.
+        config: Its ``peft.PeftConfig``.
+
+    Raises:
+        ConfigurationError: The configuration is for Megatron, whose module peft would import by the name in the file.
+    """
+    if getattr(config, "megatron_config", None):
+        raise ConfigurationError(
+            f"The LoRA adapter {name!r} names a module of Megatron to import (megatron_core in adapter_config.json), "
+            "which is not supported: remove megatron_config from the file.",
+            option="model",
+        )
