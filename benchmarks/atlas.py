@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any
 
 RECORD = Path(__file__).parent / "atlas.jsonl"
+CURVES = Path(__file__).parent / "atlas_curves.jsonl"
+"""The cases on the axes of group size, failure rate, updates and turns that ``RECORD`` lacks."""
 
 
-def read(path: Path = RECORD) -> dict[str, dict[str, Any]]:
-    """Return the recorded cases by their keys; the last line of a key counts."""
-    lines = path.read_text().splitlines() if path.exists() else []
+def read(*paths: Path) -> dict[str, dict[str, Any]]:
+    """Return the recorded cases by their keys; the last line of a key counts. Without paths, read both records."""
+    lines = [line for path in paths or (RECORD, CURVES) if path.exists() for line in path.read_text().splitlines()]
     found = [json.loads(line) for line in lines]
     return {f"{one['family']}/{one['name']}/{one['case']}": one for one in found}
 
@@ -33,13 +35,13 @@ def run(path: Path = RECORD, seconds: float = 300.0, cases: Iterable[Any] | None
         cases: The cases; ``None`` for all cases of parts and recipes, and then for repaired recipes.
     """
     import torch
-    from atlas_cases import CASES, part_cases, recipe_cases, repair_cases
+    from atlas_cases import CASES, part_cases, recipe_cases, repair_cases, rows_of
 
     torch.set_num_threads(1)
     until = time.monotonic() + seconds
     record = read(path)
     given = [*part_cases(), *recipe_cases()] if cases is None else list(cases)
-    given.sort(key=lambda case: list(CASES).index(case.case))  # the base of all first
+    given.sort(key=lambda case: (list(CASES).index(case.case), *rows_of(case.recipe)))  # sharing rows of groups
 
     def missing() -> list[Any]:
         found = [case for case in given if case.key not in record]
@@ -74,13 +76,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=("run", "table", "write"))
     parser.add_argument("--seconds", type=float, default=300.0, help="for run: stop after about this time")
-    parser.add_argument("--only", choices=("parts", "recipes"), help="for run: only these cases")
+    parser.add_argument("--only", choices=("parts", "recipes", "curves"), help="for run: only these cases")
     chosen = parser.parse_args(arguments)
     if chosen.command == "run":
-        from atlas_cases import part_cases, recipe_cases
+        from atlas_cases import curve_cases, part_cases, recipe_cases
 
-        only = {"parts": part_cases, "recipes": recipe_cases}
-        left = run(seconds=chosen.seconds, cases=only[chosen.only]() if chosen.only else None)
+        until, left = time.monotonic() + chosen.seconds, 0
+        if chosen.only != "curves":
+            only = {"parts": part_cases, "recipes": recipe_cases}
+            left = run(seconds=chosen.seconds, cases=only[chosen.only]() if chosen.only else None)
+        if chosen.only in (None, "curves"):
+            left += run(CURVES, until - time.monotonic(), curve_cases())
         print(f"{left} cases are left" if left else "all cases are recorded")
     elif chosen.command == "table":
         print(*table(read()), sep="\n")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from atlas_curves import AXES, degrees
 from atlas_update import REFERENCE, Expected, Setting, Updates, alone
 from atlas_world import (
     WORLDS,
@@ -41,6 +41,14 @@ CASES: Mapping[str, tuple[str, Setting]] = {
     "older weights": ("base", Setting(stale=0.6)),
     "hotter engine": ("base", Setting(temperature=1.3)),
     "demonstration": ("base", Setting(expert=True)),
+    "groups of 8": ("base", Setting(group_size=8, samples=500)),
+    "groups of 16": ("base", Setting(group_size=16, samples=500)),
+    "one turn": ("one turn", Setting(samples=500)),
+    "three turns": ("three turns", Setting(samples=500)),
+    "seldom failing tool": ("seldom failing", Setting(samples=500)),
+    "1 update behind": ("base", Setting(behind=1, samples=500)),
+    "4 updates behind": ("base", Setting(behind=4, samples=500)),
+    "8 updates behind": ("base", Setting(behind=8, samples=500)),
 }
 """The world and the setting of each case."""
 OF_FAMILY: Mapping[str, tuple[str, ...]] = {
@@ -65,6 +73,8 @@ AIMS: Mapping[str, Mapping[str, Callable[[TabularPolicy, World, TabularPolicy], 
     },
 }
 """Further objectives of a family, as functions of the policy, the world and the reference model."""
+CURVED = ("advantage", "aggregation", "loss", "correction", "selector", "recipe")
+"""Families that are computed along the axes."""
 REGULARIZERS = (
     *(f"kl:estimator={one}" for one in ("k1", "k2", "k3", "k3+", "unbiased")),
     "kdrl",
@@ -73,7 +83,16 @@ REGULARIZERS = (
 )
 """Terms of the loss that do not depend on rewards, and whose own objective is known."""
 SLOTS = ("selector", "advantage", "loss", "aggregation", "correction")
-VARIANTS: Mapping[str, tuple[str, ...]] = {"selector": ("roc:mode=rank", "roc:mode=weighted")}
+VARIANTS: Mapping[str, tuple[str, ...]] = {
+    "selector": ("roc:mode=rank", "roc:mode=weighted"),
+    "advantage": (
+        "gigpo:baseline=others,gamma=1",
+        "igpo:baseline=group",
+        "igpo:normalize=false",
+        "opo:baseline=others",
+        "optimal_token_baseline:baseline=others",
+    ),
+}
 """Further forms of parts, by slot, each with the options that make it."""
 REPAIRS: tuple[Mapping[str, Any], ...] = (
     {"aggregation": "const_len:length=1"},
@@ -90,7 +109,7 @@ _NARROW_DEGREES = 3.0
 
 @dataclass(frozen=True)
 class Case:
-    """One row of the record.
+    """One row of the record; a case on an axis alone has only the objective of the return.
 
     Attributes:
         family: The slot of a part, ``recipe``, or ``repair``.
@@ -118,7 +137,10 @@ class Case:
             expected = updates.expected()
         except Rstar2Error as error:
             return {**found, "reason": str(error)}
-        return {**found, "listed": updates.lists, **compare(updates, expected, self.family)}
+        figures = compare(updates, expected, self.family)
+        if self.case not in OF_FAMILY.get(self.family, ("base",)):
+            figures |= {name: {"return": figures[name]["return"]} for name in ("cosines", "scales")}
+        return {**found, "listed": updates.lists, **figures}
 
 
 def compare(updates: Updates, expected: Expected, family: str = "") -> dict[str, Any]:
@@ -158,17 +180,18 @@ def cosine(first: Tensor, second: Tensor) -> float:
     return float((first * second).sum()) / lengths if lengths > 0 else 0.0
 
 
-def degrees(cosine: float) -> float:
-    """Return the angle of a cosine."""
-    return math.degrees(math.acos(max(-1.0, min(1.0, cosine))))
-
-
 def signature(recipe: Recipe) -> str:
     """Return the parts of a recipe that decide its update, as text; equal for recipes with the same update."""
     config = recipe.configure({"model": "m", "max_episode_tokens": 16})
     parts = config.parts
     written = [parts.selector, parts.advantage, *parts.loss, parts.aggregation, parts.correction]
     return " ".join(map(str, [*written, f"oversample={config.rollout.oversample}"]))
+
+
+def rows_of(recipe: Recipe) -> tuple[str, str]:
+    """Return the parts of a recipe that decide the rows of a group, as text."""
+    parts = recipe.configure({"model": "m", "max_episode_tokens": 16}).parts
+    return str(parts.selector), str(parts.advantage)
 
 
 def part_cases() -> Iterator[Case]:
@@ -192,6 +215,14 @@ def recipe_cases() -> Iterator[Case]:
             seen.add(parts)
             for case in OF_FAMILY["recipe"]:
                 yield Case("recipe", name, recipe, case)
+
+
+def curve_cases() -> Iterator[Case]:
+    """Yield the cases of the axes for all parts and recipes, without those in ``OF_FAMILY``."""
+    on_axes = dict.fromkeys(case for values in AXES.values() for case in values.values())
+    for one in [*part_cases(), *recipe_cases()]:
+        if one.case == "base" and one.family in CURVED:
+            yield from (replace(one, case=case) for case in on_axes if case not in OF_FAMILY[one.family])
 
 
 def repair_cases(record: Mapping[str, Mapping[str, Any]]) -> Iterator[Case]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -16,12 +16,14 @@ from atlas_cases import (
     REGULARIZERS,
     REPAIRS,
     VARIANTS,
-    degrees,
     is_parallel,
     is_shown_parallel,
     signature,
     words,
 )
+from atlas_curves import CHANGED, NOISIER, TURNED, degrees, draw_curves, moves, same_curves
+from atlas_update import paid
+from atlas_world import RATE
 from learning_compare import apart_text, compared
 from learning_runs import SELECTION
 
@@ -33,7 +35,10 @@ LEARNED = Path(__file__).resolve().parent / "learning_selection.jsonl"
 PAGE = "atlas.md"
 """Name of the page in ``docs/``."""
 OBJECTIVES = ("return", "log success", "pass at 4", "return - KL")
-OTHER_POLICIES = ("older weights", "hotter engine", "demonstration")
+OTHER_POLICIES = (
+    *("older weights", "hotter engine", "demonstration"),
+    *("1 update behind", "4 updates behind", "8 updates behind"),
+)
 """Cases whose episodes are not the policy's own."""
 PROBLEMS = ("base", "rare success", "reliable tool", "failing tool")
 """Cases with the policy's own groups of four, between which the scale shows the weight of a problem."""
@@ -71,9 +76,14 @@ An optimizer's batch is one group. In a batch of many groups, the denominators o
 batch vary less, so their bias is smaller. The reward is the world's return, and rollout parts, samplers and hooks are
 left out: a reward that needs a judge or a model changes the objective, not the estimate of its gradient.
 
+The column *moves with* has the figures along four axes, if they change: the angle by at least {turned:g} degrees (and
+more than its interval), the scale by a factor of {changed:g}, or the noise by a factor of {noisier:g}. A figure below
+each table draws them, also where they do not change. *Updates behind* is the number of updates by which the weights
+that sampled the episodes are older; each is a step along the true gradient with the learning rate {rate:g}.
+
 ## Worlds
 The policy answers directly, or calls a tool. If the call fails, it gives up or calls again. Each
-decisions has its own logits. A wrong direct answer has three further tokens, except in *equal lengths*.
+decision has its own logits. A wrong direct answer has three further tokens, except in *equal lengths*.
 """
 
 
@@ -82,26 +92,42 @@ def write(record: Record, docs: Path = DOCS) -> list[Path]:
     page, figure = docs / PAGE, docs / "pictures" / "atlas.png"
     page.write_text("\n".join(lines(record)) + "\n", "utf-8")
     draw(record, figure)
-    return [page, figure]
+    curves = {family: docs / "pictures" / f"atlas_{family}.png" for family in (*FAMILIES, "recipe")}
+    for family, picture in curves.items():
+        draw_curves(record, family, picture)
+    return [page, figure, *curves.values()]
 
 
 def lines(record: Record) -> Iterator[str]:
     """Yield the lines of the page."""
-    yield _INTRO
+    yield _INTRO.format(turned=TURNED, changed=CHANGED, noisier=NOISIER, rate=RATE)
     yield from _worlds()
     yield "\n![Angle of each part's update to the gradient of the expected return](pictures/atlas.png)"
     for slot, title in FAMILIES.items():
         yield f"\n## {title}"
         yield _rest_of(slot)
         yield from _family(record, slot)
+        yield from _figure(record, slot)
     yield from _regularizers(record)
     yield from _resampling(record)
     yield "\n## Recipes"
     yield (
+        "The update is that on independent episodes of the policy, which are paid the return. *Left out* names the "
+        "parts of a recipe that play or choose episodes otherwise, or pay more. The search of `deepsearch` is such a "
+        "part: it chooses episodes and estimates values from its tree, so its line has the values that `tree_value` "
+        "computes from the episodes of the group. "
         "*Repaired* names the first replacement of parts, of those that were tried, after which the update has the "
         f"direction of the gradient: {'; '.join(f'`{words(swaps)}`' for swaps in REPAIRS)}.\n"
     )
     yield from _recipes(record)
+    yield from _figure(record, "recipe")
+
+
+def _figure(record: Record, family: str) -> Iterator[str]:
+    """Yield the figure of the curves of a family, if there are any."""
+    same = list(same_curves(record, family))
+    yield f"\n![Angle, scale and noise along four axes](pictures/atlas_{family}.png)"
+    yield from (f"\n{line}" for line in same)
 
 
 def verdict(found: Mapping[str, Mapping[str, Any]]) -> str:
@@ -114,8 +140,9 @@ def verdict(found: Mapping[str, Mapping[str, Any]]) -> str:
         return "no update on the policy's own groups"
     apart = {case: degrees(one["cosines"]["return"]) for case, one in own.items() if not is_parallel(one)}
     sampled = any("within" in one for one in own.values())
+    whole = {case: one for case, one in own.items() if all(name in one["cosines"] for name in OBJECTIVES)}
     if not apart:
-        problems = [case for case in PROBLEMS if case in own]
+        problems = [case for case in PROBLEMS if case in whole]
         for objective in OBJECTIVES[:3]:
             scales = [own[case]["scales"][objective] for case in problems]
             if not sampled and max(scales) - min(scales) <= ALIKE * max(scales):
@@ -123,7 +150,7 @@ def verdict(found: Mapping[str, Mapping[str, Any]]) -> str:
         scales = [own[case]["scales"]["return"] for case in problems]
         so = "no bias of the direction was found by sampling" if sampled else "direction of the gradient of the return"
         return f"{so}; the weight of a problem varies: scale {min(scales):.3g} to {max(scales):.3g}"
-    if all(is_parallel(one, "return - KL") for one in own.values()):
+    if all(is_parallel(one, "return - KL") for one in whole.values()):
         return "unbiased for the return minus the KL divergence"
     worst = max(apart, key=lambda case: apart[case])
     equal = "base" in apart and "equal lengths" in own and "equal lengths" not in apart
@@ -173,6 +200,7 @@ def _worlds() -> Iterator[str]:
         special = [
             f"groups of {setting.group_size}",
             *[f"weights shifted by {setting.stale}" for _ in [0] if setting.stale != plain.stale],
+            *[f"weights {setting.behind} updates behind" for _ in [0] if setting.behind],
             *[f"engine at temperature {setting.temperature}" for _ in [0] if setting.temperature != plain.temperature],
             *["the last episode is a demonstration" for _ in [0] if setting.expert],
             *[f"a call that works earns {world.bonus}" for _ in [0] if world.bonus],
@@ -190,7 +218,7 @@ def _rest_of(slot: str) -> str:
 
 def _family(record: Record, slot: str) -> Iterator[str]:
     cases = OF_FAMILY[slot]
-    heads = [*(f"angle, {case}" for case in cases), "scale, base", "noise, base", "estimates"]
+    heads = [*(f"angle, {case}" for case in cases), "scale, base", "noise, base", "estimates", "moves with"]
     yield f"| `{slot}` | " + " | ".join(heads) + " |"
     yield "|---" * (len(heads) + 1) + "|"
     for name in dict.fromkeys(one["name"] for one in record.values() if one["family"] == slot):
@@ -199,7 +227,7 @@ def _family(record: Record, slot: str) -> Iterator[str]:
         cells = [_angle(found.get(case)) for case in cases]
         cells += [_number(base.get("scales", {}).get("return")), _number(base.get("noise"))]
         own = _WITHOUT_REWARD if slot == "loss" and name in _PLAIN else verdict(found) if base else ""
-        yield f"| `{name}` | " + " | ".join([*cells, own]) + " |"
+        yield f"| `{name}` | " + " | ".join([*cells, own, moves(record, slot, name)]) + " |"
 
 
 def _regularizers(record: Record) -> Iterator[str]:
@@ -295,7 +323,7 @@ def _recipes(record: Record) -> Iterator[str]:
     for name in TRAINERS.names():
         same.setdefault(signature(TRAINERS.get(name)), []).append(name)
     cases = OF_FAMILY["recipe"]
-    heads = [*(f"angle, {case}" for case in cases), "noise, base", "estimates", "repaired"]
+    heads = [*(f"angle, {case}" for case in cases), "noise, base", "estimates", "repaired", "moves with", "left out"]
     yield "| recipes with the same update | " + " | ".join(heads) + " |"
     yield "|---" * (len(heads) + 1) + "|"
     for names in same.values():
@@ -304,7 +332,25 @@ def _recipes(record: Record) -> Iterator[str]:
             continue
         cells = [_angle(found.get(case)) for case in cases] + [_number(found.get("base", {}).get("noise"))]
         listed = ", ".join(f"`{name}`" for name in names)
-        yield f"| {listed} | " + " | ".join([*cells, verdict(found), repaired(record, names[0])]) + " |"
+        rewarded = {part.name for part in TRAINERS.get(names[0]).configure({"model": "m"}).parts.loss} - _PLAIN
+        estimate = [verdict(found), repaired(record, names[0])] if rewarded else [_WITHOUT_REWARD, ""]
+        more = [*estimate, moves(record, "recipe", names[0]), left_out(names)]
+        yield f"| {listed} | " + " | ".join([*cells, *more]) + " |"
+
+
+def left_out(names: Sequence[str]) -> str:
+    """Return the parts of recipes that the atlas replaces or leaves out, as text: what plays, pays and samples."""
+    found = []
+    for name in names:
+        recipe = TRAINERS.get(name)
+        parts = recipe.configure({"model": "m"}).parts
+        used = {part.partition(":")[0] for part in paid(recipe)}
+        rewards = [f"reward={part.name}" for part in parts.reward if part.name not in used]
+        others = {"rollout": (parts.rollout, "plain"), "sampler": (parts.sampler, "uniform")}
+        shown = [f"{slot}={part.name}" for slot, (part, plain) in others.items() if part.name != plain]
+        if shown := [*shown, *rewards]:
+            found.append((f"{name}: " if len(names) > 1 else "") + ", ".join(f"`{one}`" for one in shown))
+    return "; ".join(found)
 
 
 def repaired(record: Record, name: str) -> str:

@@ -3,21 +3,23 @@
 For each possible group the collector scores, selects and computes advantages, and the reference backend computes the
 gradient of the loss; the update is minus this gradient. The expectation is a sum over all groups with their
 probabilities, or a mean over sampled groups if parts draw, choose by order or keep a state. The optimizer's batch is
-one group. Not covered: rewards and rollout parts that need a model or an environment; the reward is the world's return.
+one group. Recipes that differ only in their loss share the rows of a group, and equal rows of different groups share
+their gradient if no term compares rows. Not covered: rewards and rollout parts that need a model or an environment; the
+reward is the world's return.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations_with_replacement
 from math import factorial, prod
 from typing import Any
 
 import numpy as np
 import torch
-from atlas_world import TabularPolicy, World
+from atlas_world import TabularPolicy, World, older
 from torch import Tensor
 
 from rstar2_env.core.episode import Episode
@@ -25,8 +27,9 @@ from rstar2_env.core.row import Row
 from rstar2_env.trainers import TRAINERS
 from rstar2_env.trainers.backends.reference.step import embedding, gradients
 from rstar2_env.trainers.base import Recipe
-from rstar2_env.trainers.losses.base import needs_of
+from rstar2_env.trainers.losses.base import ENVIRONMENT, Aggregation, Prepares, needs_of
 from rstar2_env.trainers.options.parts import Parts, make_parts
+from rstar2_env.trainers.ranks import ONE
 from rstar2_env.trainers.rollouts.base import Play, Rollout
 from rstar2_env.trainers.samplers.base import Start
 from rstar2_env.trainers.step.collector import Collector
@@ -47,6 +50,7 @@ class Setting:
     Attributes:
         group_size: Episodes of a group that are trained on.
         stale: Shift of the weights that sampled the episodes; 0 for the trained weights.
+        behind: Number of updates by which the weights that sampled the episodes are older; see ``older``.
         temperature: Temperature at which the engine samples, while the trainer assumes 1.
         expert: Whether the last episode of each group is a demonstration: a right answer after a call.
         samples: Number of groups if they are sampled.
@@ -54,9 +58,15 @@ class Setting:
 
     group_size: int = 4
     stale: float = 0.0
+    behind: int = 0
     temperature: float = 1.0
     expert: bool = False
     samples: int = 2000
+
+    @property
+    def is_older(self) -> bool:
+        """Whether other weights than the trained ones sampled the episodes."""
+        return bool(self.stale or self.behind)
 
 
 @dataclass(frozen=True)
@@ -72,6 +82,17 @@ class Expected:
     update: Tensor
     variance: float
     blocks: Tensor | None = None
+
+
+@dataclass
+class _Collected:
+    """The rows of groups for one selector, advantage, world and setting; others replace them."""
+
+    of: Any = None
+    rows: dict[tuple[int, ...], list[Row]] = field(default_factory=dict)
+
+
+_ROWS = _Collected()
 
 
 class _Listed(Rollout):
@@ -118,13 +139,15 @@ class Updates:
 
     def __init__(self, recipe: str | Recipe, world: World, setting: Setting) -> None:
         known = TRAINERS.get(recipe) if isinstance(recipe, str) else recipe
-        own = {"reward": ["return"], "rollout": "plain", "sampler": "uniform", "hook": []}
-        size = {"group_size": setting.group_size, "max_episode_tokens": LONGEST}
-        config = known.configure({"model": "m"}, {"parts": own, "rollout": {**size, "early_stop": False}})
+        size = {"group_size": setting.group_size, "max_episode_tokens": LONGEST, "early_stop": False}
+        own = {"reward": paid(known), "rollout": "plain", "sampler": "uniform", "hook": []}
+        config = known.configure({"model": "m"}, {"parts": own, "rollout": size})
         self.world, self.setting = world, setting
         self.policy = TabularPolicy(world)
         self.reference = TabularPolicy(world, REFERENCE)
-        self._sampler_of_episodes = TabularPolicy(world, setting.stale)
+        self._sampler_of_episodes = (
+            older(world, setting.behind) if setting.behind else TabularPolicy(world, setting.stale)
+        )
         self._paths = world.paths()
         self._listed = _Listed()
         self.parts: Parts = replace(make_parts(config, shares_weights=setting.temperature == 1), rollout=self._listed)
@@ -133,17 +156,26 @@ class Updates:
         services = StepServices(_NoPlayer(), _OneStart(), measure=self._measure)  # type: ignore[arg-type]
         self._collector = Collector(self.parts, options, services)
         self._step = 0
+        self._shared = (str(config.parts.selector), str(config.parts.advantage), str(own["reward"]), world, setting)
+        self._linear = not needs_of(self.parts.terms, self.parts.correction) & {ENVIRONMENT, "embedding"} and not any(
+            isinstance(term, Prepares) for term in self.parts.terms
+        )
+        self._row_gradients: dict[Any, Tensor] = {}
         temperature = setting.temperature
         with torch.no_grad():
             self._chances = [self._sampler_of_episodes.chance(path, temperature).item() for path in self._paths]
             self._logprobs = [self._sampler_of_episodes.logprobs(path, temperature).tolist() for path in self._paths]
             self._values = self._success_after()
-        self._expert = next(at for at, path in enumerate(self._paths) if path.works and path.correct)
+        self._expert = next((at for at, path in enumerate(self._paths) if path.works and path.correct), None)
 
     @property
     def lists(self) -> bool:
         """Whether the expectation is a sum over all groups: no part draws, chooses by order or keeps a state."""
-        return self._oversample == 1 and not hasattr(self.parts.advantage, "state_dict")
+        return self._oversample == 1 and not self._keeps_state
+
+    @property
+    def _keeps_state(self) -> bool:
+        return hasattr(self.parts.advantage, "state_dict")
 
     def expected(self) -> Expected:
         """Return the expected update of one group."""
@@ -158,39 +190,79 @@ class Updates:
 
     def update(self, members: Sequence[int]) -> Tensor:
         """Return the update of the group of the paths with these numbers, (decisions, 2)."""
+        rows = self._rows(members)
+        if not rows:
+            return torch.zeros_like(self.policy.table)
+        return -(self._sum_of_rows(rows) if self._linear else self._gradient(rows, self.parts.aggregation))
+
+    def _rows(self, members: Sequence[int]) -> list[Row]:
+        """Return the rows that the collector makes of a group; recipes that differ only in their loss share them."""
+        if self._keeps_state:
+            return self._collected(members)
+        if _ROWS.of != self._shared:
+            _ROWS.of, _ROWS.rows = self._shared, {}
+        # Selectors draw with the number of the step.
+        key = (self._step, *members) if self._oversample > 1 else tuple(members)
+        if key in _ROWS.rows:
+            self._step += 1
+        else:
+            _ROWS.rows[key] = self._collected(members)
+        return _ROWS.rows[key]
+
+    def _collected(self, members: Sequence[int]) -> list[Row]:
         group = [self._episode(at) for at in members]
-        if self.setting.expert:
+        if self.setting.expert and self._expert is not None:
             expert = self._episode(self._expert)
             expert.source, expert.logprobs = "expert", [0.0] * len(expert.logprobs)
             group.append(expert)
         self._listed.group_given = group
         rows = self._collector.collect(self._step).rows
         self._step += 1
-        if not rows:
-            return torch.zeros_like(self.policy.table)
-        needs = needs_of(self.parts.terms, self.parts.correction)
-        older = reference = embeddings = None
         with torch.no_grad():
-            if self.setting.stale:
-                older = [self._scores(self._sampler_of_episodes, row) for row in rows]
+            for row in rows:
+                row.columns["teacher"] = self._scores(self.reference, row).numpy()
+        return rows
+
+    def _sum_of_rows(self, rows: Sequence[Row]) -> Tensor:
+        """Return the gradient of a group as the weighted sum of the gradients of its rows.
+
+        The loss is the sum of the terms of each row, times the row's weight. Only equal rows share a gradient.
+        """
+        groups, lengths = (np.array([getattr(row, name) for row in rows]) for name in ("group", "policy_tokens"))
+        weights = self.parts.aggregation(lengths, groups, ONE)
+        total = torch.zeros_like(self.policy.table)
+        for row, weight in zip(rows, weights, strict=True):
+            columns = tuple((name, np.asarray(values).tobytes()) for name, values in sorted(row.columns.items()))
+            tokens = (*row.completion_ids, *row.logprobs)
+            key = (tokens, np.asarray(row.advantage, dtype=np.float64).tobytes(), columns)
+            if key not in self._row_gradients:
+                self._row_gradients[key] = self._gradient([row], lambda lengths, groups, ranks: np.ones(len(lengths)))
+            total += float(weight) * self._row_gradients[key]
+        return total
+
+    def _gradient(self, rows: Sequence[Row], aggregation: Aggregation) -> Tensor:
+        """Return the gradient of the loss of an optimizer batch, (decisions, 2)."""
+        needs = needs_of(self.parts.terms, self.parts.correction)
+        before = reference = embeddings = None
+        with torch.no_grad():
+            if self.setting.is_older:
+                before = [self._scores(self._sampler_of_episodes, row) for row in rows]
             if needs & {"reference", "teacher"}:
                 reference = [self._scores(self.reference, row) for row in rows]
-                for row, scores in zip(rows, reference, strict=True):
-                    row.columns["teacher"] = scores.numpy()
             if "embedding" in needs:
                 embeddings = [embedding(self.policy, row) for row in rows]  # type: ignore[arg-type]
         _, found = gradients(
             self.policy,  # type: ignore[arg-type]
             rows,
             self.parts.terms,
-            self.parts.aggregation,
+            aggregation,
             self.parts.correction,
-            old=older,
+            old=before,
             reference=reference,
             embeddings=embeddings,
             rng=np.random.default_rng(self._step),
         )
-        return -found["table"].clone()
+        return found["table"].clone()
 
     def _over_all(self) -> Expected:
         mean, square = torch.zeros_like(self.policy.table), 0.0
@@ -240,6 +312,14 @@ class Updates:
                 episode.measured["answer"] = [
                     self._values[tuple(episode.completion_ids[: turn.start])] for turn in episode.steps
                 ]
+
+
+def paid(recipe: Recipe) -> list[str]:
+    """Return the components of the reward: the return, and those of the recipe that its advantage names to add."""
+    parts = recipe.configure({"model": "m"}).parts
+    added = parts.advantage.options.get("add", ())
+    names = [added] if isinstance(added, str) else added
+    return ["return", *(str(one) for one in parts.reward if one.name in names)]
 
 
 def alone(slot: str, written: str, **others: Any) -> Recipe:

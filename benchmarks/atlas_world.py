@@ -25,6 +25,8 @@ PROMPT = [1]
 """Token ids of the prompt."""
 CERTAIN = 60.0
 """Difference of the logits of a forced token: the other token has the probability e^-60, which is 0 in sums."""
+RATE = 0.5
+"""Learning rate of the updates that older weights lack; see ``older``."""
 Prefix = tuple[int, ...]
 
 
@@ -38,7 +40,8 @@ class World:
     Attributes:
         name: The name in tables.
         failure: Probability that a call fails.
-        calls: Maximum number of calls; the last one never fails. Turns are at most one more.
+        calls: Maximum number of calls; the last one never fails. Turns are at most one more. With 0, the first token is
+            forced.
         padding: Forced tokens after a wrong direct answer.
         bonus: Reward of each call that works; 0 is the sparse reward.
         logits: Logit of token 1 minus that of token 0 under the policy at each kind of decision: ``first``, ``direct``,
@@ -56,12 +59,12 @@ class World:
 
     def paths(self) -> list[Path]:
         """Return all episodes of the world, without the policy's probabilities."""
-        return [*self._direct(), *self._called(1, Path(1.0, ((1,),), (), (), "first"))]
+        return [*self._direct(), *(self._called(1, Path(1.0, ((1,),), (), (), "first")) if self.calls else ())]
 
     def _direct(self) -> Iterator[Path]:
         for answer in (0, 1):
             tokens = (0, answer, *[0] * (0 if answer else self.padding))
-            kinds = "first,direct" + ",forced" * (len(tokens) - 2)
+            kinds = ("first" if self.calls else "forced") + ",direct" + ",forced" * (len(tokens) - 2)
             yield Path(1.0, (tokens,), (), (), kinds, float(answer))
 
     def _called(self, number: int, path: Path) -> Iterator[Path]:
@@ -132,7 +135,7 @@ class Path:
         """
         ids, mask = self.tokens()
         made = Episode(
-            problem_id="p", task=f"{self.turns}", prompt_ids=list(PROMPT), completion_ids=ids, mask=mask,
+            problem_id="p", task="listed", prompt_ids=list(PROMPT), completion_ids=ids, mask=mask,
             logprobs=logprobs, reward=self.reward, end="answered", turns=len(self.turns), correct=self.correct,
             answer_tags=1, answer="1" if self.correct else "0",
         )  # fmt: skip
@@ -198,6 +201,16 @@ class TabularPolicy(nn.Module):
     def chance(self, path: Path, temperature: float = 1.0) -> Tensor:
         """Return the probability of an episode, a scalar."""
         return path.chance * self.logprobs(path, temperature).sum().exp()
+
+
+def older(world: World, updates: int) -> TabularPolicy:
+    """Return the policy before a number of updates, each along the gradient of the return with rate ``RATE``."""
+    found = TabularPolicy(world)
+    for _ in range(updates):
+        step = gradient(expected_return(found, world), found)
+        with torch.no_grad():
+            found.table -= RATE * step
+    return found
 
 
 def expected_return(policy: TabularPolicy, world: World) -> Tensor:
@@ -285,6 +298,9 @@ WORLDS = {
         World("failing", failure=0.5),
         World("reliable", failure=0.05),
         World("four turns", calls=3),
+        World("three turns", calls=2),
+        World("one turn", calls=0),
+        World("seldom failing", failure=0.1),
     )
 }
 """The worlds of the atlas. In ``equal lengths`` all episodes have two tokens."""

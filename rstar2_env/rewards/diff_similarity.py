@@ -11,7 +11,8 @@ writes, for each file, its path after ``###`` and then
     lines as they shall be
     >>>>>>> REPLACE
 
-A search begins at the start of a line, and every match is replaced, as in the authors' code.
+A search begins at the start of a line, and every match is replaced, as in the authors' code. That code also requires a
+``<think>`` and a ``<solution>`` block, which this part does not.
 ``problem.meta["files"]`` has the text of each file by its path; the gold answer is a unified diff, or
 ``problem.meta["fixed"]`` has the fixed files.
 

@@ -2,7 +2,9 @@
 
 A correct format earns 1, plus 2 if the metric of the answer exceeds the threshold, else minus 1.5, so 3 or -0.5 in
 total. With ``how="continuous"``, the metric itself is added instead, as in the authors' script ``main_grpo.sh``. With a
-broken format, or without an answer, no metric is computed; the score is then -1 - 2 = -3, as in the authors' code.
+broken format, or without an answer, no metric is computed; the score is then -1 - 2 = -3, as in the authors' code. A
+correct format is exactly one answer in the notation of the environment; the authors' code requires a ``<think>`` and a
+``<translate>`` block.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from math import comb, sqrt
+from math import comb, cos, radians, sqrt
 
 import pytest
 from places import BENCHMARKS, DOCS
@@ -105,6 +105,59 @@ def test_each_estimator_of_the_divergence_follows_its_own_gradient(estimator, ai
     assert found["cosines"][aim] == pytest.approx(1, abs=1e-9)
     assert found["scales"][aim] == pytest.approx(1e-3, rel=1e-6), "the coefficient of the term"
     assert min(found["cosines"][other] for other in cases.AIMS["regularizer"]) < 1 - 1e-5
+
+
+@pytest.mark.parametrize(
+    ("written", "scale"),
+    [("gigpo:baseline=others,gamma=1", 2), ("opo:baseline=others", 1), ("optimal_token_baseline:baseline=others", 1)],
+)
+def test_a_baseline_of_the_other_episodes_is_unbiased(written, scale):
+    for case in ("four turns", "groups of 2"):
+        found = figures(alone("advantage", written), case)
+        assert found["cosines"]["return"] == pytest.approx(1, abs=1e-9)
+        assert found["scales"]["return"] == pytest.approx(scale, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ["grpo_clip_higher", "kdrl", "otb"])
+def test_the_sum_of_shared_gradients_of_rows_is_the_gradient_of_the_batch(name):
+    made, world = program("atlas_update"), program("atlas_world").WORLDS["base"]
+    updates = made.Updates(name, world, made.Setting(behind=4))
+    for members in ((0, 1, 2, 3), (1, 1, 2, 3), (0, 0, 1, 3)):
+        rows = updates._rows(members)
+        assert updates._linear
+        whole = updates._gradient(rows, updates.parts.aggregation)
+        assert float((updates._sum_of_rows(rows) - whole).norm()) < 1e-12
+        assert float(whole.norm()) > 1e-3
+
+
+def test_older_weights_earn_less_with_each_missing_update():
+    made = program("atlas_world")
+    world = made.WORLDS["base"]
+    returns = [made.expected_return(made.older(world, updates), world).item() for updates in (0, 1, 4, 8)]
+    assert returns == sorted(returns, reverse=True)
+    length = float(made.gradient(made.expected_return(policy := made.older(world, 0), world), policy).norm())
+    assert returns[0] - returns[1] == pytest.approx(made.RATE * length**2, rel=0.05)
+
+
+def test_a_component_that_an_advantage_adds_is_paid():
+    made = program("atlas_update")
+    assert made.paid(TRAINERS.get("deepsearch"))[0] == "return"
+    assert [one.partition(":")[0] for one in made.paid(TRAINERS.get("deepsearch"))] == ["return", "overlong"]
+    assert figures(TRAINERS.get("deepsearch"), group_size=2)["length"] > 0
+
+
+def test_the_listed_episodes_of_a_world_have_one_task():
+    """The baseline of ``rae`` and the deviation of ``task_norm`` are those of a task."""
+    world = program("atlas_world").WORLDS["base"]
+    assert len({path.episode([0.0] * len(path.tokens()[0])).task for path in world.paths()}) == 1
+    assert figures(alone("advantage", "task_norm"), group_size=2)["length"] > 0
+
+
+def test_the_first_token_is_forced_in_a_world_without_calls():
+    made = program("atlas_world")
+    policy = made.TabularPolicy(made.WORLDS["one turn"])
+    assert len(policy.at) == 1
+    assert sum(policy.chance(path).item() for path in made.WORLDS["one turn"].paths()) == pytest.approx(1)
 
 
 def test_leave_one_out_is_the_gradient_of_the_expected_return():
@@ -222,11 +275,56 @@ def test_the_record_is_what_the_code_computes():
 
 def test_every_part_and_every_recipe_is_recorded_and_on_the_page():
     cases, record = program("atlas_cases"), program("atlas").read()
-    missing = [case.key for case in [*cases.part_cases(), *cases.recipe_cases()] if case.key not in record]
+    all_cases = [*cases.part_cases(), *cases.recipe_cases(), *cases.curve_cases()]
+    missing = [case.key for case in all_cases if case.key not in record]
     assert missing == [], "run: python benchmarks/atlas.py run, then write"
     page = (DOCS / "atlas.md").read_text("utf-8")
     names = [name for slot in cases.SLOTS for name in FIELDS[slot].names()] + list(TRAINERS.names())
     assert [name for name in names if f"`{name}`" not in page] == []
+
+
+def test_every_axis_has_a_curve_of_at_least_four_values():
+    cases, curves, record = program("atlas_cases"), program("atlas_curves"), program("atlas").read()
+    for axis, values in cases.AXES.items():
+        assert len(values) >= 4, axis
+        assert [point[0] for point in curves.curve(record, "recipe", "grpo", axis)] == list(values)
+
+
+def test_a_sentence_names_the_axes_along_which_an_update_moves():
+    cases, curves = program("atlas_cases"), program("atlas_curves")
+
+    def one(angle, scale, noise=1.0, **more):
+        return {
+            "cosines": {"return": cos(radians(angle))},
+            "scales": {"return": scale},
+            "length": 1.0,
+            "noise": noise,
+            **more,
+        }
+
+    def sentence(*points):
+        places = cases.AXES["group size"].values()
+        return curves.moves({f"loss/x/{case}": point for case, point in zip(places, points, strict=True)}, "loss", "x")
+
+    assert sentence(one(10, 1), one(5, 1), one(2, 1), one(1, 1)) == "group size 2, 4, 8, 16: angle 10.0, 5.0, 2.0, 1.0"
+    assert (
+        sentence(one(1, 1), one(1, 1.1), one(1, 1.3), one(1, 1.3)) == "group size 2, 4, 8, 16: scale 1, 1.1, 1.3, 1.3"
+    )
+    assert sentence(one(1, 1, 9.0), one(1, 1, 4.0), one(1, 1, 3.0), one(1, 1, 3.0)).endswith(": noise 9, 4, 3, 3")
+    assert sentence(*[one(1, 1)] * 4) == ""
+    assert sentence(one(10, 1, within=0.1), *[one(1, 1, within=0.1)] * 3) == "", "within the interval"
+
+
+def test_parts_with_equal_curves_share_a_panel():
+    curves = program("atlas_curves")
+    point = {"family": "loss", "cosines": {"return": 1.0}, "scales": {"return": 1.0}, "length": 1.0, "noise": 1.0}
+    other = {**point, "scales": {"return": 2.0}}
+    record = {
+        f"loss/{name}/{case}": {**given, "name": name}
+        for name, given in (("a", point), ("b", point), ("c", other))
+        for case in ("base", "groups of 2")
+    }
+    assert list(curves.alike(record, "loss").values()) == [["a", "b"], ["c"]]
 
 
 def test_the_page_is_written_from_the_record():

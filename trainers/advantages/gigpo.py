@@ -5,6 +5,10 @@ turn, the sum of gamma^k r_(t+k), minus the mean over all turns of the group tha
 it is 0 for a turn with a unique anchor. With ``normalize``, both are divided by their deviations. The paper uses groups
 of 8 and KL 0.01, and subtracts 0.1 from the reward of an invalid action. Use it for long episodes in which states
 recur, such as games and web pages; with omega 0 it equals ``group_mean`` or ``group_norm``.
+
+The means include the episode's own rewards. How many turns share a state depends on the policy's own choices, so A_S is
+biased. With ``baseline="others"``, both means are over the other episodes of the group, and 0 if no other episode has a
+turn in the state: with gamma 1 and without a penalty, the expected update is 1 + omega times the gradient.
 """
 
 # This module is longer than most parts because turns are matched to their anchors, exactly or by similarity.
@@ -19,10 +23,12 @@ from typing import Any, Literal
 import numpy as np
 
 from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import option
 
+from ..selectors.base import EQUAL
 from .anchors import ANCHORS, Anchor
-from .base import ADVANTAGES, FloatArray, GroupAdvantage, centred, deviation, rewards
+from .base import ADVANTAGES, FloatArray, GroupAdvantage, deviation, rewards
 from .call_penalty import did_not_run
 from .tokens import on_turns, turn_rewards
 
@@ -43,6 +49,8 @@ class Gigpo(GroupAdvantage):
             or your own function of (episode, turn), as ``./mine.py:name``.
         similarity: Minimum similarity of two texts that count as the same state; 1 requires equal texts. The released
             code uses 0.95, and 0.9 for search.
+        baseline: Episodes whose mean is subtracted: ``"all"`` of the group, as in the paper, or the ``"others"``, only
+            without ``normalize``.
         invalid: Penalty of a turn with a call that did not run. As in the released code, it is subtracted from the
             turn's discounted return and from the reward of the episode at that turn; other turns do not share it.
         eps: Added to the deviations.
@@ -54,17 +62,25 @@ class Gigpo(GroupAdvantage):
     over: Literal["episodes", "turns"] = "episodes"
     anchor: Any = "observation"
     similarity: float = option(1.0, above=0, most=1)
+    baseline: Literal["all", "others"] = "all"
     invalid: float = option(0.1, least=0)
     eps: float = option(1e-4, least=0)
     _anchor: Anchor = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Look up the anchor.
+        """Check the options and look up the anchor.
 
         Raises:
+            ConfigurationError: ``baseline="others"`` with ``normalize``.
             UnknownNameError: The anchor does not exist.
         """
         super().__post_init__()
+        if self.baseline == "others" and self.normalize:
+            raise ConfigurationError(
+                "The options baseline=others and normalize=true exclude each other: the returns of a state that one "
+                "turn has do not deviate. Remove one of them.",
+                option="normalize",
+            )
         found: Anchor = ANCHORS.get(self.anchor) if isinstance(self.anchor, str) else self.anchor
         object.__setattr__(self, "_anchor", found)
 
@@ -77,9 +93,11 @@ class Gigpo(GroupAdvantage):
         returns = [self._returns(episode, own) for episode, own in zip(group, penalties, strict=True)]
         turns = np.concatenate([np.zeros(0), *returns])
         states = [self._anchor(episode, turn) for episode in group for turn in range(len(episode.steps))]
+        numbers = np.repeat(np.arange(len(group)), [len(episode.steps) for episode in group])
         steps = np.zeros(len(turns))
         for places in _same(states, self.similarity):
-            steps[places] = self._relative(turns[places], turns[places])
+            among, of = turns[places], numbers[places]
+            steps[places] = self._relative(among, self._baselines(among, of, len(group))[of], among)
         ends = np.cumsum([len(episode.steps) for episode in group])[:-1]
         parts = np.split(steps, ends) if len(group) else []
         return [
@@ -96,14 +114,16 @@ class Gigpo(GroupAdvantage):
             reward - own if len(own) else np.array([reward]) for reward, own in zip(earned, penalties, strict=True)
         ]
         if self.over == "turns":
-            among = np.concatenate(
-                [np.zeros(0), *(one for one, own in zip(scores, penalties, strict=True) if len(own))]
-            )
+            counted = [one if len(own) else one[:0] for one, own in zip(scores, penalties, strict=True)]
         else:
-            among = np.array([one.mean() for one in scores])
+            counted = [one.mean(keepdims=True) for one in scores]
+        among, numbers = np.concatenate([np.zeros(0), *counted]), np.arange(len(group))
+        baselines = self._baselines(among, np.repeat(numbers, [len(one) for one in counted]), len(group))
         if not any(own.any() for own in penalties):
-            return list(self._relative(earned, among))
-        values = np.split(self._relative(np.concatenate(scores), among), np.cumsum([len(one) for one in scores])[:-1])
+            return list(self._relative(earned, baselines, among))
+        lengths = [len(one) for one in scores]
+        relative = self._relative(np.concatenate(scores), np.repeat(baselines, lengths), among)
+        values = np.split(relative, np.cumsum(lengths)[:-1])
         return [on_turns(own, episode) if episode.steps else own[0] for own, episode in zip(values, group, strict=True)]
 
     def _penalties(self, episode: Episode) -> FloatArray:
@@ -118,13 +138,25 @@ class Gigpo(GroupAdvantage):
             earned[turn] += self.gamma * earned[turn + 1]
         return earned - penalties
 
-    def _relative(self, values: FloatArray, among: FloatArray) -> FloatArray:
-        """Subtract the mean of some values; exact zeros if all are equal up to rounding."""
-        both = np.concatenate([values, among])
-        if not centred(both).any():
-            return np.zeros_like(values)
-        own: FloatArray = values - among.mean()
-        return own / (deviation(among) + self.eps) if self.normalize else own
+    def _baselines(self, values: FloatArray, numbers: np.ndarray, episodes: int) -> FloatArray:
+        """Return the mean that is subtracted from the values of each episode, (episodes,); 0 for the mean of none.
+
+        Args:
+            values: The values that are compared.
+            numbers: The episode of each value.
+            episodes: Number of episodes.
+        """
+        if self.baseline == "all":
+            return np.full(episodes, values.mean() if len(values) else 0.0)
+        totals, counts = np.bincount(numbers, values, episodes), np.bincount(numbers, minlength=episodes)
+        found: FloatArray = (totals.sum() - totals) / np.maximum(counts.sum() - counts, 1)
+        return np.where(counts.sum() > counts, found, 0.0)
+
+    def _relative(self, values: FloatArray, baselines: FloatArray, among: FloatArray) -> FloatArray:
+        """Subtract a baseline from each value; exact zeros for values that equal it up to rounding."""
+        own: FloatArray = values - baselines
+        own[np.abs(own) <= EQUAL * np.abs(np.concatenate([values, among])).max(initial=0.0)] = 0.0
+        return own / (deviation(among) + self.eps) if self.normalize and own.any() else own
 
 
 def _same(states: Sequence[str], similarity: float) -> list[list[int]]:

@@ -11,6 +11,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from rstar2_env.core.episode import Episode
+from rstar2_env.core.errors import ConfigurationError
 
 from .base import ADVANTAGES, AdvantageNeed, FloatArray, GroupAdvantage, centred, measured, rewards
 
@@ -25,22 +26,43 @@ class OptimalTokenBaseline(GroupAdvantage):
     selected episodes; pi is the engine's probability of the token. Use it for long episodes and small groups, where a
     mean over the group leaves much variance. A group with equal rewards has zero advantages.
 
+    The paper's B_t includes the episode's own reward, with a weight that depends on its own tokens, which biases the
+    gradient. With ``baseline="others"``, B_t is the mean over the other episodes that have a t-th token, and 0 if there
+    are none; the gradient is unbiased. Groups with equal rewards then have advantages at the last positions.
+
     Args:
         count: The tokens that t counts: the ``"policy"``'s tokens (verl's ``tir_optimal_token_baseline``, for episodes
             with tools), or ``"all"`` tokens of the completion (verl's ``optimal_token_baseline``). Without tools both
             are equal.
         zero_tail: Baseline at positions that only the longest episode reaches. If true, as in verl, the baseline is 0
             and the advantage is the reward; otherwise the baseline is the reward and the advantage is 0.
+        baseline: Episodes whose mean is subtracted: ``"all"`` of the group, as in the paper, or the ``"others"``, which
+            needs ``zero_tail``.
     """
 
     needs: ClassVar[frozenset[AdvantageNeed]] = frozenset({"sum_squares"})
     count: Literal["policy", "all"] = "policy"
     zero_tail: bool = True
+    baseline: Literal["all", "others"] = "all"
+
+    def __post_init__(self) -> None:
+        """Check the options.
+
+        Raises:
+            ConfigurationError: ``baseline="others"`` without ``zero_tail``.
+        """
+        super().__post_init__()
+        if self.baseline == "others" and not self.zero_tail:
+            raise ConfigurationError(
+                "The options baseline=others and zero_tail=false exclude each other: at positions that no other "
+                "episode reaches, baseline=others subtracts 0. Remove one of them.",
+                option="zero_tail",
+            )
 
     def estimate(self, group: Sequence[Episode]) -> Sequence[float | FloatArray]:
         """Return the advantage of each episode of a group; see ``GroupAdvantage``."""
         returns = rewards(group)
-        if not centred(returns).any():
+        if self.baseline == "all" and not centred(returns).any():
             return [0.0] * len(group)
         places = [self._places(episode) for episode in group]
         width = max(len(episode.completion_ids) for episode in group)
@@ -49,14 +71,25 @@ class OptimalTokenBaseline(GroupAdvantage):
         for row, (episode, own) in enumerate(zip(group, places, strict=True)):
             weights[row, own] = np.cumsum(_uncertainty(episode))
             there[row, own] = True
-        total = weights.sum(0)
-        baseline = np.divide(weights.T @ returns, total, out=_plain_mean(returns, there), where=total > 0)
-        if self.zero_tail:
-            longest = [int(own[-1]) + 1 if len(own) else 0 for own in places]
-            baseline[sorted(longest)[-2] :] = 0.0
+        ends = [int(own[-1]) + 1 if len(own) else 0 for own in places]
+        baselines = self._baselines(returns, weights, there, ends)
         return [
-            _spread(episode, value - baseline[own]) for episode, value, own in zip(group, returns, places, strict=True)
+            _spread(episode, value - baseline[own])
+            for episode, value, baseline, own in zip(group, returns, baselines, places, strict=True)
         ]
+
+    def _baselines(
+        self, returns: FloatArray, weights: FloatArray, there: np.ndarray, ends: Sequence[int]
+    ) -> list[FloatArray]:
+        """Return the baseline of each episode at each position; ``ends`` are the numbers of their positions."""
+        if self.baseline == "others":
+            return [
+                _mean(*(np.delete(one, own, 0) for one in (returns, weights, there))) for own in range(len(returns))
+            ]
+        found = _mean(returns, weights, there)
+        if self.zero_tail:
+            found[sorted(ends)[-2] :] = 0.0
+        return [found] * len(returns)
 
     def _places(self, episode: Episode) -> np.ndarray:
         """Return the position of each policy token, ascending."""
@@ -72,13 +105,14 @@ def _uncertainty(episode: Episode) -> FloatArray:
     return found
 
 
-def _plain_mean(returns: FloatArray, there: np.ndarray) -> FloatArray:
-    """Return the unweighted mean reward at each position, over the episodes that have a token there.
+def _mean(returns: FloatArray, weights: FloatArray, there: np.ndarray) -> FloatArray:
+    """Return the weighted mean reward at each position, (positions,); 0 at positions without a token.
 
-    It replaces the weighted mean if the uncertainty of all tokens so far is 0.
+    If the uncertainty of all tokens so far is 0, it is the unweighted mean over the episodes that have a token there.
     """
-    mean: FloatArray = (returns @ there) / np.maximum(there.sum(0), 1)
-    return mean
+    total = weights.sum(0)
+    plain: FloatArray = (returns @ there) / np.maximum(there.sum(0), 1)
+    return np.divide(weights.T @ returns, total, out=plain, where=total > 0)
 
 
 def _spread(episode: Episode, values: FloatArray) -> FloatArray:

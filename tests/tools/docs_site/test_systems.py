@@ -108,17 +108,20 @@ def test_every_part_is_there():
 
 
 def test_every_recipe_is_there_with_a_test_that_names_it_and_a_date_of_its_comparison():
-    listed = {row[0].strip("`"): row[1] for row in rows(RECIPES)}
+    listed = {row[0].strip("`"): row[1:] for row in rows(RECIPES)}
     assert list(listed) == sorted(path.stem for path in (ROOT / "trainers/recipes").glob("[a-z]*.py"))
-    for name, test in listed.items():
+    for name, (test, source, date) in listed.items():
         assert f'"{name}"' in (ROOT / target(test)).read_text("utf-8"), name
-        assert TRAINERS.get(name).checked, name
+        recipe = TRAINERS.get(name)
+        compared = (recipe.source, recipe.checked) if recipe.source else (recipe.checked, "not compared")
+        assert (source.replace("\\|", "|"), date) == compared, f"{name}: write its source and its date into the row"
 
 
 def test_every_pipeline_has_its_source_its_file_and_a_test_that_runs_it():
     listed = {row[0].strip("`"): row[1:] for row in rows(PIPELINES)}
     assert list(listed) == ["expert_iteration", "ra3", "relift", "totrl"]
-    for name, (source, file, test) in listed.items():
+    for name, (source, file, test, second) in listed.items():
         assert target(file) == f"pipelines/{name}.yaml"
         assert read_pipeline(ROOT / target(file)).paper == source
+        assert re.search(r"^\S+/\S+@[0-9a-f]{7}, .* compared on \d{4}-\d\d-\d\d$|^not compared: ", second), name
         assert f'find_pipeline("{name}")' in (ROOT / target(test)).read_text("utf-8"), name

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from credit import Said, advantages, episode, plain
 
-from rstar2_env.core.errors import UnknownNameError
+from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 from rstar2_env.core.options.parts import make_part
 from rstar2_env.trainers.advantages.base import ADVANTAGES
 from rstar2_env.trainers.advantages.gigpo import Gigpo, _alike, _same
@@ -184,3 +184,27 @@ class TestSimilarStates:
     def test_equal_states_are_found_without_comparing_texts(self, monkeypatch):
         monkeypatch.setattr(difflib, "SequenceMatcher", None)
         assert _same(["b", "a", "b"], 1.0) == [[0, 2], [1]]
+
+
+def test_the_means_may_be_those_of_the_other_episodes():
+    one, other = of_turns("gigpo:baseline=others,gamma=1", A, B)
+    # Both start in s0 and s1; no other episode has s2 or s3.
+    assert one == pytest.approx([10 + 10, 10 + 10, 10 + 10])
+    assert other == pytest.approx([-10 - 10, -10 - 10, -10 + 0])
+
+
+def test_the_same_state_twice_in_one_episode_is_not_compared_with_itself():
+    one, other = path("s0", "s0", rewards=[0, 1]), path("s0", rewards=[0.5])
+    assert of_turns("gigpo:baseline=others,gamma=1", one, other)[0] == pytest.approx([0.5 + 0.5, 0.5 + 0.5])
+    assert of_turns("gigpo:baseline=others,gamma=1", one, other)[1] == pytest.approx([-0.5 - 0.5])
+
+
+def test_over_turns_the_others_are_weighed_by_their_turns():
+    long, short, third = path("a", "b", rewards=[0, 4]), path("c", rewards=[1]), path("d", rewards=[2])
+    found = of_turns("gigpo:baseline=others,over=turns,omega=0.000001", long, short, third)
+    assert found[1] == pytest.approx([1 - (4 + 4 + 2) / 3], abs=1e-4)
+
+
+def test_the_means_of_the_others_are_not_divided_by_a_deviation():
+    with pytest.raises(ConfigurationError, match="baseline=others and normalize=true exclude each other"):
+        Gigpo(baseline="others", normalize=True)

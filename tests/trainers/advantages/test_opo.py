@@ -40,3 +40,9 @@ def test_without_a_token_of_the_policy_it_is_the_mean():
     none = [episode(Said(0, 2), reward=value) for value in (1.0, 0.0)]
     assert advantages("opo", none) == [[0.5, -0.5]]
     assert advantages("opo", [none[0], *plain(1, 0, tokens=[1, 3])]) == [pytest.approx([0.75, 0.75, -0.25])]
+
+
+def test_the_mean_may_be_that_of_the_other_episodes():
+    group = plain(1, 0, 0, tokens=[2, 4, 6])
+    assert advantages("opo:baseline=others", group) == [pytest.approx([1, -2 / 8, -2 / 6])]
+    assert advantages("opo:baseline=others", [episode(Said(0, 2), reward=0.0), *plain(1, tokens=[3])])[0][0] == -1

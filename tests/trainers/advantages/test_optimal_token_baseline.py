@@ -124,3 +124,17 @@ def test_certain_tokens_are_compared_with_the_plain_mean_of_those_that_are_there
     first, second = values(long, short, count=count, zero_tail=False)
     assert first == pytest.approx([0.5, 0.0, 0.0])
     assert second == pytest.approx([-0.5])
+
+
+def test_the_baseline_may_be_that_of_the_other_episodes():
+    long, short = episode(1.0, [0.5] * 3, [0.5] * 3), episode(0.5, [0.5], [0.5])
+    third = episode(0.0, [0.75, 0.75], [0.75, 0.75])
+    first, second, last = values(long, short, third, baseline="others")
+    assert first == pytest.approx([1 - 0.5 * 0.5 / 0.75, 1, 1])
+    assert second == pytest.approx([0.5 - 0.5 / 0.75])
+    assert last == pytest.approx([-0.75, -1])
+
+
+def test_a_baseline_of_the_others_needs_the_zero_tail():
+    with pytest.raises(ConfigurationError, match="baseline=others and zero_tail=false exclude each other"):
+        OptimalTokenBaseline(baseline="others", zero_tail=False)
