@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import systems_table
 from part_pages import own_parts
 from places import DOCS, ROOT
 from said import said
@@ -107,14 +108,14 @@ def test_every_part_is_there():
         assert set(own_parts(slot)) - shown.get(slot, set()) - LEFT_OUT.get(slot, set()) == set(), slot
 
 
-def test_every_recipe_is_there_with_a_test_that_names_it_and_a_date_of_its_comparison():
+def test_every_recipe_is_there_with_its_second_source_and_a_test_that_names_it():
+    assert systems_table.with_table(PAGE) == PAGE, "run: python tools/docs_site/systems_table.py docs/systems.md"
     listed = {row[0].strip("`"): row[1:] for row in rows(RECIPES)}
     assert list(listed) == sorted(path.stem for path in (ROOT / "trainers/recipes").glob("[a-z]*.py"))
     for name, (test, source, date) in listed.items():
         assert f'"{name}"' in (ROOT / target(test)).read_text("utf-8"), name
-        recipe = TRAINERS.get(name)
-        compared = (recipe.source, recipe.checked) if recipe.source else (recipe.checked, "not compared")
-        assert (source.replace("\\|", "|"), date) == compared, f"{name}: write its source and its date into the row"
+        compared = source and re.fullmatch(r"\d{4}-\d\d-\d\d", date)
+        assert compared or TRAINERS.get(name).checked.startswith("Not checked: "), name
 
 
 def test_every_pipeline_has_its_source_its_file_and_a_test_that_runs_it():

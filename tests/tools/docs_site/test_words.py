@@ -13,6 +13,7 @@ import metrics_page
 import options_table
 import part_pages
 import pytest
+import systems_table
 import yaml
 from page_blocks import NOTEBOOKS, PAGES
 from places import DOCS, ROOT
@@ -26,7 +27,7 @@ MOST_OF_A_TASK = 900
 """Words of a page of how-to."""
 FORMS = ("gpu-report.md",)
 """Pages that `rstar2 doctor --report` writes; tests/rstar2_env/doctor/test_report.py compares them."""
-PARTS = [(module.BEGIN, module.END) for module in (checks_table, options_table)]
+PARTS = [(module.BEGIN, module.END) for module in (checks_table, options_table, systems_table)]
 PARTS.append((checks_table.MEASURED, checks_table.END_MEASURED))
 
 
