@@ -10,6 +10,9 @@ from rstar2_env.diagnosis.record import FigurePoint, RunRecord
 from rstar2_env.diagnosis.spells import rolling, spell, start_level
 
 _HALF, _WINDOW, _AFTER = 0.5, 5, 10
+_SLOWER = 0.7
+"""Share of its earlier speed below which training counts as slower: halfway, by ratio, to ``_HALF``. No server, cache
+or queue of the rollout slows the trainer."""
 _WAITS = 0.3
 _GROWTH, _STEPS, _RISES = 0.1, 30, 0.9
 
@@ -57,6 +60,11 @@ def _falls(run: RunRecord) -> Evidence | None:
         if after > 2 * before and after > 0.01:
             figures |= {name: after, f"{name} before": before}
             reasons.append(words)
+    name = "speed/train_tokens_per_second"
+    before, after = _at(run, name, found.since)
+    if 0 < after < _SLOWER * before:
+        figures |= {name: after, f"{name} before": before}
+        reasons.append("training became slower too: another program on the machine")
     return Evidence(
         since=found.since,
         until=found.until,
@@ -103,7 +111,8 @@ register(
     RunCheck(
         name="throughput_falls",
         title="Throughput falls",
-        looks_at="tokens of the rollout per second, and the times that episodes spend in the environment and waiting",
+        looks_at="tokens of the rollout per second; for the reason, the times that episodes spend in the environment "
+        "and waiting, and the tokens that train per second",
         rule="the mean of 5 steps below half of the median of steps 3 to 12, in 3 consecutive means: ordinary "
         "variation is smaller",
         severity="warning",

@@ -126,6 +126,14 @@ def test_a_divergence_that_a_few_tokens_raise_for_some_steps_is_not_named(steps:
     assert (check("kl_runs_away", run) is not None) is named
 
 
+@pytest.mark.parametrize(("speed", "named"), [(500.0, True), (800.0, False)])
+def test_throughput_that_falls_together_with_the_speed_of_training_is_put_down_to_the_machine(speed, named) -> None:
+    run = clean(seconds__rollout=9.0)
+    for step in run.steps:
+        step.figures["speed/train_tokens_per_second"] = 1000.0 if step.number < SINCE else speed
+    assert ("another program on the machine" in check("throughput_falls", run).says) is named
+
+
 def test_one_update_for_each_rollout_never_clips_and_is_not_named() -> None:
     run = clean(clip__low=0, clip__high=0, since=1, config={"optim": {"updates_per_rollout": 1}})
     assert check("clip_never", run) is None
