@@ -1,5 +1,6 @@
 """A run that is killed after any sequence of stages, at any point of one, neither redoes nor skips any."""
 
+import shutil
 import tempfile
 from collections import Counter
 from pathlib import Path
@@ -50,18 +51,26 @@ def test_no_stage_is_redone_and_none_is_skipped(lives, undisturbed):
         assert read_run(folder / "run").finished
 
 
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory):
+    """A pipeline, the folder of its run, which has ended, and a copy of that folder."""
+    folder = tmp_path_factory.mktemp("ended")
+    pipeline = written(folder, CHAIN)
+    run(pipeline, folder / "run")
+    return pipeline, folder / "run", shutil.copytree(folder / "run", folder / "copy")
+
+
 @given(cut=st.integers(0, 4000))
 @settings(max_examples=20, deadline=None)
-def test_events_that_break_off_anywhere_are_gone_on_with(cut, undisturbed):
+def test_events_that_break_off_anywhere_are_gone_on_with(cut, undisturbed, ended):
     # What a machine that loses its power may leave of the last write.
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        pipeline = written(folder, CHAIN)
-        run(pipeline, folder / "run")
-        events = folder / "run" / "events.jsonl"
-        data = events.read_bytes()
-        events.write_bytes(data[: cut * len(data) // 4000])
-        run_pipeline(pipeline, folder / "run", progress=False)
-        assert letters(folder / "run") == undisturbed
-        ended = [event["stage"] for event in read_run(folder / "run").events if event["event"] == "stage_ended"]
-        assert ended == list(ORDER)
+    pipeline, folder, copy = ended
+    shutil.rmtree(folder)
+    shutil.copytree(copy, folder)
+    events = folder / "events.jsonl"
+    data = events.read_bytes()
+    events.write_bytes(data[: cut * len(data) // 4000])
+    run_pipeline(pipeline, folder, progress=False)
+    assert letters(folder) == undisturbed
+    stages = [event["stage"] for event in read_run(folder).events if event["event"] == "stage_ended"]
+    assert stages == list(ORDER)
