@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -30,6 +31,13 @@ def problems(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_problems(tmp_path_factory.mktemp("problems") / "problems.jsonl")
 
 
+@pytest.fixture(scope="module")
+def process() -> Iterator[ProcessPoolExecutor]:
+    """A process for all runs without vLLM."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as shared:
+        yield shared
+
+
 @pytest.mark.parametrize(
     "file",
     [
@@ -38,7 +46,7 @@ def problems(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if file.stem not in LAUNCHED
     ],
 )
-def test_it_trains(file: Path, model: Path, problems: Path, tmp_path: Path) -> None:
+def test_it_trains(file: Path, model: Path, problems: Path, process: ProcessPoolExecutor, tmp_path: Path) -> None:
     if "vllm" in file.stem:
         needs_vllm()
     own = {
@@ -49,7 +57,9 @@ def test_it_trains(file: Path, model: Path, problems: Path, tmp_path: Path) -> N
         "env": {"problems": str(problems), "holdout": 0.25, **ENV_OPTIONS},
         "engine_options": ON_A_CPU.get(file.stem, {}),
     }
-    # In a process of its own, since a process can have one vLLM engine at a time, and other tests have one too.
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+    if "vllm" in file.stem:  # in a process of its own: a process can have one vLLM engine at a time
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as alone:
+            record = alone.submit(train_run, file, own).result()
+    else:
         record = process.submit(train_run, file, own).result()
     check_run(file, tmp_path / "run", record)
