@@ -40,7 +40,8 @@ class Opo(GroupAdvantage):
             return values - float(lengths @ values / lengths.sum()) if lengths.any() else values
         others = lengths.sum() - lengths
         weighed: FloatArray = lengths @ values - lengths * values
-        return values - np.divide(weighed, others, out=np.zeros_like(values), where=others > 0)
+        found: FloatArray = values - np.divide(weighed, others, out=np.zeros_like(values), where=others > 0)
+        return found
 
 
 ADVANTAGES.register("opo", Opo)

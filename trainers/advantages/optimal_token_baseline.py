@@ -112,7 +112,8 @@ def _mean(returns: FloatArray, weights: FloatArray, there: np.ndarray) -> FloatA
     """
     total = weights.sum(0)
     plain: FloatArray = (returns @ there) / np.maximum(there.sum(0), 1)
-    return np.divide(weights.T @ returns, total, out=plain, where=total > 0)
+    np.divide(weights.T @ returns, total, out=plain, where=total > 0)
+    return plain
 
 
 def _spread(episode: Episode, values: FloatArray) -> FloatArray:
