@@ -40,6 +40,11 @@ _UNCHANGED = (
 """Names of the options that the warden receives unchanged."""
 
 
+def can_be_root_folder(name: str) -> bool:
+    """Whether ``root_folders`` can have this name: the root of a program's file system does not use it already."""
+    return re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name) is not None and name not in _ROOT_NAMES
+
+
 @dataclass(frozen=True)
 class ProviderOptions(CheckedOptions):
     """Base class of the options of a provider.
@@ -136,7 +141,7 @@ class LocalOptions(ProviderOptions):
                     "be made visible, because the sandbox has its own."
                 )
         for name in self.root_folders:
-            if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name) or name in _ROOT_NAMES:
+            if not can_be_root_folder(name):
                 raise ConfigurationError(
                     f"The option `root_folders` contains {name!r}; expected a name that the root of the "
                     "sandbox does not use already, such as app."

@@ -117,7 +117,7 @@ GROUPS = (
     Group("atif", bridges=("atif",), extras=(), also=("atif>=1.8,<1.9",)),
     Group("mcp", bridges=("mcp", "mcp_limits", "mcp_sessions", "mcp_server"), extras=("mcp",), also=_OTEL),
     Group("mcp-training", bridges=("mcp_training",), extras=(), beside=(*_FOREIGN_MCP, *_MCP)),
-    # A server that receives OTLP: no package of the index has the collector of OpenTelemetry itself.
+    # A server that receives OTLP: the build of OpenTelemetry's own collector on PyPI has no receiver of it.
     Group("phoenix", bridges=("phoenix",), extras=(), also=("arize-phoenix>=20.26,<20.27", *_OTEL)),
     Group("harbor", bridges=("harbor",), extras=(), also=("harbor>=0.25,<0.26",), python="3.12"),
     Group("checkers", bridges=("checkers",), extras=(), also=("falsepass>=0.11,<0.12", "bohrin>=0.4,<0.5")),

@@ -20,6 +20,7 @@ from typing import Any
 from rstar2_env.adapters.harbor.packages import python_packages
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.config_file import read_mapping
+from rstar2_env.sandbox.options import can_be_root_folder
 
 RESERVED = ("tests", "solution", "logs")
 """Folders at the root that Harbor itself fills."""
@@ -187,11 +188,8 @@ def read_task(folder: str | Path) -> HarborTask:
         text = _text(script)
         if found := _NETWORK.search(text):
             line = text.count("\n", 0, found.start(1)) + 1
-            raise _refusal(
-                script,
-                f"line {line}: the command {found[1]!r} needs the network, which the sandbox does not have",
-                line,
-            )
+            why = f"line {line}: the command {found[1]!r} needs the network, which the sandbox does not have"
+            raise _refusal(script, why)
     sources = [*(path for _, path in built.files), *_files(tests), *_files(solution)]
     if (size := sum(path.stat().st_size for path in sources)) > _MOST_BYTES:
         raise _refusal(place, f"the files of the task have {size} bytes; at most {_MOST_BYTES} are possible")
@@ -201,7 +199,7 @@ def read_task(folder: str | Path) -> HarborTask:
     timeout = config.get("verifier.timeout_sec", _TIMEOUT_S)
     if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0:
         raise _refusal(config_file, f"verifier.timeout_sec: expected a positive number of seconds, got {timeout!r}")
-    return HarborTask(
+    task = HarborTask(
         name=config.text("task.name", place.resolve().name),
         instruction="\n".join(lines),
         workdir=posixpath.normpath(workdir),
@@ -216,6 +214,10 @@ def read_task(folder: str | Path) -> HarborTask:
         test_timeout_s=float(timeout),
         metadata=config.table("metadata"),
     )
+    for root in sorted(task.roots):
+        if not can_be_root_folder(root):
+            raise _refusal(place, f"the task uses the folder /{root}, which the sandbox cannot provide")
+    return task
 
 
 def archive(files: Mapping[str, Path] | tuple[tuple[str, Path], ...], folders: tuple[str, ...] = ()) -> bytes:
@@ -239,8 +241,8 @@ def files_below(folder: Path, inside: str) -> tuple[tuple[str, Path], ...]:
     return tuple((posixpath.join(inside, path.relative_to(folder).as_posix()), path) for path in _files(folder))
 
 
-def _refusal(path: Path, why: str, line: int | None = None) -> ConfigurationError:
-    return ConfigurationError(f"{path}: {why}." if line is None else f"{path}, {why}.")
+def _refusal(path: Path, why: str) -> ConfigurationError:
+    return ConfigurationError(f"{path}, {why}." if why.startswith("line ") else f"{path}: {why}.")
 
 
 def _text(path: Path) -> str:
@@ -327,13 +329,10 @@ class _Image:
             try:
                 done = self._take(word.upper(), rest.strip())
             except ValueError as error:
-                raise _refusal(file, f"line {number}: {error}", number) from None
+                raise _refusal(file, f"line {number}: {error}") from None
             if not done:
-                raise _refusal(
-                    file,
-                    f"line {number}: {line.strip()!r} needs a Docker image of its own, which is not supported",
-                    number,
-                )
+                why = f"line {number}: {line.strip()!r} needs a Docker image of its own, which is not supported"
+                raise _refusal(file, why)
 
     def _take(self, word: str, rest: str) -> bool:
         if word == "FROM":

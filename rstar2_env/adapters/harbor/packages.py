@@ -1,7 +1,8 @@
 """Packages that the Dockerfile of a task installs, and whether this machine has them for programs in the sandbox.
 
-A ``RUN`` line that only installs packages and removes the files of the installers needs no image of its own if this
-machine has the packages: the sandbox shows programs in ``/usr``, and the Python packages that are named to it.
+A ``RUN`` line that only installs packages, links ``python`` to ``python3`` and removes the files of the installers
+needs no image of its own if this machine has the packages: the sandbox shows programs in ``/usr``, and the Python
+packages that are named to it.
 Covered: ``apt-get`` and ``apt`` by the database of dpkg, ``pip`` by installed distributions, with versions. Not
 covered: sources other than the usual index, and extras of a package (their requirements are not checked).
 """
@@ -47,6 +48,8 @@ With ``:`` and ``=`` they have a value.
 """
 _REQUIREMENTS = ("-r", "--requirement", "--requirements")
 _HARMLESS = frozenset({"update", "upgrade", "dist-upgrade", "clean", "autoclean", "autoremove"})
+_LINK_TO_PYTHON = re.compile(r"ln -s[fn]* /usr/bin/python3 /usr/(local/)?bin/python")
+"""Makes the program ``python``, which tasks have in the sandbox."""
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*=.*")
 _REQUIREMENT = re.compile(r"([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?\s*((?:[=!<>~]=?[^;]*)?)(?:;.*)?")
 _BOUND = re.compile(r"(==|!=|>=|<=|~=|<|>)\s*([\w.*+!-]+)")
@@ -110,6 +113,8 @@ def _installed(words: list[str], find: FindFile) -> list[str] | None:
         case ["rm", *paths]:
             harmless = all(path.startswith(("-", *_CLEANED)) and ".." not in path for path in paths)
             return [] if harmless else None
+        case ["ln", *_]:
+            return [] if _LINK_TO_PYTHON.fullmatch(" ".join(words)) else None
         case ["apt-get" | "apt", *rest]:
             if (read := _read(rest, _APT_OPTIONS)) is None:
                 return None

@@ -185,6 +185,7 @@ def dockerfile(line: str) -> dict[str, str | None]:
             dockerfile("RUN pip install no-such-package-at-all"),
             "Dockerfile, line 2: the Python package no-such-package-at-all is not installed on this machine",
         ),
+        (dockerfile("WORKDIR /tmp/work"), "the task uses the folder /tmp, which the sandbox cannot provide"),
         ({"environment/Dockerfile": "FROM alpine"}, "Dockerfile, line 1: 'FROM alpine' needs a Docker image"),
         (dockerfile("FROM ubuntu:24.04"), "Dockerfile, line 2: 'FROM ubuntu:24.04' needs a Docker image"),
         ({**dockerfile("COPY ../secret /app/"), "secret": "x"}, "Dockerfile, line 2: the file or folder ../secret"),

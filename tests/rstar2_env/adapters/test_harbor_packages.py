@@ -109,6 +109,7 @@ def test_packages_that_no_task_installs_stay_hidden(tmp_path: Path) -> None:
     [
         ("apt-get update && apt-get install -y --no-install-recommends git && rm -rf /var/lib/apt/lists/*", []),
         ("DEBIAN_FRONTEND=noninteractive apt install -y -o Dpkg::Use-Pty=0 git=1:2.39*", []),
+        ("apt-get install git && ln -sf /usr/bin/python3 /usr/bin/python && rm -rf /var/lib/apt/lists/*", []),
         ("set -ex; apt-get -qq update ; apt-get clean", []),
         ("apt-get -qqyoDpkg::Use-Pty=0 --target-release=stable install git", []),
         ("pip install -qUi http://a.b/simple --timeout 9 --retries=2 pygments", ["pygments"]),
@@ -169,6 +170,8 @@ def test_a_missing_package_is_named(run: str, why: str) -> None:
         "apt-get source git",
         "rm -rf /var/lib/apt/../../../usr",
         "rm -rf /usr/bin/python3",
+        "ln -s /usr/bin/python3 /app/python",
+        "ln -s /app/run /usr/bin/python",
         "pip install pygments > /log",
         '["pip", "install", "pygments"]',
     ],
