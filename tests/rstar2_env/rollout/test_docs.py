@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -57,3 +58,22 @@ def test_the_example_of_a_selector_chooses() -> None:
     exec(code, names)
     assert len(names["kept"]) == 16
     assert sum(group[i].correct for i in names["kept"]) == 8
+
+
+def test_the_ratios_of_schedules_are_those_of_their_table():
+    page = " ".join((DOCS / "scheduler.md").read_text("utf-8").split())
+    _, lock_step, static, aware, _, known, *_ = json.loads((DOCS / "data" / "scheduler_sim.json").read_text("utf-8"))[
+        "tables"
+    ]["makespans"]
+    lock_step, static, aware, known = (
+        [float(cell.strip("*").replace(",", "")) for cell in row[1:]] for row in (lock_step, static, aware, known)
+    )
+    ratios = [a / b for a, b in zip(lock_step, aware, strict=True)]
+    assert f"takes {min(ratios):.1f} to {max(ratios):.1f} times as long as `kv_aware`" in page
+    gains = [100 * (a - b) / a for a, b in zip(static, aware, strict=True) if a != b]
+    assert f"`kv_aware` gains {min(gains):.0f} to {max(gains):.0f} %" in page
+    longer = [100 * (a / b - 1) for a, b in zip(aware, known, strict=True)]
+    most = sorted(longer[2:4])
+    others = sorted([*longer[:2], longer[4]])
+    assert f"{others[0]:.0f} to {others[-1]:.0f} % longer than the best schedule in hindsight, and " in page
+    assert f"and {most[0]:.0f} to {most[1]:.0f} % with means of 4K and 6K" in page

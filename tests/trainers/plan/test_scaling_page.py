@@ -65,3 +65,28 @@ def test_what_others_published_stands_beside_what_is_computed() -> None:
     for one in comparisons():
         assert re.search(rf"\| {one.seconds:,.0f} \| {one.planned:,.0f} \|", PAGE), one.what
         assert one.fitted or f"| {one.ratio:.2f} |" in PAGE, one.what
+
+
+@pytest.mark.parametrize("model", ["Qwen3-1.7B", "Qwen3-8B", "Qwen3-14B"])
+def test_the_sizes_of_a_run_are_those_of_the_ladder(model: str) -> None:
+    sizes = (DOCS / "sizing.md").read_text("utf-8")
+    asked = re.search(rf"\| (?:training|adapters on) {model} \| one GPU with (\d+) GiB", sizes)
+    assert asked is not None
+    assert asked[1] == row(f"one GPU, {model}")[0]
+
+
+def test_the_size_of_a_whole_model_is_that_of_the_ladder() -> None:
+    sizes = (DOCS / "sizing.md").read_text("utf-8")
+    whole = re.search(r"full training needs (\d+) GiB", PAGE)
+    assert whole is not None
+    assert (
+        f"| Qwen3-14B, whole | {whole[1]} GiB over the GPUs: {row('8 GPUs, Qwen3-14B')[0]} GiB on each of eight"
+        in sizes
+    )
+
+
+def test_the_size_of_a_sharded_model_is_that_of_its_parameters() -> None:
+    size = 16 * MODELS["qwen3-14b"].parameters / GIB
+    told = " ".join((DOCS / "scaling.md").read_text("utf-8").split())
+    assert f"need {size:.0f} GiB in float32" in told
+    assert f"each needs {size / 8:.1f} GiB (computed)" in told
