@@ -1,6 +1,5 @@
 """A run that is killed after any sequence of stages, at any point of one, neither redoes nor skips any."""
 
-import gc
 import shutil
 import tempfile
 from collections import Counter
@@ -16,15 +15,6 @@ from rstar2_env.trainers.pipeline.run import run_pipeline
 
 POINTS = ("begin", "middle", "end", "after")
 PLACES = st.tuples(st.sampled_from(ORDER), st.sampled_from(POINTS))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def frozen():
-    """The garbage collection after each stage leaves out what other tests imported, which a fork would copy."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.fixture(scope="module")
