@@ -184,3 +184,11 @@ def test_a_loop_that_ends_during_a_call_is_not_the_calls_timeout():
     session._loop.call_soon_threadsafe(session._loop.stop)
     calling.join(60)
     assert isinstance(errors[0], LostError), errors
+
+
+def test_the_server_that_listed_its_tools_has_ended_when_the_tools_are_returned(tmp_path):
+    program = tmp_path / "server.py"
+    # It ends late, so that its process would still be found if its end were not awaited.
+    program.write_text(ONCE.replace("server.run()", "server.run()\ntime.sleep(1)"))
+    make_tools([f"mcp:{program}"])
+    assert alive(str(program)) == []

@@ -291,6 +291,7 @@ def _listing(options: ServerOptions) -> list[tuple[str, ToolSpec]]:
             session = McpSession(options)
             session.open()
             session.close()
+            session.wait_closed()
             _listings[key] = _offered(options, session.tools)
         return _listings[key]
 
