@@ -258,7 +258,8 @@ class ChatCodec:
         return list(known)
 
     def _tokenize(self, text: str) -> Iterable[int]:
-        return self.tokenizer.encode(text, add_special_tokens=False, split_special_tokens=False)
+        ids: Iterable[int] = self.tokenizer.encode(text, add_special_tokens=False, split_special_tokens=False)
+        return ids
 
     def _guarded_in(self, ids: Sequence[int]) -> list[int]:
         return [i for i in ids if i in self._guarded_ids]
