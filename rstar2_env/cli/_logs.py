@@ -39,7 +39,7 @@ def clean_logs() -> None:
 
 
 def _show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    print(_clean("".join(traceback.format_exception(kind, error, trace))), file=sys.stderr, end="")
+    sys.stderr.write(_clean("".join(traceback.format_exception(kind, error, trace))))
 
 
 def _clean(text: str) -> str:

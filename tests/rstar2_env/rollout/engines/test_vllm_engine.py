@@ -119,7 +119,7 @@ def test_an_engine_that_sleeps_wakes_with_new_weights(engine: VllmEngine, model:
     engine.sleep()
     with pytest.raises(ConfigurationError, match="asleep"):
         ask(engine, (prompt(5), SamplingParams(3)))
-    with pytest.raises(ConfigurationError, match="call update_weights with weights"):
+    with pytest.raises(ConfigurationError, match="pass the weights to update_weights"):
         engine.update_weights(1)
     engine.update_weights(2, model)
     (generation,) = ask(engine, (prompt(5), SamplingParams(9, 0.0)))
