@@ -76,9 +76,9 @@ An optimizer's batch is one group. In a batch of many groups, the denominators o
 batch vary less, so their bias is smaller. The reward is the world's return, and rollout parts, samplers and hooks are
 left out: a reward that needs a judge or a model changes the objective, not the estimate of its gradient.
 
-The column *moves with* has the figures along four axes, if they change: the angle by at least {turned:g} degrees (and
-more than its interval), the scale by a factor of {changed:g}, or the noise by a factor of {noisier:g}. A figure below
-each table draws them, also where they do not change. *Updates behind* is the number of updates by which the weights
+The column *moves with* lists what changes along each of four axes: the angle by at least {turned:g} degrees
+(and more than its interval), the scale by a factor of {changed:g}, or the noise by a factor of {noisier:g}.
+A figure below each table draws them, also where they do not change. *Updates behind* is the number of updates by which the weights
 that sampled the episodes are older; each is a step along the true gradient with the learning rate {rate:g}.
 
 ## Worlds

@@ -117,7 +117,10 @@ def decontaminate(
         ),
     ],
     out: _Out,
-    more: Annotated[list[str] | None, typer.Argument(metavar="SPEC", help="Further benchmarks.")] = None,
+    more: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="SPEC", help="Benchmarks to compare with in addition to those of --against."),
+    ] = None,
     ngram: Annotated[
         int,
         typer.Option(

@@ -37,7 +37,7 @@ def serve(
     slots: Annotated[
         int | None,
         typer.Option(
-            help="Number of programs at the same time that the server announces to its clients [default: the number "
+            help="Number of concurrent programs that the server announces to its clients [default: the number "
             "that the provider reports]."
         ),
     ] = None,

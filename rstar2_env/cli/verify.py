@@ -32,8 +32,8 @@ def verify_command(
         typer.Option(
             "--jsonl",
             help='Grade the pairs in this file instead; each line is a JSON object with "gold" (correct '
-            'answer), "pred" (answer to grade) and optionally "question", "expected", "id" and '
-            '"categories".',
+            'answer), "pred" (answer to grade) and optionally "question", "expected" (the right grade: true or '
+            'false), "id" and "categories".',
             exists=True,
             dir_okay=False,
         ),

@@ -111,7 +111,8 @@ FIGURES: Mapping[str, Figure] = {
         "repeated four-word sequences",
         better="lower",
         each_step=False,
-        meaning="Mean share of an episode's four-word sequences of the policy that occurred in it before.",
+        meaning="Share of the four-word sequences in the policy's text that occurred earlier in the same episode; "
+        "mean over episodes.",
     ),
     "tokens": Figure(
         "tokens", "tokened", "tokens an episode", "tokens", meaning="Mean number of tokens of the policy in an episode."

@@ -90,14 +90,14 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             ("clip/low",),
             "share",
-            "Tokens whose gradient the lower bound of the ratio removes, of all tokens of the policy; for `cispo`, "
-            "tokens whose weight is the bound.",
+            "Share of the policy's tokens whose gradient the lower bound of the ratio removes; for `cispo`, of those "
+            "whose weight is the bound.",
         ),
         Metric(
             ("clip/high",),
             "share",
-            "Tokens whose gradient the upper bound of the ratio removes, of all tokens of the policy; for `cispo`, "
-            "tokens whose weight is the bound.",
+            "Share of the policy's tokens whose gradient the upper bound of the ratio removes; for `cispo`, of those "
+            "whose weight is the bound.",
         ),
         Metric(
             ("clip/outer",),

@@ -45,7 +45,7 @@ def _section(metric: Metric) -> str:
         *([f"- **Names:** {', '.join(f'`{name}`' for name in metric.names)}."] if len(metric.names) > 1 else []),
         f"- **Unit:** {metric.unit}.",
         f"- **Healthy range:** {metric.healthy or 'where no check below finds a fault.'}",
-        *(["- **A fault for the check:**", *checks] if checks else []),
+        *(["- **Reported by:**", *checks] if checks else []),
     ]
     return "\n".join(lines) + "\n"
 

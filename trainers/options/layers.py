@@ -32,7 +32,7 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def over_groups(base: Mapping[str, Mapping[str, Any]], over: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Merge the options of the layer ``over`` into ``base``, group by group; ``base`` holds parts that were read."""
+    """Merge the options of the layer ``over`` into ``base``, group by group; parts in ``base`` are ``Part`` objects."""
     found = {group: dict(options) for group, options in base.items()}
     for group, options in over.items():
         held = found.setdefault(group, {})

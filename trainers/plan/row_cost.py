@@ -1,6 +1,6 @@
 """``RowCost``: estimates time and memory of training on rows, separately or as prefix trees.
 
-A prefix tree computes tokens that its rows share once (``trainers.backends.trl.loss.prefix_tree``). Its attention
+A prefix tree computes each shared token only once (``trainers.backends.trl.loss.prefix_tree``). Its attention
 copies the keys and values that each chunk of new tokens attends to, and needs masks. A cost is the number of tokens
 that would cost the same in separate rows. Training uses the estimates to pack rows, and plans use them to compute
 times.

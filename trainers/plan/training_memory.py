@@ -91,7 +91,7 @@ def lora_parameters(model: Architecture, rank: int) -> int:
 
 
 def pass_tokens(model: Architecture, how: Training) -> int:
-    """Return the largest number of tokens of a pass on a CPU whose activations fit into ``CPU_PASS_BYTES``.
+    """Return the number of tokens at which the activations of a pass on a CPU just fit into ``CPU_PASS_BYTES``.
 
     Args:
         model: The model.

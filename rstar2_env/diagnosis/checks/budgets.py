@@ -61,7 +61,7 @@ register(
     _check(
         "time",
         ("--set rollout.max_episode_seconds=MORE",),
-        "A limit that the engine or the sandbox does not keep on this machine.",
+        "A limit that is too short for the speed of the engine or the sandbox on this machine.",
         "A machine that is busy with other programs: see `throughput_falls`.",
     ),
 )

@@ -38,7 +38,7 @@ def disk(machine: MachineState) -> DoctorResult:
 
 
 def clock(machine: MachineState) -> DoctorResult:
-    """Check whether the clocks of the machine and of the folder for runs are right."""
+    """Compare the clock of the machine with that of the file system of the folder for runs."""
     folder = machine.folder
     if not folder.year:
         return skipped("No clock was recorded.")

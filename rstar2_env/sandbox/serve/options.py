@@ -114,7 +114,7 @@ def is_loopback(host: str) -> bool:
 
 
 def cut_to(limits: Limits, most: Limits) -> tuple[Limits, list[str]]:
-    """Lower limits to at most ``most``; return the resulting limits, and the names of the lowered ones."""
+    """Reduce each limit to at most ``most``; return all limits, and the names of those that were reduced."""
     cut: dict[str, Any] = {}
     for item in fields(Limits):
         asked, bound = getattr(limits, item.name), getattr(most, item.name)
