@@ -78,8 +78,8 @@ left out: a reward that needs a judge or a model changes the objective, not the 
 
 The column *moves with* lists what changes along each of four axes: the angle by at least {turned:g} degrees
 (and more than its interval), the scale by a factor of {changed:g}, or the noise by a factor of {noisier:g}.
-A figure below each table draws them, also where they do not change. *Updates behind* is the number of updates by which the weights
-that sampled the episodes are older; each is a step along the true gradient with the learning rate {rate:g}.
+A figure below each table draws them, also where they do not change. *Updates behind* is the number of updates by which
+the weights that sampled the episodes are older; each is a step along the true gradient with the learning rate {rate:g}.
 
 ## Worlds
 The policy answers directly, or calls a tool. If the call fails, it gives up or calls again. Each
