@@ -122,7 +122,8 @@ def run_blocking(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        _calls.running, _calls.cancelled = True, False
+        _calls.cancelled = False
+        _calls.running = True
         try:
             found = asyncio.run(unless_cancelled())
         finally:
@@ -147,13 +148,16 @@ def cancel_blocking() -> bool:
     raises after the loop is closed.
 
     Returns:
-        Whether there is such a coroutine.
+        Whether there is such a coroutine. If the thread had a loop before, as in a notebook, the coroutine runs in
+        another thread, and the result is False: an exception of the handler stops it.
     """
+    if not _calls.running:
+        return False
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:
-        _calls.cancelled = _calls.running
-        return _calls.running
+        _calls.cancelled = True
+        return True
 
     def cancel() -> None:
         for task in asyncio.all_tasks(loop):

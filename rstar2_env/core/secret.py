@@ -94,7 +94,7 @@ def hidden(text: str, but: Secret | None = None) -> str:
         text: The text.
         but: A secret that is not replaced, because the purpose of the text is to show it.
     """
-    for value in _known:
+    for value in tuple(_known):  # another thread may add one
         if value in text and (but is None or value != but.reveal()):
             text = text.replace(value, SHOWN)
     return text

@@ -242,7 +242,7 @@ def test_native_calls_that_nobody_asked_for_are_played_too(env):
 
 
 def test_a_dialect_that_cannot_write_every_call_is_refused_for_native_calls():
-    with pytest.raises(ConfigurationError, match="'fenced' cannot write every call"):
+    with pytest.raises(ConfigurationError, match="'fenced' cannot express every tool call"):
         make("openai", base_url="http://127.0.0.1:1/v1", model="m", tools="native", dialect="fenced")
 
 

@@ -8,6 +8,7 @@ import logging
 import shutil
 import subprocess
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,11 +24,14 @@ SHOWN = r"\x1b]0;title\x07"
 
 @pytest.fixture
 def cleaned() -> Iterator[None]:
-    kept = logging.getLogRecordFactory(), warnings.formatwarning, sys.excepthook
+    kept = logging.getLogRecordFactory(), warnings.formatwarning
+    hooks = sys.excepthook, threading.excepthook, sys.unraisablehook
+    logging.setLogRecordFactory(logging.LogRecord)  # an earlier test may have cleaned the logs of this process
     clean_logs()
     yield
     logging.setLogRecordFactory(kept[0])
-    warnings.formatwarning, sys.excepthook = kept[1:]
+    warnings.formatwarning = kept[1]
+    sys.excepthook, threading.excepthook, sys.unraisablehook = hooks
 
 
 @pytest.fixture
@@ -50,6 +54,52 @@ def test_a_log_record_is_cleaned_with_its_arguments(logged: io.StringIO) -> None
 def test_a_log_record_whose_arguments_do_not_fit_is_cleaned(logged: io.StringIO) -> None:
     logging.getLogger("of_a_library").warning(f"%d {ESCAPES}", "x")
     assert logged.getvalue().startswith(f"%d {SHOWN}")
+
+
+@pytest.mark.usefixtures("cleaned")
+def test_a_log_record_whose_argument_cannot_be_shown_raises_nothing(logged: io.StringIO) -> None:
+    class Unshown:
+        def __str__(self) -> str:
+            raise AttributeError("no text")
+
+    logging.getLogger("of_a_library").warning(f"%s {ESCAPES}", Unshown())
+    assert logged.getvalue().startswith(f"%s {SHOWN}")
+
+
+@pytest.mark.usefixtures("cleaned")
+def test_the_traceback_of_a_log_record_is_cleaned(logged: io.StringIO) -> None:
+    try:
+        raise ValueError(ESCAPES)
+    except ValueError:
+        logging.getLogger("of_a_library").exception("failed")
+    assert f"ValueError: {SHOWN}" in logged.getvalue()
+    assert "\x1b" not in logged.getvalue()
+
+
+@pytest.mark.usefixtures("cleaned")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_exceptions_of_threads_and_of_finalizers_are_cleaned(capsys: pytest.CaptureFixture[str]) -> None:
+    def fail() -> None:
+        raise ValueError(ESCAPES)
+
+    class Failing:
+        def __del__(self) -> None:
+            fail()
+
+    thread = threading.Thread(target=fail)
+    thread.start()
+    thread.join()
+    Failing()
+    said = capsys.readouterr().err
+    assert said.count(f"ValueError: {SHOWN}") == 2
+    assert "\x1b" not in said
+
+
+@pytest.mark.usefixtures("cleaned")
+def test_logs_are_cleaned_once() -> None:
+    made = logging.getLogRecordFactory()
+    clean_logs()
+    assert logging.getLogRecordFactory() is made
 
 
 @pytest.mark.usefixtures("cleaned")
