@@ -25,6 +25,6 @@ def check_given(
     if not path.exists():
         here = "" if path.is_absolute() else f" (the current folder is {Path.cwd()})"
         raise ConfigurationError(f"{path} does not exist{here}: {expected}.", option=option)
-    if kind is not None and (path.is_dir() if kind == "file" else not path.is_dir()):
-        found = "folder" if path.is_dir() else "file"
+    if kind is not None and not (path.is_file() if kind == "file" else path.is_dir()):
+        found = "folder" if path.is_dir() else "file" if path.is_file() else "pipe or a device"
         raise ConfigurationError(f"{path} is a {found}: {expected}.", option=option)

@@ -39,7 +39,7 @@ async def why_lost(actor: Any, where: RayNode, link: Link, options: RayOptions) 
     clock = asyncio.get_running_loop().time
     silent_since = answered_at = clock() - link.silence_s
     answers = 0
-    ping = asyncio.create_task(_ping(actor))
+    ping = _pinged(actor)
     other: _OtherProcess | None = None
     try:
         while not (link.up or link.gone):
@@ -48,7 +48,7 @@ async def why_lost(actor: Any, where: RayNode, link: Link, options: RayOptions) 
                     return short(error)
                 if error is None:
                     answers, answered_at = answers + 1, clock()
-                ping = asyncio.create_task(_ping(actor))
+                ping = _pinged(actor)
             if clock() - answered_at >= options.stall_timeout_s:
                 other = other or _OtherProcess(where, options.start_timeout_s)
             elif other is not None:
@@ -98,8 +98,14 @@ class _OtherProcess:
             await asyncio.sleep(_AGAIN_S)
 
 
-async def _ping(actor: Any) -> None:
-    await call(actor, "ping")
+def _pinged(actor: Any) -> asyncio.Task[None]:
+    async def ping() -> None:
+        await call(actor, "ping")
+
+    task = asyncio.create_task(ping())
+    # If the wait ends first, an error of the ping is no news; asyncio would log one that was never retrieved.
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return task
 
 
 async def killed(actor: Any) -> bool:

@@ -32,6 +32,15 @@ def test_it_runs_in_a_thread_of_its_own_beside_a_running_loop():
     assert asyncio.run(notebook()) is not threading.current_thread()
 
 
+def test_a_signal_leaves_the_tasks_of_a_notebook_to_its_handler():
+    async def cell():
+        found = cancel_blocking()
+        await asyncio.sleep(0)
+        return found
+
+    assert asyncio.run(cell()) is False
+
+
 @pytest.mark.parametrize("inside", [False, True])
 def test_what_it_raises_is_raised(inside):
     async def notebook():

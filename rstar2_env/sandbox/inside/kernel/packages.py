@@ -11,6 +11,7 @@ import glob
 import os
 import re
 import sys
+import sysconfig
 from collections.abc import Iterable
 from importlib.metadata import Distribution
 
@@ -20,6 +21,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _FOLDERS = ("site-packages", "dist-packages", "ensurepip/_bundled")
 """Folders of packages within a folder of the standard library; the last one holds the archive of pip."""
 _LIBRARIES = ("/usr/lib/python3*", "/usr/local/lib/python3*")
+_ARCHIVES = "/usr/share/python-wheels"
+"""Where Debian keeps the archive of pip instead."""
 
 
 def shown(packages: Iterable[str], site_dirs: list[str]) -> dict[str, str]:
@@ -69,8 +72,11 @@ def hidden(site_dirs: list[str], readable: list[str]) -> list[str]:
         site_dirs: Folders from which the caller imports.
         readable: Paths that programs can read in any case.
     """
-    own = f"{glob.escape(os.path.realpath(sys.base_prefix))}/lib/python3*"
-    there = [path for library in (own, *_LIBRARIES) for name in _FOLDERS for path in glob.glob(f"{library}/{name}")]
+    own = f"{glob.escape(os.path.realpath(sys.base_prefix))}/{sys.platlibdir}/python3*"
+    lib = f"{glob.escape(os.path.realpath(sys.base_prefix))}/lib/python3*"
+    libraries = dict.fromkeys((own, lib, *_LIBRARIES))
+    there = [path for library in libraries for name in _FOLDERS for path in glob.glob(f"{library}/{name}")]
+    there += [_ARCHIVES, sysconfig.get_config_var("WHEEL_PKG_DIR") or _ARCHIVES]
     found = dict.fromkeys(os.path.realpath(path) for path in (*site_dirs, *there) if os.path.isdir(path))
     return [path for path in found if not any(path == one or path.startswith(one + "/") for one in readable)]
 

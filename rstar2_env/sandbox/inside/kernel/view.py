@@ -106,7 +106,9 @@ def private_view(
     view.binds += [(path, path) for path in readable]
     if not _inside(prefix, view):
         libraries = os.path.join(prefix, "lib")
-        view.binds.append((libraries, "/python/lib"))
+        for name in dict.fromkeys(("lib", sys.platlibdir)):  # such as lib64
+            if os.path.isdir(folder := os.path.join(prefix, name)):
+                view.binds.append((folder, f"/python/{name}"))
         if base.startswith(prefix + "/"):  # without the scripts next to it, such as pip
             view.binds.append((base, "/python" + base[len(prefix) :]))
         if any(name.startswith("libpython") for name in os.listdir(libraries)):

@@ -1,5 +1,6 @@
 """A path that does not exist, and one of the wrong kind, are told apart, by each command that takes a path."""
 
+import os
 import re
 
 import pytest
@@ -17,9 +18,13 @@ def test_a_missing_path_is_named_with_the_folder_that_it_is_relative_to(tmp_path
         check_given(tmp_path.relative_to(tmp_path) / "nowhere", "give a run", kind=kind)
 
 
-@pytest.mark.parametrize(("name", "kind", "told"), [("f", "folder", "f is a file"), ("d", "file", "d is a folder")])
+WRONG = [("f", "folder", "f is a file"), ("d", "file", "d is a folder"), ("p", "file", "p is a pipe or a device")]
+
+
+@pytest.mark.parametrize(("name", "kind", "told"), WRONG)
 def test_a_path_of_the_wrong_kind_exists(tmp_path, name, kind, told):
     (tmp_path / "f").touch()
+    os.mkfifo(tmp_path / "p")
     (tmp_path / "d").mkdir()
     with pytest.raises(ConfigurationError, match=f"{told}: give another"):
         check_given(tmp_path / name, "give another", kind=kind)

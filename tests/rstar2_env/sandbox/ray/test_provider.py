@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import pickle
 import re
@@ -62,16 +63,22 @@ def stand_still(actors: list[int], seconds: float) -> None:
     raylets = {int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]) for pid in actors}
     stopped: set[int] = set()
     until = time.monotonic() + seconds
-    while time.monotonic() < until:
-        for pid in {int(child) for raylet in raylets for child in children(raylet)} - stopped:
-            with open(f"/proc/{pid}/cmdline", "rb") as file:
-                if b"default_worker" in (words := file.read()) or words.startswith(b"ray::"):
-                    os.kill(pid, signal.SIGSTOP)
-                    stopped.add(pid)
-        time.sleep(0.02)
-    assert stopped > set(actors), "another process was to start on a node"
-    for pid in stopped:
-        os.kill(pid, signal.SIGCONT)
+    try:
+        while time.monotonic() < until:
+            for pid in {int(child) for raylet in raylets for child in children(raylet)} - stopped:
+                with (
+                    contextlib.suppress(FileNotFoundError, ProcessLookupError),
+                    open(f"/proc/{pid}/cmdline", "rb") as file,
+                ):
+                    if b"default_worker" in (words := file.read()) or words.startswith(b"ray::"):
+                        os.kill(pid, signal.SIGSTOP)
+                        stopped.add(pid)
+            time.sleep(0.02)
+        assert stopped > set(actors), "another process was to start on a node"
+    finally:
+        for pid in stopped:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
 
 
 def children(pid: int) -> list[str]:

@@ -19,7 +19,8 @@ names = [n for n in ("pytest", "hypothesis", "torch", "transformers", "gymnasium
 print([n for n in names if importlib.util.find_spec(n)])
 roots = [path for path in (sys.prefix, sys.base_prefix, "/usr", "/usr/local") if os.path.isdir(path)]
 found = [p for root in roots for p in glob.glob(root + "/lib/python3*/*-packages/*")]
-found += [p for root in roots for p in glob.glob(root + "/lib/python3*/ensurepip/_bundled/*")]
+found += [p for root in roots for p in glob.glob(root + "/lib*/python3*/ensurepip/_bundled/*")]
+found += glob.glob("/usr/share/python-wheels/*")
 print(sorted(found + glob.glob("/python/bin/pip*")))
 """
 
