@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from places import SHARED
@@ -22,18 +23,21 @@ from rstar2_env.testing.sandbox_checks import SandboxHarness
 
 ATTACKS = SHARED / "attacks"
 
-OPEN_WITHOUT_MOUNT = {
-    "fifo_everywhere": "the filter refuses to change a mode, which ends the program before its last line",
-    "group_kill_and_init": "pidfd_open is refused, which ends the program before its last line",
-    "own_proc_files_written": "Landlock refuses to open files of the machine, but does not hide that they exist",
-    "secrets_in_the_interpreter": "Landlock refuses /proc/self/cmdline, which ends the program before its last line",
+WITHOUT_MOUNT: dict[str, dict[str, Any]] = {
+    "fifo_everywhere": {"contains": ""},  # the filter refuses to change a mode, which ends it before its last line
+    "group_kill_and_init": {"contains": ""},  # pidfd_open is refused, which ends it before its last line
+    "own_proc_files_written": {"absent": ("WROTE",)},  # Landlock does not hide that files exist
+    # Landlock refuses /proc/self/cmdline, which ends it as well; paths of the machine are not hidden.
+    "secrets_in_the_interpreter": {"contains": "", "absent": ("s3cr3t",)},
 }
-"""Programs that end otherwise without a private file system, with the reason; none of them changes anything outside."""
+"""What differs in the results of programs without a private file system."""
 
 
-def open_gaps(request: pytest.FixtureRequest) -> dict[str, str]:
-    """The programs that end otherwise in the set-up of the running test, with the reason."""
-    return OPEN_WITHOUT_MOUNT if re.search("without-mount|without-namespaces|older-kernel", request.node.name) else {}
+def here(request: pytest.FixtureRequest, case: HostileProgram) -> HostileProgram:
+    """Return the program with the results that are acceptable in the set-up of the running test."""
+    if re.search("without-mount|without-namespaces|older-kernel", request.node.name):
+        return replace(case, **WITHOUT_MOUNT.get(case.name, {}))
+    return case
 
 
 def corpus() -> list[HostileProgram]:
@@ -60,9 +64,7 @@ def test_keeps_the_contract(provider: SandboxHarness, check: str) -> None:
 
 @pytest.mark.parametrize("case", [*corpus(), *hostile_programs()], ids=lambda case: case.name.replace(" ", "_"))
 def test_survives(request: pytest.FixtureRequest, any_sandbox: Sandbox, case: HostileProgram) -> None:
-    if reason := open_gaps(request).get(case.name):
-        request.applymarker(pytest.mark.xfail(raises=AssertionError, reason=reason, strict=False))
-    survive(any_sandbox, case)
+    survive(any_sandbox, here(request, case))
 
 
 @pytest.mark.proof
@@ -72,12 +74,12 @@ def test_survives_every_program(
     programs, failed = [*corpus(), *hostile_programs()], {}
     for case in programs:
         try:
-            survive(any_sandbox, case)
+            survive(any_sandbox, here(request, case))
         except Exception as error:
             failed[case.name] = f"{type(error).__name__}: {error}"[:300]
     record_property("programs", len(programs))
     record_property("that did not end as expected", ", ".join(failed) or "none")
-    assert failed.keys() - open_gaps(request).keys() == set(), failed
+    assert not failed
 
 
 @pytest.mark.slow
