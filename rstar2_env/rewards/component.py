@@ -49,7 +49,7 @@ class Component:
 
     @property
     def needs(self) -> frozenset[Need]:
-        """Needs of the score in addition to the episode and the component's own judge."""
+        """Names of the inputs that the score needs besides the episode and the component's own judge."""
         return needs_of(self.score) - ({"judge"} if self.judge is not None else set())
 
     def value(self, episode: Episode, ctx: RewardContext) -> float | None:

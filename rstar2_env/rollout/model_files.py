@@ -31,7 +31,7 @@ def check_adapter(name: str, config: object) -> None:
     """
     if getattr(config, "megatron_config", None):
         raise ConfigurationError(
-            f"The LoRA adapter {name!r} names a module of Megatron to import (megatron_core in adapter_config.json), "
-            "which is not supported: remove megatron_config from the file.",
+            f"The LoRA adapter {name!r} has a megatron_config in its adapter_config.json, for which PEFT "
+            "imports the module that megatron_core names. This is not supported: remove megatron_config from the file.",
             option="model",
         )

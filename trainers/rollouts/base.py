@@ -204,7 +204,7 @@ class Rollout:
         return []
 
     def rows(self, episode: Episode, advantage: float | NDArray[np.float64]) -> list[Row]:
-        """Return the rows in which an episode is trained on.
+        """Return the training rows of an episode.
 
         Args:
             episode: A selected episode.

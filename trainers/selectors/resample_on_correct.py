@@ -134,8 +134,8 @@ class ResampleOnCorrect(CheckedOptions):
         spare: With ``early_stop``: a group stops when ``keep / 2`` failures and ``spare * keep / 2`` successes have
             ended. With 1, the successes that end first are all kept. With 2, if ``keep`` is half of the group, the
             group stops early only when half of its episodes have succeeded.
-        uniform: With ``"weighted"``, the part of a success's probability that does not depend on its penalty, as a
-            share of that of a uniform draw. A lower value makes larger weights, and so a noisier update.
+        uniform: With ``"weighted"``, weight of a uniform draw in the probabilities of successes; the rest is the
+            weight of the draw by penalties. A lower value makes larger importance weights, and so a noisier update.
     """
 
     mode: Literal["sample", "rank", "weighted"] = "sample"

@@ -41,9 +41,9 @@ register(
         name="environment_trained",
         title="Tokens of the environment train",
         looks_at="`mask/environment`: the share of the tokens outside every turn of the policy that have mask 1",
-        rule="any share above 0: a row trains exactly the tokens that the policy sampled",
+        rule="any share above 0, because the policy must be trained on exactly the tokens that it sampled",
         severity="error",
-        cause="A rollout part or a template that masks by text or by position, so that tool results train.",
+        cause="A rollout part or a template that masks by text or by position, so that tool results are trained on.",
         change=("rstar2 validate --tokens RUN", "--set parts.rollout=plain"),
         otherwise="Rows of demonstrations, whose turns have no token spans, are not counted. A run whose rows hold no "
         "token of the environment does not record the figure.",

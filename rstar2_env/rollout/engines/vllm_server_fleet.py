@@ -263,7 +263,7 @@ class Fleet:
             server.late_since = None
 
     async def answers(self, server: Server) -> bool:
-        """Return whether a server passes a health check in time; called after a late request, since it may hang."""
+        """Return whether a server passes a health check in time; called if a request is late."""
         try:
             await self._ping(server)
         except ServiceError:

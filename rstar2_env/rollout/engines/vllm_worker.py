@@ -18,7 +18,7 @@ from typing import Any
 
 
 def keep_full_logprobs(worker: Any) -> bool:
-    """Make a worker report log-probabilities over the whole vocabulary; return whether its sampler supports that.
+    """Make a worker normalize log-probabilities over the whole vocabulary; return whether its sampler supports that.
 
     Args:
         worker: A worker of vLLM, passed by ``collective_rpc``.
@@ -72,7 +72,7 @@ class FullLogprobs:
     """Number of the worker on its machine, set by vLLM."""
 
     def keep_full_logprobs(self) -> dict[str, bool]:
-        """Make this worker report log-probabilities over the whole vocabulary; return whether its sampler can."""
+        """Make this worker normalize log-probabilities over the whole vocabulary; return whether its sampler can."""
         return {"kept": keep_full_logprobs(self)}
 
     def copy_weights(self, source: str, into: str) -> dict[str, int]:

@@ -54,7 +54,7 @@ def as_condition(node: Node, text: str) -> str | None:
         text: The bracket as text.
 
     Raises:
-        ReadError: The bracket has a second value.
+        ReadError: The bracket holds another value instead of a condition.
     """
     second = isinstance(node, Given) and isinstance(node.body, Num | Quantity)  # "20 (25 if inclusive)"
     if second or (isinstance(node, Relation) and any(isinstance(side, Words) for side in node.sides)):

@@ -434,7 +434,7 @@ def test_a_link_that_leaves_the_folder_is_refused(scene: Scene, folders: dict[st
         ("pipes", "diagnose FOLDER", "is not a file"),
         ("strange_training", "diagnose FOLDER", "expected a number under the key 'step', not 'inf'"),
         ("yaml_bomb", "plan --config FILE --model MODEL", "more than 100000 values, because aliases repeat them"),
-        ("adapter", EXPORT, "names a module of Megatron to import"),
+        ("adapter", EXPORT, "has a megatron_config in its adapter_config.json"),
     ],
 )
 def test_a_file_that_is_not_read_is_an_error_that_says_why(

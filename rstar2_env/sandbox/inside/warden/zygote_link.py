@@ -1,4 +1,4 @@
-"""``ZygoteLink``: the warden's connection to the zygote: starts the zygote, makes it fork parent processes, ends it."""
+"""``ZygoteLink``: the warden's connection to the zygote: starts, ends and orders it to fork parents of programs."""
 
 from __future__ import annotations
 
