@@ -1,10 +1,10 @@
 """``rl_plus``: seven sampled answers and one external solution in each group (RL-PLUS, arXiv 2508.00222).
 
 The external tokens are weighted by multiple importance sampling; tokens that are improbable under the policy get the
-largest weights. The baseline is the mean of the policy's own episodes, and advantages are not divided by a deviation. As in the
-released script, no ratio is clipped, the loss is divided by a constant, the entropy bonus is 0.001, and a rollout has
-two optimizer steps. Solutions come from ``parts.rollout.file=TRACES`` or from ``Problem.meta``; if a problem has none,
-all episodes of the group are sampled.
+largest weights. The baseline is the mean of the policy's own episodes, and advantages are not divided by a deviation.
+As in the released script, no ratio is clipped, the loss is divided by a constant, the entropy bonus is 0.001, and a
+rollout has two optimizer steps. Solutions come from ``parts.rollout.file=TRACES`` or from ``Problem.meta``; if a
+problem has none, all episodes of the group are sampled.
 """
 
 from ..base import TRAINERS, Recipe
