@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from rstar2_env.core.episode import Episode, Message
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.turn import Turn
-from rstar2_env.rewards.clean_success import penalty
+from rstar2_env.rewards.roc_penalty import penalty
 
 PROMPT = [1]
 """Token ids of the prompt."""

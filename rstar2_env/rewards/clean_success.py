@@ -2,7 +2,7 @@
 
 The selector ``roc`` trains more often on successes with a low penalty, so its expected update is not the gradient of
 the success rate. This reward states the same preference as an objective, of which an unbiased estimator such as
-``advantage=rloo`` follows the gradient. The functions of the penalty are here; ``roc`` uses them too.
+``advantage=rloo`` follows the gradient.
 """
 
 from __future__ import annotations
@@ -12,33 +12,7 @@ from dataclasses import dataclass
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.options.declare import CheckedOptions, option
 from rstar2_env.rewards.base import REWARDS, RewardContext
-
-
-def tool_error_penalty(episode: Episode) -> float:
-    """Return ``p_err`` (Eq. 4): the share of failed calls by their status, in [0, 1]; 0.5 without a call."""
-    share = episode.error_share
-    return 0.5 if share is None else share
-
-
-def format_penalty(episode: Episode) -> float:
-    """Return ``p_format`` (Eq. 5): 1 without an answer tag, else min(1, (tags - 1) / turns)."""
-    if episode.answer_tags == 0:
-        return 1.0
-    return min(1.0, (episode.answer_tags - 1) / max(episode.turns, 1))
-
-
-def penalty(episode: Episode) -> float:
-    """Return ``p_total = p_err + p_format``, in [0, 2]."""
-    return tool_error_penalty(episode) + format_penalty(episode)
-
-
-def penalties(episode: Episode) -> dict[str, float]:
-    """Return the penalty and its parts by name, as a selector's ``weighed`` reports them."""
-    return {
-        "penalty": penalty(episode),
-        "tool_errors": tool_error_penalty(episode),
-        "format": format_penalty(episode),
-    }
+from rstar2_env.rewards.roc_penalty import format_penalty
 
 
 @dataclass(frozen=True)

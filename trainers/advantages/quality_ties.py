@@ -16,7 +16,7 @@ import numpy as np
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.options.declare import option
-from rstar2_env.rewards.clean_success import penalty
+from rstar2_env.rewards.roc_penalty import penalty
 
 from ..ranks import Ranks
 from ..selectors.quality_ties import tied

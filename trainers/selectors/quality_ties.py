@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rstar2_env.core.episode import Episode, Group
-from rstar2_env.rewards.clean_success import penalties, penalty
+from rstar2_env.rewards.roc_penalty import penalties, penalty
 
 from .base import SELECTORS, all_equal, plain_reasons
 from .wrapped import WrappedSelector

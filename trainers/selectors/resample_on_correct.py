@@ -1,7 +1,7 @@
 """``roc``: Resample-on-Correct (rStar2-Agent, arXiv 2508.20722, section 2.2), as in the paper or the released code.
 
 ``mode=weighted`` is our own: it has the same preference, but its importance weights remove the bias of the selection
-(the estimator of Horvitz and Thompson).
+(the estimator of Horvitz and Thompson). Not covered: the penalty (``rstar2_env/rewards/roc_penalty.py``).
 """
 
 # This module is longer than most parts because it contains the quotas and all ways to choose, each testable.
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from rstar2_env.core.episode import Episode, Group
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions, option
-from rstar2_env.rewards.clean_success import penalties, penalty
+from rstar2_env.rewards.roc_penalty import penalties, penalty
 
 from .base import SELECTORS, all_equal, plain_reasons
 

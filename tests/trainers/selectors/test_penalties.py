@@ -9,7 +9,8 @@ from roc_groups import BAD, OK, OURS, failure, success
 
 from rstar2_env.core.episode import Episode, Message
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.rewards.clean_success import CleanSuccess, format_penalty, penalty, tool_error_penalty
+from rstar2_env.rewards.clean_success import CleanSuccess
+from rstar2_env.rewards.roc_penalty import format_penalty, penalty, tool_error_penalty
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from roc_groups import choose, counts, failure, lost, success
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.rewards.clean_success import penalty
+from rstar2_env.rewards.roc_penalty import penalty
 from rstar2_env.trainers.selectors.base import Selector
 from rstar2_env.trainers.selectors.resample_on_correct import ResampleOnCorrect, quotas
 

@@ -124,7 +124,7 @@ class TestMistakes:
                 registry.get(form.format(name))
 
     def test_a_file_and_a_module_that_are_not_there_are_named(self, registry, folder):
-        with pytest.raises(ConfigurationError, match=r"no file \./absent.py"):
+        with pytest.raises(ConfigurationError, match=r"absent.py does not exist"):
             registry.get("./absent.py:X")
         with pytest.raises(ConfigurationError, match="no module 'no_such_module_here', neither in the current folder"):
             registry.get("no_such_module_here.deep:X")

@@ -10,7 +10,7 @@ from collections import Counter
 from playwright.sync_api import expect
 
 from rstar2_env.core.run_folder import read_run
-from rstar2_env.rewards.clean_success import penalty
+from rstar2_env.rewards.roc_penalty import penalty
 
 
 def numbers(locator):

@@ -1,0 +1,36 @@
+"""The penalty of Resample-on-Correct, ``p_err + p_format`` (rStar2-Agent, arXiv 2508.20722, Eqs. 4 and 5).
+
+Covered: the penalty of one episode, for the selector ``roc``, the parts ``quality_ties`` and the reward
+``clean_success``. Not covered: how ``roc`` selects by it (``trainers/selectors/resample_on_correct.py``).
+"""
+
+from __future__ import annotations
+
+from rstar2_env.core.episode import Episode
+
+
+def tool_error_penalty(episode: Episode) -> float:
+    """Return ``p_err`` (Eq. 4): the share of failed calls by their status, in [0, 1]; 0.5 without a call."""
+    share = episode.error_share
+    return 0.5 if share is None else share
+
+
+def format_penalty(episode: Episode) -> float:
+    """Return ``p_format`` (Eq. 5): 1 without an answer tag, else min(1, (tags - 1) / turns)."""
+    if episode.answer_tags == 0:
+        return 1.0
+    return min(1.0, (episode.answer_tags - 1) / max(episode.turns, 1))
+
+
+def penalty(episode: Episode) -> float:
+    """Return ``p_total = p_err + p_format``, in [0, 2]."""
+    return tool_error_penalty(episode) + format_penalty(episode)
+
+
+def penalties(episode: Episode) -> dict[str, float]:
+    """Return the penalty and its parts by name, as a selector's ``weighed`` reports them."""
+    return {
+        "penalty": penalty(episode),
+        "tool_errors": tool_error_penalty(episode),
+        "format": format_penalty(episode),
+    }
