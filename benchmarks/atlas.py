@@ -35,7 +35,8 @@ def run(path: Path = RECORD, seconds: float = 300.0, cases: Iterable[Any] | None
         cases: The cases; ``None`` for all cases of parts and recipes, and then for repaired recipes.
     """
     import torch
-    from atlas_cases import CASES, part_cases, recipe_cases, repair_cases, rows_of
+    from atlas_cases import CASES, part_cases, recipe_cases, repair_cases
+    from atlas_update import rows_of
 
     torch.set_num_threads(1)
     until = time.monotonic() + seconds

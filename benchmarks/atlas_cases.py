@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from atlas_curves import AXES, degrees
-from atlas_update import REFERENCE, Expected, Setting, Updates, alone
+from atlas_curves import AXES, SAMPLES, interval
+from atlas_update import LONGEST, REFERENCE, Expected, Setting, Updates, alone, rows_of
 from atlas_world import (
     WORLDS,
     TabularPolicy,
@@ -41,14 +41,14 @@ CASES: Mapping[str, tuple[str, Setting]] = {
     "older weights": ("base", Setting(stale=0.6)),
     "hotter engine": ("base", Setting(temperature=1.3)),
     "demonstration": ("base", Setting(expert=True)),
-    "groups of 8": ("base", Setting(group_size=8, samples=500)),
-    "groups of 16": ("base", Setting(group_size=16, samples=500)),
-    "one turn": ("one turn", Setting(samples=500)),
-    "three turns": ("three turns", Setting(samples=500)),
-    "seldom failing tool": ("seldom failing", Setting(samples=500)),
-    "1 update behind": ("base", Setting(behind=1, samples=500)),
-    "4 updates behind": ("base", Setting(behind=4, samples=500)),
-    "8 updates behind": ("base", Setting(behind=8, samples=500)),
+    "groups of 8": ("base", Setting(group_size=8, samples=SAMPLES)),
+    "groups of 16": ("base", Setting(group_size=16, samples=SAMPLES)),
+    "one turn": ("one turn", Setting(samples=SAMPLES)),
+    "three turns": ("three turns", Setting(samples=SAMPLES)),
+    "seldom failing tool": ("seldom failing", Setting(samples=SAMPLES)),
+    "1 update behind": ("base", Setting(behind=1, samples=SAMPLES)),
+    "4 updates behind": ("base", Setting(behind=4, samples=SAMPLES)),
+    "8 updates behind": ("base", Setting(behind=8, samples=SAMPLES)),
 }
 """The world and the setting of each case."""
 OF_FAMILY: Mapping[str, tuple[str, ...]] = {
@@ -182,16 +182,8 @@ def cosine(first: Tensor, second: Tensor) -> float:
 
 def signature(recipe: Recipe) -> str:
     """Return the parts of a recipe that decide its update, as text; equal for recipes with the same update."""
-    config = recipe.configure({"model": "m", "max_episode_tokens": 16})
-    parts = config.parts
-    written = [parts.selector, parts.advantage, *parts.loss, parts.aggregation, parts.correction]
-    return " ".join(map(str, [*written, f"oversample={config.rollout.oversample}"]))
-
-
-def rows_of(recipe: Recipe) -> tuple[str, str]:
-    """Return the parts of a recipe that decide the rows of a group, as text."""
-    parts = recipe.configure({"model": "m", "max_episode_tokens": 16}).parts
-    return str(parts.selector), str(parts.advantage)
+    parts = recipe.configure({"model": "m", "max_episode_tokens": LONGEST}).parts
+    return " ".join(map(str, [*rows_of(recipe), *parts.loss, parts.aggregation, parts.correction]))
 
 
 def part_cases() -> Iterator[Case]:
@@ -257,7 +249,7 @@ def is_shown_parallel(found: Mapping[str, Any]) -> bool:
     """Return whether an update is parallel to the gradient of the return, and its interval narrower than 3 degrees."""
     if not is_parallel(found):
         return False
-    return degrees(found["cosines"]["return"] - 3 * found.get("within", 0.0)) < _NARROW_DEGREES
+    return interval(found)[-1] < _NARROW_DEGREES
 
 
 def _kl_coef(updates: Updates) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,8 @@ AXES: Mapping[str, Mapping[float, str]] = {
     "turns": {1: "one turn", 2: "base", 3: "three turns", 4: "four turns"},
 }
 """The case at each value of an axis. Without failures a second call is never made, so ``base`` has failure rate 0."""
+SAMPLES = 500
+"""Sampled groups of a case that is only on an axis."""
 COLOURS = dict(zip(AXES, ("#1f5fbf", "#c0392b", "#2a8a4a", "#8e44ad"), strict=True))
 TURNED = 2.0
 """Smallest change of the angle along an axis, in degrees, that a sentence names."""
@@ -24,10 +26,48 @@ CHANGED = 1.25
 """Smallest ratio of two scales along an axis that a sentence names."""
 NOISIER = 3.0
 """Smallest ratio of two noises along an axis that a sentence names."""
+NOTHING = 1e-12
+"""Length of an update, and absolute value of a scale, below which it is only rounding."""
+_NO_NOISE = 1e-9
+_WITHOUT_ANGLE = ("turns", 1)
 _QUANTITIES = ("angle, degrees", "scale", "noise")
 _BESIDE = 2
-Curve = list[tuple[float, float, float, float | None, float]]
-"""Value on the axis, angle in degrees, scale, noise, and half the width of the interval of the angle in degrees."""
+_MOVES = """\
+The column *moves with* lists what changes along each of four axes: the angle by at least {turned:g} degrees (if
+groups were sampled, only when at least two of the intervals do not overlap), the scale (only where all groups were
+listed) by a factor of {changed:g}, or the noise by a factor of {noisier:g}. A figure below each table draws them, also
+where they do not change; a vertical line is the interval of a sampled angle. Where groups are sampled, the cases of
+*Worlds* from *{few}* on have {samples} groups, and those before it have {more}.
+
+- *Updates behind* is the number of updates by which the weights that sampled the episodes are older: they are the
+  weights minus {rate:g} times the true gradient there, repeated for each update.
+- With *turns* 1, the policy has only one decision. An update along a policy gradient then has the angle 0 or 180 by
+  construction, so this value is left out when angles are compared. *Turns* 3 is the case of *failure rate* 0.3: from 2
+  to 3 turns, the failure rate also changes from 0 to 0.3.
+"""
+
+
+class Point(NamedTuple):
+    """A part or recipe at one value of an axis.
+
+    Attributes:
+        value: Value on the axis.
+        angle: Angle in degrees.
+        scale: Scale; 0 if it is only rounding.
+        noise: Noise; 0 if it is only rounding.
+        low: Lower end of the interval of the angle, in degrees; the angle if all groups were listed.
+        high: Upper end of the interval.
+    """
+
+    value: float
+    angle: float
+    scale: float
+    noise: float
+    low: float
+    high: float
+
+
+Curve = list[Point]
 
 
 def degrees(cosine: float) -> float:
@@ -35,16 +75,35 @@ def degrees(cosine: float) -> float:
     return math.degrees(math.acos(max(-1.0, min(1.0, cosine))))
 
 
+def explained(rate: float, more: int, few: str) -> str:
+    """Return the text that explains the sentences and the figures.
+
+    Args:
+        rate: Learning rate of the updates that older weights lack.
+        more: Sampled groups of a case that is not on an axis alone.
+        few: First case with ``SAMPLES`` groups.
+    """
+    bounds = {"turned": TURNED, "changed": CHANGED, "noisier": NOISIER}
+    return _MOVES.format(rate=rate, more=more, few=few, samples=SAMPLES, **bounds)
+
+
+def interval(one: Mapping[str, Any]) -> tuple[float, float, float]:
+    """Return the lower end, the angle to the gradient of the return, and the upper end, in degrees, of a case."""
+    cosine, within = one["cosines"]["return"], 3 * one.get("within", 0.0)
+    return degrees(cosine + within), degrees(cosine), degrees(cosine - within)
+
+
 def curve(record: Record, family: str, name: str, axis: str) -> Curve:
     """Return the recorded points of a part or recipe on an axis; none without an update."""
     found: Curve = []
     for value, case in AXES[axis].items():
         one = record.get(f"{family}/{name}/{case}", {})
-        if "cosines" not in one or one["length"] < 1e-12:
+        if "cosines" not in one or one["length"] < NOTHING:
             continue
-        cosine, within = one["cosines"]["return"], 3 * one.get("within", 0.0)
-        wide = degrees(cosine - within) - degrees(cosine) if within else 0.0
-        found.append((value, degrees(cosine), one["scales"]["return"], one["noise"], wide))
+        low, angle, high = interval(one)
+        scale, noise = one["scales"]["return"], one["noise"] or 0.0
+        scale, noise = scale if abs(scale) > NOTHING else 0.0, noise if noise >= _NO_NOISE else 0.0
+        found.append(Point(value, angle, scale, noise, low, high))
     return found
 
 
@@ -56,35 +115,55 @@ def moves(record: Record, family: str, name: str) -> str:
 def _on_axis(axis: str, points: Curve) -> str:
     if len(points) < 2:
         return ""
-    values, angles, scales, noises, wide = (list(each) for each in zip(*points, strict=True))
     named = []
-    if max(angles) - min(angles) >= max(TURNED, *wide):
-        named.append("angle " + ", ".join(f"{one:.1f}" for one in angles))
-    sizes = [abs(one) for one in scales]
-    if max(sizes) >= CHANGED * min(sizes) and not any(wide):
-        named.append("scale " + ", ".join(f"{one:.2g}" for one in scales))
-    known = [one for one in noises if one]
+    if _turns([point for point in points if (axis, point.value) != _WITHOUT_ANGLE]):
+        named.append("angle " + ", ".join(f"{point.angle:.1f}" for point in points))
+    sizes = [abs(point.scale) for point in points]
+    listed = all(point.low == point.high for point in points)
+    if listed and max(sizes) > 0 and max(sizes) >= CHANGED * min(sizes):
+        named.append("scale " + ", ".join(f"{point.scale:.2g}" for point in points))
+    known = [point.noise for point in points if point.noise]
     if known and max(known) >= NOISIER * min(known):
-        named.append("noise " + ", ".join("" if one is None else f"{one:.2g}" for one in noises))
-    return f"{axis} {', '.join(f'{one:g}' for one in values)}: {', '.join(named)}" if named else ""
+        named.append("noise " + ", ".join(f"{point.noise:.2g}" for point in points))
+    return f"{axis} {', '.join(f'{point.value:g}' for point in points)}: {', '.join(named)}" if named else ""
+
+
+def _turns(points: Curve) -> bool:
+    """Return whether the angle changes by ``TURNED``, and two of the intervals do not overlap."""
+    angles = [point.angle for point in points]
+    return max(angles) - min(angles) >= TURNED and max(one.low for one in points) > min(one.high for one in points)
 
 
 def alike(record: Record, family: str) -> dict[str, list[str]]:
-    """Return the parts or recipes of a family by their curves, rounded to three digits; without those that lack one."""
+    """Return the parts or recipes of a family by their curves as text; without those that lack a curve.
+
+    The text has one decimal of each angle and of the ends of its interval, and two significant digits of each scale and
+    noise, so curves in one list look equal in a figure.
+    """
     found: dict[str, list[str]] = {}
     for name in dict.fromkeys(one["name"] for one in record.values() if one["family"] == family):
         curves = [curve(record, family, name, axis) for axis in AXES]
         if any(len(points) > 1 for points in curves):
-            rounded = str([[[f"{one or 0.0:.2g}" for one in point[:4]] for point in points] for points in curves])
-            found.setdefault(rounded, []).append(name)
+            found.setdefault(str([[_rounded(point) for point in points] for points in curves]), []).append(name)
     return found
 
 
-def draw_curves(record: Record, family: str, path: Path) -> None:
-    """Draw a family: for each part or recipe its angle, scale and noise, each with a line for each axis."""
+def _rounded(point: Point) -> str:
+    angles = " ".join(f"{one:.1f}" for one in (point.low, point.angle, point.high))
+    return f"{point.value:g} {angles} {point.scale:.2g} {point.noise:.2g}"
+
+
+def draw_curves(record: Record, family: str, path: Path) -> bool:
+    """Draw a family: for each part or recipe its angle, scale and noise, each with a line for each axis.
+
+    Returns:
+        Whether there is a curve; otherwise no file is written.
+    """
     from matplotlib.figure import Figure
 
     entries = list(alike(record, family).values())
+    if not entries:
+        return False
     rows = -(-len(entries) // _BESIDE)
     columns = len(_QUANTITIES) * _BESIDE
     height = 1.1 * rows + 1.0
@@ -112,13 +191,17 @@ def draw_curves(record: Record, family: str, path: Path) -> None:
     figure.legend(handles=lines, loc="lower center", ncols=len(lines), fontsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=80)
+    return True
 
 
 def _draw_panel(panel: Any, record: Record, family: str, name: str, number: int) -> None:
     for axis, colour in COLOURS.items():
         places = {value: at for at, value in enumerate(AXES[axis])}
-        points = [(places[point[0]], point[1 + number]) for point in curve(record, family, name, axis)]
-        shown = [(x, y) for x, y in points if y is not None and (number < 2 or y > 0)]
+        points = curve(record, family, name, axis)
+        shown = [(places[point.value], point[1 + number]) for point in points if number < 2 or point.noise]
+        for point in points if number == 0 else ():
+            if point.high > point.low:
+                panel.vlines(places[point.value], point.low, point.high, color=colour, linewidth=1, alpha=0.6)
         panel.plot(*zip(*shown, strict=True), "o-", color=colour, markersize=2, linewidth=1) if shown else None
     panel.set_xticks(range(4), [])
     panel.tick_params(labelsize=6, length=2)
@@ -147,4 +230,4 @@ def same_curves(record: Record, family: str) -> Iterator[str]:
     """Yield a line for each set of more than four parts or recipes that share a panel."""
     for names in alike(record, family).values():
         if len(names) > 4:
-            yield f"One panel for `{names[0]}` and {', '.join(f'`{name}`' for name in names[1:])}."
+            yield f"One panel for {', '.join(f'`{name}`' for name in names[:-1])} and `{names[-1]}`."

@@ -21,8 +21,8 @@ from atlas_cases import (
     signature,
     words,
 )
-from atlas_curves import CHANGED, NOISIER, TURNED, degrees, draw_curves, moves, same_curves
-from atlas_update import paid
+from atlas_curves import NOTHING, alike, degrees, draw_curves, explained, interval, moves, same_curves
+from atlas_update import Setting, paid
 from atlas_world import RATE
 from learning_compare import apart_text, compared
 from learning_runs import SELECTION
@@ -73,14 +73,11 @@ selector, the advantage and the loss of this package (`trainers/step/collector.p
   the expected update: about the number of episodes after which signal and noise are equal.
 
 An optimizer's batch is one group. In a batch of many groups, the denominators of `token_mean` and of statistics of the
-batch vary less, so their bias is smaller. The reward is the world's return, and rollout parts, samplers and hooks are
-left out: a reward that needs a judge or a model changes the objective, not the estimate of its gradient.
-
-The column *moves with* lists what changes along each of four axes: the angle by at least {turned:g} degrees
-(and more than its interval), the scale by a factor of {changed:g}, or the noise by a factor of {noisier:g}.
-A figure below each table draws them, also where they do not change. *Updates behind* is the number of updates by which
-the weights that sampled the episodes are older; each is a step along the true gradient with the learning rate {rate:g}.
-
+batch vary less, so their bias is smaller. The reward is the world's return and what a recipe's advantage adds, and
+rollout parts, samplers and hooks are left out: a reward that needs a judge or a model changes the objective, not the
+estimate of its gradient.
+"""
+_WORLDS = """\
 ## Worlds
 The policy answers directly, or calls a tool. If the call fails, it gives up or calls again. Each
 decision has its own logits. A wrong direct answer has three further tokens, except in *equal lengths*.
@@ -93,14 +90,15 @@ def write(record: Record, docs: Path = DOCS) -> list[Path]:
     page.write_text("\n".join(lines(record)) + "\n", "utf-8")
     draw(record, figure)
     curves = {family: docs / "pictures" / f"atlas_{family}.png" for family in (*FAMILIES, "recipe")}
-    for family, picture in curves.items():
-        draw_curves(record, family, picture)
-    return [page, figure, *curves.values()]
+    return [page, figure, *(path for family, path in curves.items() if draw_curves(record, family, path))]
 
 
 def lines(record: Record) -> Iterator[str]:
     """Yield the lines of the page."""
-    yield _INTRO.format(turned=TURNED, changed=CHANGED, noisier=NOISIER, rate=RATE)
+    yield _INTRO
+    more = Setting().samples
+    yield explained(RATE, more, next(case for case, (_, setting) in CASES.items() if setting.samples < more))
+    yield _WORLDS
     yield from _worlds()
     yield "\n![Angle of each part's update to the gradient of the expected return](pictures/atlas.png)"
     for slot, title in FAMILIES.items():
@@ -112,8 +110,9 @@ def lines(record: Record) -> Iterator[str]:
     yield from _resampling(record)
     yield "\n## Recipes"
     yield (
-        "The update is that on independent episodes of the policy, which are paid the return. *Left out* names the "
-        "parts of a recipe that play or choose episodes otherwise, or pay more. The search of `deepsearch` is such a "
+        "The update is that on independent episodes of the policy, which are paid the return and what "
+        "their advantage adds. *Left out* names the parts of a recipe that play or choose episodes otherwise, or pay "
+        "more. The search of `deepsearch` is such a "
         "part: it chooses episodes and estimates values from its tree, so its line has the values that `tree_value` "
         "computes from the episodes of the group. "
         "*Repaired* names the first replacement of parts, of those that were tried, after which the update has the "
@@ -125,9 +124,10 @@ def lines(record: Record) -> Iterator[str]:
 
 def _figure(record: Record, family: str) -> Iterator[str]:
     """Yield the figure of the curves of a family, if there are any."""
-    same = list(same_curves(record, family))
+    if not alike(record, family):
+        return
     yield f"\n![Angle, scale and noise along four axes](pictures/atlas_{family}.png)"
-    yield from (f"\n{line}" for line in same)
+    yield from (f"\n{line}" for line in same_curves(record, family))
 
 
 def verdict(found: Mapping[str, Mapping[str, Any]]) -> str:
@@ -136,7 +136,7 @@ def verdict(found: Mapping[str, Mapping[str, Any]]) -> str:
     if "reason" in base:
         return f"not computed: {base['reason']}"
     own = {case: one for case, one in found.items() if case not in OTHER_POLICIES and "cosines" in one}
-    if all(one["length"] < 1e-12 for one in own.values()):
+    if all(one["length"] < NOTHING for one in own.values()):
         return "no update on the policy's own groups"
     apart = {case: degrees(one["cosines"]["return"]) for case, one in own.items() if not is_parallel(one)}
     sampled = any("within" in one for one in own.values())
@@ -200,7 +200,7 @@ def _worlds() -> Iterator[str]:
         special = [
             f"groups of {setting.group_size}",
             *[f"weights shifted by {setting.stale}" for _ in [0] if setting.stale != plain.stale],
-            *[f"weights {setting.behind} updates behind" for _ in [0] if setting.behind],
+            *[f"weights {setting.behind} update{'s' * (setting.behind > 1)} behind" for _ in [0] if setting.behind],
             *[f"engine at temperature {setting.temperature}" for _ in [0] if setting.temperature != plain.temperature],
             *["the last episode is a demonstration" for _ in [0] if setting.expert],
             *[f"a call that works earns {world.bonus}" for _ in [0] if world.bonus],
@@ -247,7 +247,7 @@ def _regularizers(record: Record) -> Iterator[str]:
     yield "| `loss` | " + " | ".join(f"angle to {aim}" for aim in aims) + " | estimates |"
     yield "|---" * (len(aims) + 2) + "|"
     for name, rows in found.items():
-        if all(one["length"] < 1e-12 for one in rows.values()):
+        if all(one["length"] < NOTHING for one in rows.values()):
             yield f"| `{name}` | " + "| " * len(aims) + "| nothing: its expected gradient is 0 |"
             continue
         angles = {aim: max(degrees(one["cosines"][aim]) for one in rows.values()) for aim in aims}
@@ -376,12 +376,12 @@ def _named(objective: str) -> str:
 def _angle(one: Mapping[str, Any] | None) -> str:
     if one is None or "cosines" not in one:
         return ""
-    if one["length"] < 1e-12:
+    if one["length"] < NOTHING:
         return "no update"
-    cosine = one["cosines"]["return"]
+    low, angle, high = interval(one)
     if "within" not in one:
-        return "0" if is_parallel(one) else f"{degrees(cosine):.1f}"
-    return f"{degrees(cosine + 3 * one['within']):.1f} to {degrees(cosine - 3 * one['within']):.1f}"
+        return "0" if is_parallel(one) else f"{angle:.1f}"
+    return f"{low:.1f} to {high:.1f}"
 
 
 def _number(value: float | None) -> str:

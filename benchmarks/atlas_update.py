@@ -2,10 +2,10 @@
 
 For each possible group the collector scores, selects and computes advantages, and the reference backend computes the
 gradient of the loss; the update is minus this gradient. The expectation is a sum over all groups with their
-probabilities, or a mean over sampled groups if parts draw, choose by order or keep a state. The optimizer's batch is
-one group. Recipes that differ only in their loss share the rows of a group, and equal rows of different groups share
-their gradient if no term compares rows. Not covered: rewards and rollout parts that need a model or an environment; the
-reward is the world's return.
+probabilities, or a mean over sampled groups if parts draw or choose by order, or if the advantage keeps a state. The
+optimizer's batch is one group. Recipes that differ only in their loss share the rows of a group, and equal rows of
+different groups share their gradient if no term compares rows. Not covered: rewards and rollout parts that need a model
+or an environment; the reward is the world's return and what the advantage adds.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Expected:
 
 @dataclass
 class _Collected:
-    """The rows of groups for one selector, advantage, world and setting; others replace them."""
+    """The rows of groups for one result of ``rows_of``, world and setting; others replace them."""
 
     of: Any = None
     rows: dict[tuple[int, ...], list[Row]] = field(default_factory=dict)
@@ -156,7 +156,7 @@ class Updates:
         services = StepServices(_NoPlayer(), _OneStart(), measure=self._measure)  # type: ignore[arg-type]
         self._collector = Collector(self.parts, options, services)
         self._step = 0
-        self._shared = (str(config.parts.selector), str(config.parts.advantage), str(own["reward"]), world, setting)
+        self._shared = (rows_of(known), world, setting)
         self._linear = not needs_of(self.parts.terms, self.parts.correction) & {ENVIRONMENT, "embedding"} and not any(
             isinstance(term, Prepares) for term in self.parts.terms
         )
@@ -170,11 +170,17 @@ class Updates:
 
     @property
     def lists(self) -> bool:
-        """Whether the expectation is a sum over all groups: no part draws, chooses by order or keeps a state."""
+        """Whether the expectation is a sum over all groups.
+
+        It is not if more episodes are played than are kept, or if the advantage keeps a state. The state of a selector
+        does not count: only ``deviation`` (recipe ``rlpr``) has one, to reject groups whose rewards differ little. In
+        all cases of ``rlpr``, these are groups with equal rewards, which have no update anyway.
+        """
         return self._oversample == 1 and not self._keeps_state
 
     @property
     def _keeps_state(self) -> bool:
+        """Whether the advantage keeps a state."""
         return hasattr(self.parts.advantage, "state_dict")
 
     def expected(self) -> Expected:
@@ -320,6 +326,13 @@ def paid(recipe: Recipe) -> list[str]:
     added = parts.advantage.options.get("add", ())
     names = [added] if isinstance(added, str) else added
     return ["return", *(str(one) for one in parts.reward if one.name in names)]
+
+
+def rows_of(recipe: Recipe) -> tuple[str, ...]:
+    """Return what decides the rows of a group in a recipe, as text: parts, oversampling, and what is paid."""
+    config = recipe.configure({"model": "m", "max_episode_tokens": LONGEST})
+    chosen = str(config.parts.selector), f"oversample={config.rollout.oversample}"
+    return *chosen, str(config.parts.advantage), f"paid={' '.join(paid(recipe))}"
 
 
 def alone(slot: str, written: str, **others: Any) -> Recipe:

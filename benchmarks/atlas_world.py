@@ -204,7 +204,10 @@ class TabularPolicy(nn.Module):
 
 
 def older(world: World, updates: int) -> TabularPolicy:
-    """Return the policy before a number of updates, each along the gradient of the return with rate ``RATE``."""
+    """Return the weights of ``updates`` updates ago: minus ``RATE`` times the gradient of the return there, repeated.
+
+    Each step back uses the gradient at the newer of its two weights.
+    """
     found = TabularPolicy(world)
     for _ in range(updates):
         step = gradient(expected_return(found, world), found)

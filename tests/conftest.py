@@ -33,7 +33,7 @@ settings.register_profile(
 )
 settings.load_profile("any machine")
 
-pytest_plugins = ["rstar2_env.testing.fixtures", "groups"]
+pytest_plugins = ["rstar2_env.testing.fixtures", "groups", "benchmark_programs"]
 
 
 @pytest.fixture(scope="session")

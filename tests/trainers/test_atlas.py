@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import sys
-from math import comb, cos, radians, sqrt
+from dataclasses import replace
+from math import comb, sqrt
 
 import pytest
 from places import BENCHMARKS, DOCS
@@ -267,10 +268,31 @@ def test_the_page_has_a_row_for_each_recorded_part_and_recipe(tmp_path):
 def test_the_record_is_what_the_code_computes():
     cases, record = program("atlas_cases"), program("atlas").read()
     short = [case for case in [*cases.part_cases(), *cases.recipe_cases()] if case.case == "equal lengths"]
-    for case in short[::25]:
+    on_axes = [case for case in cases.curve_cases() if case.case in ("one turn", "1 update behind")]
+    for case in [*short[::25], *on_axes[::40]]:
         again, recorded = case.figures(), record[case.key]
         assert again["cosines"] == pytest.approx(recorded["cosines"], abs=1e-9), case.key
         assert again["scales"] == pytest.approx(recorded["scales"], rel=1e-9, abs=1e-12), case.key
+        assert again["noise"] == pytest.approx(recorded["noise"], rel=1e-9, abs=1e-9), case.key
+
+
+def test_rows_that_an_earlier_recipe_left_do_not_change_the_figures_of_a_later_one(monkeypatch):
+    """With a bonus for calls, ``dapo`` also rejects groups whose answers are all right or all wrong."""
+    made = program("atlas_update")
+    monkeypatch.setattr(made, "_ROWS", made._Collected())
+    earlier = figures("grpo_clip_higher", "dense reward", group_size=2)
+    later = figures("dapo", "dense reward", group_size=2)
+    monkeypatch.setattr(made, "_ROWS", made._Collected())
+    assert figures("dapo", "dense reward", group_size=2) == later
+    assert later["scales"] != earlier["scales"]
+
+
+def test_recipes_that_pay_other_components_share_neither_rows_nor_a_line():
+    one, signature = TRAINERS.get("deepsearch"), program("atlas_cases").signature
+    other = replace(one, reward=("outcome",))
+    assert program("atlas_update").rows_of(one) != program("atlas_update").rows_of(other)
+    assert signature(one) != signature(other)
+    assert signature(one) == signature(replace(one, name="other", reward=("outcome", *one.reward)))
 
 
 def test_every_part_and_every_recipe_is_recorded_and_on_the_page():
@@ -281,50 +303,6 @@ def test_every_part_and_every_recipe_is_recorded_and_on_the_page():
     page = (DOCS / "atlas.md").read_text("utf-8")
     names = [name for slot in cases.SLOTS for name in FIELDS[slot].names()] + list(TRAINERS.names())
     assert [name for name in names if f"`{name}`" not in page] == []
-
-
-def test_every_axis_has_a_curve_of_at_least_four_values():
-    cases, curves, record = program("atlas_cases"), program("atlas_curves"), program("atlas").read()
-    for axis, values in cases.AXES.items():
-        assert len(values) >= 4, axis
-        assert [point[0] for point in curves.curve(record, "recipe", "grpo", axis)] == list(values)
-
-
-def test_a_sentence_names_the_axes_along_which_an_update_moves():
-    cases, curves = program("atlas_cases"), program("atlas_curves")
-
-    def one(angle, scale, noise=1.0, **more):
-        return {
-            "cosines": {"return": cos(radians(angle))},
-            "scales": {"return": scale},
-            "length": 1.0,
-            "noise": noise,
-            **more,
-        }
-
-    def sentence(*points):
-        places = cases.AXES["group size"].values()
-        return curves.moves({f"loss/x/{case}": point for case, point in zip(places, points, strict=True)}, "loss", "x")
-
-    assert sentence(one(10, 1), one(5, 1), one(2, 1), one(1, 1)) == "group size 2, 4, 8, 16: angle 10.0, 5.0, 2.0, 1.0"
-    assert (
-        sentence(one(1, 1), one(1, 1.1), one(1, 1.3), one(1, 1.3)) == "group size 2, 4, 8, 16: scale 1, 1.1, 1.3, 1.3"
-    )
-    assert sentence(one(1, 1, 9.0), one(1, 1, 4.0), one(1, 1, 3.0), one(1, 1, 3.0)).endswith(": noise 9, 4, 3, 3")
-    assert sentence(*[one(1, 1)] * 4) == ""
-    assert sentence(one(10, 1, within=0.1), *[one(1, 1, within=0.1)] * 3) == "", "within the interval"
-
-
-def test_parts_with_equal_curves_share_a_panel():
-    curves = program("atlas_curves")
-    point = {"family": "loss", "cosines": {"return": 1.0}, "scales": {"return": 1.0}, "length": 1.0, "noise": 1.0}
-    other = {**point, "scales": {"return": 2.0}}
-    record = {
-        f"loss/{name}/{case}": {**given, "name": name}
-        for name, given in (("a", point), ("b", point), ("c", other))
-        for case in ("base", "groups of 2")
-    }
-    assert list(curves.alike(record, "loss").values()) == [["a", "b"], ["c"]]
 
 
 def test_the_page_is_written_from_the_record():

@@ -140,6 +140,17 @@ def centred(values: FloatArray) -> FloatArray:
     return found
 
 
+def without_rounding(differences: FloatArray, compared: FloatArray) -> FloatArray:
+    """Return differences, with exact zeros for those that are 0 up to rounding.
+
+    Args:
+        differences: Differences of numbers, of any shape.
+        compared: The numbers, of any shape.
+    """
+    found: FloatArray = np.where(np.abs(differences) <= EQUAL * np.abs(compared).max(initial=0.0), 0.0, differences)
+    return found
+
+
 def deviation(values: FloatArray) -> float:
     """Return the standard deviation with n - 1 degrees of freedom; 0 for fewer than two values."""
     return float(values.std(ddof=1)) if len(values) > 1 else 0.0

@@ -8,7 +8,8 @@ recur, such as games and web pages; with omega 0 it equals ``group_mean`` or ``g
 
 The means include the episode's own rewards. How many turns share a state depends on the policy's own choices, so A_S is
 biased. With ``baseline="others"``, both means are over the other episodes of the group, and 0 if no other episode has a
-turn in the state: with gamma 1 and without a penalty, the expected update is 1 + omega times the gradient.
+turn in the state. With gamma 1, ``similarity=1`` and no penalty, the expected update is 1 + omega times the gradient;
+with a lower ``similarity``, later states of an episode can change the baseline of its earlier turns.
 """
 
 # This module is longer than most parts because turns are matched to their anchors, exactly or by similarity.
@@ -26,9 +27,8 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import option
 
-from ..selectors.base import EQUAL
 from .anchors import ANCHORS, Anchor
-from .base import ADVANTAGES, FloatArray, GroupAdvantage, deviation, rewards
+from .base import ADVANTAGES, FloatArray, GroupAdvantage, deviation, rewards, without_rounding
 from .call_penalty import did_not_run
 from .tokens import on_turns, turn_rewards
 
@@ -77,8 +77,8 @@ class Gigpo(GroupAdvantage):
         super().__post_init__()
         if self.baseline == "others" and self.normalize:
             raise ConfigurationError(
-                "The options baseline=others and normalize=true exclude each other: the returns of a state that one "
-                "turn has do not deviate. Remove one of them.",
+                "The options baseline=others and normalize=true exclude each other: in a state that only one turn has, "
+                "the deviation is 0. Remove one of them.",
                 option="normalize",
             )
         found: Anchor = ANCHORS.get(self.anchor) if isinstance(self.anchor, str) else self.anchor
@@ -154,8 +154,7 @@ class Gigpo(GroupAdvantage):
 
     def _relative(self, values: FloatArray, baselines: FloatArray, among: FloatArray) -> FloatArray:
         """Subtract a baseline from each value; exact zeros for values that equal it up to rounding."""
-        own: FloatArray = values - baselines
-        own[np.abs(own) <= EQUAL * np.abs(np.concatenate([values, among])).max(initial=0.0)] = 0.0
+        own = without_rounding(values - baselines, np.concatenate([values, among]))
         return own / (deviation(among) + self.eps) if self.normalize and own.any() else own
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 
-from .base import ADVANTAGES, AdvantageNeed, FloatArray, GroupAdvantage, centred, measured, rewards
+from .base import ADVANTAGES, AdvantageNeed, FloatArray, GroupAdvantage, centred, measured, rewards, without_rounding
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class OptimalTokenBaseline(GroupAdvantage):
         ends = [int(own[-1]) + 1 if len(own) else 0 for own in places]
         baselines = self._baselines(returns, weights, there, ends)
         return [
-            _spread(episode, value - baseline[own])
+            _spread(episode, without_rounding(value - baseline[own], returns))
             for episode, value, baseline, own in zip(group, returns, baselines, places, strict=True)
         ]
 

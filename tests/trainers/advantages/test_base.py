@@ -17,6 +17,7 @@ from rstar2_env.trainers.advantages.base import (
     measured,
     moments,
     sums_by_task,
+    without_rounding,
 )
 from rstar2_env.trainers.advantages.group import GroupNorm
 from rstar2_env.trainers.ranks import ONE
@@ -35,6 +36,15 @@ class TestCentred:
 
     def test_no_values_have_no_mean(self):
         assert centred(np.zeros(0)).shape == (0,)
+
+
+class TestWithoutRounding:
+    def test_a_billionth_of_the_largest_number_is_rounding(self):
+        differences = np.array([1.0, -1.0, 1.5, -1.5])
+        assert list(without_rounding(differences, np.array([-1e9, 2.0]))) == [0, 0, 1.5, -1.5]
+
+    def test_differences_of_no_numbers_are_kept(self):
+        assert list(without_rounding(np.array([1e-12]), np.zeros(0))) == [1e-12]
 
 
 class TestDeviationAndMoments:

@@ -45,4 +45,9 @@ def test_without_a_token_of_the_policy_it_is_the_mean():
 def test_the_mean_may_be_that_of_the_other_episodes():
     group = plain(1, 0, 0, tokens=[2, 4, 6])
     assert advantages("opo:baseline=others", group) == [pytest.approx([1, -2 / 8, -2 / 6])]
-    assert advantages("opo:baseline=others", [episode(Said(0, 2), reward=0.0), *plain(1, tokens=[3])])[0][0] == -1
+
+
+def test_without_a_token_of_the_others_the_mean_of_the_group_is_subtracted():
+    """The first episode is compared with the second, whose only other episode has no token of the policy."""
+    group = [episode(Said(0, 2), reward=0.0), *plain(1, tokens=[3])]
+    assert advantages("opo:baseline=others", group) == [[-1, 0.5]]

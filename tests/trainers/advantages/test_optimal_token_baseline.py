@@ -138,3 +138,11 @@ def test_the_baseline_may_be_that_of_the_other_episodes():
 def test_a_baseline_of_the_others_needs_the_zero_tail():
     with pytest.raises(ConfigurationError, match="baseline=others and zero_tail=false exclude each other"):
         OptimalTokenBaseline(baseline="others", zero_tail=False)
+
+
+def test_rewards_that_equal_the_baseline_up_to_rounding_give_exact_zeros():
+    """The weighted mean of two rewards of 0.1 is 0.1 only up to rounding."""
+    group = [episode(0.1, [p], [p**2 + (1 - p) ** 2]) for p in (0.5, 0.7, 0.3)]
+    assert values(*group, baseline="others") == [[0.0]] * 3
+    long = episode(0.1, [0.5] * 2, [0.5] * 2)
+    assert values(long, *group, baseline="others")[0] == [0.0, 0.1], "no other episode has a second token"

@@ -1,4 +1,4 @@
-"""What the tests of the benchmarks share."""
+"""A fixture that imports the programs of benchmarks/, which is no package."""
 
 from __future__ import annotations
 
