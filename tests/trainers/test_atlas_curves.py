@@ -149,7 +149,7 @@ def test_what_a_recipe_plays_and_pays_otherwise_is_left_out(page):
     assert "overlong" in [part.name for part in TRAINERS.get("deepsearch").configure({"model": "m"}).parts.reward]
 
 
-def test_an_update_behind_is_named_in_the_singular(page, benchmark_named):
+def test_an_update_behind_is_named_in_the_singular(page):
     lines = "\n".join(page.lines({}))
     assert "weights 1 update behind |" in lines
     assert "weights 4 updates behind |" in lines
