@@ -11,7 +11,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from rstar2_env.core.errors import ConfigurationError
+from marked import with_text
+
 from rstar2_env.diagnosis.base import SEVERITIES, RunCheck
 from rstar2_env.diagnosis.examination import every_check
 
@@ -94,17 +95,9 @@ def measured_table() -> str:
 
 
 def with_checks(page: str) -> str:
-    """Return the page with the current tables between their markers.
-
-    Raises:
-        ConfigurationError: The markers are missing in the page.
-    """
+    """Return the page with the current tables between their markers."""
     for begin, table, end in ((BEGIN, checks_table(), END), (MEASURED, measured_table(), END_MEASURED)):
-        before, found, rest = page.partition(begin)
-        _, ended, after = rest.partition(end)
-        if not found or not ended:
-            raise ConfigurationError(f"The page has no place for a table: expected the lines {begin!r} and {end!r}.")
-        page = f"{before}{begin}\n{table}{end}{after}"
+        page = with_text(page, begin, table, end)
     return page
 
 

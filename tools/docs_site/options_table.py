@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from docstrings import words_of
+from marked import with_text
 
-from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.rules import in_words, says_nothing
 from rstar2_env.core.options.targets import options_of
 from rstar2_env.trainers.options.config import GROUPS
@@ -42,16 +42,8 @@ def _group(group: str, record: type[Any]) -> str:
 
 
 def with_table(page: str) -> str:
-    """Return the page with the current tables between its markers.
-
-    Raises:
-        ConfigurationError: The markers are missing in the page.
-    """
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ConfigurationError(f"The page has no place for the options: expected the lines {BEGIN!r} and {END!r}.")
-    return f"{before}{BEGIN}\n{options_table()}{END}{after}"
+    """Return the page with the current tables between its markers."""
+    return with_text(page, BEGIN, options_table(), END)
 
 
 def _default(field: dataclasses.Field[object]) -> str:

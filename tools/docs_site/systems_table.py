@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+
+from marked import with_text
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.trainers.base import TRAINERS
@@ -24,10 +27,25 @@ def recipes_table() -> str:
     texts = {path.name: path.read_text("utf-8") for path in sorted(_TESTS.glob("test_*.py"))}
     rows = ["| recipe | test | second source | compared on |", "|---|---|---|---|"]
     for name in sorted(path.stem for path in _TESTS.parents[2].joinpath("trainers", "recipes").glob("[a-z]*.py")):
-        test = max(texts, key=lambda one: texts[one].count(f'"{name}"'))
-        file = f"tests/trainers/recipes/{test}"
+        file = f"tests/trainers/recipes/{test_of(name, texts)}"
         rows.append(f"| `{name}` | [{file}](../{file}) | {' | '.join(second_source(name))} |")
     return "\n".join(rows) + "\n"
+
+
+def test_of(name: str, texts: Mapping[str, str]) -> str:
+    """Return the test file that names a recipe most often.
+
+    Args:
+        name: The recipe.
+        texts: The text of each test file.
+
+    Raises:
+        ConfigurationError: No file names the recipe.
+    """
+    counts = {file: text.count(f'"{name}"') for file, text in texts.items()}
+    if not any(counts.values()):
+        raise ConfigurationError(f"No test in tests/trainers/recipes names the recipe {name!r}.")
+    return max(counts, key=lambda file: counts[file])
 
 
 def second_source(name: str) -> tuple[str, str]:
@@ -39,16 +57,8 @@ def second_source(name: str) -> tuple[str, str]:
 
 
 def with_table(page: str) -> str:
-    """Return the page with the current table between its markers.
-
-    Raises:
-        ConfigurationError: The markers are missing in the page.
-    """
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ConfigurationError(f"The page has no place for the recipes: expected the lines {BEGIN!r} and {END!r}.")
-    return f"{before}{BEGIN}\n{recipes_table()}{END}{after}"
+    """Return the page with the current table between its markers."""
+    return with_text(page, BEGIN, recipes_table(), END)
 
 
 if __name__ == "__main__":

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 
+import pytest
 import systems_table
 from part_pages import own_parts
 from places import DOCS, ROOT
 from said import said
 
 from rstar2_env.cli._options import layers_of
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rewards import RewardContext
 from rstar2_env.trainers import TRAINERS
 from rstar2_env.trainers.options.layers import read_slot
@@ -116,6 +118,13 @@ def test_every_recipe_is_there_with_its_second_source_and_a_test_that_names_it()
         assert f'"{name}"' in (ROOT / target(test)).read_text("utf-8"), name
         compared = source and re.fullmatch(r"\d{4}-\d\d-\d\d", date)
         assert compared or TRAINERS.get(name).checked.startswith("Not checked: "), name
+
+
+def test_a_recipe_that_no_test_names_is_refused():
+    texts = {"test_a.py": '"one"', "test_b.py": '"one" "one"'}
+    assert systems_table.test_of("one", texts) == "test_b.py"
+    with pytest.raises(ConfigurationError, match="names the recipe 'other'"):
+        systems_table.test_of("other", texts)
 
 
 def test_every_pipeline_has_its_source_its_file_and_a_test_that_runs_it():
