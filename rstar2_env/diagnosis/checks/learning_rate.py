@@ -6,7 +6,7 @@ from statistics import median
 
 from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import RunRecord
-from rstar2_env.diagnosis.spells import spell
+from rstar2_env.diagnosis.spells import Spell, spell
 
 _HIGH = 1e-2
 """Largest healthy change of the weights per step, relative to their norm. Adam changes a weight by about the learning
@@ -33,15 +33,15 @@ def _high(run: RunRecord) -> Evidence | None:
     return Evidence(
         since=found.since,
         until=found.until,
-        says=f"{_steps(len(found.values))} changed the weights by {found.mean:.2g} of their norm on average, at a "
-        f"learning rate of {rate:.2g}.",
+        says=f"{_changed(found)}, at a learning rate of {rate:.2g}.",
         figures={"weights/change": found.mean, "learning_rate": rate},
         episodes=run.examples(found.since, found.until, lambda episode: episode.available and not episode.correct),
     )
 
 
-def _steps(count: int) -> str:
-    return f"{count} consecutive steps" if count > 1 else "One step"
+def _changed(found: Spell) -> str:
+    change, count = f"changed the weights by {found.mean:.2g} of their norm", len(found.values)
+    return f"{count} consecutive steps {change} on average" if count > 1 else f"One step {change}"
 
 
 def _low(run: RunRecord) -> Evidence | None:

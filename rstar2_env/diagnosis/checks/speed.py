@@ -64,7 +64,9 @@ def _falls(run: RunRecord) -> Evidence | None:
     before, after = _at(run, name, found.since)
     if 0 < after < _SLOWER * before:
         figures |= {name: after, f"{name} before": before}
-        reasons.append("training became slower too: another program on the machine")
+        reasons.append(
+            "training became slower too: perhaps another program on the machine, or episodes of other lengths"
+        )
     return Evidence(
         since=found.since,
         until=found.until,
@@ -111,8 +113,9 @@ register(
     RunCheck(
         name="throughput_falls",
         title="Throughput falls",
-        looks_at="tokens of the rollout per second; for the reason, the times that episodes spend in the environment "
-        "and waiting, and the tokens that train per second",
+        looks_at="`speed/generated_tokens_per_second`, or else the tokens of the rollouts divided by "
+        "`seconds/rollout`; for the reason, the times that episodes spend in the environment and waiting, and the "
+        "tokens that train per second",
         rule="the mean of 5 steps below half of the median of steps 3 to 12, in 3 consecutive means: ordinary "
         "variation is smaller",
         severity="warning",

@@ -113,7 +113,7 @@ def test_one_step_that_breaks_the_weights_is_enough_if_no_later_step_trains(chan
     assert (found is not None) is named
     if found is not None:
         assert (found.since, found.until) == (SINCE, SINCE)
-        assert found.says.startswith("One step changed the weights by 0.4 ")
+        assert found.says.startswith("One step changed the weights by 0.4 of their norm, at a learning rate of ")
 
 
 def test_adapters_whose_first_steps_are_large_are_not_named() -> None:
@@ -127,11 +127,12 @@ def test_a_divergence_that_a_few_tokens_raise_for_some_steps_is_not_named(steps:
 
 
 @pytest.mark.parametrize(("speed", "named"), [(500.0, True), (800.0, False)])
-def test_throughput_that_falls_together_with_the_speed_of_training_is_put_down_to_the_machine(speed, named) -> None:
+def test_throughput_that_falls_together_with_the_speed_of_training_names_possible_causes(speed, named) -> None:
     run = clean(seconds__rollout=9.0)
     for step in run.steps:
         step.figures["speed/train_tokens_per_second"] = 1000.0 if step.number < SINCE else speed
-    assert ("another program on the machine" in check("throughput_falls", run).says) is named
+    reason = "training became slower too: perhaps another program on the machine, or episodes of other lengths."
+    assert (reason in check("throughput_falls", run).says) is named
 
 
 def test_one_update_for_each_rollout_never_clips_and_is_not_named() -> None:
