@@ -1,8 +1,8 @@
-"""Draws the pictures of docs/diagnosis.md: for each check, its evidence in a run with the fault, and in one without it.
+"""Draws the pictures of docs/diagnosis.md: for each check, the figure that it judges, with the fault and without it.
 
 ``python tests/support/check_pictures.py`` writes docs/pictures/checks/CHECK.svg. The runs are those of
-``diagnosed_cases``, on which the tests see each check fire and stay silent. The picture of a check that judges no
-figure of a step shows the numbers of its evidence.
+``diagnosed_cases``, on which the tests see each check fire and stay silent. Where curves of the two runs
+would not show the difference, the picture shows the numbers of the evidence. The title says which of both it shows.
 """
 
 from __future__ import annotations
@@ -41,7 +41,11 @@ def picture(name: str) -> str:
     figure = _figure(check, found, faulty, alike)
     body = _curves(figure, found, faulty, alike) if figure else _numbers(found)
     whole, tall = 2 * WIDTH + GAP, HEIGHT + 34
-    title = f"{figure or 'evidence'}: {name} fires on the left, and is silent on the right"
+    title = (
+        f"{figure}: {name} fires on the left, and is silent on the right"
+        if figure
+        else f"The numbers of the evidence of {name}"
+    )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {whole} {tall}" width="{whole}" height="{tall}" '
         f'font-family="sans-serif" font-size="11" fill="#777"><title>{escape(title)}</title>\n{body}\n</svg>\n'
@@ -57,9 +61,9 @@ def _curves(figure: str, found: Evidence, faulty: RunRecord, alike: RunRecord) -
         for at, (points, since) in enumerate(zip(both, (found.since, None), strict=True))
     ]
     labels = [
-        _text(0, 12, f"{figure.removeprefix('share/')}, {low:.3g} to {high:.3g}: the check fires"),
-        _text(WIDTH + GAP, 12, "a look-alike: silent"),
-        _text(0, HEIGHT + 31, f"step {both[0][0][0]} to {both[0][-1][0]}; red from step {found.since}"),
+        _text(0, 12, f"{figure.removeprefix('share/')}, {low:.4g} to {high:.4g}"),
+        _text(0, HEIGHT + 31, f"steps {both[0][0][0]} to {both[0][-1][0]}; fires from step {found.since}"),
+        _text(WIDTH + GAP, HEIGHT + 31, "a look-alike: silent"),
     ]
     return "\n".join([*panels, *labels])
 
@@ -83,13 +87,15 @@ def _text(left: int, top: int, text: str) -> str:
 
 
 def _figure(check: RunCheck, found: Evidence, faulty: RunRecord, alike: RunRecord) -> str:
-    """Return the figure that a check judged and in which the two runs differ most; empty if it judged none.
+    """Return the figure that a check judges and in which the two runs differ most; empty if it judges none.
 
-    The evidence names it, or it was reduced from episodes, or the check needs it.
+    It was reduced from episodes, or ``looks_at`` names it and the evidence or ``needs`` has it. Other figures of the
+    evidence only explain the finding.
     """
     reduced = [name for name, value in faulty.steps[-1]._reduced.items() if isinstance(value, (int, float))]
     needed = [one for need in check.needs for one in need.split("|")]
-    candidates = [one for one in (*found.figures, *reduced, *needed) if len(_points(faulty, one)) > 1]
+    named = [one for one in (*found.figures, *needed) if one in check.looks_at]
+    candidates = [one for one in (*named, *reduced) if len(_points(faulty, one)) > 1]
     distances = {one: _distance(one, faulty, alike) for one in candidates}
     figure = max(distances, key=lambda one: distances[one], default="")
     return figure if figure and distances[figure] > 0 else ""

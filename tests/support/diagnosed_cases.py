@@ -212,13 +212,20 @@ CASES: dict[str, tuple[Made, Made]] = {
     "held_out_falls": (with_evaluations(0.5, 0.6, 0.4), with_evaluations(0.5, 0.6, 0.56)),
     "optimizer_lost": (resumed(lambda step: step - SINCE + 1), resumed(float)),
     "throughput_falls": (
-        lambda: clean(seconds__rollout=9.0, seconds__tool=4.0),
-        lambda: clean(seconds__rollout=9.0, rollout__tokens=430),
+        lambda: generating(300.0, seconds__rollout=9.0, seconds__tool=4.0),
+        lambda: generating(600.0, seconds__rollout=9.0, rollout__tokens=430),
     ),
     "process_waits": (lambda: waiting(0.6), lambda: waiting(0.2)),
     "memory_grows": (lambda: clean(memory__process_gib=growing), lambda: clean(memory__process_gib=3.0)),
 }
 """For each check: a run with its fault from step ``SINCE`` on, and a run that looks like it without the fault."""
+
+
+def generating(speed: float, **figures: float) -> RunRecord:
+    run = clean(speed__generated_tokens_per_second=speed, **figures)
+    for step in run.steps:
+        step.figures.setdefault("speed/generated_tokens_per_second", 1000.0)
+    return run
 
 
 def waiting(share: float) -> RunRecord:

@@ -1,7 +1,8 @@
 """Write the tables of docs/diagnosis.md: of the checks of ``rstar2 diagnose``, and of their measurement.
 
 ``python tools/docs_site/checks_table.py docs/diagnosis.md`` rewrites both tables in the page, between their markers,
-from the checks themselves and from benchmarks/diagnosis.json.
+from the checks themselves, the titles of their pictures (``tests/support/check_pictures.py``) and
+benchmarks/diagnosis.json.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import sys
 from collections import Counter
 from pathlib import Path
+from xml.etree import ElementTree
 
 from marked import with_text
 
@@ -20,7 +22,8 @@ BEGIN = "<!-- checks: made by `python tools/docs_site/checks_table.py docs/diagn
 END = "<!-- end of checks -->"
 MEASURED = "<!-- measurement: made by `python tools/docs_site/checks_table.py docs/diagnosis.md` -->"
 END_MEASURED = "<!-- end of measurement -->"
-FILE = Path(__file__).resolve().parents[2] / "benchmarks" / "diagnosis.json"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+FILE = DOCS.parent / "benchmarks" / "diagnosis.json"
 ABOUT = """\
 `python tests/support/detector.py HALF run|folder` plants each fault below in three runs of other recipes, seeds and
 strengths: in real runs of a tiny model, by options, environments or a change of the code
@@ -37,6 +40,7 @@ Not planted: an engine of another precision, adapters (LoRA) that do not arrive,
 loses, and faults of several machines.
 """
 _OFTEN = 0.5
+_SVG = "{http://www.w3.org/2000/svg}"
 
 
 def checks_table() -> str:
@@ -51,11 +55,13 @@ def checks_table() -> str:
 
 
 def _section(check: RunCheck) -> str:
+    picture = f"pictures/checks/{check.name}.svg"
+    title = ElementTree.parse(DOCS / picture).findtext(f"{_SVG}title")
     change = "; ".join(f"`{one}`" for one in check.change)
     return (
         f"### `{check.name}`\n"
         f"{check.title} ({check.severity}).\n\n"
-        f"![What {check.name} looks at, with the fault and without it](pictures/checks/{check.name}.svg)\n\n"
+        f"![{title}]({picture})\n\n"
         f"- **Looks at** {check.looks_at}.\n"
         f"- **Rule:** {check.rule}.\n"
         f"- **Usual cause:** {check.cause}\n"

@@ -20,8 +20,15 @@ def test_every_check_has_the_picture_of_its_runs() -> None:
     assert kept == drawn, "run: python tests/support/check_pictures.py"
 
 
-@pytest.mark.parametrize(("name", "panels", "words"), [("kl_runs_away", 2, "kl, 0 to"), ("sampler_stuck", 0, "groups")])
-def test_a_picture_shows_the_figure_that_differs_or_the_numbers_of_the_evidence(name, panels, words) -> None:
+@pytest.mark.parametrize(
+    ("name", "panels", "words"),
+    [
+        ("kl_runs_away", 2, "kl, 0 to"),
+        ("throughput_falls", 2, "speed/generated_tokens_per_second, 0 to"),
+        ("sampler_stuck", 0, "groups"),
+    ],
+)
+def test_a_picture_shows_the_judged_figure_or_the_numbers_of_the_evidence(name, panels, words) -> None:
     every_check()
     root = ElementTree.fromstring(picture(name))
     frames = [one for one in root.iter(f"{SVG}rect") if one.get("fill") == "none"]
