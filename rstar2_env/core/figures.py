@@ -63,14 +63,14 @@ FIGURES: Mapping[str, Figure] = {
         "calls",
         "tool errors, of all calls",
         better="lower",
-        meaning="Calls of the policy that are errors of the policy, of all its calls.",
+        meaning="Calls of the policy that are errors of the policy, of all its calls without `unavailable` ones.",
     ),
     "tool_error_share_correct": Figure(
         "errors_correct",
         "calls_correct",
         "tool errors in correct episodes",
         better="lower",
-        meaning="Calls that are errors of the policy, of its calls in correct episodes.",
+        meaning="Calls that are errors of the policy, of its calls in correct episodes without `unavailable` ones.",
     ),
     "tool_calls": Figure(
         "calls", "episodes", "calls an episode", "calls", meaning="Mean number of calls of an episode."

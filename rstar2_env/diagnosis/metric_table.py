@@ -35,6 +35,10 @@ def _of_episodes(name: str, figure: Figure) -> Metric:
     return Metric(names, figure.unit, figure.meaning, _DIRECTIONS[figure.better], checks)
 
 
+_UNCOUNTED = (
+    "The other metrics of episodes leave them out, apart from the shares of all played episodes: `unavailable`, "
+    "`cancelled`, `end/NAME` and `dropped/REASON`."
+)
 _PROBLEMS = "No general range: the value depends on the options of the sampler and on the problems."
 
 
@@ -70,22 +74,25 @@ METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             _everywhere("unavailable"),
             "share",
-            "Episodes that failed for reasons outside the policy. No other metric of episodes counts them.",
+            f"Episodes that failed for reasons outside the policy. {_UNCOUNTED}",
             "0.",
             ("sandbox_unavailable", "all_unavailable"),
         ),
         Metric(
             _everywhere("cancelled"),
             "share",
-            "Episodes that were ended because their group no longer needed them (`early_stop`). No other metric of "
-            "episodes counts them.",
-            "0 without `early_stop`; otherwise no general range: it depends on the spread of lengths.",
+            "Episodes that were cancelled because their group (`rollout.early_stop`) or their step "
+            f"(`rollout.tail=drop`) no longer needed them. {_UNCOUNTED}",
+            "0 without `rollout.early_stop` and `rollout.tail=drop`; otherwise no general range: it depends on the "
+            "spread of lengths.",
         ),
         Metric(
             _everywhere("episodes"),
             "episodes",
-            "Number of episodes of a step that count.",
-            "The number that the options ask for; fewer if episodes are unavailable or cancelled.",
+            "Number of episodes of a step that count: without unavailable and cancelled ones, and those with a reply "
+            "that could not be played as a turn.",
+            "For `rollout/episodes`, the number that the options ask for; fewer if episodes do not count, more with "
+            "`rollout.refill`.",
         ),
     ),
     "Groups": (
@@ -103,7 +110,7 @@ METRICS: dict[str, tuple[Metric, ...]] = {
         ),
         Metric(
             ("kept/advantage",),
-            "reward",
+            "advantage",
             "Mean absolute advantage of the kept episodes.",
             "Above 0, or nothing trains. No general range above: the scale is that of the advantage.",
         ),
@@ -129,14 +136,20 @@ METRICS: dict[str, tuple[Metric, ...]] = {
             ("rollout/groups_replaced",),
             "groups",
             "Copies of groups that replace other groups of a step.",
-            "0 without such an option; otherwise no general range: it follows from the rejected groups.",
+            "0 without `rollout.replace`; otherwise no general range: it follows from the rejected groups.",
         ),
-        Metric(("rollout/groups_missing",), "groups", "Groups that a step lacks after all rounds of refill.", "0."),
+        Metric(
+            ("rollout/groups_missing",),
+            "groups",
+            "Groups that a step lacks after all rounds of refill and all copies.",
+            "0 if every group is accepted; otherwise no general range: it follows from the rejected groups, "
+            "`rollout.refill` and `rollout.replace`.",
+        ),
         Metric(
             ("rollout/groups_carried",),
             "groups",
-            "Groups that a step leaves to the next one (`tail`).",
-            "0 without `tail`; otherwise no general range: it depends on the spread of lengths.",
+            "Groups that a step leaves to the next one.",
+            "0 unless `rollout.tail=carry`; otherwise no general range: it depends on the spread of lengths.",
         ),
     ),
     "Sampler": (
@@ -157,8 +170,8 @@ METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             ("sampler/expected",),
             "share",
-            "Mean pass rate that the sampler `mopps` predicts.",
-            "Close to `rollout/pass_rate`; no general range of its own.",
+            "Mean pass rate that the sampler `mopps` predicts, over all problems.",
+            "No general range: the sampler draws problems near its option `target`, so `rollout/pass_rate` differs.",
         ),
     ),
     **STEP_METRICS,

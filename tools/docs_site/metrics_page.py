@@ -23,8 +23,8 @@ word in capitals stands for a name: of a status, an end, a component of the rewa
 ([trainers.md](trainers.md)). `DEPTH` is the number of tool calls before the token: `depth_0`, `depth_1`, `depth_2` or
 `depth_3_or_more`. A share is a number from 0 to 1.
 
-A healthy range is that of the checks of [`rstar2 diagnose`](diagnosis.md), which report a metric outside of it.
-A metric without a range that holds for all runs says so.
+A healthy range is that of the checks of [`rstar2 diagnose`](diagnosis.md) that read the metric. Each of them is listed
+with what it looks at, since a check may read several metrics. A metric without a range that holds for all runs says so.
 """
 
 
@@ -38,14 +38,15 @@ def metrics_page() -> str:
 
 def _section(metric: Metric) -> str:
     checks = [
-        f"    - [`{one.name}`](diagnosis.md#{one.name}) ({one.severity}): {one.rule}." for one in checks_of(metric)
+        f"    - [`{one.name}`](diagnosis.md#{one.name}) ({one.severity}) looks at {one.looks_at}. Rule: {one.rule}."
+        for one in checks_of(metric)
     ]
     lines = [
         f"### `{metric.names[0]}`\n\n{metric.meaning}\n",
         *([f"- **Names:** {', '.join(f'`{name}`' for name in metric.names)}."] if len(metric.names) > 1 else []),
         f"- **Unit:** {metric.unit}.",
         f"- **Healthy range:** {metric.healthy or 'where no check below finds a fault.'}",
-        *(["- **Reported by:**", *checks] if checks else []),
+        *(["- **Read by:**", *checks] if checks else []),
     ]
     return "\n".join(lines) + "\n"
 

@@ -26,4 +26,5 @@ def test_every_metric_has_a_section_with_unit_meaning_healthy_range_and_checks()
         assert all(f"`{name}`" in section for name in metric.names)
         assert f"- **Unit:** {metric.unit}.\n" in section
         assert re.search(r"^- \*\*Healthy range:\*\* \S+", section, re.MULTILINE)
-        assert all(f"[`{one.name}`](diagnosis.md#{one.name})" in section for one in checks_of(metric))
+        for one in checks_of(metric):
+            assert f"[`{one.name}`](diagnosis.md#{one.name}) ({one.severity}) looks at {one.looks_at}. " in section
