@@ -73,7 +73,11 @@ FIGURES: Mapping[str, Figure] = {
         meaning="Calls that are errors of the policy, of its calls in correct episodes without `unavailable` ones.",
     ),
     "tool_calls": Figure(
-        "calls", "episodes", "calls an episode", "calls", meaning="Mean number of calls of an episode."
+        "calls",
+        "episodes",
+        "calls an episode",
+        "calls",
+        meaning="Mean number of calls of an episode, without `unavailable` ones.",
     ),
     "code_share": Figure(
         "coded",

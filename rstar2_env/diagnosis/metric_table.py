@@ -83,8 +83,8 @@ METRICS: dict[str, tuple[Metric, ...]] = {
             "share",
             "Episodes that were cancelled because their group (`rollout.early_stop`) or their step "
             f"(`rollout.tail=drop`) no longer needed them. {_UNCOUNTED}",
-            "0 without `rollout.early_stop` and `rollout.tail=drop`; otherwise no general range: it depends on the "
-            "spread of lengths.",
+            "0 with neither `rollout.early_stop` nor `rollout.tail=drop`; otherwise no general range: it depends on "
+            "the spread of lengths.",
         ),
         Metric(
             _everywhere("episodes"),
