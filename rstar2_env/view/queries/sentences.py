@@ -52,7 +52,7 @@ def sentences_of(index: RunIndex, metrics: Mapping[int, Mapping[str, float | Non
         _hacking(index, metrics),
     )
     of_figures = (
-        (_collapse(metrics), next((name for name in _COLLAPSING if _points(metrics, name)), "")),
+        (_collapse(metrics), next(iter(_collapsing(metrics)), "")),
         (_drift(metrics), _DRIFT),
         (_time(metrics), "seconds/rollout"),
     )
@@ -136,12 +136,15 @@ def _hacking(index: RunIndex, metrics: Mapping[int, Mapping[str, float | None]])
 
 def _collapse(metrics: Mapping[int, Mapping[str, float | None]]) -> str:
     parts = []
-    for name, label in _COLLAPSING.items():
-        points = _points(metrics, name)
-        if len(points) > 1:
-            (start, first), (end, last) = points[0], points[-1]
-            parts.append(f"{label} {last:.3g} at step {end} ({first:.3g} at step {start})")
-    return f"Signs of collapse: {', '.join(parts)}." if parts else ""
+    for name, points in _collapsing(metrics).items():
+        (start, first), (end, last) = points[0], points[-1]
+        parts.append(f"{_COLLAPSING[name]} {last:.3g} at step {end} ({first:.3g} at step {start})")
+    return f"Entropy, lengths and divergence: {', '.join(parts)}." if parts else ""
+
+
+def _collapsing(metrics: Mapping[int, Mapping[str, float | None]]) -> dict[str, list[tuple[int, float]]]:
+    """Return the points of each figure in which a collapse shows and that has at least two."""
+    return {name: points for name in _COLLAPSING if len(points := _points(metrics, name)) > 1}
 
 
 def _drift(metrics: Mapping[int, Mapping[str, float | None]]) -> str:

@@ -60,8 +60,8 @@ def what_follows_a_failed_call(reader):
 
 def whether_it_collapses(reader):
     reader.reads(
-        r"Signs of collapse: entropy [\d.]+ at step 8 \([\d.]+ at step 1\), tokens per episode [\d.]+ at step 8 "
-        r"\([\d.]+ at step 1\)"
+        r"Entropy, lengths and divergence: entropy [\d.]+ at step 8 \([\d.]+ at step 1\), tokens per episode [\d.]+ "
+        r"at step 8 \([\d.]+ at step 1\)"
     )
     reader.reads(r"Entropy\s*[\d.]+\s*✓?ok", within=".health")
     reader.reads(r"Tokens per episode\s*[\d.,]+\s*✓?ok", within=".health")

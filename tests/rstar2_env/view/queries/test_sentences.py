@@ -78,7 +78,8 @@ TOLD = [
         1,
     ),
     (
-        "Signs of collapse: entropy 0.125 at step 4 (0.5 at step 2), tokens per episode 60.5 at step 4 (40 at step 2).",
+        "Entropy, lengths and divergence: entropy 0.125 at step 4 (0.5 at step 2), tokens per episode 60.5 at step 4 "
+        "(40 at step 2).",
         None,
     ),
     (
@@ -111,6 +112,13 @@ def test_a_step_waits_for_episodes_that_are_played_ahead(index):
     sentence = sentences_of(index, ahead)[-1]
     assert sentence["text"] == "Time of a step: 4 s on average: 75% training, 25% waiting for the rollout."
     assert sentence["metric"] == "seconds/rollout"
+
+
+def test_the_plot_of_a_sentence_is_of_a_figure_that_it_tells(index):
+    metrics = {1: {"policy/entropy": 0.5, "rollout/tokens": 40.0}, 2: {"rollout/tokens": 60.0}}
+    (sentence,) = [one for one in sentences_of(index, metrics) if one["text"].startswith("Entropy, lengths")]
+    assert sentence["text"] == "Entropy, lengths and divergence: tokens per episode 60 at step 2 (40 at step 1)."
+    assert sentence["metric"] == "rollout/tokens"
 
 
 def test_a_run_without_data_has_no_sentences(tmp_path):
