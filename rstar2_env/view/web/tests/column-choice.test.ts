@@ -14,3 +14,9 @@ it("moves a column within the list", () => {
   expect(moved(["a", "b", "c"], "b", -1)).toEqual(["b", "a", "c"]);
   expect(moved(["a", "b", "c"], "c", 1)).toEqual(["a", "b", "c"]);
 });
+
+it("gives the list itself if nothing moves, so that nothing is stored", () => {
+  const names = ["a", "b", "c"];
+  expect([moved(names, "a", -1), moved(names, "c", 1)].every((one) => one === names)).toBe(true);
+  expect(moved(names, "b", 1)).not.toBe(names);
+});

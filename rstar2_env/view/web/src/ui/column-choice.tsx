@@ -37,11 +37,13 @@ export function chosenColumns<Column extends ChoosableColumn>(columns: Column[],
   return !first || found.includes(first) ? found : [first, ...found];
 }
 
-/** Names with one moved by a number of places, within the list. */
+/** Names with one moved by a number of places, within the list; the list itself if that moves nothing. */
 export function moved(names: string[], name: string, places: number): string[] {
   const at = names.indexOf(name);
   const rest = names.filter((one) => one !== name);
-  rest.splice(Math.max(0, Math.min(rest.length, at + places)), 0, name);
+  const to = Math.max(0, Math.min(rest.length, at + places));
+  if (to === at) return names;
+  rest.splice(to, 0, name);
   return rest;
 }
 
@@ -74,6 +76,7 @@ function Panel({ columns, visible, choice }: PanelProps) {
   });
   const move = (column: ChoosableColumn, places: number) => {
     const next = moved(shown, column.name, places);
+    if (next === shown) return;
     focus.current = `${column.name} ${places}`;
     setSaid(`${column.label}: column ${next.indexOf(column.name) + 1} of ${next.length}`);
     choice.choose(next);
@@ -85,6 +88,7 @@ function Panel({ columns, visible, choice }: PanelProps) {
     choice.choose(shown.includes(name) ? shown.filter((one) => one !== name) : [...shown, name]);
   };
   const reset = () => {
+    if (choice.names === null) return;
     setSaid("");
     choice.choose(null);
   };
