@@ -95,6 +95,15 @@ function story(group: GroupDetail): string[] {
   return words;
 }
 
+/** The key of the episode that one branched from; empty if it did not, or if that episode is not in the group (member -1). */
+export function branchedFrom({ parent }: GroupEpisode, episodes: GroupEpisode[]): string {
+  return (parent && parent[0] >= 0 && episodes.find((one) => one.member === parent[0])?.key) || "";
+}
+
+function Branch({ from }: { from: string }) {
+  return from ? <span class="quiet"> from {from}</span> : null;
+}
+
 function Episodes({ run, episodes }: { run: string; episodes: GroupEpisode[] }) {
   const [chosen, setChosen] = useState<string[]>([]);
   const names = [...new Set(episodes.flatMap((one) => Object.keys(one.weighed ?? {})))];
@@ -156,7 +165,7 @@ function Episodes({ run, episodes }: { run: string; episodes: GroupEpisode[] }) 
                 </td>
                 <th scope="row">
                   <a href={href(["runs", run, "episodes", one.key])}>{one.key}</a>
-                  {one.parent && <span class="quiet"> from {one.parent[0]}</span>}
+                  <Branch from={branchedFrom(one, episodes)} />
                 </th>
                 <td>
                   <CorrectChip correct={one.correct} />
