@@ -37,10 +37,16 @@ export function points(value: number): string {
   return `${hundred} ${Math.abs(hundred) === 1 ? "point" : "points"}`;
 }
 
-/** A difference with its sign: `+0.12`, `−0.3`. */
+/** The way of a difference of two shares as `points` writes it: 1, -1, or 0 if it is none after rounding. */
+export function way(value: number): number {
+  return points(value) === points(0) ? 0 : Math.sign(value);
+}
+
+/** A difference with its sign: `+0.12`, `−0.3`; without a sign if its size is written as zero. */
 export function signed(value: number | null | undefined, form: (value: number) => string = number): string {
   if (!isNumber(value)) return NONE;
-  return value < 0 ? `−${form(-value)}` : value > 0 ? `+${form(value)}` : form(value);
+  const size = form(Math.abs(value));
+  return size === form(0) ? size : value < 0 ? `−${size}` : `+${size}`;
 }
 
 /** A duration in a suitable unit: `340 ms`, `12.3 s`, `4 min 10 s`, `3 h 20 min`. */

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { address, path } from "../src/data/address";
-import { ago, count, number, percent, points, seconds, short, signed, visible } from "../src/format";
+import { ago, count, number, percent, points, seconds, short, signed, visible, way } from "../src/format";
 import { href, match, parseHash } from "../src/shell/router";
 
 it("writes numbers as a reader takes them in", () => {
@@ -12,6 +12,8 @@ it("writes numbers as a reader takes them in", () => {
   expect([0, 0.123456, 1, 0.9999].map((value) => percent(value))).toEqual(["0%", "12.3%", "100%", "100%"]);
   expect([signed(0.25), signed(-0.25), signed(0)]).toEqual(["+0.25", "−0.25", "0"]);
   expect([0.1134, -0.01, 0].map((value) => signed(value, points))).toEqual(["+11.3 points", "−1 point", "0 points"]);
+  expect([0.0004, -0.0004].map((value) => signed(value, points))).toEqual(["0 points", "0 points"]);
+  expect([0.0004, -0.0004, 0.0006, -0.0006].map(way)).toEqual([0, 0, 1, -1]);
 });
 
 it("writes times in the unit that suits them", () => {

@@ -3,7 +3,7 @@ import { path } from "../../data/address";
 import { useDataContext, useLoad } from "../../data/hooks";
 import type { ComparePage as Answer, CompareRow, Side } from "../../data/group-types";
 import type { RunRow, Runs, Statuses } from "../../data/types";
-import { count, isNumber, many, number, percent, points, signed } from "../../format";
+import { count, isNumber, many, number, percent, points, signed, way } from "../../format";
 import { useKnownRuns } from "../../shell/known-runs";
 import { href, setQuery } from "../../shell/router";
 import { Choose, TextField } from "../../ui/fields";
@@ -13,6 +13,7 @@ import { useWindowed } from "../../ui/windowed";
 import { DifferenceTable } from "../overview/difference";
 import type { PageProps } from "../types";
 import { Figure } from "../../ui/figure";
+import { heldSteps } from "./compare-steps";
 
 export function ComparePage({ query }: PageProps) {
   const load = useLoad<Runs>(path("runs"));
@@ -50,10 +51,50 @@ function Choice({ runs, a, b }: { runs: RunRow[]; a: string; b: string }) {
   );
 }
 
-function Compared({ a, b, query }: { a: RunRow; b: RunRow; query: Record<string, string> }) {
-  const both = { train: a.episodes.train > 0 && b.episodes.train > 0, eval: a.episodes.eval > 0 && b.episodes.eval > 0 };
-  const split = query["split"] ?? (both.eval || !both.train ? "eval" : "train");
-  const steps = { a_step: query["a_step"] ?? "", b_step: query["b_step"] ?? "" };
+const SPLITS = ["eval", "train"] as const;
+
+interface TwoRuns {
+  a: RunRow;
+  b: RunRow;
+  query: Record<string, string>;
+}
+
+function Compared({ a, b, query }: TwoRuns) {
+  const { source } = useDataContext();
+  const both = SPLITS.filter((split) => a.episodes[split] > 0 && b.episodes[split] > 0);
+  if (source.exported && a.run === b.run) return <HeldSteps a={a} b={b} query={query} />;
+  // The comparison of two runs in an export is of all their steps.
+  const steps = source.exported ? { a_step: "", b_step: "" } : { a_step: query["a_step"] ?? "", b_step: query["b_step"] ?? "" };
+  return <Comparison a={a} b={b} query={query} splits={both} split={query["split"] ?? both[0] ?? "eval"} steps={steps} />;
+}
+
+/** Two steps of a run in an export. */
+function HeldSteps(props: TwoRuns) {
+  const at = path("runs", props.a.run, "statuses");
+  const loads = { eval: useLoad<Statuses>(at, { split: "eval" }), train: useLoad<Statuses>(at, { split: "train" }) };
+  return (
+    <Shown load={loads.eval} what="Reading the steps">
+      {({ steps: heldOut }) => (
+        <Shown load={loads.train} what="Reading the steps">
+          {({ steps: training }) => {
+            const found = heldSteps({ eval: heldOut, train: training }, props.query["split"]);
+            if (!found) return <Empty title="Choose two runs">The exported page contains no two steps of this run to compare.</Empty>;
+            return <Comparison {...props} {...found} />;
+          }}
+        </Shown>
+      )}
+    </Shown>
+  );
+}
+
+interface ComparisonProps extends TwoRuns {
+  /** The splits that can be compared. */
+  splits: string[];
+  split: string;
+  steps: { a_step: string; b_step: string };
+}
+
+function Comparison({ a, b, query, splits, split, steps }: ComparisonProps) {
   const asked = { a: a.run, b: b.run, split, ...steps, q: query["q"] ?? "", change: query["change"] ?? "", sort: query["sort"] ?? "difference" };
   const named = (step: string) => (step ? `step ${step}` : split === "eval" ? "the last step" : "all steps");
   const sides: [string, string] = a.run === b.run ? [named(steps.a_step), named(steps.b_step)] : [a.name, b.name];
@@ -78,7 +119,7 @@ function Compared({ a, b, query }: { a: RunRow; b: RunRow; query: Record<string,
           ]}
           onChange={(change) => setQuery({ change })}
         />
-        {both.train && both.eval && (
+        {splits.length > 1 && (
           <Choose
             label="Episodes"
             value={split}
@@ -121,7 +162,7 @@ function StepChoice({ label, run, split, value, onChange }: { label: string; run
   const { source } = useDataContext();
   const load = useLoad<Statuses>(path("runs", run.run, "statuses"), { split });
   const steps = load.value?.steps ?? [];
-  // An export holds the comparison of the first with the last step alone.
+  // An export contains the comparison of the first with the last step alone.
   if (source.exported || (steps.length < 2 && !value)) return null;
   const known = [...new Set([...steps.map(String), ...(value ? [value] : [])])];
   const whole = split === "eval" ? "the last" : "all steps";
@@ -155,13 +196,14 @@ function Figures({ answer, names }: { answer: Answer; names: [string, string] })
   );
 }
 
-/** The result of a comparison in a sentence. */
-function inWords({ figures }: Answer, [a, b]: [string, string]): string {
+/** The result of a comparison in a sentence. A difference that rounds to no points is none. */
+export function inWords({ figures }: Pick<Answer, "figures">, [a, b]: [string, string]): string {
   const { difference, low, high } = figures;
   if (!isNumber(difference)) return `No problem has counted episodes in both ${a} and ${b}.`;
-  const way = difference > 0 ? `${points(difference)} higher` : difference < 0 ? `${points(-difference)} lower` : "the same";
+  const side = way(difference);
+  const differs = side ? `${points(Math.abs(difference))} ${side > 0 ? "higher" : "lower"}` : "the same";
   const chance = isNumber(low) && isNumber(high) ? (low > 0 || high < 0 ? ", more than chance explains" : ", which may be due to chance") : "";
-  return `Success is ${way} in ${b} ${difference ? "than" : "as"} in ${a}${difference ? chance : ""}: ${many(figures.gained, "problem")} gained, ${count(figures.lost)} lost.`;
+  return `Success is ${differs} in ${b} ${side ? "than" : "as"} in ${a}${side ? chance : ""}: ${many(figures.gained, "problem")} gained, ${count(figures.lost)} lost.`;
 }
 
 function columns(a: string, b: string): TableColumn<CompareRow>[] {
@@ -206,7 +248,7 @@ function Change({ value }: { value: number | null }) {
         <rect class={value < 0 ? "change-lost" : "change-gained"} x={value < 0 ? 32 - part : 32} y="1" width={part} height="8" rx="1" />
       </svg>
       <span class="number">
-        {value > 0 ? "▲" : value < 0 ? "▼" : "="} {signed(value, points)}
+        {["▼", "=", "▲"][1 + way(value)]} {signed(value, points)}
       </span>
     </span>
   );
