@@ -1,6 +1,7 @@
 /* The words that page and terminal share: the tables of rstar2_env/view/words. */
 import cards from "../../words/cards.json";
 import words from "../../words/words.json";
+import { visible } from "./format";
 
 type Table = Record<string, string>;
 
@@ -16,8 +17,9 @@ export const SEGMENT_LABELS = words.segment_labels;
 export const ROLES: Table = words.roles;
 /** Reasons of grades, as docs/verification.md explains them. The wording also fits puzzles with several correct answers. */
 export const VERDICTS: Table = words.verdicts;
-/** What followed the first failed call of an episode. */
-export const AFTER_ERROR: Table = words.after_error;
+const AFTER_ERROR: Table = words.after_error;
+/** What followed the first failed call of an episode, in words; a run's files may contain other names. */
+export const afterError = (kind: string): string => AFTER_ERROR[kind] ?? visible(kind);
 /** Reasons for dropping an episode. */
 export const REASONS: Table = words.reasons;
 /** Values used by selectors, and their column headings. */

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { SourceError } from "../data/address";
 import type { Loaded } from "../data/hooks";
+import { visible } from "../format";
 import { OtherRuns } from "../shell/known-runs";
 
 export function Loading({ what = "Loading" }: { what?: string }) {
@@ -70,7 +71,7 @@ export function Shown<T>({
   );
 }
 
-/** Notes about the data: damaged files, indexing in progress. */
+/** Notes about the data: damaged files, indexing in progress. They may quote names of a run's files. */
 export function Notes({ notes }: { notes: string[] }) {
   if (!notes.length) return null;
   const shown = notes.slice(0, 3);
@@ -78,13 +79,13 @@ export function Notes({ notes }: { notes: string[] }) {
   return (
     <div class="notes" role="note">
       {shown.map((note) => (
-        <p key={note}>{note}</p>
+        <p key={note}>{visible(note)}</p>
       ))}
       {rest.length > 0 && (
         <details>
           <summary>{rest.length} more</summary>
           {rest.map((note) => (
-            <p key={note}>{note}</p>
+            <p key={note}>{visible(note)}</p>
           ))}
         </details>
       )}

@@ -4,7 +4,7 @@ import type { EpisodeRow } from "../../data/types";
 import { count, number, seconds, signed, visible } from "../../format";
 import { Chip, CorrectChip, endTone, KeptChip, StatusChips, statusTone } from "../../ui/chip";
 import type { TableColumn } from "../../ui/table";
-import { AFTER_ERROR, COLUMNS } from "../../words";
+import { afterError, COLUMNS } from "../../words";
 
 /** The columns; the first `skip` characters of every problem are a shared prompt and are omitted. */
 const columns = (skip: number): TableColumn<EpisodeRow>[] => [
@@ -56,7 +56,7 @@ const columns = (skip: number): TableColumn<EpisodeRow>[] => [
   { name: "split", label: COLUMNS.split, width: 84, sortable: true, cell: (row) => (row.split === "eval" ? "held out" : "training") },
   ...counts("step", "group", "member", "round", "calls"),
   { name: "last_status", label: COLUMNS.last_status, width: 130, sortable: true, cell: (row) => row.last_status && <Chip tone={statusTone(row.last_status)}>{visible(row.last_status)}</Chip> },
-  { name: "after_error", label: COLUMNS.after_error, width: 170, sortable: true, cell: (row) => AFTER_ERROR[row.after_error] ?? row.after_error },
+  { name: "after_error", label: COLUMNS.after_error, width: 170, sortable: true, cell: (row) => afterError(row.after_error) },
   { name: "answer", label: COLUMNS.answer, width: 150, sortable: true, cell: (row) => <span class="mono">{visible(row.answer ?? "")}</span> },
   { name: "difficulty", label: COLUMNS.difficulty, width: 100, sortable: true, cell: (row) => visible(row.difficulty ?? "") },
   { name: "source", label: COLUMNS.source, width: 120, sortable: true, cell: (row) => visible(row.source) },

@@ -1,9 +1,9 @@
 /* Filters of the table of episodes. They are part of the address, so links include them. */
 import { useRef, useState } from "preact/hooks";
 import type { Column, RunDetail } from "../../data/types";
-import { count } from "../../format";
+import { count, visible } from "../../format";
 import { setQuery } from "../../shell/router";
-import { AFTER_ERROR } from "../../words";
+import { afterError } from "../../words";
 import { Choose, type Option, TextField } from "../../ui/fields";
 
 const ANY: Option = { value: "", label: "Any" };
@@ -134,20 +134,19 @@ function Active({ query }: { query: Record<string, string> }) {
 function words(name: string, value: string): string {
   const named = { correct: ANSWER, kept: KEPT }[name]?.find((option) => option.value === value);
   if (name === "last" && value === "error") return FAILED.label;
-  return named?.label ?? (name === "after_error" ? (AFTER_ERROR[value] ?? value) : value);
+  return named?.label ?? (name === "after_error" ? afterError(value) : visible(value));
 }
 
 /** Options of a filter that an episode has exactly one value of. */
 function optionsOf(columns: Map<string, Column>, name: string): Option[] {
   if (name === "last") return [FAILED, ...valuesOf(columns.get("last_status"))].filter((_, __, all) => all.length > 1);
-  const options = valuesOf(columns.get(name));
-  return name === "after_error" ? options.map(({ value, label }) => ({ value, label: label.replace(value, AFTER_ERROR[value] ?? value) })) : options;
+  return valuesOf(columns.get(name), name === "after_error" ? afterError : visible);
 }
 
-function valuesOf(column: Column | undefined): Option[] {
+function valuesOf(column: Column | undefined, label: (value: string) => string = visible): Option[] {
   return (column?.values ?? [])
     .filter(({ value }) => value !== "")
-    .map(({ value, count: many }) => ({ value, label: `${value} (${count(many)})` }));
+    .map(({ value, count: many }) => ({ value, label: `${label(value)} (${count(many)})` }));
 }
 
 function edge(column: Column | undefined, end: string): string {

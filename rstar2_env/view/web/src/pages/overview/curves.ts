@@ -2,6 +2,7 @@
 import type { Metrics, RunRow } from "../../data/types";
 import type { Metric } from "./cards";
 import type { Placement } from "./x-axis";
+import { visible } from "../../format";
 import { href } from "../../shell/router";
 import type { PlacedMark } from "../../plots/marks";
 import { type Line, type Points, smooth, type Spread, spread } from "../../plots/lines";
@@ -14,14 +15,14 @@ export interface Set {
 
 /** Combine runs of the same group, unless each run is drawn separately. */
 export function sets(rows: RunRow[], how: Spread): Set[] {
-  if (how === "each") return rows.map((row) => ({ label: row.name, runs: [row.run] }));
+  if (how === "each") return rows.map((row) => ({ label: visible(row.name), runs: [row.run] }));
   const groups = new Map<string, RunRow[]>();
   for (const row of rows) {
     const key = row.group || row.run;
     groups.set(key, [...(groups.get(key) ?? []), row]);
   }
   return [...groups.values()].map((group) => ({
-    label: group.length === 1 ? (group[0]?.name ?? "") : `${common(group.map((row) => row.name))} (${group.length} seeds)`,
+    label: group.length === 1 ? visible(group[0]?.name ?? "") : `${common(group.map((row) => visible(row.name)))} (${group.length} seeds)`,
     runs: group.map((row) => row.run),
   }));
 }

@@ -28,7 +28,7 @@ export function Findings({ run }: { run: string }) {
 }
 
 function Found({ answer, run }: { answer: FindingsAnswer; run: string }) {
-  if (answer.failed) return <Notes notes={[`The run cannot be diagnosed. ${visible(answer.failed)}`]} />;
+  if (answer.failed) return <Notes notes={[`The run cannot be diagnosed. ${answer.failed}`]} />;
   const found = answer.findings ?? [];
   const held = found.filter((finding) => finding.until === null);
   const ended = found.filter((finding) => finding.until !== null);

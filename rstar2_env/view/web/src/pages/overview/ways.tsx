@@ -5,7 +5,7 @@ import type { RunDetail, Runs } from "../../data/types";
 import { visible } from "../../format";
 import { href } from "../../shell/router";
 import { LinkButton } from "../../ui/link-button";
-import { AFTER_ERROR } from "../../words";
+import { afterError } from "../../words";
 import { CompareSteps } from "../compare/compare-steps";
 
 export function Ways({ detail }: { detail: RunDetail }) {
@@ -21,7 +21,7 @@ export function Ways({ detail }: { detail: RunDetail }) {
           {Object.entries(parts).map(([name, part]) => (
             <span key={name}>
               {" · "}
-              <a href={href(["runs", run, "episodes"], { split: "train", ...part })}>{AFTER_ERROR[part["after_error"] ?? ""] ?? name}</a>
+              <a href={href(["runs", run, "episodes"], { split: "train", ...part })}>{part["after_error"] ? afterError(part["after_error"]) : visible(name)}</a>
             </span>
           ))}
           {metric && <a href={href(["runs", run], { metric })}>Plot</a>}
