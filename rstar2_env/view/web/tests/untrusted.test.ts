@@ -3,6 +3,8 @@ import { expect, it } from "vitest";
 import type { EpisodeRow, RunRow } from "../src/data/types";
 import { columnsOf } from "../src/pages/episodes/columns";
 import { sets } from "../src/pages/overview/curves";
+import { partLabel } from "../src/pages/overview/ways";
+import { Notes } from "../src/ui/states";
 import { afterError } from "../src/words";
 
 it("of runs, in the labels of curves and of seeds", () => {
@@ -17,4 +19,16 @@ it("of what followed a failed call", () => {
   expect([afterError("failed"), afterError("x\u202e")]).toEqual(["the next call failed too", "x⟨U+202E⟩"]);
   const column = columnsOf(new Set(["after_error"]), 0).find(({ name }) => name === "after_error");
   expect(column?.cell({ after_error: "x\u202e" } as EpisodeRow)).toBe("x⟨U+202E⟩");
+});
+
+it("of the kinds of a sentence's episodes", () => {
+  expect(partLabel("x\u202e", { reason: "x\u202e" })).toBe("x⟨U+202E⟩");
+  expect(partLabel("ok", { status: "ok" })).toBe("ok");
+  expect(partLabel("failed", { after_error: "failed" })).toBe("the next call failed too");
+});
+
+it("in notes", () => {
+  const notes = ["a", "b", "c", "d"].map((name) => `${name}\u202e`);
+  const said = JSON.stringify(Notes({ notes }));
+  for (const name of ["a", "b", "c", "d"]) expect(said).toContain(`"children":"${name}⟨U+202E⟩"`);
 });

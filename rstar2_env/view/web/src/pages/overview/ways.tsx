@@ -8,6 +8,11 @@ import { LinkButton } from "../../ui/link-button";
 import { afterError } from "../../words";
 import { CompareSteps } from "../compare/compare-steps";
 
+/** The text of the link to one kind of a sentence's episodes; a run's files name the kinds. */
+export function partLabel(name: string, part: Record<string, string>): string {
+  return part["after_error"] ? afterError(part["after_error"]) : visible(name);
+}
+
 export function Ways({ detail }: { detail: RunDetail }) {
   const { run } = detail;
   const runs = useLoad<Runs>(path("runs")).value?.runs ?? [];
@@ -21,7 +26,7 @@ export function Ways({ detail }: { detail: RunDetail }) {
           {Object.entries(parts).map(([name, part]) => (
             <span key={name}>
               {" · "}
-              <a href={href(["runs", run, "episodes"], { split: "train", ...part })}>{part["after_error"] ? afterError(part["after_error"]) : visible(name)}</a>
+              <a href={href(["runs", run, "episodes"], { split: "train", ...part })}>{partLabel(name, part)}</a>
             </span>
           ))}
           {metric && <a href={href(["runs", run], { metric })}>Plot</a>}
