@@ -126,7 +126,7 @@ def test_a_sampler_that_does_not_fit_is_refused_before_a_model_is_loaded(tmp_pat
     for name in ("dump", "envgen", "policy_refresh", "saturn", "acereason"):
         with pytest.raises(ConfigurationError, match="chooses between kinds of problems"):
             trainers.make(name, **given)
-    with pytest.raises(ConfigurationError, match="not the folder of a run"):
+    with pytest.raises(ConfigurationError, match="does not exist: give the folder of a run"):
         trainers.make("r1_ci", sampler={"rates": str(tmp_path / "nothing")}, **given)
 
 

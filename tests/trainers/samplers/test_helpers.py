@@ -116,5 +116,5 @@ class TestRates:
         assert json.loads(json.dumps(rates.state_dict())) == {"a": [[1.0, 2]], "b": [[1.0, 1]]}
         with pytest.raises(ConfigurationError, match="an evaluated episode of any of the 1 training problems"):
             Rates().read(str(tmp_path / "measured"), {"z"})
-        with pytest.raises(ConfigurationError, match="not the folder of a run"):
+        with pytest.raises(ConfigurationError, match="does not exist: give the folder of a run"):
             Rates().read(str(tmp_path / "nowhere"), {"a"})
