@@ -8,6 +8,7 @@ import typer
 
 from rstar2_env.cli._options import IsolationOption, ProviderSet
 from rstar2_env.cli._printing import say
+from rstar2_env.sandbox.limits import CEILING
 
 
 def serve(
@@ -51,19 +52,19 @@ def serve(
     max_timeout: Annotated[
         float,
         typer.Option(help="Longest time limit that a client may request for a program, in seconds of wall-clock time."),
-    ] = 60.0,
+    ] = CEILING.wall_s,
     max_memory: Annotated[
         int, typer.Option(help="Largest memory limit that a client may request for a program, in MiB.")
-    ] = 4096,
+    ] = CEILING.memory_mb,
     max_processes: Annotated[
         int, typer.Option(help="Largest number of processes that a client may request for a program.")
-    ] = 256,
+    ] = CEILING.processes,
     max_output: Annotated[
         int, typer.Option(help="Largest output that a client may request for a program, in bytes.")
-    ] = 16 << 20,
+    ] = CEILING.output_bytes,
     max_files: Annotated[
         int, typer.Option(help="Largest limit on the size of files that a client may request for a program, in MiB.")
-    ] = 1024,
+    ] = CEILING.file_mb,
     max_request: Annotated[float, typer.Option(help="Maximum size of one HTTP request, in MiB.")] = 64.0,
     judge_timeout: Annotated[
         float,

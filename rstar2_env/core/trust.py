@@ -18,6 +18,7 @@ import ast
 import contextlib
 import hashlib
 import json
+import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -49,6 +50,9 @@ _SAFE_SANDBOX: Mapping[str, tuple[Any, ...] | None] = {
     "max_sessions": _FEW,
 }
 """Options of a sandbox that data may set, each with its allowed values; ``None`` allows every value."""
+_SETTING = re.compile(r"""(?<!\w)(\w+)["']?\s*[=:]\s*["']?(?=([^\s,;+"')\]}]*))""")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 _WRITES = re.compile(r"(?<![\w.-])record_episodes(?![\w.-])")
 """Names of the parts that write a file which their options name."""
 _ENGINE_OPTIONS = frozenset(
@@ -72,6 +76,10 @@ _SAFE_OPTIONS: Mapping[str, frozenset[str]] = {
 }
 """Options that data may set where other options are passed on to vLLM and TRL, which import code that some of them name
 (``worker_cls``), or send and write files (``push_to_hub``)."""
+
+
+class _Name(str):
+    """The name of an option, as opposed to its value."""
 
 
 class UntrustedError(ConfigurationError):
@@ -310,13 +318,16 @@ def _files(text: str) -> set[str]:
 
 
 def _texts(values: Any, place: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield every value that is neither a mapping nor a list, with its place; also every name of a mapping."""
+    """Yield every value with its place, except an entry of a list that is itself a list or a mapping.
+
+    Every name of a mapping is also yielded, as a ``_Name``.
+    """
     if isinstance(values, Mapping):
         for name, value in values.items():
             inner = f"{place}.{name}" if place else str(name)
-            if _last(inner) == "sandbox":
+            yield inner, _Name(name)
+            if isinstance(value, (Mapping, list, tuple)):
                 yield inner, value
-            yield inner, str(name)
             yield from _texts(value, inner)
     elif isinstance(values, (list, tuple)):
         for value in values:
@@ -335,14 +346,18 @@ def _chosen(place: str, value: Any) -> str | None:
         return f"an MCP server ({place} = {_short(value)})"
     if isinstance(value, str) and _WRITES.search(value):
         return f"a file to write ({place} = {_short(value)})"
-    if isinstance(value, str) and f".{place}".endswith(f".{value}"):
-        return None  # the name itself
-    if value not in _EMPTY and (what := _kind(place, value)):
+    if not isinstance(value, _Name) and value not in _EMPTY and (what := _kind(place, value)):
         return f"{what} ({place} = {_short(value)})"
     if isinstance(value, str):
-        for pair in _PAIR.finditer(value):
-            if what := _kind(pair[1] or pair[2], "…"):
+        text = _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), value)  # JSON may write any letter so
+        for pair in _PAIR.finditer(text):
+            name = pair[1] or pair[2]
+            if "limits" not in name.split(".") and (what := _kind(name, "…")):  # limits: below, by their values
                 return f"{what} ({place} = {_short(value)})"
+        if "limits" in f"{place} {text}":
+            for setting in _SETTING.finditer(text):
+                if what := _limit(setting[1], setting[2]):
+                    return f"{what} ({place} = {_short(value)})"
     return None
 
 
@@ -355,6 +370,8 @@ def _kind(place: str, value: Any) -> str | None:
             return "a sandbox"
         if inner not in _SAFE_OPTIONS.get(holder, {inner}):
             return f"the option {inner} of another package"
+        if holder == "limits" and (what := _limit(inner, value)):
+            return what
     if name == "isolation" and value != "strict":
         return "the isolation of a sandbox"
     if name == "trust_remote_code" or (name == "attn_implementation" and "/" in str(value)):
@@ -366,6 +383,20 @@ def _kind(place: str, value: Any) -> str | None:
     if _ADDRESS.fullmatch(name):
         return "an address"
     return None
+
+
+def _limit(name: str, value: Any) -> str | None:
+    """Describe a limit of programs that only the user may select; ``None`` for a smaller one, and for other options."""
+    from rstar2_env.sandbox.limits import CEILING
+
+    most = getattr(CEILING, name, None)
+    if not isinstance(most, (int, float)):
+        return None
+    if isinstance(value, str):
+        value = float(value) if _NUMBER.fullmatch(value) else math.inf
+    if isinstance(value, (int, float)) and value <= most:
+        return None
+    return f"a limit {name} of programs above {most:g}"
 
 
 def _is_safe_sandbox(value: Any) -> bool:

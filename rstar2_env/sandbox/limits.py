@@ -36,3 +36,7 @@ class Limits:
             ConfigurationError: A limit is not positive, or a count, such as ``processes``, is not an integer.
         """
         check_options(self, "Limits.")
+
+
+CEILING = Limits(wall_s=60.0, cpu_s=120.0, memory_mb=4096, processes=256, output_bytes=16 << 20, file_mb=1024)
+"""Largest limits that someone other than the user of the machine may choose: a client of a server, or data."""

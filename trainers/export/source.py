@@ -76,7 +76,7 @@ class Weights:
         if self.run is None:
             return trust.trusts()
         trust.found(self.run.path, self.run.config, only={"model": self.options})
-        return bool(self.options.get("trust_remote_code"))
+        return self.options.get("trust_remote_code") is True
 
     def refuse_links(self) -> None:
         """Check that every symbolic link in the folder stays in the folder, its run, or the hub's cache of a model.

@@ -9,7 +9,7 @@ from typing import Any
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions, option
 from rstar2_env.core.secret import SHOWN, Secret, secret_of
-from rstar2_env.sandbox.limits import Limits
+from rstar2_env.sandbox.limits import CEILING, Limits
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,7 @@ class ServeOptions(CheckedOptions):
     queue: int = option(1024, least=1)
     slots: int | None = option(None, least=1)
     in_flight: int | None = option(None, least=1)
-    max_limits: Limits = field(
-        default_factory=lambda: Limits(
-            wall_s=60.0, cpu_s=120.0, memory_mb=4096, processes=256, output_bytes=16 << 20, file_mb=1024
-        )
-    )
+    max_limits: Limits = CEILING
     judge_limits: Limits = field(default_factory=lambda: Limits(wall_s=10.0))
     max_request_mb: float = option(64.0, above=0)
     max_calls: int = option(16_384, least=1)

@@ -17,6 +17,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 from rstar2_env import trainers
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.run_folder import RunWriter
+from rstar2_env.core.trust import UntrustedError, bounds
 from rstar2_env.rollout import CHATML
 from rstar2_env.trainers.export.source import find_weights
 
@@ -186,6 +187,18 @@ def weights_of(folder: Path, *names: str) -> None:
 
 class TestWhichWeights:
     """No weights are read to find them."""
+
+    @pytest.mark.parametrize("value", ["trust_remote_code", "false", 1, True])
+    def test_only_the_value_true_lets_a_model_run_its_own_code(self, value, tmp_path):
+        writer = RunWriter(tmp_path / "run", episodes=False)
+        writer.begin({"model": {"path": "x", "trust_remote_code": value}})
+        weights_of(tmp_path / "run", "final")
+        writer.event("saved", 4, path="final")
+        with bounds(trust=True):
+            assert find_weights(tmp_path / "run").runs_own_code() is (value is True)
+        shutil.move(tmp_path / "run", tmp_path / "theirs")  # no longer the folder that this user began
+        with bounds(), pytest.raises(UntrustedError, match=r"model\.trust_remote_code"):
+            find_weights(tmp_path / "theirs").runs_own_code()
 
     def test_the_best_come_first_and_only_those_that_were_saved_whole(self, tmp_path):
         writer = RunWriter(tmp_path, episodes=False)
