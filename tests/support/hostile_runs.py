@@ -290,23 +290,48 @@ def _strange(line: dict[str, Any]) -> None:
     line["run"] |= {"env_options": [1], "wrappers": huge, "problems": {"path": "\0"}, "agent": [[]], "seed": "x" * 5000}
 
 
-def _strange_training(folder: Path, scene: Scene) -> None:
-    """A run whose numbers have 5,000 digits or are not finite, and whose values are nested deeply."""
-    _training({"path": {"a": []}}, {"selector": [[]], "hook": 7})(folder, scene)
-    digits, deep = "7" * 5000, "[" * 50_000 + "]" * 50_000
-    lines = [
-        '{"step": 1e999}',
-        '{"step": null}',
-        '{"loss": 1}',
-        '{"step": [], "loss": {}}',
-        '{"step": -1, "loss": NaN}',
-    ]
-    (folder / "metrics.jsonl").write_text("".join(f"{line}\n" for line in lines))
-    with (folder / "events.jsonl").open("a") as file:
-        file.write(
-            '{"event": "checkpoint", "path": "\\u0000", "step": 1e999}\n{"event": "evaluation"}\n{"event": []}\n'
-        )
-        file.write(f'{{"event": "saved", "path": 7, "step": {digits}}}\n{{"event": "note", "text": {deep}}}\n')
+_DIGITS, _DEEP = "7" * 5000, "[" * 50_000 + "]" * 50_000
+_STRANGE_LINES: dict[str, tuple[str, str]] = {
+    "step_infinite": ("metrics", '{"step": 1e999}'),
+    "step_null": ("metrics", '{"step": null}'),
+    "step_missing": ("metrics", '{"loss": 1}'),
+    "step_list": ("metrics", '{"step": [], "loss": {}}'),
+    "step_negative": ("metrics", '{"step": -1, "loss": NaN}'),
+    "step_long": ("metrics", f'{{"step": {"7" * 400}, "loss": 1}}'),
+    "figure_text": ("metrics", '{"step": 1, "loss": "x"}'),
+    "figure_mapping": ("metrics", '{"step": 1, "kl": {"a": 1}}'),
+    "figure_long": ("metrics", f'{{"step": 1, "loss": {"9" * 400}}}'),
+    "figure_infinite": ("metrics", '{"step": 1, "loss": 1e999, "reward": -1e999, "kl": NaN}'),
+    "line_list": ("metrics", "[1]"),
+    "line_deep": ("metrics", _DEEP),
+    "path_null_character": ("events", '{"event": "checkpoint", "path": "\\u0000", "step": 1}'),
+    "event_step_infinite": ("events", '{"event": "checkpoint", "path": "checkpoint-1", "step": 1e999}'),
+    "event_step_missing": ("events", '{"event": "finished"}'),
+    "event_missing": ("events", '{"step": 1}'),
+    "event_list": ("events", '{"event": [], "step": 1}'),
+    "figures_missing": ("events", '{"event": "evaluation", "step": 1}'),
+    "figures_text": ("events", '{"event": "evaluation", "step": 1, "figures": {"pass_rate": "x"}}'),
+    "figures_long": ("events", f'{{"event": "evaluation", "step": 1, "figures": {{"pass_rate": {"9" * 400}}}}}'),
+    "processes": ("events", '{"event": "resumed", "step": 1, "processes": "x"}'),
+    "versions": ("events", '{"event": "started", "step": 1, "versions": 7}'),
+    "versions_values": ("events", '{"event": "started", "step": 1, "versions": {"torch": [{}], "x": null}}'),
+    "saved_path": ("events", '{"event": "saved", "path": 7, "step": 1}'),
+    "step_digits": ("events", f'{{"event": "saved", "path": "final", "step": {_DIGITS}}}'),
+    "note_text": ("events", '{"event": "note", "step": 1, "text": [1]}'),
+    "note_deep": ("events", f'{{"event": "note", "step": 1, "text": {_DEEP}}}'),
+    "time": ("events", '{"event": "finished", "step": 1, "time": 7}'),
+}
+"""Lines of a run that no run writes, each with its file; a reader that refuses one does not reach a second one."""
+
+
+def _strange_line(name: str) -> Callable[[Path, Scene], None]:
+    def make(folder: Path, scene: Scene) -> None:
+        _training({})(folder, scene)
+        file, line = _STRANGE_LINES[name]
+        with (folder / f"{file}.jsonl").open("a") as opened:
+            opened.write(f"{line}\n")
+
+    return make
 
 
 def _yaml_bomb(folder: Path, scene: Scene) -> None:
@@ -373,7 +398,8 @@ FOLDERS: dict[str, Callable[[Path, Scene], None]] = {
     "linked_episodes": _linked_episodes,
     "outside": _outside,
     "pipes": _pipes,
-    "strange_training": _strange_training,
+    **{f"strange_{name}": _strange_line(name) for name in _STRANGE_LINES},
+    "strange_options": _training({"path": {"a": []}}, {"selector": [[]], "hook": 7}),
     "engine": _options({"rollout": {"engine": "vllm", "engine_options": {"worker_extension_cls": "CODE"}}}),
     "trl_options": _options({"optim": {"trl_options": {"push_to_hub": True, "hub_model_id": "theirs/model"}}}),
     "yaml_bomb": _yaml_bomb,

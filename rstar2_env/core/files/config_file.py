@@ -7,6 +7,7 @@ meaning of the values.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -17,8 +18,9 @@ from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 
 SUFFIXES = (".toml", ".yaml", ".yml", ".json")
 """File-name suffixes of configuration files."""
-_MOST_VALUES = 100_000
-"""Largest number of values of a YAML file, counted with every repetition by an alias."""
+_MOST_VALUES, _MOST_REPEATED = 100_000, 10
+"""Largest number of values of a YAML file, counted with every repetition by an alias: the first number, or if it is
+more, the second number times the number of values that are written in the file."""
 _FLOAT = re.compile(r"[-+]?(\d[\d_]*\.?\d*|\.\d+)[eE][-+]?\d+")
 
 
@@ -119,21 +121,22 @@ def _counted(loader: Any) -> Any:
     import yaml
 
     root = yaml.SafeLoader.get_single_node(loader)
-    sizes: dict[int, int] = {}
+    sizes: dict[int, float] = {}
 
-    def size(node: Any) -> int:
+    def size(node: Any) -> float:
         if id(node) not in sizes:
             if isinstance(node, yaml.MappingNode):
                 inner = [one for pair in node.value for one in pair]
             else:
                 inner = node.value if isinstance(node, yaml.SequenceNode) else []
-            sizes[id(node)] = _MOST_VALUES  # while it is counted: a node that contains itself has no end
+            sizes[id(node)] = math.inf  # while it is counted: a node that contains itself has no end
             sizes[id(node)] = 1 + sum(map(size, inner))
         return sizes[id(node)]
 
-    if root is not None and size(root) > _MOST_VALUES:
+    whole = 0 if root is None else size(root)
+    if whole > (most := max(_MOST_VALUES, _MOST_REPEATED * len(sizes))):
         raise yaml.MarkedYAMLError(
-            problem=f"it has more than {_MOST_VALUES} values, because aliases repeat them", problem_mark=root.start_mark
+            problem=f"it has more than {most} values, because aliases repeat them", problem_mark=root.start_mark
         )
     return root
 

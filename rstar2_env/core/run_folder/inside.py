@@ -1,4 +1,4 @@
-"""``inside``: the check that a file of a run lies in the run's folder."""
+"""``inside``, ``is_plain_name``: the checks that a file of a run lies in the run's folder."""
 
 from __future__ import annotations
 
@@ -27,3 +27,8 @@ def inside(folder: Path, file: Path) -> Path:
     if is_other:
         raise ConfigurationError(f"{file} is not a file: replace it by a file, or remove it.")
     return file
+
+
+def is_plain_name(name: str) -> bool:
+    """Whether a text is the name of a file or folder, and not a path to another folder."""
+    return name not in ("", "..") and Path(name).name == name

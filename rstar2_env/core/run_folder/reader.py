@@ -12,14 +12,15 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from rstar2_env.core.errors import ConfigurationError, RecordFormatError
 from rstar2_env.core.files.append_only import whole_lines
 from rstar2_env.core.files.given_path import check_given
 from rstar2_env.core.run_folder.entries import EpisodeEntry, TokensEntry, entry_of
-from rstar2_env.core.run_folder.inside import inside
+from rstar2_env.core.run_folder.inside import inside, is_plain_name
 from rstar2_env.core.run_folder.layout import (
+    CONFIG_FILE,
     EPISODES,
     EVENTS_FILE,
     FORMAT,
@@ -70,16 +71,26 @@ class Run:
         self._file = self.path.is_file()
         identity = {"kind": "evaluation"} if self._file else _identity(self.path)
         self.kind = str(identity["kind"])
-        self._config_file = str(identity.get("config", ""))
+        self._config_file = identity.get("config")
 
     @property
     def config(self) -> dict[str, Any]:
-        """The options of the run."""
+        """The options of the run.
+
+        Raises:
+            ConfigurationError: The file of the options cannot be read, or the run does not name a file in its folder.
+        """
         if self._file:
             first = next(_records(self.path), {})
             run: dict[str, Any] = first.get("run", {})
             return run
-        return _object(self._place(self._config_file))
+        name = self._config_file
+        if not isinstance(name, str) or not is_plain_name(name):
+            raise ConfigurationError(
+                f"The key 'config' of the file {self.path / RUN_FILE} must be the name of a file in the same folder, "
+                f"such as {CONFIG_FILE!r}, not {repr(name)[:100]}."
+            )
+        return _object(self._place(name))
 
     @property
     def recipe(self) -> dict[str, Any]:
@@ -111,7 +122,7 @@ class Run:
         A figure without data is NaN.
         """
         merged: dict[int, dict[str, float]] = {}
-        for line in () if self._file else _parsed(self._place(METRICS_FILE), _figures):
+        for line in () if self._file else _parsed(self._place(METRICS_FILE), _metrics):
             merged.setdefault(_step(line), {}).update(line)
         return [merged[step] for step in sorted(merged)]
 
@@ -143,8 +154,7 @@ class Run:
         """The figures of all evaluations, sorted by step."""
         found = {}
         for event in self._lasting("evaluation"):
-            figures = {name: math.nan if value is None else value for name, value in event["figures"].items()}
-            found[event["step"]] = EvaluationFigures(event["step"], figures)
+            found[event["step"]] = EvaluationFigures(event["step"], _figures(event["figures"]))
         return [found[step] for step in sorted(found)]
 
     @property
@@ -299,29 +309,92 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
     return _parsed(path, lambda record: dict(record))
 
 
+def _is_number(value: Any) -> bool:
+    """Whether a value is a number that ``float`` accepts; an integer may have too many digits."""
+    try:
+        return isinstance(value, (int, float)) and float(value) is not None
+    except OverflowError:
+        return False
+
+
+def _is_step(value: Any) -> bool:
+    return _is_number(value) and abs(value) < 1 << 63
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_mapping(value: Any) -> bool:
+    return isinstance(value, Mapping)
+
+
+_Rule: TypeAlias = tuple[Callable[[Any], bool], str]
+_FIGURE: _Rule = (lambda value: value is None or _is_number(value), "a number or null")
+_VALUES: Mapping[str, _Rule] = {
+    "event": (_is_text, "a text"),
+    "step": (_is_step, "a number"),
+    "time": (_is_text, "a text"),
+    "path": (_is_text, "a text"),
+    "text": (_is_text, "a text"),
+    "figures": (_is_mapping, "a mapping"),
+    "versions": (_is_mapping, "a mapping"),
+    "processes": (_is_step, "a number"),
+    "stage": (lambda value: _is_text(value) and is_plain_name(value), "the name of a folder"),
+    "fingerprint": (_is_text, "a text"),
+    "made_from": (_is_mapping, "a mapping"),
+    "outputs": (_is_mapping, "a mapping"),
+    "seconds": (_is_number, "a number"),
+}
+"""What a key of an event must hold, in any event; other keys may hold any value."""
+_NEEDED: Mapping[str, tuple[str, ...]] = {
+    "checkpoint": ("path",),
+    "saved": ("path",),
+    "evaluation": ("figures",),
+    "note": ("text",),
+    "stage_began": ("stage", "fingerprint"),
+    "stage_ended": ("stage", "fingerprint", "outputs"),
+    "stage_taken": ("stage", "fingerprint"),
+    "stage_replaced": ("stage",),
+}
+"""The keys that an event must have beside ``event`` and ``step``, by kind."""
+
+
+def _check(record: Mapping[str, Any], name: str, rule: _Rule, place: str = "") -> None:
+    is_valid, expected = rule
+    if not is_valid(record.get(name)):
+        raise RecordFormatError(
+            f"expected {expected} under the key {place + name!r}, not {repr(record.get(name))[:100]}."
+        )
+
+
 def _step(record: Mapping[str, Any]) -> int:
-    step = record.get("step")
-    if isinstance(step, int) or (isinstance(step, float) and math.isfinite(step)):
-        return int(step)
-    raise RecordFormatError(f"expected a number under the key 'step', not {str(step)[:100]!r}.")
+    _check(record, "step", _VALUES["step"])
+    return int(record["step"])
 
 
-def _figures(record: Any) -> dict[str, Any]:
-    figures = {name: math.nan if value is None else value for name, value in dict(record).items()}
-    _step(figures)
-    return figures
+def _figures(record: Any, place: str = "") -> dict[str, Any]:
+    """Check figures by name, and return them with NaN in place of null."""
+    figures = dict(record)
+    for name in figures:
+        _check(figures, name, _FIGURE, place)
+    return {name: math.nan if value is None else value for name, value in figures.items()}
+
+
+def _metrics(record: Any) -> dict[str, Any]:
+    _step(record)
+    return _figures(record)
 
 
 def _event(record: Any) -> dict[str, Any]:
-    """Check the keys of an event that this module reads; other keys may have any value."""
+    """Check the keys of an event that readers use; other keys may have any value."""
     event = dict(record)
-    if (name := event.get("event")) not in ("checkpoint", "saved", "evaluation", "note", "resumed"):
-        return event
+    _check(event, "event", _VALUES["event"])
+    for name in ("step", *_NEEDED.get(event["event"], ()), *filter(_VALUES.__contains__, event)):
+        _check(event, name, _VALUES[name])
     event["step"] = _step(event)
-    if name in ("checkpoint", "saved") and not isinstance(event.get("path"), str):
-        raise RecordFormatError(f"expected a text under the key 'path', not {str(event.get('path'))[:100]!r}.")
-    if name == "evaluation" and not isinstance(event.get("figures"), Mapping):
-        raise RecordFormatError(f"expected a mapping under the key 'figures', not {str(event.get('figures'))[:100]!r}.")
+    if event["event"] == "evaluation":
+        _figures(event["figures"], "figures.")
     return event
 
 

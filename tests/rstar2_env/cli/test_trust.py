@@ -432,7 +432,7 @@ def test_a_link_that_leaves_the_folder_is_refused(scene: Scene, folders: dict[st
         ("outside", "train FOLDER --model MODEL --out OUT", "outside of the run's folder"),
         ("linked_episodes", REGRADE, "outside of the run's folder"),
         ("pipes", "diagnose FOLDER", "is not a file"),
-        ("strange_training", "diagnose FOLDER", "expected a number under the key 'step', not 'inf'"),
+        ("strange_step_infinite", "diagnose FOLDER", "expected a number under the key 'step', not inf"),
         ("yaml_bomb", "plan --config FILE --model MODEL", "more than 100000 values, because aliases repeat them"),
         ("adapter", EXPORT, "has a megatron_config in its adapter_config.json"),
     ],

@@ -220,7 +220,17 @@ def test_a_config_file_outside_of_the_folder_is_not_read(run_folder: Path, tmp_p
     (folder / "run.json").write_text(
         json.dumps({**json.loads((folder / "run.json").read_text()), "config": "../config.json"})
     )
-    with pytest.raises(ConfigurationError, match="outside of the run's folder"):
+    with pytest.raises(ConfigurationError, match=r"The key 'config' of the file .*run\.json .*not '\.\./config\.json'"):
+        _ = read_run(folder).config
+
+
+@pytest.mark.parametrize("name", [None, "", "..", "a/b.json", 7, ["config.json"]])
+def test_a_run_that_does_not_name_its_options_says_which_key_is_wrong(
+    name: object, run_folder: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(run_folder, tmp_path / "copy")
+    (folder / "run.json").write_text(json.dumps({**json.loads((folder / "run.json").read_text()), "config": name}))
+    with pytest.raises(ConfigurationError, match=r"The key 'config' of .*run\.json must be the name of a file"):
         _ = read_run(folder).config
 
 
@@ -232,12 +242,36 @@ def test_a_pipe_in_place_of_a_file_is_not_waited_for(run_folder: Path, tmp_path:
         read_run(folder).metrics()
 
 
+HUGE = "9" * 400
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ('{"event": "note", "step": 1e999}', "a number under the key 'step', not 'inf'"),
+        ('{"event": "note", "step": 1e999}', "a number under the key 'step', not inf"),
+        ('{"event": "started"}', "a number under the key 'step', not None"),
+        ('{"event": "finished", "step": null}', "a number under the key 'step', not None"),
+        (f'{{"event": "resumed", "step": {HUGE}}}', "a number under the key 'step', not 9"),
+        ('{"step": 1}', "a text under the key 'event', not None"),
+        ('{"event": [], "step": 1}', r"a text under the key 'event', not \[\]"),
         ('{"event": "checkpoint", "step": 1, "path": []}', "a text under the key 'path'"),
+        ('{"event": "saved", "step": 1}', "a text under the key 'path', not None"),
+        ('{"event": "note", "step": 1}', "a text under the key 'text', not None"),
         ('{"event": "evaluation", "step": 1}', "a mapping under the key 'figures'"),
+        (
+            '{"event": "evaluation", "step": 1, "figures": {"a": 1, "pass_rate": "x"}}',
+            r"a number or null under the key 'figures\.pass_rate', not 'x'",
+        ),
+        (f'{{"event": "evaluation", "step": 1, "figures": {{"a": {HUGE}}}}}', r"a number .*'figures\.a', not 9"),
+        ('{"event": "started", "step": 0, "processes": "x"}', "a number under the key 'processes', not 'x'"),
+        ('{"event": "resumed", "step": 0, "versions": [1]}', r"a mapping under the key 'versions', not \[1\]"),
+        ('{"event": "stage_began", "step": 0, "fingerprint": "f"}', "the name of a folder under the key 'stage'"),
+        (
+            '{"event": "stage_ended", "step": 0, "stage": "../../x", "fingerprint": "f", "outputs": {}}',
+            r"the name of a folder under the key 'stage', not '\.\./\.\./x'",
+        ),
+        ('{"event": "stage_began", "step": 0, "stage": "a"}', "a text under the key 'fingerprint', not None"),
+        ('{"event": "failed", "step": 0, "stage": "a", "seconds": "x"}', "a number under the key 'seconds', not 'x'"),
     ],
 )
 def test_an_event_without_what_it_must_have_is_an_error_with_its_line(
@@ -248,3 +282,34 @@ def test_an_event_without_what_it_must_have_is_an_error_with_its_line(
     (folder / "events.jsonl").write_text(f"{before}{line}\n")
     with pytest.raises(RecordFormatError, match=rf"events\.jsonl, line {before.count(chr(10)) + 1}: expected {said}"):
         _ = read_run(folder).events
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"step": 9, "loss": "x"}', "a number or null under the key 'loss', not 'x'"),
+        ('{"step": 9, "loss": [1]}', r"a number or null under the key 'loss', not \[1\]"),
+        (f'{{"step": 9, "kl": {HUGE}}}', "a number or null under the key 'kl', not 9"),
+        ('{"step": "9"}', "a number under the key 'step', not '9'"),
+        ('{"loss": 1}', "a number under the key 'step', not None"),
+    ],
+)
+def test_a_figure_that_is_no_number_is_an_error_with_its_line(
+    line: str, said: str, run_folder: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(run_folder, tmp_path / "copy")
+    with (folder / "metrics.jsonl").open("a") as file:
+        file.write(f"{line}\n")
+    with pytest.raises(RecordFormatError, match=rf"metrics\.jsonl, line 5: expected {said}"):
+        read_run(folder).metrics()
+
+
+def test_events_of_a_later_version_and_figures_that_are_not_finite_are_read(run_folder: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(run_folder, tmp_path / "copy")
+    with (folder / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 9, "loss": NaN, "kl": 1e999, "done": true, "count": 7, "none": null}\n')
+    with (folder / "events.jsonl").open("a") as file:
+        file.write('{"event": "of_tomorrow", "step": 9, "why": [1], "figures": {"a": "b"}}\n')
+    run = read_run(folder)
+    assert [run.metrics()[-1][name] for name in ("kl", "done", "count")] == [math.inf, True, 7]
+    assert run.events[-1]["why"] == [1]
