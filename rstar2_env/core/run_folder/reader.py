@@ -382,8 +382,9 @@ def _figures(record: Any, place: str = "") -> dict[str, Any]:
 
 
 def _metrics(record: Any) -> dict[str, Any]:
-    _step(record)
-    return _figures(record)
+    line = dict(record)
+    _step(line)
+    return _figures(line)
 
 
 def _event(record: Any) -> dict[str, Any]:
