@@ -2,9 +2,9 @@
 
 The rule: only texts of the user may do so: the command line, the arguments of a Python call, and a file of options that
 the user names on the command line of a command in ``READS_OWN_FILES``. The contents of all other files are data. If
-data names code, it is refused when the code would be imported (``check_code``). If data chooses a sandbox, a variable,
-an address, a file to write, a model's own code, or an option that is passed on to vLLM or TRL and is not known to be
-harmless, it is refused when it is read (``found``). ``--trust`` turns both checks off. Options of a run that this user
+data names code, it is refused when the code would be imported (``check_code``). If data chooses a sandbox, limits of
+programs above ``sandbox.limits.CEILING``, a variable, an address, a file to write, a model's own code, or an option
+that is passed on to vLLM or TRL and is not known to be harmless, it is refused when it is read (``found``). ``--trust`` turns both checks off. Options of a run that this user
 recorded in the same folder (``record``) are not checked either. From Python, a program may trust data with
 ``with bounds(trust=True)``. Not covered: pickles (``trainers.backends.trl.sharding.plain_metadata``),
 and links in exported folders (``trainers.export.write``).
@@ -200,8 +200,8 @@ def found(path: Path, values: Any, only: Any = None) -> bool:
         Whether the data may name code, because the user trusts or recorded it.
 
     Raises:
-        UntrustedError: The data chooses a sandbox, an environment variable, an address, a file to write, a model's own
-            code, or an option of another package that is not known to be harmless.
+        UntrustedError: The data chooses a sandbox, high limits of programs, an environment variable, an address, a
+            file to write, a model's own code, or an option of another package that is not known to be harmless.
     """
     if trusts():
         return True
