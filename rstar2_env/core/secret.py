@@ -94,7 +94,8 @@ def hidden(text: str, but: Secret | None = None) -> str:
         text: The text.
         but: A secret that is not replaced, because the purpose of the text is to show it.
     """
-    for value in tuple(_known):  # another thread may add one
+    # A copy, since another thread may add one; the longest first, since a secret may contain another.
+    for value in sorted(_known, key=len, reverse=True):
         if value in text and (but is None or value != but.reveal()):
             text = text.replace(value, SHOWN)
     return text

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from rstar2_env.core.errors import ConfigurationError
@@ -33,6 +34,17 @@ READS_OWN_FILES = frozenset({"train", "run", "eval", "sft", "launch"})
 """Commands that trust a file of options, named on their command line, as much as the command line itself."""
 
 _FILE = re.compile(r"""[^\s,;=+()\[\]{}"'`]+\.py(?![\w])""")
+HIGHEST_LIMITS: Mapping[str, Any] = MappingProxyType(
+    {
+        "wall_s": 60.0,
+        "cpu_s": 120.0,
+        "memory_mb": 4096,
+        "processes": 256,
+        "output_bytes": 16 << 20,
+        "file_mb": 1024,
+    }
+)
+"""Highest limits of programs that data may set, and by default a client of a sandbox server: see ``sandbox.Limits``."""
 _PAIR = re.compile(r"""(?<![\w."'])([A-Za-z_][\w.]*)\s*=|"([A-Za-z_][\w.]*)"\s*:""")
 _ADDRESS = re.compile(r"(?:\w+_)?(?:url|urls|address|addresses|endpoint|endpoints|host|hosts)")
 _SERVER = re.compile(r"""(?<![\w.-])mcp:\S""")
@@ -387,10 +399,8 @@ def _kind(place: str, value: Any) -> str | None:
 
 def _limit(name: str, value: Any) -> str | None:
     """Describe a limit of programs that only the user may select; ``None`` for a smaller one, and for other options."""
-    from rstar2_env.sandbox.limits import CEILING
-
-    most = getattr(CEILING, name, None)
-    if not isinstance(most, (int, float)):
+    most = HIGHEST_LIMITS.get(name)
+    if most is None:
         return None
     if isinstance(value, str):
         value = float(value) if _NUMBER.fullmatch(value) else math.inf

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rstar2_env.core.options.declare import check_options, option
+from rstar2_env.core.trust import HIGHEST_LIMITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,5 +39,5 @@ class Limits:
         check_options(self, "Limits.")
 
 
-CEILING = Limits(wall_s=60.0, cpu_s=120.0, memory_mb=4096, processes=256, output_bytes=16 << 20, file_mb=1024)
+CEILING = Limits(**HIGHEST_LIMITS)
 """Largest limits that someone other than the user of the machine may choose: a client of a server, or data."""

@@ -346,7 +346,7 @@ _VALUES: Mapping[str, _Rule] = {
     "outputs": (_is_mapping, "a mapping"),
     "seconds": (_is_number, "a number"),
 }
-"""What a key of an event must hold, in any event; other keys may hold any value."""
+"""Checks of the keys of events, whatever their kind; other keys may hold any value."""
 _NEEDED: Mapping[str, tuple[str, ...]] = {
     "checkpoint": ("path",),
     "saved": ("path",),
@@ -357,7 +357,7 @@ _NEEDED: Mapping[str, tuple[str, ...]] = {
     "stage_taken": ("stage", "fingerprint"),
     "stage_replaced": ("stage",),
 }
-"""The keys that an event must have beside ``event`` and ``step``, by kind."""
+"""The keys that an event must have in addition to ``event`` and ``step``, by kind."""
 
 
 def _check(record: Mapping[str, Any], name: str, rule: _Rule, place: str = "") -> None:

@@ -103,7 +103,7 @@ def _pinged(actor: Any) -> asyncio.Task[None]:
         await call(actor, "ping")
 
     task = asyncio.create_task(ping())
-    # If the wait ends first, an error of the ping is no news; asyncio would log one that was never retrieved.
+    # If the wait ends first, the error of the ping does not matter; asyncio would log an error that is not retrieved.
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
     return task
 

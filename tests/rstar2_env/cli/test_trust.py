@@ -428,7 +428,7 @@ def test_a_link_that_leaves_the_folder_is_refused(scene: Scene, folders: dict[st
 @pytest.mark.parametrize(
     ("kind", "call", "said"),
     [
-        ("outside", "diagnose FOLDER", "outside of the run's folder"),
+        ("outside", "diagnose FOLDER", "must be the name of a file in the same folder"),
         ("outside", "train FOLDER --model MODEL --out OUT", "outside of the run's folder"),
         ("linked_episodes", REGRADE, "outside of the run's folder"),
         ("pipes", "diagnose FOLDER", "is not a file"),

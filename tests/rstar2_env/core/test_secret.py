@@ -66,3 +66,8 @@ def test_a_run_holds_no_secret(tmp_path: Path) -> None:
     assert SHOWN in text
     assert VALUE not in text
     assert secret.reveal() not in text
+
+
+def test_a_secret_that_contains_another_is_hidden_whole() -> None:
+    short, long = Secret("inner-one"), Secret("around-inner-one-too")
+    assert hidden(f"{long.reveal()} {short.reveal()}") == "*** ***"
