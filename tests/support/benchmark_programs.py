@@ -1,4 +1,4 @@
-"""A fixture that imports the programs of benchmarks/, which is no package."""
+"""A fixture that imports programs from the folder benchmarks, which is not a package."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from places import BENCHMARKS
 
 @pytest.fixture(scope="session")
 def benchmark_named() -> Callable[[str], ModuleType]:
-    """A function that imports a program of benchmarks/, which is no package."""
+    """Return a function that imports a program from the folder benchmarks, which is not a package."""
 
     def imported(name: str) -> ModuleType:
         with pytest.MonkeyPatch.context() as patch:

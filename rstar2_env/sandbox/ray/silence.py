@@ -72,7 +72,7 @@ class _OtherProcess:
 
     Args:
         where: The node.
-        longest_s: Seconds after which the actor counts as stuck even if this process has not answered.
+        longest_s: Seconds after which the actor counts as stuck if neither has answered.
     """
 
     def __init__(self, where: RayNode, longest_s: float) -> None:

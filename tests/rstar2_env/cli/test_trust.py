@@ -160,6 +160,13 @@ def typed(words: list[str]) -> Result:
     return CliRunner().invoke(build(words), words, env=env, prog_name="rstar2", input="")
 
 
+def refused(folder: Path, call: str, scene: Scene, tmp_path: Path) -> Result:
+    """Run a call on a folder, which must end with exit code 2."""
+    result = typed(words_of("", call, FOLDER=folder, FILE=file_in(folder), MODEL=scene.model, OUT=tmp_path / "out"))
+    assert result.exit_code == 2
+    return result
+
+
 @pytest.mark.parametrize("name", sorted(commands()))
 def test_no_command_acts_for_a_folder(
     name: str, scene: Scene, folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -226,11 +233,8 @@ EXPORT = "export FOLDER --out OUT"
 def test_a_refusal_says_what_where_and_the_flag(
     kind: str, call: str, place: str, scene: Scene, folders: dict[str, Path], tmp_path: Path
 ) -> None:
-    folder = folders[kind]
-    words = words_of("", call, FOLDER=folder, FILE=file_in(folder), MODEL=scene.model, OUT=tmp_path / "out")
-    result = typed(words)
-    assert result.exit_code == 2
-    assert f"{folder}" in result.stderr
+    result = refused(folders[kind], call, scene, tmp_path)
+    assert f"{folders[kind]}" in result.stderr
     assert place in result.stderr
     assert "(--trust)" in result.stderr
     assert "troubleshooting#trust" in result.stderr
@@ -440,10 +444,7 @@ def test_a_link_that_leaves_the_folder_is_refused(scene: Scene, folders: dict[st
 def test_a_file_that_is_not_read_is_an_error_that_says_why(
     kind: str, call: str, said: str, scene: Scene, folders: dict[str, Path], tmp_path: Path
 ) -> None:
-    folder = folders[kind]
-    words = words_of("", call, FOLDER=folder, FILE=file_in(folder), MODEL=scene.model, OUT=tmp_path / "out")
-    result = typed(words)
-    assert result.exit_code == 2
+    result = refused(folders[kind], call, scene, tmp_path)
     assert said in " ".join(result.stderr.split())
 
 

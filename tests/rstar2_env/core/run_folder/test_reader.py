@@ -245,6 +245,14 @@ def test_a_pipe_in_place_of_a_file_is_not_waited_for(run_folder: Path, tmp_path:
 HUGE = "9" * 400
 
 
+def with_line(run_folder: Path, tmp_path: Path, name: str, line: str) -> tuple[Path, int]:
+    """Copy a run with one more line in a file; return the copy and the number of the line."""
+    folder = Path(shutil.copytree(run_folder, tmp_path / "copy"))
+    before = (folder / name).read_text()
+    (folder / name).write_text(f"{before}{line}\n")
+    return folder, before.count("\n") + 1
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -277,10 +285,8 @@ HUGE = "9" * 400
 def test_an_event_without_what_it_must_have_is_an_error_with_its_line(
     line: str, said: str, run_folder: Path, tmp_path: Path
 ) -> None:
-    folder = shutil.copytree(run_folder, tmp_path / "copy")
-    before = (folder / "events.jsonl").read_text()
-    (folder / "events.jsonl").write_text(f"{before}{line}\n")
-    with pytest.raises(RecordFormatError, match=rf"events\.jsonl, line {before.count(chr(10)) + 1}: expected {said}"):
+    folder, number = with_line(run_folder, tmp_path, "events.jsonl", line)
+    with pytest.raises(RecordFormatError, match=rf"events\.jsonl, line {number}: expected {said}"):
         _ = read_run(folder).events
 
 
@@ -297,10 +303,9 @@ def test_an_event_without_what_it_must_have_is_an_error_with_its_line(
 def test_a_figure_that_is_no_number_is_an_error_with_its_line(
     line: str, said: str, run_folder: Path, tmp_path: Path
 ) -> None:
-    folder = shutil.copytree(run_folder, tmp_path / "copy")
-    with (folder / "metrics.jsonl").open("a") as file:
-        file.write(f"{line}\n")
-    with pytest.raises(RecordFormatError, match=rf"metrics\.jsonl, line 5: expected {said}"):
+    folder, number = with_line(run_folder, tmp_path, "metrics.jsonl", line)
+    assert number == 5
+    with pytest.raises(RecordFormatError, match=rf"metrics\.jsonl, line {number}: expected {said}"):
         read_run(folder).metrics()
 
 
