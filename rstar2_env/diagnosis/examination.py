@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.run_folder.layout import RUN_FILE
-from rstar2_env.diagnosis.base import CHECKS, SEVERITIES, RunCheck
+from rstar2_env.diagnosis.base import CHECKS, RunCheck
 from rstar2_env.diagnosis.folder import read_folder, stages_of
 from rstar2_env.diagnosis.foreign import is_foreign, read_foreign
+from rstar2_env.diagnosis.foreign_changes import translated
 from rstar2_env.diagnosis.record import RunRecord
 from rstar2_env.diagnosis.result import Diagnosis, Finding
+from rstar2_env.diagnosis.typed_changes import typed
+
+_place = attrgetter("place")
 
 
 def diagnose(path: str | os.PathLike[str], *, step: int | None = None) -> Diagnosis:
@@ -38,10 +44,12 @@ def diagnose(path: str | os.PathLike[str], *, step: int | None = None) -> Diagno
                 "of its stages."
             )
         found = {name: diagnose(folder) for name, folder in stages.items()}
-        return Diagnosis(
-            str(place), "pipeline", len(found), [one for each in found.values() for one in each], stages=found
-        )
-    return examine(read(place), step=step)
+        findings = sorted((one for each in found.values() for one in each), key=_place)
+        return Diagnosis(str(place), "pipeline", len(found), findings, stages=found)
+    examined = examine(read(place), step=step)
+    if not is_foreign(place):
+        return examined
+    return replace(examined, findings=[replace(one, change=translated(one.change)) for one in examined.findings])
 
 
 def read(path: Path) -> RunRecord:
@@ -88,11 +96,10 @@ def examine(run: RunRecord, *, step: int | None = None, checks: Sequence[RunChec
         elif not check.applies(run):
             continue
         elif (evidence := check.look(run)) is not None:
-            findings.append(Finding.of(check, evidence))
+            findings.append(Finding.of(check, evidence, change=typed(check.change, run)))
         else:
             silent.append(check.name)
-    findings.sort(key=lambda one: (one.until is not None, SEVERITIES.index(one.severity), one.since))
-    return Diagnosis(run.name, run.kind, run.last, findings, silent, lacking)
+    return Diagnosis(run.name, run.kind, run.last, sorted(findings, key=_place), silent, lacking)
 
 
 def every_check() -> list[RunCheck]:

@@ -40,15 +40,17 @@ class Change:
         found = self.finding
         if self.ended:
             return f"Finding ended: {found.title} ({found.check}, {found.when})."
+        episodes = f" Episodes: {', '.join(found.episodes)}." if found.episodes else ""
         change = f" Change: {found.change[0]}" if found.change else ""
-        return f"Finding ({found.severity}): {found.title} ({found.check}, {found.when}). {found.says}{change}"
+        return f"Finding ({found.severity}): {found.title} ({found.check}, {found.when}). {found.says}{episodes}{change}"
 
 
 class LiveDiagnosis:
     """Examines a run in progress after each step.
 
-    The run's first process passes its own episodes to ``wrote``. Episodes of other processes are read once, from the
-    files of each new step.
+    A finding that appears has the evidence that ``diagnose(folder, step=...)`` gives for that step. The run's first
+    process passes its own episodes to ``wrote``. Episodes of other processes are read once, from the files of each new
+    step.
 
     Args:
         folder: The run's folder. Findings of steps that are already in the folder are not reported as new; of these
@@ -84,31 +86,43 @@ class LiveDiagnosis:
             facts_of(entry, episode_key(split, step, at, 0)) for at, entry in enumerate(entries, line)
         )
 
-    def evaluated(self, step: int, figures: Mapping[str, float]) -> None:
-        """Add the figures of an evaluation (their names begin with ``eval/``), and the episodes of the evaluation."""
+    def evaluated(self, step: int, figures: Mapping[str, float]) -> Sequence[Change]:
+        """Add the figures of an evaluation (their names begin with ``eval/``), and the episodes of the evaluation.
+
+        Returns:
+            The findings that appeared or ended, if the figures of the step were added before; otherwise ``add`` for
+            this step returns them.
+        """
         own = {name.removeprefix("eval/"): value for name, value in figures.items()}
         earlier = [one for one in self.record.evaluations if one.number != step]
         for one in earlier:
             one.forget()
         self.record.evaluations = [*earlier, StepData(step, own, self._episodes("eval", step))]
+        return self._examined() if self.record.steps and step == self.record.last else ()
 
     def add(self, step: int, figures: Mapping[str, float]) -> Sequence[Change]:
         """Add a step's figures, and the episodes since the last step; return the findings that appeared or ended."""
         if step <= self.record.last:
             return ()
-        played = [one for number in range(self.record.last + 1, step + 1) for one in self._episodes("train", number)]
+        for number in range(self.record.last + 1, step):  # steps whose figures were not logged
+            if played := self._episodes("train", number):
+                self.record.add(StepData(number, {}, played))
         own = {name: float(value) for name, value in figures.items() if isinstance(value, (int, float))}
-        self.record.add(StepData(step, own, played))
-        if step % (1 + len(self.record.steps) // _EXAMINED):
-            return ()
-        found = {one.check: one for one in examine(self.record, checks=self._checks) if one.until is None}
+        self.record.add(StepData(step, own, self._episodes("train", step)))
+        return () if step % (1 + len(self.record.steps) // _EXAMINED) else self._examined()
+
+    def _examined(self) -> Sequence[Change]:
+        """Examine the run, and return the findings that appeared or ended since the last examination."""
+        every = {one.check: one for one in examine(self.record, checks=self._checks)}
+        found = {name: one for name, one in every.items() if one.until is None}
         self._forget()
-        self._seen |= dict.fromkeys(found, step)
+        self._seen |= dict.fromkeys(found, self.record.last)
         changes = [Change(one, ended=False) for name, one in found.items() if name not in self._open]
-        self._open |= {name: one for name, one in found.items() if name not in self._open}
+        self._open |= found
         self._quiet = {name: 0 if name in found else self._quiet.get(name, 0) + 1 for name in self._open}
         for name in [name for name, quiet in self._quiet.items() if quiet >= _QUIET]:
-            changes.append(Change(replace(self._open.pop(name), until=self._seen[name]), ended=True))
+            last = self._open.pop(name)
+            changes.append(Change(every.get(name) or replace(last, until=self._seen[name]), ended=True))
         return changes
 
     def _forget(self) -> None:

@@ -42,8 +42,8 @@ class Finding:
     otherwise: str
 
     @classmethod
-    def of(cls, check: RunCheck, evidence: Evidence) -> Finding:
-        """Create a finding from a check and its evidence."""
+    def of(cls, check: RunCheck, evidence: Evidence, *, change: Sequence[str]) -> Finding:
+        """Create a finding from a check, its evidence, and its remedies with values for the run."""
         return cls(
             check=check.name,
             title=check.title,
@@ -54,14 +54,21 @@ class Finding:
             figures=dict(evidence.figures),
             episodes=evidence.episodes,
             cause=check.cause,
-            change=check.change,
+            change=change,
             otherwise=check.otherwise,
         )
 
     @property
     def when(self) -> str:
         """Text that names the steps at which the fault was found."""
-        return f"since step {self.since}" if self.until is None else f"step {self.since} to {self.until}"
+        if self.until is None:
+            return f"since step {self.since}"
+        return f"step {self.since} to {self.until}" if self.until > self.since else f"step {self.since} only"
+
+    @property
+    def place(self) -> tuple[bool, int, int, str]:
+        """Sort key: findings that still hold come first; within both parts by severity, first step and name."""
+        return self.until is not None, SEVERITIES.index(self.severity), self.since, self.check
 
     @property
     def lines(self) -> list[str]:
@@ -83,8 +90,7 @@ class Diagnosis:
         run: The run.
         kind: Kind of the run.
         step: Last step that was examined.
-        findings: The findings; findings that still hold come first, and within these parts the order is by severity and
-            step.
+        findings: The findings, sorted by ``Finding.place``: those that still hold by severity, then those that ended.
         silent: Names of the checks that found nothing.
         not_recorded: For each check that could not decide, the data that the run lacks.
         stages: The diagnosis of each stage of a pipeline, by name.
@@ -125,9 +131,12 @@ class Diagnosis:
 
     @property
     def summary(self) -> str:
-        """One sentence that summarizes the diagnosis."""
-        counts = {severity: sum(one.severity == severity for one in self.findings) for severity in SEVERITIES}
-        found = ", ".join(f"{count} {name}{'s' * (count > 1)}" for name, count in counts.items() if count)
+        """One sentence that summarizes the diagnosis; findings that ended are counted apart."""
+        still = [one for one in self.findings if one.until is None]
+        counts = {severity: sum(one.severity == severity for one in still) for severity in SEVERITIES}
+        parts = [f"{count} {name}{'s' * (count > 1)}" for name, count in counts.items() if count]
+        ended = len(self.findings) - len(still)
+        found = ", ".join(parts + [f"{ended} finding{'s' * (ended > 1)} that ended"] * (ended > 0))
         looked = (
             f"{len(self.findings) + len(self.silent)} checks examined {self.run} ({self.kind}, up to step {self.step})"
         )
@@ -137,7 +146,9 @@ class Diagnosis:
         """The findings as text, and what was looked at."""
         if self.stages:
             return "\n\n".join(f"Stage {name}\n{stage}" for name, stage in self.stages.items())
-        parts = ["\n".join(finding.lines) for finding in self.findings]
+        still = ["\n".join(finding.lines) for finding in self.findings if finding.until is None]
+        ended = ["\n".join(finding.lines) for finding in self.findings if finding.until is not None]
+        parts = [*still, *(["Findings that ended:"] if ended else []), *ended]
         tail = [self.summary]
         if self.silent:
             tail.append(f"Checks that did not find a problem: {', '.join(self.silent)}.")

@@ -1,20 +1,27 @@
-"""Faults planted in real runs of the tiny model, by options, environments and changes of the code.
+"""Faults planted in real runs of the tiny model, by options, environments, engines and changes of the code.
 
-A fault acts from the first step on. The step at which it can be seen was written down before the first measurement and
+A fault acts from the first step on, or from a resume on. The step at which it can be seen was written down before the first measurement and
 uses no figure that a check reads: the first step at which the rule ``seen`` holds for the episodes, plus ``visible``
 steps less one; ``visible`` is 5 for a change that is missing or a trend, and 20 for one that is missing for ever.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import planted_engines
 import pytest
+import torch
 from letter_env import LetterEnv
+from planted_engines import in_precision, misnamed_adapter, nothing, whole, with_engine
+from torch_launcher import launch
 
 from rstar2_env import trainers
 from rstar2_env.diagnosis.record import EpisodeDigest
@@ -22,11 +29,22 @@ from rstar2_env.rollout.request import RolloutError
 from rstar2_env.trainers.backends.trl.loss.objective import Objective
 from rstar2_env.trainers.backends.trl.trainer import CollectorTrainer
 from rstar2_env.trainers.step.collector import Collector
+from rstar2_env.trainers.step.group_play import GroupPlace
 
 Episodes = Sequence[EpisodeDigest]
 Patch = Callable[[pytest.MonkeyPatch, float], None]
 RECIPES = ("grpo", "grpo_clip_higher", "dapo")
 STEPS = 8
+RESUMED = 4
+"""Steps of a run before it resumes."""
+PRECISIONS = (torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
+"""Precisions of an engine, by strength from 1."""
+LOSSES: Sequence[Callable[[Path], None]] = (
+    lambda checkpoint: (checkpoint / "optimizer.pt").unlink(),
+    lambda checkpoint: (checkpoint / "scheduler.pt").unlink(),
+    lambda checkpoint: _empty(checkpoint / "optimizer.pt"),
+)
+"""What a checkpoint loses, by strength from 1: without the schedule, transformers reads no optimizer either."""
 
 
 class TwoTurns(LetterEnv):
@@ -72,6 +90,25 @@ class PaysByProblem(LetterEnv):
         """Report whether the turn begins with a lower-case letter, and pay by the problem."""
         text, reward, ended, truncated, info = super().step(action)
         return text, self._paid, ended, truncated, {**info, "correct": bool(reward)}
+
+
+class SlowEnv(TwoTurns):
+    """An episode begins late in some processes.
+
+    Args:
+        seconds: How late.
+        ranks: The processes.
+        split: Ignored.
+    """
+
+    def __init__(self, seconds: float = 0.0, ranks: Sequence[int] = (), split: str = "train") -> None:
+        super().__init__()
+        self._late = seconds if int(os.environ["RANK"]) in ranks else 0.0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
+        """Wait, and ask for a letter."""
+        time.sleep(self._late)
+        return super().reset(seed=seed, options=options)
 
 
 class RejectsAll:
@@ -120,6 +157,35 @@ def another_temperature(patched: pytest.MonkeyPatch, strength: float) -> None:
     patched.setattr(CollectorTrainer, "use_head", lambda self, at, *outputs: whole(self, strength * at, *outputs))
 
 
+def same_seeds(patched: pytest.MonkeyPatch, strength: float) -> None:
+    """Let each process draw the problems and the tokens of the first process."""
+    make, size = Collector.__init__, int(os.environ["WORLD_SIZE"])
+
+    def init(self: Collector, *given: Any, **named: Any) -> None:
+        make(self, *given, **named)
+        draw, each = self.sampler.draw, self._options.problems_per_step // size
+        patched.setattr(self.sampler, "draw", lambda count: draw(count // size) * size)
+        place = "rstar2_env.trainers.step.collector.GroupPlace"
+        patched.setattr(place, lambda number, drawn: GroupPlace(number, (drawn[0], drawn[1] % each)))
+
+    patched.setattr(Collector, "__init__", init)
+
+
+def _empty(optimizer: Path) -> None:
+    state = torch.load(optimizer, weights_only=True)
+    torch.save({**state, "state": {}}, optimizer)
+
+
+def chosen(from_one: Sequence[Any], strength: float) -> Any:
+    """The variant of a strength, from 1."""
+    return from_one[round(strength) - 1]
+
+
+def resumed(episodes: Episodes) -> bool:
+    """The step follows the resume."""
+    return any(episode.step > RESUMED for episode in episodes)
+
+
 def always(episodes: Episodes) -> bool:
     """Every step shows the fault."""
     return True
@@ -152,6 +218,9 @@ class PlantedRun:
         seen: Whether the episodes of a step show it.
         visible: Number of such steps after which it can be seen.
         steps: Steps of the run.
+        loses: What the checkpoint of step ``RESUMED`` loses before the run resumes from it, given the strength;
+            ``None`` does not interrupt the run.
+        processes: Number of processes of the run.
     """
 
     check: str
@@ -161,6 +230,18 @@ class PlantedRun:
     seen: Callable[[Episodes], bool] = always
     visible: int = 1
     steps: int = STEPS
+    loses: Callable[[Path, float], None] | None = None
+    processes: int = 1
+
+
+def own_weights(rate: float, **more: Any) -> Mapping[str, Any]:
+    """Options of a run whose engine has a copy of the weights, and is trusted to have the right ones."""
+    return {"engine": planted_engines.NAME, "handover_tolerance": 100.0, "learning_rate": rate} | more
+
+
+def late(*ranks: int) -> Callable[[float], Mapping[str, Any]]:
+    """Options of a run in which episodes of some processes begin late."""
+    return lambda seconds: {"env": SlowEnv, "env_options": {"seconds": seconds, "ranks": list(ranks)}}
 
 
 def clips(bound: float, updates: int = 2) -> Callable[[float], Mapping[str, Any]]:
@@ -200,8 +281,49 @@ RUNS: dict[str, PlantedRun] = {
     "answers are cut by tokens": PlantedRun(
         "cut_by_tokens", (2.0, 2.0), lambda most: {"max_episode_tokens": round(most)}, seen=mostly_one_turn
     ),
+    "the engine has another precision": PlantedRun(
+        "engine_differs",
+        (1.0, 3.0),
+        lambda _: own_weights(3e-4, dtype="float32"),
+        lambda patched, number: with_engine(in_precision(chosen(PRECISIONS, number)))(patched, number),
+    ),
+    "new weights never reach the engine": PlantedRun(
+        "weights_stale", (1e-3, 1e-2), own_weights, with_engine(nothing), visible=5
+    ),
+    "new adapters never reach the engine": PlantedRun(
+        "weights_stale",
+        (1e-2, 5e-2),
+        lambda rate: own_weights(rate, lora_rank=4),
+        with_engine(misnamed_adapter, "adapter"),
+        visible=5,
+    ),
+    "a resume loses the optimizer": PlantedRun(
+        "optimizer_lost", (1.0, 3.0), seen=resumed, loses=lambda checkpoint, number: chosen(LOSSES, number)(checkpoint)
+    ),
+    "two processes have the same seeds": PlantedRun("same_seeds", patch=same_seeds, processes=2),
+    "one process is slow": PlantedRun("process_waits", (1.0, 2.0), late(1), visible=5, processes=2),
 }
 """The faults by name."""
+
+LOOK_ALIKES: dict[str, PlantedRun] = {
+    "an engine computes in the low precision of the run": PlantedRun(
+        "engine_differs",
+        options=lambda _: own_weights(3e-4, dtype="bfloat16"),
+        patch=with_engine(in_precision(torch.bfloat16)),
+    ),
+    "new weights reach an engine": PlantedRun("weights_stale", (1e-2, 1e-2), own_weights, with_engine(whole)),
+    "new adapters reach an engine": PlantedRun(
+        "weights_stale",
+        (5e-2, 5e-2),
+        lambda rate: own_weights(rate, lora_rank=4),
+        with_engine(planted_engines.adapter, "adapter"),
+    ),
+    "a run resumes": PlantedRun("optimizer_lost", loses=lambda checkpoint, strength: None),
+    "two processes are slow": PlantedRun("process_waits", (1.0, 1.0), late(0, 1), processes=2),
+}
+"""Runs without a fault that look like one, by name; the check of each must stay silent."""
+EVERY = {**RUNS, **LOOK_ALIKES}
+"""Faults and look-alikes by name."""
 
 
 def train(
@@ -212,11 +334,30 @@ def train(
     Args:
         model: Folder of the tiny model.
         folder: The run's folder.
-        fault: The fault; ``None`` for a clean run.
+        fault: The fault, or a look-alike; ``None`` for a clean run.
         strength: Strength of the fault.
         seed: Seed of the run.
         recipe: The recipe.
     """
+    more = {"strength": strength, "seed": seed, "recipe": recipe}
+    if fault is None or fault.processes == 1:
+        train_here(model, folder, fault, **more)
+    else:
+        name = next(name for name, one in EVERY.items() if one is fault)
+        train_together((model, folder, name, more), processes=fault.processes)
+    return folder
+
+
+def train_together(*runs: tuple[Path, Path, str, Mapping[str, Any]], processes: int = 2) -> None:
+    """Train several runs, one after the other, in processes that torchrun starts; see ``planted_process``."""
+    script = Path(__file__).with_name("planted_process.py")
+    launch(script, json.dumps(runs, default=str), processes=processes)
+
+
+def train_here(
+    model: Path, folder: Path, fault: PlantedRun | None, *, strength: float, seed: int, recipe: str
+) -> None:
+    """Train in this process, as one of the processes of the run; see ``train``."""
     options: dict[str, Any] = {
         "model": str(model),
         "env": TwoTurns,
@@ -240,7 +381,16 @@ def train(
         if fault is not None:
             options |= fault.options(strength)
             fault.patch(patched, strength)
-        with closing(trainers.make(recipe, **options)) as trainer:
-            with suppress(RolloutError):  # weights that are not numbers draw no tokens, which ends the run
-                trainer.train()
-            return folder
+            if fault.loses is not None:
+                _train({**options, "steps": RESUMED, "save_every": RESUMED}, recipe)
+                fault.loses(folder / f"checkpoint-{RESUMED}", strength)
+                options |= {"resume": True}
+        _train(options, recipe)
+
+
+def _train(options: Mapping[str, Any], recipe: str) -> None:
+    with (
+        closing(trainers.make(recipe, **options)) as trainer,
+        suppress(RolloutError),  # weights that are not numbers draw no tokens, which ends the run
+    ):
+        trainer.train()

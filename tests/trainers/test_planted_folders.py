@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,10 +22,13 @@ from detector import (
     variants,
 )
 from diagnosed import clean
-from planted_folders import FOLDERS
+from planted_folders import FOLDERS, write_folder
 from planted_runs import RUNS
 
-from rstar2_env.diagnosis.examination import every_check
+from rstar2_env.core.run_folder import RunWriter, read_run
+from rstar2_env.diagnosis.examination import every_check, examine
+from rstar2_env.diagnosis.folder import read_folder
+from rstar2_env.diagnosis.live import Change, LiveDiagnosis
 
 pytestmark = pytest.mark.train
 
@@ -35,6 +39,44 @@ def test_a_planted_fault_is_named_in_time(name: str) -> None:
     weakest = Variant("tried", 0, "grpo_roc", FOLDERS[name].strengths[0])
     found = outcome(name, FOLDERS[name], weakest, Path("unused"))
     assert found.in_time, found
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "an exploit is paid",
+        "weights never arrive",
+        "held-out problems are trained on",
+        "the judge is constant",
+        "the sampler is stuck",
+        "the sandbox is unavailable",
+    ],
+)
+def test_a_finding_of_a_run_in_progress_has_the_evidence_of_its_folder(tmp_path: Path, name: str) -> None:
+    plant = FOLDERS[name]
+    write_folder(tmp_path / "run", plant, strength=plant.strengths[1])
+    whole, said = read_folder(tmp_path / "run"), list(in_progress(tmp_path / "run", tmp_path / "begun"))
+    assert plant.check in [change.finding.check for _, change in said]
+    for step, change in said:
+        assert change.finding in examine(whole, step=step).findings
+
+
+def in_progress(folder: Path, begun: Path) -> Iterator[tuple[int, Change]]:
+    """What is said of a recorded run, with the step, if it is written step by step, as a trainer does."""
+    run = read_run(folder)
+    figures = {int(line["step"]): line for line in run.metrics()}
+    evaluated = {one.step: {f"eval/{name}": value for name, value in one.figures.items()} for one in run.evaluations}
+    RunWriter(begun).begin(run.config, processes=1)
+    live = LiveDiagnosis(begun)
+    for step in sorted({0, *run.steps}):
+        live.wrote("train", step, 0, [entry for _, _, entry in run.placed(step)])
+        changes: list[Change] = []
+        if step in evaluated:
+            live.wrote("eval", step, 0, [entry for _, _, entry in run.placed(step, "eval")])
+            changes += live.evaluated(step, evaluated[step])
+        if step:
+            changes += live.add(step, figures[step])
+        yield from ((step, change) for change in changes)
 
 
 @pytest.mark.parametrize("recipe", ["grpo_roc", "dapo"])

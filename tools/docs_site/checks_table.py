@@ -26,7 +26,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 FILE = DOCS.parent / "benchmarks" / "diagnosis.json"
 ABOUT = """\
 `python tests/support/detector.py HALF run|folder` plants each fault below in three runs of other recipes, seeds and
-strengths: in real runs of a tiny model, by options, environments or a change of the code
+strengths: in real runs of a tiny model, by options, environments, engines or a change of the code
 ([runs](../tests/support/planted_runs.py)), or in recorded folders, whose episodes or figures are changed before they
 are written ([folders](../tests/support/planted_folders.py)). A fault that is planted in a figure, such as the
 entropy, shows that the check reads the figure, not that a real collapse looks like this.
@@ -36,8 +36,7 @@ fixed before the measurement and reads no figure of a check. A clean run is a fa
 after any of its steps. Checks were corrected on the half *tried*. The half *aside* has seeds and strengths that are
 drawn, and was measured after the corrections; its ranges of strengths were chosen with the thresholds known.
 
-Not planted: an engine of another precision, adapters (LoRA) that do not arrive, an optimizer that a real resume
-loses, and faults of several machines.
+Faults of several processes are planted in two processes of one machine; faults of several machines are not planted.
 """
 _OFTEN = 0.5
 _SVG = "{http://www.w3.org/2000/svg}"

@@ -14,7 +14,7 @@ from typing import Any
 
 from rstar2_env.core.run_folder import EpisodeEntry
 from rstar2_env.core.run_folder.layout import RUN_FILE, Split
-from rstar2_env.diagnosis.live import LiveDiagnosis
+from rstar2_env.diagnosis.live import Change, LiveDiagnosis
 
 from .base import HOOKS, RunHook
 
@@ -23,8 +23,8 @@ from .base import HOOKS, RunHook
 class DiagnosisHook(RunHook):
     """Log each finding of ``rstar2 diagnose`` when it appears and when it ends.
 
-    A finding is one line in the log and an event ``note`` in the run's folder, with its severity, its evidence and the
-    first option to change. Only the first process runs the checks. Every run has this hook unless its list of hooks is
+    A finding is one line in the log and an event ``note`` in the run's folder, with its severity, its evidence, up to
+    three episodes and the first option to change. Only the first process runs the checks. Every run has this hook unless its list of hooks is
     replaced (``hook=[]``).
     """
 
@@ -46,10 +46,10 @@ class DiagnosisHook(RunHook):
                 self._live.wrote(split, step, line, entries)
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Add the figures of an evaluation to the diagnosis."""
+        """Add the figures of an evaluation, and log findings that appeared or ended with it."""
         if self._live is not None:
             with self._ending():
-                self._live.evaluated(self._run.step, kwargs["metrics"])
+                self._note(self._live.evaluated(self._run.step, kwargs["metrics"]))
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
         """Check the step that was logged, and log findings that appeared or ended."""
@@ -57,8 +57,11 @@ class DiagnosisHook(RunHook):
         if self._live is None or "loss" not in logged:
             return
         with self._ending():
-            for change in self._live.add(self._run.step, logged):
-                self._run.note(change.line)
+            self._note(self._live.add(self._run.step, logged))
+
+    def _note(self, changes: Sequence[Change]) -> None:
+        for change in changes:
+            self._run.note(change.line)
 
     @contextmanager
     def _ending(self) -> Iterator[None]:

@@ -9,6 +9,7 @@ from rstar2_env.diagnosis.record import RunRecord
 from rstar2_env.diagnosis.spells import spell
 
 _FAR = 0.1
+"""Difference in nats that no precision explains: the tolerance of a weight sync in bfloat16, the lowest one."""
 _STALE, _GROWTH, _STEPS = 0.02, 3.0, 5
 _DEEPER = 2.0
 
@@ -18,9 +19,18 @@ def _lagging(run: RunRecord) -> bool:
     return bool(lag) and max(lag) > 0.5
 
 
+def _tolerance(run: RunRecord) -> float:
+    """Return the largest difference in nats that the run's precision explains."""
+    recorded = run.series("mismatch/tolerance")
+    return min(_FAR, recorded[-1][1]) if recorded else _FAR
+
+
 def _differs(run: RunRecord) -> Evidence | None:
     points = run.series("mismatch/logp_difference")
-    found = spell(points, lambda value: value > _FAR)
+    tolerance = _tolerance(run)
+    # Another precision shows before the first update; a small difference that comes later may be of older weights.
+    at_start = points[0][1] > tolerance
+    found = spell(points, lambda value: value > (tolerance if at_start else _FAR))
     if found is None or (_stale(run) is not None and points[0][1] <= _FAR):
         return None
     step = run.last if found.until is None else found.until
@@ -35,13 +45,17 @@ def _differs(run: RunRecord) -> Evidence | None:
         if depths[1] > _DEEPER * depths[0]:
             says += " The difference is larger after tool calls, so the texts between turns differ in their tokens."
         else:
-            says += " It is as large before any tool call, so the sampling or the weights differ."
+            says += " It is as large before any tool call, so the sampling, the precision or the weights differ."
+    if found.mean <= _FAR:
+        figures |= {"mismatch/tolerance": tolerance}
+        says += f" The precision of the run explains at most {tolerance:g} nats."
     return Evidence(
         since=found.since,
         until=found.until,
         says=says,
         figures=figures,
         episodes=run.examples(found.since, found.until, lambda one: one.kept),
+        severity="warning" if found.mean <= _FAR else None,
     )
 
 
@@ -49,7 +63,8 @@ def _stale(run: RunRecord) -> Evidence | None:
     points = run.series("mismatch/logp_difference")
     if len(points) < _STEPS or _lagging(run):
         return None
-    found = spell(points, lambda value: value > _STALE)
+    bound = min(_STALE, _tolerance(run))
+    found = spell(points, lambda value: value > bound)
     if found is None or found.until is not None:
         return None
     first = points[0][1]
@@ -86,8 +101,11 @@ register(
     RunCheck(
         name="engine_differs",
         title="Engine and trainer compute different probabilities",
-        looks_at="`mismatch/logp_difference` at the first update, by the number of tool calls before a token",
-        rule="more than .1 nats a token in 3 consecutive steps: float32 gives 1e-6 to 1e-4, bfloat16 .01 to .03",
+        looks_at="`mismatch/logp_difference` at the first update, by the number of tool calls before a token, and "
+        "`mismatch/tolerance`",
+        rule="more than .1 nats a token in 3 consecutive steps; or, as a warning, more than the tolerance of the run's "
+        "precision (.002 in float32), if it is so from the first step on: float32 gives 1e-6 to 1e-4, bfloat16 .01 to "
+        ".03",
         severity="error",
         cause="Another temperature, top-p or precision in the engine, another chat template, or other weights.",
         change=(
@@ -105,8 +123,8 @@ register(
         name="weights_stale",
         title="New weights do not reach the engine",
         looks_at="`mismatch/logp_difference` over the steps, in a run whose turns are of the newest weights",
-        rule="above .02 nats, 3 times its first value, and rising in most of the last 5 steps: if new weights "
-        "reach the engine, it stays at the level of the precision",
+        rule="above .02 nats (.002 in float32), 3 times its first value, and rising in most of the last 5 steps: if "
+        "new weights reach the engine, it stays at the level of the precision",
         severity="error",
         cause="Weights or adapters (LoRA) that are sent under names that the engine ignores, or a server that was "
         "restarted with the initial model.",

@@ -65,7 +65,7 @@ register(
         severity="error",
         cause="A limit on the prompt that is shorter than the longest problem; runs of this package refuse such "
         "prompts, other trainers cut them.",
-        change=("max_prompt_length=HIGHER (TRL)", "data.max_prompt_length=HIGHER (verl)"),
+        change=("data.max_prompt_length=HIGHER (verl)",),
         otherwise="Prompts that are padded to the limit: then all have the same length.",
         needs=("cut_prompt|prompt/cut",),
         look=_cut,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_runner import run
@@ -13,8 +14,11 @@ from made_runs import MadeRun, write_training
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.run_folder import RunWriter, read_run
 from rstar2_env.diagnosis import diagnose
+from rstar2_env.diagnosis.base import Evidence, RunCheck
+from rstar2_env.diagnosis.examination import examine
 from rstar2_env.diagnosis.folder import digests_of, read_folder
 from rstar2_env.diagnosis.live import LiveDiagnosis
+from rstar2_env.diagnosis.record import RunRecord, StepData
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +79,31 @@ def test_the_command_prints_findings_and_json_holds_the_same(broken: Path) -> No
     record = json.loads(run("diagnose", broken, "--json").output)
     assert record == json.loads(json.dumps(diagnose(broken).record()))
     assert [one["check"] for one in record["findings"]] == diagnose(broken).names
+
+
+NOW = Evidence(since=8, until=None, says="It is.")
+ONE_CHECK: dict[str, Any] = {
+    **dict.fromkeys(("title", "looks_at", "rule", "cause", "otherwise"), "Words."),
+    "change": (),
+    "needs": (),
+}
+
+
+def test_findings_that_hold_come_by_severity_before_those_that_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended, held, sooner = (
+        RunCheck(**ONE_CHECK | {"name": name, "severity": severity, "look": lambda run, found=found: found})
+        for name, severity, found in (
+            ("ended", "error", Evidence(since=1, until=3, says="It was.")),
+            ("held", "warning", Evidence(since=5, until=None, says="It is.")),
+            ("sooner", "warning", Evidence(since=2, until=None, says="It is.")),
+        )
+    )
+    note = RunCheck(**ONE_CHECK | {"name": "note", "severity": "note", "look": lambda run: NOW})
+    found = examine(RunRecord("run", steps=[StepData(8)]), checks=[ended, note, held, sooner])
+    assert found.names == ["sooner", "held", "note", "ended"]
+    assert found.summary.endswith("2 warnings, 1 note, 1 finding that ended.")
+    text = str(found)
+    assert text.index("(note, since step 8)") < text.index("Findings that ended:") < text.index("(ended, step 1 to 3)")
 
 
 def test_a_notebook_shows_texts_of_a_run_as_texts(made: Path, tmp_path: Path) -> None:
@@ -160,6 +189,33 @@ def test_a_live_diagnosis_reads_the_episodes_of_the_other_processes(made: Path, 
     live.add(1, {"loss": 0.1})
     size = len(run.groups(1)[0])
     assert [one.rank for one in live.record.steps[0].episodes] == [0] * size + [1] * size
+
+
+def test_an_evaluation_after_the_last_step_is_examined_at_once(made: Path, tmp_path: Path) -> None:
+    RunWriter(tmp_path).begin(read_run(made).config, processes=1)
+    live = LiveDiagnosis(tmp_path)
+    said = [*live.evaluated(0, {"eval/pass_rate": 0.9, "eval/pass_rate_se": 0.01})]
+    said += live.evaluated(1, {"eval/pass_rate": 0.9, "eval/pass_rate_se": 0.01})
+    said += live.add(1, {"loss": 0.1})
+    assert said == []
+    live.add(2, {"loss": 0.1})
+    fallen = live.evaluated(2, {"eval/pass_rate": 0.2, "eval/pass_rate_se": 0.01})
+    assert [one.finding.check for one in fallen] == ["held_out_falls"]
+
+
+def test_the_steps_between_two_logged_steps_keep_their_numbers(made: Path, tmp_path: Path) -> None:
+    run = read_run(made)
+    RunWriter(tmp_path).begin(run.config, processes=1)
+    live = LiveDiagnosis(tmp_path)
+    for step in (1, 2, 3):
+        live.wrote("train", step, 0, [entry for _, _, entry in run.placed(step)])
+    live.add(4, {"loss": 0.1})
+    assert [(one.number, bool(one.episodes), bool(one.figures)) for one in live.record.steps] == [
+        (1, True, False),
+        (2, True, False),
+        (3, True, False),
+        (4, False, True),
+    ]
 
 
 def test_a_long_run_is_examined_at_fewer_steps(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,6 +29,7 @@ def test_the_history_of_trl_is_diagnosed(tmp_path: Path) -> None:
         found = diagnose(path)
         assert found.names == ["gradient_zero"]
         assert found.findings[0].since == 6
+        assert not [change for change in found.findings[0].change if "--set" in change]
         assert "entropy_collapsed" in found.silent
         assert "episodes" in found.not_recorded["repetition"]
 

@@ -46,6 +46,8 @@ class PolicyEngine:
     Attributes:
         shares_weights: Whether the engine computes with the trainer's own module.
         in_each_process: Whether each process has its own engine, with a copy of the weights or the trainer's weights.
+        tolerance: Largest mean distance, in nats, between the log-probabilities of engine and trainer that the precision
+            explains.
         cache: The cache size chosen for vLLM in this process, with the reason; ``None`` for other engines, and if an
             option sets the size.
 
@@ -89,8 +91,9 @@ class PolicyEngine:
                 "are trained: set lora_rank, or choose transport='folder' or 'group'."
             )
         chat = codec(config.model, tokenizer, self._module())
-        tolerance = config.rollout.handover_tolerance or TOLERANCE[dtype_of(config.model)]
-        self._probe = HandoverProbe(self.engine, known_prompt(chat), self._score, tolerance=tolerance)
+        self.tolerance = TOLERANCE[self._dtype]
+        allowed = config.rollout.handover_tolerance or self.tolerance
+        self._probe = HandoverProbe(self.engine, known_prompt(chat), self._score, tolerance=allowed)
         if offloads:
             self.free_memory()  # a resumed run reads the optimizer's state onto the device before it plays
 

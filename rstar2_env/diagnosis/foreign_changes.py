@@ -1,0 +1,49 @@
+"""The remedies of a finding in the log of another trainer, as options of TRL and verl.
+
+Not covered: options without a counterpart whose values mean the same.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+
+TRAINERS = ("TRL", "verl")
+_ACTOR, _ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
+OPTIONS: Mapping[str, tuple[str, str]] = {
+    "optim.learning_rate": ("learning_rate", f"{_ACTOR}.optim.lr"),
+    "optim.warmup_steps": ("warmup_steps", f"{_ACTOR}.optim.lr_warmup_steps"),
+    "optim.max_grad_norm": ("max_grad_norm", f"{_ACTOR}.grad_clip"),
+    "optim.updates_per_rollout": ("num_iterations", f"{_ACTOR}.ppo_epochs"),
+    "loss.ppo_clip.low": ("epsilon", f"{_ACTOR}.clip_ratio_low"),
+    "loss.ppo_clip.high": ("epsilon_high", f"{_ACTOR}.clip_ratio_high"),
+    "loss.kl.coef": ("beta", f"{_ACTOR}.kl_loss_coef"),
+    "loss.entropy.coef": ("entropy_coef", f"{_ACTOR}.entropy_coeff"),
+    "rollout.group_size": ("num_generations", f"{_ROLLOUT}.n"),
+    "rollout.max_episode_tokens": ("max_completion_length", "data.max_response_length"),
+}
+"""The option of TRL's ``GRPOConfig``, and that of verl, by the name of this package's option."""
+
+
+def translated(changes: Sequence[str]) -> tuple[str, ...]:
+    """Return remedies as they can be typed for another trainer.
+
+    Args:
+        changes: The remedies of a check: options of this package, its commands, or options of another trainer.
+
+    Returns:
+        The options of TRL and verl, each with its trainer, and the commands that need no run of this package.
+    """
+    return tuple(one for change in changes for one in _of(change))
+
+
+def _of(change: str) -> Iterator[str]:
+    if not change.startswith("--"):
+        if "RUN" not in change.split():
+            yield change
+        return
+    words = [word for word in shlex.split(change) if word != "--set"]
+    pairs = [word.partition("=") for word in words]
+    if all(name in OPTIONS for name, _, _ in pairs):
+        for at, trainer in enumerate(TRAINERS):
+            yield " ".join(f"{OPTIONS[name][at]}={value}" for name, _, value in pairs) + f" ({trainer})"

@@ -1,0 +1,43 @@
+"""``typed``: replaces the words in the remedies of a check, such as LOWER, by values for a run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from rstar2_env.diagnosis.record import RunRecord
+
+VALUES: Mapping[str, Callable[[float], float]] = {
+    "LOWER": lambda value: value / 10,
+    "HIGHER": lambda value: value * 10,
+    "LESS": lambda value: max(1, value // 2),
+    "FEWER": lambda value: max(1, value // 2),
+    "MORE": lambda value: value * 2,
+    "SEED": lambda value: value + 1,
+}
+"""The value for each word, given the value of the run."""
+_WORD = re.compile(rf"([\w.]+)=({'|'.join(VALUES)})\b")
+
+
+def typed(changes: Sequence[str], run: RunRecord) -> tuple[str, ...]:
+    """Return remedies with values instead of words; a word stays if the run's value of the option is unknown."""
+
+    def value_of(found: re.Match[str]) -> str:
+        name, word = found.groups()
+        own = _own(run, name)
+        if own is None or (own == 0 and word != "SEED"):
+            return found[0]
+        value = VALUES[word](own)
+        return f"{name}={value}" if isinstance(value, int) else f"{name}={value:.6g}"
+
+    return tuple(_WORD.sub(value_of, change) for change in changes)
+
+
+def _own(run: RunRecord, name: str) -> float | None:
+    """Return the number that an option has in a run; the learning rate may be known only from the figures."""
+    value = run.option(name)
+    if value is None and name.startswith("env."):
+        value = run.option(f"rollout.env_options.{name.removeprefix('env.')}")
+    if value is None and name == "optim.learning_rate":
+        value = max((rate for _, rate in run.series("learning_rate")), default=None)
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
