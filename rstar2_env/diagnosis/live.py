@@ -42,7 +42,9 @@ class Change:
             return f"Finding ended: {found.title} ({found.check}, {found.when})."
         episodes = f" Episodes: {', '.join(found.episodes)}." if found.episodes else ""
         change = f" Change: {found.change[0]}" if found.change else ""
-        return f"Finding ({found.severity}): {found.title} ({found.check}, {found.when}). {found.says}{episodes}{change}"
+        return (
+            f"Finding ({found.severity}): {found.title} ({found.check}, {found.when}). {found.says}{episodes}{change}"
+        )
 
 
 class LiveDiagnosis:

@@ -70,10 +70,10 @@ def misnamed_adapter(model: Any, weights: Any) -> None:
 
 
 def in_precision(dtype: torch.dtype) -> Load:
-    """Load all weights, rounded to a precision."""
+    """Load all weights, rounded to a precision, and compute in bfloat16."""
 
     def load(model: Any, weights: Any) -> None:
-        model.load_state_dict({name: one.to(dtype).to(torch.float32) for name, one in named_weights(weights)})
+        model.to(torch.bfloat16).load_state_dict({name: one.to(dtype) for name, one in named_weights(weights)})
 
     return load
 

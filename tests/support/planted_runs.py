@@ -1,8 +1,9 @@
 """Faults planted in real runs of the tiny model, by options, environments, engines and changes of the code.
 
-A fault acts from the first step on, or from a resume on. The step at which it can be seen was written down before the first measurement and
-uses no figure that a check reads: the first step at which the rule ``seen`` holds for the episodes, plus ``visible``
-steps less one; ``visible`` is 5 for a change that is missing or a trend, and 20 for one that is missing for ever.
+A fault acts from the first step on, or from a resume on. The step at which it can be seen was written down before the
+first measurement and uses no figure that a check reads: the first step at which the rule ``seen`` holds for the
+episodes, plus ``visible`` steps less one; ``visible`` is 5 for a change that is missing or a trend, and 20 for one that
+is missing for ever.
 """
 
 from __future__ import annotations
@@ -288,11 +289,11 @@ RUNS: dict[str, PlantedRun] = {
         lambda patched, number: with_engine(in_precision(chosen(PRECISIONS, number)))(patched, number),
     ),
     "new weights never reach the engine": PlantedRun(
-        "weights_stale", (1e-3, 1e-2), own_weights, with_engine(nothing), visible=5
+        "weights_stale", (2e-4, 1e-3), own_weights, with_engine(nothing), visible=5
     ),
     "new adapters never reach the engine": PlantedRun(
         "weights_stale",
-        (1e-2, 5e-2),
+        (5e-4, 1e-3),
         lambda rate: own_weights(rate, lora_rank=4),
         with_engine(misnamed_adapter, "adapter"),
         visible=5,
@@ -311,10 +312,10 @@ LOOK_ALIKES: dict[str, PlantedRun] = {
         options=lambda _: own_weights(3e-4, dtype="bfloat16"),
         patch=with_engine(in_precision(torch.bfloat16)),
     ),
-    "new weights reach an engine": PlantedRun("weights_stale", (1e-2, 1e-2), own_weights, with_engine(whole)),
+    "new weights reach an engine": PlantedRun("weights_stale", (1e-3, 1e-3), own_weights, with_engine(whole)),
     "new adapters reach an engine": PlantedRun(
         "weights_stale",
-        (5e-2, 5e-2),
+        (1e-3, 1e-3),
         lambda rate: own_weights(rate, lora_rank=4),
         with_engine(planted_engines.adapter, "adapter"),
     ),
@@ -354,9 +355,7 @@ def train_together(*runs: tuple[Path, Path, str, Mapping[str, Any]], processes: 
     launch(script, json.dumps(runs, default=str), processes=processes)
 
 
-def train_here(
-    model: Path, folder: Path, fault: PlantedRun | None, *, strength: float, seed: int, recipe: str
-) -> None:
+def train_here(model: Path, folder: Path, fault: PlantedRun | None, *, strength: float, seed: int, recipe: str) -> None:
     """Train in this process, as one of the processes of the run; see ``train``."""
     options: dict[str, Any] = {
         "model": str(model),

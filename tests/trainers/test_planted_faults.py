@@ -67,7 +67,9 @@ def test_faults_of_two_processes_are_named_in_time_and_two_slow_processes_are_no
         assert plant.check not in examine(run).not_recorded
 
 
-@pytest.mark.parametrize("name", ["the learning rate is too high", "every episode is wrong", "a resume loses the optimizer"])
+@pytest.mark.parametrize(
+    "name", ["the learning rate is too high", "every episode is wrong", "a resume loses the optimizer"]
+)
 def test_a_finding_of_a_run_in_progress_has_the_evidence_of_its_folder(
     tiny_model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

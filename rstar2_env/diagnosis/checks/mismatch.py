@@ -19,18 +19,18 @@ def _lagging(run: RunRecord) -> bool:
     return bool(lag) and max(lag) > 0.5
 
 
-def _tolerance(run: RunRecord) -> float:
+def _explained(run: RunRecord) -> float:
     """Return the largest difference in nats that the run's precision explains."""
-    recorded = run.series("mismatch/tolerance")
+    recorded = run.series("mismatch/explained")
     return min(_FAR, recorded[-1][1]) if recorded else _FAR
 
 
 def _differs(run: RunRecord) -> Evidence | None:
     points = run.series("mismatch/logp_difference")
-    tolerance = _tolerance(run)
+    explained = _explained(run)
     # Another precision shows before the first update; a small difference that comes later may be of older weights.
-    at_start = points[0][1] > tolerance
-    found = spell(points, lambda value: value > (tolerance if at_start else _FAR))
+    at_start = points[0][1] > explained
+    found = spell(points, lambda value: value > (explained if at_start else _FAR))
     if found is None or (_stale(run) is not None and points[0][1] <= _FAR):
         return None
     step = run.last if found.until is None else found.until
@@ -47,8 +47,8 @@ def _differs(run: RunRecord) -> Evidence | None:
         else:
             says += " It is as large before any tool call, so the sampling, the precision or the weights differ."
     if found.mean <= _FAR:
-        figures |= {"mismatch/tolerance": tolerance}
-        says += f" The precision of the run explains at most {tolerance:g} nats."
+        figures |= {"mismatch/explained": explained}
+        says += f" The precision of the run explains at most {explained:g} nats."
     return Evidence(
         since=found.since,
         until=found.until,
@@ -63,7 +63,7 @@ def _stale(run: RunRecord) -> Evidence | None:
     points = run.series("mismatch/logp_difference")
     if len(points) < _STEPS or _lagging(run):
         return None
-    bound = min(_STALE, _tolerance(run))
+    bound = min(_STALE, _explained(run))
     found = spell(points, lambda value: value > bound)
     if found is None or found.until is not None:
         return None
@@ -102,10 +102,9 @@ register(
         name="engine_differs",
         title="Engine and trainer compute different probabilities",
         looks_at="`mismatch/logp_difference` at the first update, by the number of tool calls before a token, and "
-        "`mismatch/tolerance`",
-        rule="more than .1 nats a token in 3 consecutive steps; or, as a warning, more than the tolerance of the run's "
-        "precision (.002 in float32), if it is so from the first step on: float32 gives 1e-6 to 1e-4, bfloat16 .01 to "
-        ".03",
+        "`mismatch/explained`",
+        rule="more than .1 nats a token in 3 consecutive steps; or, as a warning, more than the run's precision "
+        "explains (.0005 in float32) from the first step on: float32 gives 1e-6 to 1e-4, bfloat16 .01 to .03",
         severity="error",
         cause="Another temperature, top-p or precision in the engine, another chat template, or other weights.",
         change=(
@@ -123,7 +122,7 @@ register(
         name="weights_stale",
         title="New weights do not reach the engine",
         looks_at="`mismatch/logp_difference` over the steps, in a run whose turns are of the newest weights",
-        rule="above .02 nats (.002 in float32), 3 times its first value, and rising in most of the last 5 steps: if "
+        rule="above .02 nats (.0005 in float32), 3 times its first value, and rising in most of the last 5 steps: if "
         "new weights reach the engine, it stays at the level of the precision",
         severity="error",
         cause="Weights or adapters (LoRA) that are sent under names that the engine ignores, or a server that was "

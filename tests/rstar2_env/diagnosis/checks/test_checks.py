@@ -61,7 +61,7 @@ def test_a_loss_that_is_not_a_number_ends_with_the_first_number_and_not_with_a_s
 
 
 @pytest.mark.parametrize(
-    ("difference", "tolerance", "since", "severity"),
+    ("difference", "explained", "since", "severity"),
     [
         (0.01, 0.002, 1, "warning"),
         (0.3, 0.002, 1, "error"),
@@ -72,23 +72,23 @@ def test_a_loss_that_is_not_a_number_ends_with_the_first_number_and_not_with_a_s
     ],
 )
 def test_a_small_difference_from_the_start_is_judged_by_the_precision_of_the_run(
-    difference, tolerance, since, severity
+    difference, explained, since, severity
 ) -> None:
     run = clean(mismatch__logp_difference=difference, policy__lag=0.0, since=since)
     for step in run.steps:
         step.figures["policy/lag"] = 0.0
-        if tolerance is not None:
-            step.figures["mismatch/tolerance"] = tolerance
+        if explained is not None:
+            step.figures["mismatch/explained"] = explained
     found = check("engine_differs", run)
     assert (found and found.severity) == severity
     assert (found is not None and "explains at most 0.002 nats" in found.says) is (severity == "warning")
 
 
-@pytest.mark.parametrize(("tolerance", "named"), [(0.002, True), (0.1, False)])
-def test_weights_that_fall_behind_slowly_are_named_in_float32(tolerance: float, named: bool) -> None:
+@pytest.mark.parametrize(("explained", "named"), [(0.002, True), (0.1, False)])
+def test_weights_that_fall_behind_slowly_are_named_in_float32(explained: float, named: bool) -> None:
     run = clean(mismatch__logp_difference=lambda step: 4e-4 * step, policy__lag=0.0, since=1)
     for step in run.steps:
-        step.figures["mismatch/tolerance"] = tolerance
+        step.figures["mismatch/explained"] = explained
     assert (check("weights_stale", run) is not None) is named
     assert check("engine_differs", run) is None
 

@@ -109,7 +109,7 @@ class Rollouts:
             self._trl.sums.add("seconds/wait", time.perf_counter() - begun - self._sync_s)
             self._state.train_with(collected.settings)
         self._trl.sums.merge(collected.figures)
-        self._trl.sums.add("mismatch/tolerance", self._policy.tolerance)
+        self._trl.sums.add("mismatch/explained", self._policy.explained)
         if self._play.limits is not None:
             self._trl.sums.add("engine/in_flight", self._play.limits.in_flight.number, float(self._first))
         for observe in self._observers:

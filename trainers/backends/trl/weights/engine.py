@@ -27,7 +27,7 @@ from ..model import codec, dtype_of
 from ..sharding.choice import check_engine, sharding_of
 from ..sharding.fsdp2 import hold, release
 from .engine_cache import CacheSize, cache_for_vllm, device_memory
-from .handover import TOLERANCE, HandoverError, HandoverProbe, known_prompt, trainer_logprobs
+from .handover import EXPLAINED, TOLERANCE, HandoverError, HandoverProbe, known_prompt, trainer_logprobs
 from .offload import OffloadedState
 from .whole_weights import is_sharded, whole_adapter, whole_weights
 
@@ -46,8 +46,8 @@ class PolicyEngine:
     Attributes:
         shares_weights: Whether the engine computes with the trainer's own module.
         in_each_process: Whether each process has its own engine, with a copy of the weights or the trainer's weights.
-        tolerance: Largest mean distance, in nats, between the log-probabilities of engine and trainer that the precision
-            explains.
+        explained: Largest mean distance, in nats, between the log-probabilities of engine and trainer that the run's
+            precision explains.
         cache: The cache size chosen for vLLM in this process, with the reason; ``None`` for other engines, and if an
             option sets the size.
 
@@ -91,9 +91,9 @@ class PolicyEngine:
                 "are trained: set lora_rank, or choose transport='folder' or 'group'."
             )
         chat = codec(config.model, tokenizer, self._module())
-        self.tolerance = TOLERANCE[self._dtype]
-        allowed = config.rollout.handover_tolerance or self.tolerance
-        self._probe = HandoverProbe(self.engine, known_prompt(chat), self._score, tolerance=allowed)
+        self.explained = EXPLAINED[self._dtype]
+        tolerance = config.rollout.handover_tolerance or TOLERANCE[self._dtype]
+        self._probe = HandoverProbe(self.engine, known_prompt(chat), self._score, tolerance=tolerance)
         if offloads:
             self.free_memory()  # a resumed run reads the optimizer's state onto the device before it plays
 
