@@ -19,7 +19,17 @@ from rstar2_env.view.index.schema import version_of
 from rstar2_env.view.queries.figures import figure_sql, figures_of
 from rstar2_env.view.queries.filters import SORTS, EpisodeFilter, read_filter, read_sort, words_query
 from rstar2_env.view.queries.result_cache import CACHE
-from rstar2_env.view.queries.rows import FROM, NEWEST, PLACE, EpisodeRow, id_of, neighbour_of, read_key, rows_of
+from rstar2_env.view.queries.rows import (
+    FROM,
+    NEWEST,
+    PLACE,
+    WITHIN_STEP,
+    EpisodeRow,
+    id_of,
+    neighbour_of,
+    read_key,
+    rows_of,
+)
 from rstar2_env.view.queries.scan import scan_for_words
 
 MOST_ROWS = 1000
@@ -127,7 +137,14 @@ def matching_ids(index: RunIndex, db: sqlite3.Connection, params: EpisodeFilter,
         where = f"({where}) AND e.id IN (SELECT rowid FROM words WHERE words MATCH ?)"
         values.append(words_query(params.q))
     tables = FROM if "p." in where + order else "episodes e"
-    found = [row[0] for row in db.execute(f"SELECT e.id FROM {tables} WHERE {where} ORDER BY {order}", values)]
+    if order == NEWEST:
+        # One query a step reads the index of places in its order; one query over all steps would have to sort.
+        statement = f"SELECT e.id FROM {tables} WHERE e.split = ? AND e.step = ? AND ({where}) ORDER BY {WITHIN_STEP}"
+        steps = db.execute("SELECT DISTINCT split, step FROM episodes ORDER BY split DESC, step DESC").fetchall()
+        found = [number for step in steps for (number,) in db.execute(statement, (*step, *values))]
+    else:
+        statement = f"SELECT e.id FROM {tables} WHERE {where} ORDER BY {order}"
+        found = [number for (number,) in db.execute(statement, values)]
     if params.q and not index.searches_words:
         words_query(params.q)  # raises for the same invalid searches
         found = scan_for_words(index, db, found, params.q)

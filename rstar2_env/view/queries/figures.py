@@ -45,9 +45,20 @@ def figure_sql(name: str, condition: str = "1") -> str:
         name: A name in ``FIGURES``.
         condition: Additional SQL condition on an episode.
     """
+    numerator, denominator = ratio_sql(name, condition)
+    return f"{numerator} * 1.0 / nullif({denominator}, 0)"
+
+
+def ratio_sql(name: str, condition: str = "1") -> tuple[str, str]:
+    """Return the SQL expressions of a figure's numerator and denominator, whose quotient is the figure.
+
+    Args:
+        name: A name in ``FIGURES``.
+        condition: Additional SQL condition on an episode.
+    """
     figure = FIGURES[name]
     known = f"{condition} AND ({_COLUMNS.get(figure.numerator, figure.numerator)}) IS NOT NULL"
-    return f"{count_sql(figure.numerator, condition)} * 1.0 / nullif({count_sql(figure.denominator, known)}, 0)"
+    return count_sql(figure.numerator, condition), count_sql(figure.denominator, known)
 
 
 CACHED: Mapping[str, Callable[[RunIndex], Any]] = {

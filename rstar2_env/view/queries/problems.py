@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from rstar2_env.view.index import RunIndex
 from rstar2_env.view.queries.episodes import page_of
-from rstar2_env.view.queries.figures import figure_sql
+from rstar2_env.view.queries.figures import figure_sql, ratio_sql
 from rstar2_env.view.queries.filters import FIELDS, number_of, read_filter, read_sort
 from rstar2_env.view.queries.rows import FROM, PLACE, cached_ids, common_prefixes, rows_of, short_question
 
@@ -18,6 +18,8 @@ _MOST_EPISODES = 200
 _FIGURES = {"success": "pass_rate", **{name: name for name in ("reward", "tokens", "tool_error_share")}}
 _OF_PROBLEM = "problem = ? AND (? = '' OR split = ?)"
 _SUCCESS = figure_sql("pass_rate")
+_SUMS = ", ".join(part for name in _FIGURES.values() for part in ratio_sql(name))
+"""SQL expressions of the numerator and the denominator of each figure, in the order of ``_FIGURES``."""
 _SORTS: Mapping[str, str] = {
     **{name: FIELDS[name] for name in ("problem_id", "task", "difficulty", "question")},
     "source": FIELDS["problem_source"],
@@ -67,32 +69,44 @@ def problem_row(db: sqlite3.Connection, number: int, split: str) -> dict[str, An
     name, task, source, difficulty, question = db.execute(
         "SELECT name, task, source, difficulty, question FROM problems WHERE id = ?", (number,)
     ).fetchone()
-    columns = ", ".join(map(figure_sql, _FIGURES.values()))
-    seen, steps, last, *figures = db.execute(
-        f"SELECT count(*), count(DISTINCT step), max(step), {columns} FROM episodes WHERE {_OF_PROBLEM}",
-        (number, split, split),
-    ).fetchone()
+    steps = _by_step(db, number, split)
+    sums = [sum(step.sums[at] or 0 for step in steps) for at in range(2 * len(_FIGURES))]
     return {
         "problem_id": name,
         "task": task,
         "source": source,
         "difficulty": difficulty,
         "question": short_question(question, task, common_prefixes(db), 300),
-        "seen": seen,
-        **dict(zip(_FIGURES, figures, strict=True)),
-        "trend": [success for *_, success in _by_step(db, number, split)[-TREND:]],
-        "last_step": last,
-        "steps": steps,
+        "seen": sum(step.episodes for step in steps),
+        **{name: _ratio(sums, at) for at, name in enumerate(_FIGURES)},
+        "trend": [_ratio(step.sums) for step in steps if step.available][-TREND:],
+        "last_step": steps[-1].step if steps else None,
+        "steps": len(steps),
     }
 
 
-def _by_step(db: sqlite3.Connection, number: int, split: str) -> list[tuple[int, int, float]]:
-    """Return for each step with available episodes of a problem: the step, their number, and their pass rate."""
-    return db.execute(
-        f"SELECT step, sum(available), {_SUCCESS} FROM episodes WHERE {_OF_PROBLEM} AND available GROUP BY step"
-        " ORDER BY step",
+class _Step(NamedTuple):
+    """A problem's episodes at one step: their number, the number of available ones, and the sums of the figures."""
+
+    step: int
+    episodes: int
+    available: int
+    sums: tuple[float | None, ...]
+
+
+def _by_step(db: sqlite3.Connection, number: int, split: str) -> list[_Step]:
+    """Return the steps with episodes of a problem; a problem's row and its page add up the same sums."""
+    rows = db.execute(
+        f"SELECT step, count(*), sum(available), {_SUMS} FROM episodes WHERE {_OF_PROBLEM} GROUP BY step ORDER BY step",
         (number, split, split),
-    ).fetchall()
+    )
+    return [_Step(step, episodes, available, tuple(sums)) for step, episodes, available, *sums in rows]
+
+
+def _ratio(sums: Sequence[float | None], at: int = 0) -> float | None:
+    """Return a figure of ``_FIGURES`` from its numerator and its denominator; ``None`` without data."""
+    over, under = sums[2 * at : 2 * at + 2]
+    return over / under if over is not None and under else None
 
 
 def find_problem(index: RunIndex, name: str, params: Mapping[str, str]) -> dict[str, Any]:
@@ -110,7 +124,7 @@ def find_problem(index: RunIndex, name: str, params: Mapping[str, str]) -> dict[
         row = problem_row(db, number, split)
         if not row["seen"]:
             raise KeyError(name)
-        steps = _by_step(db, number, split)
+        steps = [step for step in _by_step(db, number, split) if step.available]
         order = ", ".join(f"{column.strip()} DESC" for column in PLACE.split(",")[:3])
         numbers = db.execute(
             f"SELECT e.id FROM episodes e WHERE {_OF_PROBLEM} ORDER BY {order}, e.grp, e.member LIMIT {_MOST_EPISODES}",
@@ -121,9 +135,9 @@ def find_problem(index: RunIndex, name: str, params: Mapping[str, str]) -> dict[
         **row,
         "question": question,
         "gold": gold,
-        "steps": [step for step, *_ in steps],
+        "steps": [step.step for step in steps],
         "rate": row["success"],
-        "success": [success for *_, success in steps],
-        "count": [count for _, count, _ in steps],
+        "success": [_ratio(step.sums) for step in steps],
+        "count": [step.available for step in steps],
         "episodes": episodes,
     }

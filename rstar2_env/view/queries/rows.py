@@ -19,9 +19,11 @@ from rstar2_env.view.queries.result_cache import CACHE
 
 QUESTION = 120
 """Maximum length of a question in a row, in characters."""
-PLACE = "e.split, e.step, e.round, e.grp, e.member, e.file, e.line"
+WITHIN_STEP = "e.round, e.grp, e.member, e.file, e.line"
+"""SQL of the order in which the episodes of a step were played."""
+PLACE = f"e.split, e.step, {WITHIN_STEP}"
 """SQL of the order in which episodes were played."""
-NEWEST = "e.split DESC, e.step DESC, e.round, e.grp, e.member, e.file, e.line"
+NEWEST = f"e.split DESC, e.step DESC, {WITHIN_STEP}"
 """SQL of the default order of lists of episodes: the newest step of training first."""
 FROM = "episodes e JOIN files f ON f.id = e.file JOIN problems p ON p.id = e.problem"
 _KEY = re.compile(r"(train|eval)-(\d{1,12})-(\d{1,12})(?:-rank(\d{1,6}))?")
