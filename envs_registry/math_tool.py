@@ -1,7 +1,7 @@
 """``rstar2/MathTool-v0``: math problems with a Python tool, as in rStar2-Agent (arXiv 2508.20722, section 2).
 
 Not covered: the prompt, the form of calls and the extraction of answers, which the dialect defines
-(``rstar2_env/dialects/rstar2.py``).
+(``rstar2_env/dialects/``).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class MathToolEnv(ToolEnv):
         problems: A JSONL path (``question``, ``answer``, optional ``id``, ``source``), a list of dicts, or the name of
             a bundled family.
         dialect: A dialect or its name, with or without options ("rstar2:boxed_anywhere=true"). It also writes the
-            system message and the instruction (``rstar2_env/dialects/rstar2.py``).
+            system message and the instruction (``rstar2_env/dialects/prompts.py``).
         tools: The tools in place of the environment's own: ``python``, ``notebook``, all tools of an MCP server
             (``mcp:./server.py``, ``mcp:http://HOST:PORT/mcp``, ``mcp:COMMAND``), or tools of your own; see
             docs/mcp-tools.md.

@@ -36,7 +36,7 @@ MARKER = "plain: ok"
 
 # plain: off (the phrases)
 ALLOWED = {
-    ("rstar2_env/dialects/rstar2.py", "stands there"): "a prompt: its words are part of the environment",
+    ("rstar2_env/dialects/prompts.py", "stands there"): "a prompt: its words are part of the environment",
     ("docs/proof.md", "beside"): "a recorded result",
     ("agents/reflect.py", "was said about"): "a prompt: its words are part of the agent",
     ("envs_registry/negotiate.py", "nobody"): "a prompt: its words are part of the environment",

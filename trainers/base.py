@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rstar2_env.core import trust
+from rstar2_env.core.episode_metrics import FIGURES
 from rstar2_env.core.errors import MissingExtraError
-from rstar2_env.core.figures import FIGURES
 from rstar2_env.core.options.declare import call_with_options, nested_options, read_loosely
 from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.core.options.registry import Registry

@@ -1,6 +1,6 @@
 """Ctrl-C in commands with work in flight: the first one requests a stop, the second one stops immediately.
 
-Not covered: training runs (``trainers/backends/trl/run/stopping.py``).
+Not covered: training runs (``trainers/backends/trl/run/interrupt.py``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from rstar2_env.core.stop import Stop
+from rstar2_env.core.stop_request import Stop
 
 
 @contextmanager

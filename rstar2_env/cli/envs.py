@@ -78,7 +78,7 @@ def _list_all(*, check: bool, as_json: bool) -> None:
     import json
 
     from rstar2_env.cli._tables import print_table
-    from rstar2_env.evaluation.catalogue import catalogue
+    from rstar2_env.evaluation.installed_environments import catalogue
 
     found = catalogue(check=check, progress=lambda env_id: say(f"validating {env_id}", err=True))
     if as_json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 
-from rstar2_env.core.figures import repetition
+from rstar2_env.core.episode_metrics import repetition
 from rstar2_env.core.run_folder import EpisodeEntry
 from rstar2_env.diagnosis.record import EpisodeDigest
 

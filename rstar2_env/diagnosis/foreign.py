@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from rstar2_env.core.episode import Episode, Message
+from rstar2_env.core.episode_metrics import figure_sums
 from rstar2_env.core.errors import RecordFormatError
-from rstar2_env.core.figures import figure_sums
 from rstar2_env.core.files.append_only import whole_lines
 from rstar2_env.core.run_folder.entries import EpisodeEntry, entry_of
 from rstar2_env.core.run_folder.layout import RUN_FILE

@@ -7,9 +7,9 @@ several samples (docs/evaluation-figures.md), metrics of parts of other distribu
 
 from __future__ import annotations
 
-from rstar2_env.core.figures import FIGURES, Figure
+from rstar2_env.core.episode_metrics import FIGURES, Figure
+from rstar2_env.diagnosis.metric_table_steps import STEP_METRICS
 from rstar2_env.diagnosis.metrics import Metric
-from rstar2_env.diagnosis.step_metrics import STEP_METRICS
 
 
 def _everywhere(name: str) -> tuple[str, ...]:

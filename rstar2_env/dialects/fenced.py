@@ -17,23 +17,8 @@ from typing import Any
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.text import without_spans
 from rstar2_env.dialects.base import DIALECTS
+from rstar2_env.dialects.prompts import FENCED_COMPACT_SYSTEM, FENCED_SYSTEM
 from rstar2_env.tools.base import ToolCall, ToolResult, ToolSpec
-
-_SYSTEM = """\
-Solve the problem step by step. Whenever a computation helps, write a Python program in a code fence and stop there:
-```python
-print(6 * 7)
-```
-It is run, and what it printed comes back in a fence of its own:
-```output
-42
-```
-Each program runs on its own; nothing is kept between them. Go on reasoning until you are sure, then put the final \
-answer in \\boxed{}."""
-
-_COMPACT = """\
-To compute, write a ```python fence and stop; its output comes back. Then put the answer in \\boxed{}."""
-"""Short system message, for small models that learned the format from traces; a third of the tokens of the default."""
 
 # Possessive, and only at the start of a run of backticks: otherwise a long run would take quadratic time.
 _OPEN = re.compile(
@@ -87,7 +72,7 @@ class FencedDialect:
         stdin: bool = True,
         compact: bool = False,
     ) -> None:
-        self._system = (_COMPACT if compact else _SYSTEM) if system is None else system
+        self._system = (FENCED_COMPACT_SYSTEM if compact else FENCED_SYSTEM) if system is None else system
         self._instruction = instruction or "%s"
         self._tool = tool
         self._stdin = stdin

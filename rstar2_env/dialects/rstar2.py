@@ -13,39 +13,16 @@ from typing import Any
 
 from rstar2_env.dialects._json_calls import CALL_CLOSE, CALL_OPEN, outside_calls, read_calls
 from rstar2_env.dialects.base import DIALECTS
+from rstar2_env.dialects.prompts import (
+    RSTAR2_COMPACT_SYSTEM,
+    RSTAR2_COMPACT_WITHOUT_TOOLS,
+    RSTAR2_SYSTEM,
+    RSTAR2_USER,
+    TOOLS_SECTION,
+)
 from rstar2_env.tools.base import ToolCall, ToolResult, ToolSpec
 
 ANSWER_OPEN, ANSWER_CLOSE = "<answer>", "</answer>"
-
-_SYSTEM = """\
-You solve mathematical problems. First think step by step between <reason> and </reason>; you may do so several times. \
-When you are sure, give the final answer exactly once, between <answer> and </answer>, with the result itself in \
-\\boxed{}."""
-
-TOOLS_SECTION = """
-
-# Tools
-You may call functions whenever a computation helps. Their signatures, one JSON object a line:
-<tools>
-%s
-</tools>
-To call one, write a JSON object with its name and its arguments between tags:
-<tool_call>
-{"name": "<name of the function>", "arguments": {"<argument>": "<value>"}}
-</tool_call>
-What it returns comes back between <tool_response> and </tool_response>."""
-
-_USER = """\
-Solve the problem below. Put the final answer between <answer> and </answer>; only what stands there in \\boxed{} is \
-graded.
-
-Problem: %s"""
-
-_COMPACT_SYSTEM = """\
-Solve the problem. To compute, write <tool_call>{"name": ..., "arguments": {...}}</tool_call> with one of
-%s
-The result comes back in <tool_response>. End with <answer>\\boxed{...}</answer>."""
-_COMPACT_WITHOUT_TOOLS = "Solve the problem. End with <answer>\\boxed{...}</answer>."
 
 _COMPLETE_ANSWER = re.compile(re.escape(ANSWER_OPEN) + r"((?:(?!<answer>).)*?)" + re.escape(ANSWER_CLOSE), re.DOTALL)
 
@@ -76,7 +53,7 @@ class Rstar2Dialect:
     ) -> None:
         self._system = system
         self._compact = compact
-        standard = "%s" if compact else _USER
+        standard = "%s" if compact else RSTAR2_USER
         self._instruction = standard if instruction is None else (instruction or "%s")
         self._boxed_anywhere = boxed_anywhere
 
@@ -84,11 +61,11 @@ class Rstar2Dialect:
         """Return the instructions and the tools' schemas; without tools, only the instructions."""
         if self._system is None and self._compact:
             signatures = "\n".join(map(_signature, tools))
-            return _COMPACT_SYSTEM.replace("%s", signatures, 1) if tools else _COMPACT_WITHOUT_TOOLS
+            return RSTAR2_COMPACT_SYSTEM.replace("%s", signatures, 1) if tools else RSTAR2_COMPACT_WITHOUT_TOOLS
         if self._system is None and not tools:
-            return _SYSTEM
+            return RSTAR2_SYSTEM
         schemas = "\n".join(json.dumps(tool.schema(), ensure_ascii=False) for tool in tools)
-        text = _SYSTEM + TOOLS_SECTION if self._system is None else self._system
+        text = RSTAR2_SYSTEM + TOOLS_SECTION if self._system is None else self._system
         return text.replace("%s", schemas, 1)
 
     def user(self, question: str) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.options.parts import read_part
 from rstar2_env.core.progress import progress as show_progress
-from rstar2_env.core.stop import Stop
+from rstar2_env.core.stop_request import Stop
 from rstar2_env.core.telemetry import recording
 from rstar2_env.env.agent import AnyAgent
 from rstar2_env.env.named import EnvSpec

@@ -32,7 +32,7 @@ from rstar2_env.core.model_name import check_model
 from rstar2_env.core.options.rules import did_you_mean
 from rstar2_env.core.progress import progress as show_progress
 from rstar2_env.core.run_folder.layout import SUMMARY_FILE
-from rstar2_env.core.stop import Stop
+from rstar2_env.core.stop_request import Stop
 from rstar2_env.core.text import html_table, text_table
 from rstar2_env.evaluation.figures.text import NOTHING
 from rstar2_env.evaluation.options import EvaluationOptions, make_parts

@@ -27,7 +27,7 @@ try:
     from rstar2_env.rollout.player import Player
     from rstar2_env.rollout.request import Budget, EpisodeRequest, RolloutError
     from rstar2_env.rollout.scheduling.admission import POLICIES
-    from rstar2_env.rollout.scheduling.scheduler import Scheduler, SchedulerStats
+    from rstar2_env.rollout.scheduling.several_engines import Scheduler, SchedulerStats
 except ModuleNotFoundError as error:
     if error.name in ("torch", "transformers"):
         raise MissingExtraError("train", "rstar2_env.rollout") from error

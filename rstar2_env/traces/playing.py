@@ -26,7 +26,7 @@ from rstar2_env.core.files.json_lines import begin_lines, plain
 from rstar2_env.core.files.outputs import check_file
 from rstar2_env.core.options.declare import CheckedOptions, option
 from rstar2_env.core.progress import progress as show_progress
-from rstar2_env.core.stop import Stop
+from rstar2_env.core.stop_request import Stop
 from rstar2_env.core.telemetry import recording
 from rstar2_env.env.agent import AnyAgent
 from rstar2_env.env.named import EnvSpec

@@ -27,7 +27,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions, Count, Rule, Seed, call_with_options, checked, option
 from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.core.stop import Stop, in_order
+from rstar2_env.core.stop_request import Stop, in_order
 from rstar2_env.core.telemetry import recording
 from rstar2_env.dialects import Dialect, make_dialect
 from rstar2_env.env.named import EnvSpec

@@ -120,8 +120,9 @@ def verify_response(
     """Grade a whole response against a gold text or worked solution; for files of responses, not for rewards.
 
     Programs and tool results are removed from the response first. Both texts are compared as bare answers first. If
-    they differ and at least one is longer than a bare answer, the answers are extracted (see ``read.response``) and
-    compared again. An environment, in contrast, grades only the answer that its dialect extracts.
+    they differ and at least one is longer than a bare answer, the answers are extracted (see
+    ``read.answer_extraction``) and compared again. An environment, in contrast, grades only the answer that its dialect
+    extracts.
 
     Args:
         gold: A gold answer or a worked solution.
@@ -133,7 +134,7 @@ def verify_response(
         ConfigurationError: An option is not among its allowed values, or outside its range.
     """
     # Imported here because its patterns take longer to compile than everything else in this module.
-    from rstar2_env.verification.read.response import extract_answer, is_response, without_tool_text
+    from rstar2_env.verification.read.answer_extraction import extract_answer, is_response, without_tool_text
 
     checked = _checked(options)
     response = without_tool_text(response) if isinstance(response, str) else response

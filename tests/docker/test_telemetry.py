@@ -18,7 +18,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 from prometheus_client import REGISTRY, generate_latest
 from scripted_engine import SAMPLING, call, first_times, math_tool, scripted
 
-from rstar2_env.core.figures import STEP_FIGURES
+from rstar2_env.core.episode_metrics import STEP_FIGURES
 from rstar2_env.core.telemetry import phase_span, recording, report_figures
 from rstar2_env.rollout import EpisodeRequest, Player
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rstar2_env.view.index import RunIndex
-from rstar2_env.view.index.facts import EpisodeFacts
+from rstar2_env.view.index.episode_columns import EpisodeFacts
 from rstar2_env.view.queries.episodes import list_episodes
 
 

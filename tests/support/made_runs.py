@@ -39,7 +39,7 @@ from rstar2_env.trainers.selectors.base import SELECTORS, AdaptsToResults
 from rstar2_env.trainers.step.batch import PlayedGroup
 from rstar2_env.trainers.step.problem_facts import about_problems
 from rstar2_env.trainers.step.selection import select, weigh
-from rstar2_env.trainers.step.step_figures import names_in, step_figures
+from rstar2_env.trainers.step.step_metrics import names_in, step_metrics
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ class MadeTraining:
         return PlayedGroup(number, round, start, played, kept, reasons, weighed=weighed)
 
     def _figures(self, step: int, groups: Sequence[PlayedGroup], stands: Mapping[str, float], rng: Random) -> None:
-        found = step_figures(groups, 0, names_in(groups), first=True)
+        found = step_metrics(groups, 0, names_in(groups), first=True)
         figures = {name: total / count for name, (total, count) in found.items() if count} | dict(stands)
         tokens = sum(one.policy_tokens for group in groups for one in group.episodes)
         seconds = {"rollout": 20 + rng.random() * 5, "tool": 4 + rng.random(), "train": 9 + rng.random()}

@@ -163,7 +163,7 @@ def main() -> None:
     sys.path.insert(0, str(Path(__file__).parent))
     from vllm_serve import serving
 
-    from rstar2_env.rollout.engines.transports.nccl import installed_vllm
+    from rstar2_env.rollout.engines.weight_transports.nccl import installed_vllm
 
     version = installed_vllm()
     kept: dict[str, list[Any]] = {}

@@ -21,7 +21,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
-from rstar2_env.rollout.engines.transports.gloo import GlooGroup
+from rstar2_env.rollout.engines.weight_transports.gloo import GlooGroup
 
 torch.set_num_threads(1)
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from rstar2_env.core.options.declare import option
 from rstar2_env.core.run_folder import layout
-from rstar2_env.core.stop import Stop
+from rstar2_env.core.stop_request import Stop
 from rstar2_env.evaluation.play.policy_crew import LoadedModel, PolicyOptions, load_policy, policy_options
 from rstar2_env.evaluation.result import EvalResult
 from rstar2_env.evaluation.run import evaluate

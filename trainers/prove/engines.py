@@ -12,7 +12,7 @@ import torch
 
 from rstar2_env.rollout import Generation, SamplingParams, TransformersEngine, VllmEngine
 
-from ..backends.trl.weights.handover import TOLERANCE, trainer_logprobs
+from ..backends.trl.weight_sync.handover_probe import TOLERANCE, trainer_logprobs
 from .findings import PartFinding, ProofFigure, judged
 from .scale import device, precision, random_model, scale
 

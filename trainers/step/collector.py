@@ -42,11 +42,11 @@ from .batch import Batch, PlayedGroup
 from .clock import Clock
 from .collector_parts import StepOptions, StepServices, check_parts
 from .group_play import GroupPlace, GroupPlay
-from .mask_figures import mask_figures
+from .mask_metrics import mask_metrics
 from .scoring import paid_by_turn, scorer_of
 from .selection import importance_weights, select, weigh
-from .step_figures import names_in, step_figures
 from .step_group import MOST_STEPS, StepGroup
+from .step_metrics import names_in, step_metrics
 
 SURPLUS = "surplus"
 """Reason for not training on a group that the last refill round played beyond ``problems_per_step``."""
@@ -131,12 +131,12 @@ class Collector:
             self.counts["groups"] += len(results)
             self.counts["rejected"] += sum(not result.kept for result in results)
             self.counts["refilled"] += sum(count for _, _, count, *_ in shared)
-            figures = step_figures(groups, missing, self._names, first=ranks.rank == 0, left=len(self._carried))
+            figures = step_metrics(groups, missing, self._names, first=ranks.rank == 0, left=len(self._carried))
             once = float(ranks.rank == 0)
             figures |= {name: (value * once, once) for name, value in sampled.items()}
             stop_ids = getattr(getattr(self.player, "chat", None), "stop_ids", ())
             turn_tokens = getattr(getattr(self.player, "budget", None), "turn_tokens", None)
-            figures |= mask_figures(rows, stop_ids, turn_tokens)
+            figures |= mask_metrics(rows, stop_ids, turn_tokens)
             return Batch(
                 rows=rows,
                 groups=[group.episodes for group in groups],

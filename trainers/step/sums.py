@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rstar2_env.core.figures import MetricSums
+from rstar2_env.core.episode_metrics import MetricSums
 
 from ..ranks import ONE, Ranks
 

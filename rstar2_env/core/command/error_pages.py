@@ -19,7 +19,7 @@ _MODULES = {
     "configuration-files": ("core.files.config_file", "trainers.options.files"),
     "docker": ("sandbox.docker",),
     "endpoints": ("core.net.chat", "core.net.chat_endpoint"),
-    "engines": ("rollout.engines", "rollout.scheduling", "trainers.backends.trl.weights.engine"),
+    "engines": ("rollout.engines", "rollout.scheduling", "trainers.backends.trl.weight_sync.engine"),
     "environments": ("dialects", "env", "envs_registry", "tools", "worlds"),
     "evaluation": ("evaluation",),
     "launch": ("trainers.launch",),

@@ -1,7 +1,7 @@
 """Compare two or more evaluations, paired by problem: differences with intervals and p-values.
 
-Covered: for the problems that both runs played, pass@k, maj@k and the figures of ``rstar2_env.core.figures``; the
-curves of pass@k and the k at which they cross; the problems whose share of right samples changed. Not covered:
+Covered: for the problems that both runs played, pass@k, maj@k and the figures of ``rstar2_env.core.episode_metrics``;
+the curves of pass@k and the k at which they cross; the problems whose share of right samples changed. Not covered:
 corrections for comparing many runs; the picture (``rstar2_env.evaluation.comparison.picture``).
 """
 

@@ -1,1 +1,1 @@
-"""Figures of an evaluation: counts, summaries, intervals, and their text; see also the table in ``core/figures.py``."""
+"""Figures of an evaluation: counts, summaries, intervals, and their text; see also ``core/episode_metrics.py``."""

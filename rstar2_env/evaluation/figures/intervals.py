@@ -1,8 +1,8 @@
 """The figures of an evaluation with their intervals, over all problems, by source and by difficulty.
 
 Covered: pass@k, avg@k, maj@k and CoT-pass@k, which are means over problems, and the figures of
-``rstar2_env.core.figures``, which are ratios of sums over problems. All intervals use the same draws of problems. Not
-covered: the comparison of two evaluations.
+``rstar2_env.core.episode_metrics``, which are ratios of sums over problems. All intervals use the same draws of
+problems. Not covered: the comparison of two evaluations.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from rstar2_env.core.episode_metrics import FIGURES
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.figures import FIGURES
 from rstar2_env.core.row import FloatArray
 from rstar2_env.evaluation.figures.statistics import (
     Interval,

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rstar2_env.core.episode_metrics import FIGURES
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
-from rstar2_env.core.figures import FIGURES
 from rstar2_env.core.files.outputs import check_file, replacing
 
 if TYPE_CHECKING:

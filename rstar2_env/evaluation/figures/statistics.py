@@ -1,7 +1,7 @@
 """Statistics of repeated samples: pass@k, avg@k and maj@k of a problem, and bootstrap intervals over problems.
 
 Covered: unbiased estimates from n samples of one problem, intervals of a mean or of a share over problems, and the
-paired comparison of two runs. Not covered: the list of figures (``rstar2_env.core.figures``).
+paired comparison of two runs. Not covered: the list of figures (``rstar2_env.core.episode_metrics``).
 
 The bootstrap draws whole problems, because samples of the same problem are not independent of one another.
 """

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.figures import FIGURES
+from rstar2_env.core.episode_metrics import FIGURES
 from rstar2_env.core.row import FloatArray
 from rstar2_env.evaluation.figures.statistics import Interval, effective_trials, wilson
 from rstar2_env.evaluation.figures.tally import EpisodeTally, figure_columns

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.figures import COUNTS, FIGURES
+from rstar2_env.core.episode_metrics import COUNTS, FIGURES
 from rstar2_env.core.row import FloatArray
 from rstar2_env.core.run_folder.entries import EpisodeEntry
 from rstar2_env.problems import Problem

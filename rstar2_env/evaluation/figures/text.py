@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from rstar2_env.core.figures import FIGURES
+from rstar2_env.core.episode_metrics import FIGURES
 from rstar2_env.evaluation.figures.boundary import SETS, Boundary
 from rstar2_env.evaluation.figures.statistics import Interval
 from rstar2_env.evaluation.figures.summary import Estimate, Summary

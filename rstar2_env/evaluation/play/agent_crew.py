@@ -22,7 +22,7 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import typed_options
 from rstar2_env.core.options.parts import read_part
-from rstar2_env.core.stop import Stop
+from rstar2_env.core.stop_request import Stop
 from rstar2_env.env.agent import AnyAgent
 from rstar2_env.evaluation.play.crew import Results, TaskJudge, Tasks
 from rstar2_env.evaluation.play.episode import StopPlayingError, play_episode

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeAlias
 import gymnasium as gym
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.stop import Stop
+from rstar2_env.core.stop_request import Stop
 from rstar2_env.evaluation.play.plan import Task
 from rstar2_env.evaluation.play.played import PlayedEpisode
 from rstar2_env.evaluation.play.scores import EpisodeScores

@@ -22,7 +22,7 @@ from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import Rstar2Error
 from rstar2_env.core.options.declare import CheckedOptions, call_with_options, option
 from rstar2_env.core.progress import progress
-from rstar2_env.core.stop import Stop
+from rstar2_env.core.stop_request import Stop
 from rstar2_env.evaluation.figures.tally import cause_of
 from rstar2_env.evaluation.play.crew import Results, TaskJudge, Tasks
 from rstar2_env.evaluation.play.plan import Task

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rstar2_env.core.stop import Stop
+from rstar2_env.core.stop_request import Stop
 from rstar2_env.evaluation.play.crew import Crew, drive
 from rstar2_env.evaluation.play.ledger import PolicyTexts, words_of
 from rstar2_env.evaluation.play.plan import EvaluationPlan

@@ -10,7 +10,7 @@ from typing import Any, TypedDict, Unpack, overload
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import Count, Seed, call_with_options, checked
 from rstar2_env.core.options.parts import PartSpec
-from rstar2_env.core.stop import Stop
+from rstar2_env.core.stop_request import Stop
 from rstar2_env.env.named import EnvSpec, find_env
 from rstar2_env.env.options import env_options as typed_env_options
 from rstar2_env.evaluation.validation.bench import Bench, Bounds

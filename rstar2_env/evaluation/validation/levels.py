@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
-from rstar2_env.core.stop import Stop
+from rstar2_env.core.stop_request import Stop
 from rstar2_env.evaluation.validation.bench import Bench
 from rstar2_env.evaluation.validation.check import (
     CHECKS,

@@ -20,7 +20,7 @@ import gymnasium as gym
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.core.stop import Stop, in_order
+from rstar2_env.core.stop_request import Stop, in_order
 from rstar2_env.dialects import Dialect
 from rstar2_env.env.grading import GoldGrader
 from rstar2_env.env.reference import playing, reference_of

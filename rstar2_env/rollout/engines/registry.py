@@ -123,7 +123,7 @@ _vllm_takes = partial(resolve_name, "rstar2_env.rollout.engines.vllm_engine:Vllm
 
 def _vllm_server(model: Any, tokenizer: Any, *, max_rows: int, seed: int, options: Mapping[str, Any]) -> Engine:
     from rstar2_env.rollout.engines.vllm_server_engine import VllmServerEngine
-    from rstar2_env.rollout.scheduling.scheduler import Scheduler
+    from rstar2_env.rollout.scheduling.several_engines import Scheduler
 
     # The servers hold the model and the tokenizer, and queue requests that cannot run at once.
     options = dict(options)

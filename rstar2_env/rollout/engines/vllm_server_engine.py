@@ -2,8 +2,8 @@
 
 Covered: several servers, balanced by requests in flight, with the turns of an episode going to the server that caches
 its prefix; lost connections, overload, and servers that restart, which get the newest weights before any request
-(``vllm_server_fleet``); log-probabilities as the protocol requires, or an error; weight syncs (``transports``). Not
-covered: servers other than vLLM (they return no token ids), starting the servers.
+(``vllm_server_fleet``); log-probabilities as the protocol requires, or an error; weight syncs (``weight_transports``).
+Not covered: servers other than vLLM (they return no token ids), starting the servers.
 """
 
 from __future__ import annotations
@@ -32,10 +32,6 @@ from rstar2_env.rollout.engine import (
     check_candidates,
     check_prompt,
 )
-from rstar2_env.rollout.engines.transports.base import Takes
-from rstar2_env.rollout.engines.transports.make import make_transport
-from rstar2_env.rollout.engines.transports.servers import EngineLink, EngineServers
-from rstar2_env.rollout.engines.transports.settings import TransportSettings
 from rstar2_env.rollout.engines.vllm_parameters import MOST_CANDIDATES, request_fields, seed_of
 from rstar2_env.rollout.engines.vllm_server_facts import (
     NEUTRAL,
@@ -47,6 +43,10 @@ from rstar2_env.rollout.engines.vllm_server_facts import (
     stats_of,
 )
 from rstar2_env.rollout.engines.vllm_server_fleet import Fleet, Server, chain_of
+from rstar2_env.rollout.engines.weight_transports.base import Takes
+from rstar2_env.rollout.engines.weight_transports.make import make_transport
+from rstar2_env.rollout.engines.weight_transports.server_access import EngineLink, EngineServers
+from rstar2_env.rollout.engines.weight_transports.settings import TransportSettings
 
 _REQUEST_S = 600.0
 """Maximum seconds of a request other than a turn, such as sending one bucket of weights."""

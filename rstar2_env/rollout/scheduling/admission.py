@@ -1,8 +1,8 @@
 """Assigns episodes to engines and decides when they begin, without using clocks, threads or engines itself.
 
 Covered: a first-come, first-served queue; scheduling policies by name: ``least_requests`` and ``static`` here,
-``kv_aware`` in ``kv_aware.py``. ``scheduler.py`` uses it with engines, ``benchmarks/scheduler_sim.py`` in simulated
-time. Not covered: changing the order of the queue, and the number of episodes that are played at once
+``kv_aware`` in ``kv_aware.py``. ``several_engines.py`` uses it with engines, ``benchmarks/scheduler_sim.py`` in
+simulated time. Not covered: changing the order of the queue, and the number of episodes that are played at once
 (``rollout.max_in_flight``, which ``rstar2_env/rollout/player.py`` applies and ``adaptive_in_flight.py`` adapts).
 """
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, runtime_checkable
 
 from rstar2_env.rollout.engine import Engine, EngineStats, KeepsCaches
-from rstar2_env.rollout.scheduling.scheduler import Scheduler
+from rstar2_env.rollout.scheduling.several_engines import Scheduler
 
 Loads = Callable[[], Awaitable[list[EngineStats]]]
 """Function that returns the current load of each cache of an engine; caches that do not answer are left out."""

@@ -13,7 +13,8 @@ from typing import Any
 
 from rstar2_env.core.episode import Message
 from rstar2_env.core.status import ToolStatus
-from rstar2_env.dialects.rstar2 import TOOLS_SECTION, Rstar2Dialect
+from rstar2_env.dialects.prompts import TOOLS_SECTION
+from rstar2_env.dialects.rstar2 import Rstar2Dialect
 from rstar2_env.tools.base import ToolResult
 
 MARKS = ("<|im_start|>", "<|im_end|>", "<|endoftext|>", "<tool_call>", "<tool_response>", "<think>", "</think>")

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from rstar2_env.core.errors import RecordFormatError
-from rstar2_env.view.index.facts import (
+from rstar2_env.view.index.episode_columns import (
     EpisodeFacts,
     ProblemFacts,
     as_int,

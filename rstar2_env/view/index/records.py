@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rstar2_env.core.errors import RecordFormatError
-from rstar2_env.view.index.facts import parse_line
+from rstar2_env.view.index.episode_columns import parse_line
 from rstar2_env.view.index.line_batches import read_batches
 from rstar2_env.view.index.line_files import file_state, fingerprints_of
 

@@ -21,7 +21,7 @@ from typing import IO, Any, TypeVar
 
 from rstar2_env.core.closing import Closing
 from rstar2_env.core.errors import ConfigurationError, RecordFormatError
-from rstar2_env.view.index.facts import parse_line
+from rstar2_env.view.index.episode_columns import parse_line
 from rstar2_env.view.index.filling import Filler
 from rstar2_env.view.index.line_batches import LinePosition, line_at
 from rstar2_env.view.index.line_files import line_files_of

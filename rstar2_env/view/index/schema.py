@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import get_args, get_type_hints
 
-from rstar2_env.view.index.facts import EpisodeFacts
+from rstar2_env.view.index.episode_columns import EpisodeFacts
 from rstar2_env.view.index.locking import claim, lock_file
 
 VERSION = 3

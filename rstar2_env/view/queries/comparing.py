@@ -13,7 +13,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.run_folder.layout import episode_key
 from rstar2_env.evaluation.figures.statistics import paired
 from rstar2_env.view.index import RunIndex
-from rstar2_env.view.index.facts import as_float
+from rstar2_env.view.index.episode_columns import as_float
 from rstar2_env.view.index.schema import version_of
 from rstar2_env.view.queries.episodes import page_of
 from rstar2_env.view.queries.figures import count_sql, figure_sql, last_step

@@ -14,7 +14,7 @@ from typing import Any
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.run_folder.layout import episode_key
 from rstar2_env.view.index import RunIndex
-from rstar2_env.view.index.facts import question_of
+from rstar2_env.view.index.episode_columns import question_of
 from rstar2_env.view.index.schema import version_of
 from rstar2_env.view.queries.figures import figure_sql, figures_of
 from rstar2_env.view.queries.filters import SORTS, EpisodeFilter, read_filter, read_sort, words_query

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rstar2_env.view.index.facts import as_int
+from rstar2_env.view.index.episode_columns import as_int
 
 _COMMON = frozenset({"event", "time", "step", "versions"})
 """Keys of an event that its details omit: keys with their own column, and package versions, which the model card lists.

@@ -6,9 +6,9 @@ import sqlite3
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rstar2_env.core.figures import FIGURES
+from rstar2_env.core.episode_metrics import FIGURES
 from rstar2_env.view.index import RunIndex
-from rstar2_env.view.index.facts import ERRORS
+from rstar2_env.view.index.episode_columns import ERRORS
 from rstar2_env.view.queries.filters import FIELDS, RANGES
 from rstar2_env.view.queries.rows import parse_counts, sum_counts
 

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.view.index.facts import ERRORS, STATUSES, bits_of
+from rstar2_env.view.index.episode_columns import ERRORS, STATUSES, bits_of
 
 FIELDS: Mapping[str, str] = {
     "split": "e.split",

@@ -24,7 +24,7 @@ from rstar2_env.core.run_folder.layout import (
     TOKENS,
     VERDICT_FILE,
 )
-from rstar2_env.view.index.facts import as_float, as_int, parse_line
+from rstar2_env.view.index.episode_columns import as_float, as_int, parse_line
 from rstar2_env.view.index.line_batches import read_batches
 from rstar2_env.view.index.line_files import file_state
 from rstar2_env.view.index.records import GrowingRecords

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from rstar2_env.core.errors import ConfigurationError, RecordFormatError
 from rstar2_env.view.index import RunIndex
-from rstar2_env.view.index.facts import parse_line, searchable_text
+from rstar2_env.view.index.episode_columns import parse_line, searchable_text
 from rstar2_env.view.index.line_batches import read_batches
 from rstar2_env.view.queries.filters import WORD
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rstar2_env.view.index import RunIndex
-from rstar2_env.view.index.facts import ERRORS
+from rstar2_env.view.index.episode_columns import ERRORS
 from rstar2_env.view.queries.figures import cached_figures
 from rstar2_env.view.words import words
 

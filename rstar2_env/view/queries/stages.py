@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rstar2_env.view.index.facts import as_float
+from rstar2_env.view.index.episode_columns import as_float
 
 _SHARED_STATES = frozenset({"running", "stopped"})
 """States of a pipeline that are also shown as the state of the pipeline's unfinished stage."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rstar2_env.view.index import RunIndex
-from rstar2_env.view.index.facts import list_field
+from rstar2_env.view.index.episode_columns import list_field
 from rstar2_env.view.queries.episodes import tokens_place
 from rstar2_env.view.queries.rows import id_of, rows_of
 

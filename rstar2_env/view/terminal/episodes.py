@@ -13,7 +13,7 @@ from rich.text import Text
 
 from rstar2_env.core.text import harmless
 from rstar2_env.tools import ToolCall
-from rstar2_env.view.index.facts import list_field
+from rstar2_env.view.index.episode_columns import list_field
 from rstar2_env.view.queries.episodes import verdict_of
 from rstar2_env.view.terminal.columns import TableColumn, printable_table
 from rstar2_env.view.terminal.overview import number

@@ -15,7 +15,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from rstar2_env.core.errors import ConfigurationError, RecordFormatError
-from rstar2_env.view.index.facts import check_episode, facts_of, parse_line, problem_of
+from rstar2_env.view.index.episode_columns import check_episode, facts_of, parse_line, problem_of
 from rstar2_env.view.index.line_batches import MOST_LINE, read_batches
 from rstar2_env.view.queries.rows import parse_counts, sum_counts
 from rstar2_env.view.terminal.episodes import conversation

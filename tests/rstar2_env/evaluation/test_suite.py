@@ -9,7 +9,7 @@ import pytest
 
 from rstar2_env.core.errors import ConfigurationError, Rstar2Error, UnknownNameError
 from rstar2_env.core.run_folder import read_run
-from rstar2_env.core.stop import Stop
+from rstar2_env.core.stop_request import Stop
 from rstar2_env.evaluation.presets import PRESETS
 from rstar2_env.evaluation.suite import make_suite, read_suite, run_suite
 from rstar2_env.problems.catalog import NAMED_SETS

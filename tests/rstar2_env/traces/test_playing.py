@@ -9,7 +9,7 @@ import pytest
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.progress import activities, screens
-from rstar2_env.core.stop import Stop
+from rstar2_env.core.stop_request import Stop
 from rstar2_env.traces.playing import TriesOptions, episodes_file, play_traces
 from rstar2_env.traces.reading import read_traces
 from rstar2_env.traces.selection import TraceSelection

@@ -12,7 +12,7 @@ from rstar2_env.core.run_folder import RunWriter, read_run
 from rstar2_env.core.run_folder.layout import VERDICT_FILE
 from rstar2_env.trainers.base import TrainResult
 from rstar2_env.trainers.record.verdict import REASONS, outcome, verdict_of
-from rstar2_env.trainers.step.step_figures import NO_SIGNAL
+from rstar2_env.trainers.step.step_metrics import NO_SIGNAL
 
 
 def figures(rate: float, error: float = 0.001) -> dict[str, float]:

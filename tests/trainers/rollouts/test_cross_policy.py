@@ -79,14 +79,14 @@ def config(**options):
 
 @pytest.mark.parametrize(("engine", "match"), [("vllm", "only one engine"), ("vllm-server", "parts.rollout.base_urls")])
 def test_an_engine_that_cannot_be_there_twice_is_refused(engine, match):
-    from rstar2_env.trainers.backends.trl.weights.stale import stale_copy
+    from rstar2_env.trainers.backends.trl.weight_sync.stale import stale_copy
 
     with pytest.raises(ConfigurationError, match=match):
         stale_copy(config(engine=engine), CrossPolicy(), torch.nn.Linear(1, 1), torch.float32)
 
 
 def test_there_is_no_copy_of_a_policy_that_processes_divide():
-    from rstar2_env.trainers.backends.trl.weights.stale import stale_copy
+    from rstar2_env.trainers.backends.trl.weight_sync.stale import stale_copy
 
     with pytest.raises(ConfigurationError, match="vllm-server") as refused:
         stale_copy(config(), CrossPolicy(), torch.nn.Linear(1, 1, device="meta"), torch.float32, divided=True)
@@ -94,7 +94,7 @@ def test_there_is_no_copy_of_a_policy_that_processes_divide():
 
 
 def test_older_weights_become_the_newest_every_few_steps_and_are_never_the_same_tensors():
-    from rstar2_env.trainers.backends.trl.weights.stale import StalePolicy, stale_copy
+    from rstar2_env.trainers.backends.trl.weight_sync.stale import StalePolicy, stale_copy
 
     policy = tiny_qwen3(vocab_size=64, max_position_embeddings=64)
     copy = stale_copy(config(), CrossPolicy(), policy, torch.float32)

@@ -39,8 +39,8 @@ from .model import codec, load_policy, precision_options, processes, suggested_f
 from .ranks import AccelerateRanks
 from .run.callbacks import Console, RunEvents
 from .run.checks import check_trackers
+from .run.interrupt import Stopping
 from .run.step_spans import StepSpans
-from .run.stopping import Stopping
 from .sft_trainer import SftTrainer
 from .sharding.choice import chosen_sharding
 from .sharding.zero import zero_arguments

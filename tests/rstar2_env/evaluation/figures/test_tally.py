@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rstar2_env.core.episode import Episode, Message
-from rstar2_env.core.figures import repetition
+from rstar2_env.core.episode_metrics import repetition
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.evaluation.figures.summary import summary_of
 from rstar2_env.evaluation.figures.tally import About, EpisodeTally, difficulty_of

@@ -19,7 +19,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError, UnknownNameError
 from rstar2_env.core.run_folder import read_run
-from rstar2_env.core.stop import Stop
+from rstar2_env.core.stop_request import Stop
 from rstar2_env.evaluation.play.policy_crew import NothingPlayedError, PolicyOptions, load_policy
 from rstar2_env.evaluation.result import EvalResult
 from rstar2_env.evaluation.run import evaluate

@@ -11,7 +11,7 @@ from bad_conduct import Endless
 
 import rstar2_env
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
-from rstar2_env.core.stop import Stop
+from rstar2_env.core.stop_request import Stop
 from rstar2_env.evaluation.validation import Bounds, Report, Validation, validate
 from rstar2_env.evaluation.validation.check import CHECKS, FAILED, LEVELS, NOT_APPLICABLE
 from rstar2_env.evaluation.validation.levels import chosen_checks

@@ -19,7 +19,7 @@ from safetensors.torch import load_file
 from rstar2_env.core.errors import ConfigurationError, ServiceError
 from rstar2_env.rollout import Engine, Generation, SamplingParams, Scheduler, VllmServerEngine
 from rstar2_env.rollout.engines.registry import make_engine
-from rstar2_env.rollout.engines.transports.adapter import Adapter
+from rstar2_env.rollout.engines.weight_transports.adapter import Adapter
 
 pytest.importorskip("httpx", reason="servers need the extra 'remote'")
 

@@ -11,7 +11,7 @@ import pytest
 from run_sample import write_run
 
 from rstar2_env.view.index import RunIndex, filling
-from rstar2_env.view.index.facts import as_float, as_int
+from rstar2_env.view.index.episode_columns import as_float, as_int
 
 HUGE = 10**400
 LINE = {"problem_id": "q", "messages": [{"role": "user", "content": "step"}]}

@@ -12,7 +12,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.run_folder import Decision, RunWriter
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.view.index import RunIndex
-from rstar2_env.view.index.facts import facts_of
+from rstar2_env.view.index.episode_columns import facts_of
 from rstar2_env.view.queries import problems
 from rstar2_env.view.queries.episodes import aggregate_episodes, find_place, list_episodes, page_of
 from rstar2_env.view.queries.figures import figures_by_split

@@ -21,7 +21,7 @@ from rstar2_env.rewards.judges import make_reward_judge
 from ....options.config import TrainConfig, run_record
 from ....options.parts import correction_of, make_parts
 from ....options.record import shared_fields
-from ....queue.adaptive import adaptive
+from ....queue.in_flight_limit import adaptive
 from ....record.resume import check_begun, checkpoint_to_resume
 from ....step.batch import Batch
 from ....step.collector import Collector
@@ -40,11 +40,12 @@ from ..sharding.choice import chosen_sharding
 from ..sharding.earlier_optimizer import checkpoint_to_carry
 from ..sharding.zero import zero_arguments
 from ..trainer import CollectorTrainer
-from ..weights.engine import PolicyEngine
-from ..weights.stale import StalePolicy, stale_copy
+from ..weight_sync.engine import PolicyEngine
+from ..weight_sync.stale import StalePolicy, stale_copy
 from .callbacks import Console, RunEvents
 from .checks import check_config
 from .hooks import HooksCallback
+from .interrupt import Stopping
 from .lengths import check_lengths
 from .parts import LoadedPolicy, PlayParts, RunSetup
 from .recorder import RunRecorder, write_tokens
@@ -52,7 +53,6 @@ from .rollouts import Rollouts
 from .run import TrlRun
 from .run_state import TrlRunState
 from .sample_table import SampledEpisodes
-from .stopping import Stopping
 from .training_state import TrainingState
 
 

@@ -13,15 +13,15 @@ from rstar2_env.rollout import ChatCodec, Player
 
 from ....options.config import TrainConfig
 from ....options.parts import Parts
-from ....queue.adaptive import Adaptive
+from ....queue.in_flight_limit import Adaptive
 from ....step.collector import Collector
 from ..adapters import PolicyModel
 from ..cpu_speed import CpuChoice
 from ..loss.measuring import PolicyMeasurer
 from ..ranks import AccelerateRanks
 from ..sharding.choice import Sharding
-from ..weights.engine import PolicyEngine
-from ..weights.stale import StalePolicy
+from ..weight_sync.engine import PolicyEngine
+from ..weight_sync.stale import StalePolicy
 
 
 @dataclass(frozen=True, slots=True)

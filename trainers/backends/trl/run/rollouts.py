@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from rstar2_env.core.episode_metrics import MetricSums
 from rstar2_env.core.errors import ConfigurationError
-from rstar2_env.core.figures import MetricSums
 from rstar2_env.core.telemetry import phase_span
 from rstar2_env.rollout.engines.registry import ENGINES
 
@@ -23,10 +23,10 @@ from ....step.batch import Batch
 from ....step.prefetch import Prefetch, PrefetchPace
 from ....step.sums import Sums
 from ..trainer import CollectorTrainer
-from ..weights.engine_figures import add_engine_figures, stats_of
+from ..weight_sync.engine_metrics import add_engine_metrics, stats_of
+from .interrupt import Stopping
 from .parts import PlayParts, RunSetup
 from .run_state import Settings, TrlRunState
-from .stopping import Stopping
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ class Rollouts:
         timing = self._play.train.take_timing()
         figures.add("seconds/tool", timing.environment, timing.episodes)
         figures.add("seconds/engine_wait", timing.engine, timing.episodes)
-        add_engine_figures(
+        add_engine_metrics(
             figures,
             before,
             after,

@@ -25,11 +25,11 @@ from ..arguments import quiet
 from ..players import problem_ids
 from ..trainer import CollectorTrainer
 from .callbacks import BEST_DIR, Console, Evaluation
+from .interrupt import RolloutAbortedError, Stopping
 from .parts import PlayParts, RunSetup
 from .recorder import RunRecorder
 from .rollouts import Rollouts
 from .step_spans import StepSpans
-from .stopping import RolloutAbortedError, Stopping
 
 _LOG = logging.getLogger(__name__)
 

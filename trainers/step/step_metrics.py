@@ -1,8 +1,8 @@
 """Metrics of one step in one process, as sums and counts, over played episodes, kept episodes and dropped episodes.
 
 A figure is present even if its count is 0: a share of 0 in 64 episodes is an observation that the mean over several
-steps needs. Not covered: figures of single episodes (``FIGURES`` in ``rstar2_env/core/figures.py``), and those of the
-optimizer's steps (``sums.add`` in ``trainers/backends/trl/trainer.py``).
+steps needs. Not covered: figures of single episodes (``FIGURES`` in ``rstar2_env/core/episode_metrics.py``), and the
+metrics of the optimizer's steps (``sums.add`` in ``trainers/backends/trl/trainer.py``).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from rstar2_env.core.episode import Episode
-from rstar2_env.core.figures import ENDS, STEP_FIGURES, MetricSums, figure_sums
+from rstar2_env.core.episode_metrics import ENDS, STEP_FIGURES, MetricSums, figure_sums
 from rstar2_env.core.status import ToolStatus
 
 from .batch import PlayedGroup
@@ -30,7 +30,7 @@ def names_in(groups: Sequence[PlayedGroup]) -> FigureNames:
     return names | {("reason", reason) for group in groups for reason in group.reasons if reason}
 
 
-def step_figures(
+def step_metrics(
     groups: Sequence[PlayedGroup], missing: int, names: Collection[tuple[str, str]], *, first: bool, left: int = 0
 ) -> dict[str, tuple[float, float]]:
     """Return sum and count of each metric.

@@ -9,8 +9,8 @@ from tiny_models import VOCABULARY, tiny_qwen3
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from rstar2_env.rollout import ChatCodec, TransformersEngine, VllmServerEngine
-from rstar2_env.rollout.scheduling.scheduler import Scheduler
-from rstar2_env.trainers.backends.trl.weights.handover import (
+from rstar2_env.rollout.scheduling.several_engines import Scheduler
+from rstar2_env.trainers.backends.trl.weight_sync.handover_probe import (
     TOLERANCE,
     HandoverError,
     HandoverProbe,

@@ -25,13 +25,13 @@ from torch import Tensor
 
 from rstar2_env.core.errors import ConfigurationError, ServiceError
 from rstar2_env.core.version import at_least
-from rstar2_env.rollout.engines.transports.base import Transport
-from rstar2_env.rollout.engines.transports.buckets import Bucket, buckets
-from rstar2_env.rollout.engines.transports.gloo import GlooGroup, own_address
-from rstar2_env.rollout.engines.transports.nccl import LEAST_VLLM, NcclGroup
-from rstar2_env.rollout.engines.transports.servers import EngineServers
-from rstar2_env.rollout.engines.transports.settings import TransportSettings
 from rstar2_env.rollout.engines.vllm_server_fleet import Server
+from rstar2_env.rollout.engines.weight_transports.base import Transport
+from rstar2_env.rollout.engines.weight_transports.buckets import Bucket, buckets
+from rstar2_env.rollout.engines.weight_transports.gloo import GlooGroup, own_address
+from rstar2_env.rollout.engines.weight_transports.nccl import LEAST_VLLM, NcclGroup
+from rstar2_env.rollout.engines.weight_transports.server_access import EngineServers
+from rstar2_env.rollout.engines.weight_transports.settings import TransportSettings
 from rstar2_env.rollout.engines.weights import named_weights
 
 _JOIN_S = 120.0

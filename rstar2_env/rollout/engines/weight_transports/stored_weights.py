@@ -10,9 +10,9 @@ from pathlib import Path
 from torch import Tensor
 
 from rstar2_env.core.errors import ServiceError
-from rstar2_env.rollout.engines.transports.buckets import writing
-from rstar2_env.rollout.engines.transports.settings import TransportSettings
 from rstar2_env.rollout.engines.vllm_server_fleet import Server
+from rstar2_env.rollout.engines.weight_transports.buckets import writing
+from rstar2_env.rollout.engines.weight_transports.settings import TransportSettings
 
 
 class StoredWeights:

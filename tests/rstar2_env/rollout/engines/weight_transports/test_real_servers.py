@@ -16,7 +16,7 @@ from transformers import AutoModelForCausalLM
 from vllm_serve import needs_vllm, serve_command
 
 from rstar2_env.rollout import SamplingParams, VllmServerEngine
-from rstar2_env.rollout.engines.transports.adapter import Adapter, adapter_state
+from rstar2_env.rollout.engines.weight_transports.adapter import Adapter, adapter_state
 from rstar2_env.rollout.engines.weights import checkpoint_weights
 
 PROMPT = [5, 6, 7, 8, 9]
@@ -29,7 +29,7 @@ def server(policy_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
     port = free_port()
     command, environment = serve_command(policy_folder, port)
     command[command.index("--worker-extension-cls") + 1] = (
-        "rstar2_env.rollout.engines.transports.gloo_worker.GlooWorker"
+        "rstar2_env.rollout.engines.weight_transports.gloo_worker.GlooWorker"
     )
     command += ["--weight-transfer-config", '{"backend": "gloo"}', "--enable-lora", "--max-lora-rank", "8"]
     command += ["--max-loras", "2"]

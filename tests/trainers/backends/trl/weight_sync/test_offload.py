@@ -13,8 +13,8 @@ from training_rows import few_rows
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.trainers import TRAINERS
-from rstar2_env.trainers.backends.trl.weights.engine import PolicyEngine
-from rstar2_env.trainers.backends.trl.weights.offload import OffloadedState
+from rstar2_env.trainers.backends.trl.weight_sync.engine import PolicyEngine
+from rstar2_env.trainers.backends.trl.weight_sync.offload import OffloadedState
 
 pytestmark = pytest.mark.train
 

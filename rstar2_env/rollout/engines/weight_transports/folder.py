@@ -15,11 +15,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from rstar2_env.core.errors import ConfigurationError, ServiceError
-from rstar2_env.rollout.engines.transports.base import Transport
-from rstar2_env.rollout.engines.transports.servers import EngineServers
-from rstar2_env.rollout.engines.transports.settings import TransportSettings
-from rstar2_env.rollout.engines.transports.stored_weights import reload_from
 from rstar2_env.rollout.engines.vllm_server_fleet import Server
+from rstar2_env.rollout.engines.weight_transports.base import Transport
+from rstar2_env.rollout.engines.weight_transports.server_access import EngineServers
+from rstar2_env.rollout.engines.weight_transports.settings import TransportSettings
+from rstar2_env.rollout.engines.weight_transports.stored_weights import reload_from
 from rstar2_env.rollout.engines.weights import named_weights
 
 _EXTENSION = "--worker-extension-cls rstar2_env.rollout.engines.vllm_worker.FullLogprobs"

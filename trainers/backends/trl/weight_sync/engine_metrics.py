@@ -28,7 +28,7 @@ def stats_of(engine: Any) -> EngineStats | None:
     )
 
 
-def add_engine_figures(
+def add_engine_metrics(
     sums: Sums, before: EngineStats | None, after: EngineStats | None, *, seconds: float, first: bool, each: bool
 ) -> None:
     """Add the engine metrics of one rollout to the sums.

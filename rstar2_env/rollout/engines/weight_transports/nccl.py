@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
-from rstar2_env.rollout.engines.transports.gloo import check
+from rstar2_env.rollout.engines.weight_transports.gloo import check
 
 LEAST_VLLM = "0.31"
 """Oldest supported vLLM for this transport: 0.27 expects the packing settings in another request, and 0.22 does not

@@ -28,8 +28,8 @@ from rstar2_env.rollout import SamplingParams
 from rstar2_env.rollout.engines import vllm_server_fleet
 from rstar2_env.testing.training.processes import ThreadRanks, in_each
 from rstar2_env.trainers import TRAINERS
-from rstar2_env.trainers.backends.trl.weights.engine import PolicyEngine
-from rstar2_env.trainers.backends.trl.weights.handover import HandoverError
+from rstar2_env.trainers.backends.trl.weight_sync.engine import PolicyEngine
+from rstar2_env.trainers.backends.trl.weight_sync.handover_probe import HandoverError
 
 pytestmark = pytest.mark.train
 

@@ -1,7 +1,7 @@
 """The server side of ``GlooGroup``: lets vLLM workers on CPUs receive weights through vLLM's weight-transfer interface.
 
 vLLM itself has no such transfer for CPUs. Start a server with ``--worker-extension-cls
-rstar2_env.rollout.engines.transports.gloo_worker.GlooWorker --weight-transfer-config '{"backend": "gloo"}'``.
+rstar2_env.rollout.engines.weight_transports.gloo_worker.GlooWorker --weight-transfer-config '{"backend": "gloo"}'``.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from vllm.distributed.weight_transfer.base import (
 from vllm.distributed.weight_transfer.factory import WeightTransferEngineFactory
 from vllm.model_executor.model_loader.reload import finalize_layerwise_reload, initialize_layerwise_reload
 
-from rstar2_env.rollout.engines.transports.gloo import GlooGroup
 from rstar2_env.rollout.engines.vllm_worker import FullLogprobs
+from rstar2_env.rollout.engines.weight_transports.gloo import GlooGroup
 
 
 @dataclass(kw_only=True)

@@ -1,7 +1,7 @@
 """``Transport``: the base class of ways to send new weights to the servers of an engine.
 
-Not covered: when weights are sent (``trainers/backends/trl/weights/engine.py``), and vLLM in this process, which loads
-weights itself (``vllm_engine.py``).
+Not covered: when weights are sent (``trainers/backends/trl/weight_sync/engine.py``), and vLLM in this process, which
+loads weights itself (``vllm_engine.py``).
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Literal
 
-from rstar2_env.rollout.engines.transports.servers import EngineServers
-from rstar2_env.rollout.engines.transports.settings import TransportSettings
-from rstar2_env.rollout.engines.transports.stored_weights import StoredWeights
 from rstar2_env.rollout.engines.vllm_server_fleet import Server
+from rstar2_env.rollout.engines.weight_transports.server_access import EngineServers
+from rstar2_env.rollout.engines.weight_transports.settings import TransportSettings
+from rstar2_env.rollout.engines.weight_transports.stored_weights import StoredWeights
 
 Takes = Literal["weights", "adapter"]
 

@@ -12,7 +12,7 @@ _ENDED = ("answered", "no_answer")
 """Ends of episodes whose last turn the policy ended itself, with an end-of-turn token."""
 
 
-def mask_figures(
+def mask_metrics(
     rows: Sequence[Row], stop_ids: Collection[int], turn_tokens: int | None = None
 ) -> dict[str, tuple[float, float]]:
     """Return sum and count of each metric of the loss masks; rows without token spans of turns do not count.

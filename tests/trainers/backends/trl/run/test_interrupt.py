@@ -19,7 +19,7 @@ from rstar2_env import trainers
 from rstar2_env.core.errors import ServiceError
 from rstar2_env.core.run_folder import read_run
 from rstar2_env.rollout import RolloutError
-from rstar2_env.trainers.backends.trl.run.stopping import Stopping
+from rstar2_env.trainers.backends.trl.run.interrupt import Stopping
 from rstar2_env.trainers.record.resume import TrainingStopped
 
 pytestmark = pytest.mark.train

@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from rstar2_env.rollout.engines.transports.buckets import buckets, writing
+from rstar2_env.rollout.engines.weight_transports.buckets import buckets, writing
 
 
 def weights() -> dict[str, torch.Tensor]:

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from rstar2_env.core.stop import Stop, in_order
+from rstar2_env.core.stop_request import Stop, in_order
 
 
 def test_results_come_in_the_order_of_the_tasks():

@@ -9,7 +9,7 @@ import torch
 from tiny_models import tiny_qwen3
 from torch_launcher import launch
 
-from rstar2_env.trainers.backends.trl.weights.whole_weights import whole_weights
+from rstar2_env.trainers.backends.trl.weight_sync.whole_weights import whole_weights
 
 SCRIPT = """
 import itertools, os, sys
@@ -21,7 +21,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 from tiny_models import tiny_qwen3
 from rstar2_env.rollout.engines.weights import checkpoint_weights
-from rstar2_env.trainers.backends.trl.weights.whole_weights import whole_weights
+from rstar2_env.trainers.backends.trl.weight_sync.whole_weights import whole_weights
 from rstar2_env.trainers.backends.trl.sharding.zero import without_compiling
 
 torch.set_num_threads(1)

@@ -27,7 +27,7 @@ from ..model import codec, dtype_of
 from ..sharding.choice import check_engine, sharding_of
 from ..sharding.fsdp2 import hold, release
 from .engine_cache import CacheSize, cache_for_vllm, device_memory
-from .handover import EXPLAINED, TOLERANCE, HandoverError, HandoverProbe, known_prompt, trainer_logprobs
+from .handover_probe import EXPLAINED, TOLERANCE, HandoverError, HandoverProbe, known_prompt, trainer_logprobs
 from .offload import OffloadedState
 from .whole_weights import is_sharded, whole_adapter, whole_weights
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rstar2_env.core.errors import UnknownNameError
-from rstar2_env.rollout.engines.transports.adapter import AdapterTransport
-from rstar2_env.rollout.engines.transports.base import Transport
-from rstar2_env.rollout.engines.transports.folder import FolderTransport
-from rstar2_env.rollout.engines.transports.group import GroupTransport
-from rstar2_env.rollout.engines.transports.settings import TransportSettings
+from rstar2_env.rollout.engines.weight_transports.adapter import AdapterTransport
+from rstar2_env.rollout.engines.weight_transports.base import Transport
+from rstar2_env.rollout.engines.weight_transports.folder import FolderTransport
+from rstar2_env.rollout.engines.weight_transports.group import GroupTransport
+from rstar2_env.rollout.engines.weight_transports.settings import TransportSettings
 
 _TRANSPORTS: dict[str, Callable[[TransportSettings], Transport]] = {
     "folder": FolderTransport,

@@ -12,7 +12,12 @@ from transformers import GPT2Config, GPT2LMHeadModel, Qwen3Config, Qwen3ForCausa
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout.engines import room
 from rstar2_env.trainers import TRAINERS
-from rstar2_env.trainers.backends.trl.weights.engine_cache import CacheSize, DeviceMemory, cache_for_vllm, device_memory
+from rstar2_env.trainers.backends.trl.weight_sync.engine_cache import (
+    CacheSize,
+    DeviceMemory,
+    cache_for_vllm,
+    device_memory,
+)
 from rstar2_env.trainers.plan.architecture import MODELS
 from rstar2_env.trainers.plan.assumptions import Assumptions
 from rstar2_env.trainers.plan.placement import training_of

@@ -16,11 +16,11 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from rstar2_env.core.errors import ConfigurationError, ServiceError
-from rstar2_env.rollout.engines.transports.base import Takes, Transport
-from rstar2_env.rollout.engines.transports.servers import EngineServers
-from rstar2_env.rollout.engines.transports.settings import TransportSettings
-from rstar2_env.rollout.engines.transports.stored_weights import StoredWeights
 from rstar2_env.rollout.engines.vllm_server_fleet import Server
+from rstar2_env.rollout.engines.weight_transports.base import Takes, Transport
+from rstar2_env.rollout.engines.weight_transports.server_access import EngineServers
+from rstar2_env.rollout.engines.weight_transports.settings import TransportSettings
+from rstar2_env.rollout.engines.weight_transports.stored_weights import StoredWeights
 
 _FLAGS = "--enable-lora --max-lora-rank RANK --max-loras 2"
 
