@@ -5,8 +5,7 @@
 Runs ``rstar2 demo`` in a temporary folder and counts CPU seconds and seconds within the methods of the hook
 ``diagnosis``, which every run has. The share is that of the steps of the training, without the cold start, the
 evaluations and the start. A step of the demonstration takes about a second: the share of a real step, which takes
-minutes, is smaller. It also prints the share of the run's folder that only the diagnosis reads: the counts of
-``loss_tokens.jsonl`` and the events of the hook. ``--write`` writes docs/data/diagnosis_cost.json.
+minutes, is smaller. ``--write`` writes docs/data/diagnosis_cost.json.
 
 What it does not show: runs of thousands of steps (``live`` examines these less often), several processes.
 """
@@ -15,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -26,6 +26,9 @@ from rstar2_env.cli.demo import demo_command
 from rstar2_env.trainers.hooks.diagnosis import DiagnosisHook
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tools"))
+
+from figures import write_results  # noqa: E402
 
 
 @dataclass
@@ -98,11 +101,16 @@ def main() -> None:
     """Measure, and print the shares."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--steps", type=int, default=140)
+    parser.add_argument("--write", action="store_true")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as base:
         found = measure(Path(base) / "demo", asked.steps)
     for name, value in found.items():
         print(f"{name:10} {value}")
+    if asked.write:
+        write_results(
+            "diagnosis_cost", f"python benchmarks/diagnosis_cost.py --steps {asked.steps} --write", figures=found
+        )
 
 
 if __name__ == "__main__":
