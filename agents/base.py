@@ -17,6 +17,7 @@ AGENTS: Registry[Callable[..., AnyAgent]] = Registry(
     "rstar2_env.agents",
     "rstar2_env.agents",
     shape=Shape(is_class_with("reset", "act"), "a class with the methods reset and act"),
+    listed_by="rstar2 list agents",
 )
 
 

@@ -57,6 +57,8 @@ RENAMED_OPTIONS: dict[str, dict[str, str]] = {
 """New name of each option that was renamed in the last version, by subcommand and old name; the old name is still
 accepted."""
 
+_SWITCHES_OF_SHOW = ("--text", "--json", "--pager", "--no-pager")
+
 _IN_MINUTES = ("--minutes",)
 """Renamed options whose old values were minutes; the new options take seconds."""
 
@@ -90,8 +92,10 @@ def read_call(arguments: Sequence[str]) -> TypedCall:
         notes.append(_note(f"`rstar2 {typed}`", f"`rstar2 {new}`"))
         if name not in FORMS:
             words = [*more, *words]
+        for flags, form in FORMS.get(name, {}).items():
+            words = _with_values_in_place(words, flags) if form == module else words
         if typed == "show":
-            words = [part for word in words for part in (("--episode", word) if word.isdecimal() else (word,))]
+            words = _with_episode(words)
     else:
         name, module = typed, typed.replace("-", "_")
         for flags, form in FORMS.get(name, {}).items():
@@ -108,15 +112,45 @@ def _with_values_first(words: Sequence[str], flags: Sequence[str]) -> list[str] 
     end = words.index("--") if "--" in words else len(words)
     own, values = list(words[:end]), []
     for flag in flags:
-        at = next((place for place, word in enumerate(own) if word.partition("=")[0] == flag), None)
-        if at is None:
+        value = _taken(own, flag)
+        if value is None:
             return None
-        word = own.pop(at)
-        if "=" in word:
-            values.append(word.partition("=")[2])
-        elif own[at:] and not own[at].startswith("-"):
-            values.append(own.pop(at))
+        values += value
     return [*values, *own, *words[end:]]
+
+
+def _with_values_in_place(words: Sequence[str], flags: Sequence[str]) -> list[str]:
+    """Replace the new flags of a form by arguments, beside arguments that were typed without flags.
+
+    The first flags become the first arguments. A flag after one that is missing becomes the last argument, because the
+    missing flag's argument is somewhere before it.
+    """
+    end = words.index("--") if "--" in words else len(words)
+    own = list(words[:end])
+    values = [_taken(own, flag) for flag in flags]
+    known = next((place for place, value in enumerate(values) if value is None), len(values))
+    first, last = ([each for value in part for each in value or ()] for part in (values[:known], values[known:]))
+    return [*first, *own, *last, *words[end:]]
+
+
+def _taken(words: list[str], flag: str) -> list[str] | None:
+    """Remove the flag and its value from the words; return the value, or ``None`` if the flag is missing."""
+    at = next((place for place, word in enumerate(words) if word.partition("=")[0] == flag), None)
+    if at is None:
+        return None
+    word = words.pop(at)
+    if "=" in word:
+        return [word.partition("=")[2]]
+    return [words.pop(at)] if words[at:] and not words[at].startswith("-") else []
+
+
+def _with_episode(words: Sequence[str]) -> list[str]:
+    """Turn the argument of ``show`` that is a number, and no option's value, into ``--episode``."""
+    found: list[str] = []
+    for word in words:
+        is_value = bool(found) and found[-1].startswith("-") and found[-1] not in _SWITCHES_OF_SHOW
+        found += ["--episode", word] if word.isdecimal() and not is_value else [word]
+    return found
 
 
 def _with_new_options(name: str, words: Sequence[str], notes: list[str]) -> list[str]:

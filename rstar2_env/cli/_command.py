@@ -37,6 +37,12 @@ def _refused_value(cause: Any) -> str:
     return f", got {found[0]['input']!r}." if len(found) == 1 and "input" in found[0] else ""
 
 
+def _commands(error: Any) -> str:
+    """Return the end of the message about an unknown command: the commands of its group."""
+    known = getattr(error.ctx and error.ctx.command, "commands", {})
+    return f" Known: {', '.join(known)}." if error.message.startswith("No such command") else ""
+
+
 class _PlainSwitches:
     """Base of commands whose help shows a flag without a value type (``--json``, not ``--json BOOLEAN``)."""
 
@@ -60,7 +66,7 @@ class CliGroup(_PlainSwitches, TyperGroup):
             if type(error).__name__ == "NoArgsIsHelpError":  # prints the help
                 raise
             place = error.ctx or ctx
-            say(f"Error: {error.format_message()}{_refused_value(error.__cause__)}", err=True)
+            say(f"Error: {error.format_message()}{_refused_value(error.__cause__)}{_commands(error)}", err=True)
             say(f"docs: {place.command_path} --help", err=True)
             raise typer.Exit(2) from error
 

@@ -24,19 +24,23 @@ def help_command(
     Error messages name the section that explains them. If a command and a page have the same name, add `.md` for the
     page.
     """
+    import textwrap
+
     from rich.console import Console
     from rich.markdown import Markdown
 
     from rstar2_env.cli import COMMANDS, build
     from rstar2_env.cli._calls import RENAMED
     from rstar2_env.cli._tables import print_list
-    from rstar2_env.core.command.documents import pages, read_topic
+    from rstar2_env.core.command.documents import error_sections, pages, read_topic
 
     words = [word for word in topic or () if word]
     if not words:
         print_list({name: line for name, (line, _) in COMMANDS.items()})
         say("\nrstar2 help COMMAND describes a command. rstar2 help PAGE prints one of these pages:\n")
         print_list(pages())
+        say("\nrstar2 help SECTION prints one of these sections about errors:\n")
+        say(textwrap.fill(", ".join(sorted(error_sections())), width=80, break_on_hyphens=False))
     elif words[0] in COMMANDS or words[0] in RENAMED:
         build(words)(args=[*words, "--help"], prog_name="rstar2")
     else:

@@ -43,6 +43,10 @@ def _rebuild(kind: type[Rstar2Error], args: tuple[Any, ...]) -> Rstar2Error:
     return kind.__new__(kind, *args)
 
 
+MOST_LISTED = 24
+"""Names that the error about an unknown name lists; of more names it names the command that lists them."""
+
+
 class UnknownNameError(Rstar2Error, KeyError):
     """A name is not in its registry.
 
@@ -51,16 +55,23 @@ class UnknownNameError(Rstar2Error, KeyError):
         name: The unknown name.
         known: The registered names.
         cutoff: Similarity from which a name is suggested, as in ``difflib.get_close_matches``.
+        listed_by: Command that lists the names, if there is one; the message names it instead of more than
+            ``MOST_LISTED`` names.
     """
 
     section = "unknown-name"
 
-    def __init__(self, kind: str, name: object, known: Iterable[str], *, cutoff: float = 0.5) -> None:
+    def __init__(
+        self, kind: str, name: object, known: Iterable[str], *, cutoff: float = 0.5, listed_by: str = ""
+    ) -> None:
         known = sorted(known)
         near = difflib.get_close_matches(str(name), known, n=3, cutoff=cutoff)
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-        listing = ", ".join(known) if known else "none"
-        super().__init__(f"There is no {kind} named {name!r}.{hint} Known: {listing}.")
+        if listed_by and len(known) > MOST_LISTED:
+            listing = f"`{listed_by}` lists all {len(known)}"
+        else:
+            listing = f"Known: {', '.join(known) if known else 'none'}"
+        super().__init__(f"There is no {kind} named {name!r}.{hint} {listing}.")
 
     def __str__(self) -> str:
         """Return the message itself; ``KeyError`` would quote it."""

@@ -119,7 +119,7 @@ def _known_id(env_id: str, written: str) -> str:
     if env_id in gym.registry:
         return env_id
     theirs = [known for known, spec in gym.registry.items() if _home(spec).partition(".")[0] != "gymnasium"]
-    raise UnknownEnvError("environment", written, theirs)
+    raise UnknownEnvError("environment", written, theirs, listed_by="rstar2 list envs")
 
 
 def _ids_of(module: ModuleType) -> list[str]:

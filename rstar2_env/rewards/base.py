@@ -162,6 +162,7 @@ REWARDS: Registry[Callable[..., Reward]] = Registry(
         lambda value: is_class_with("__call__")(value) or is_text_function(value),
         "a class whose objects are called with (episode, ctx), or a function with a parameter `completions`",
     ),
+    listed_by="rstar2 list parts reward",
 )
 
 

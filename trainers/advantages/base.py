@@ -87,6 +87,7 @@ ADVANTAGES: Registry[Callable[..., Advantage]] = Registry(
     "rstar2_env.trainers.advantages",
     "rstar2_env.advantages",
     shape=Shape(is_called_with(2), "a class whose objects are called with (groups, ranks), or a function of them"),
+    listed_by="rstar2 list parts advantage",
 )
 
 

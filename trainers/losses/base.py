@@ -216,6 +216,7 @@ LOSSES: Registry[Callable[..., Term]] = Registry(
     _PACKAGE,
     "rstar2_env.losses",
     shape=Shape(lambda value: _called(value) and hasattr(value, "policy_gradient"), "a class with policy_gradient"),
+    listed_by="rstar2 list parts loss",
 )
 AGGREGATIONS: Registry[Callable[..., Aggregation]] = Registry(
     "aggregation",

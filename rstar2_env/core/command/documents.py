@@ -27,6 +27,12 @@ def pages() -> dict[str, str]:
     return {name: next(_headings(path.read_text("utf-8")), (0, 0, name))[2] for name, path in found.items()}
 
 
+def error_sections() -> list[str]:
+    """Return the sections of the page about errors, which are topics without the page's name."""
+    text = (_folder() / f"{ERRORS_PAGE}.md").read_text("utf-8")
+    return [_anchor(title) for _, level, title in _headings(text) if level > 1]
+
+
 def read_topic(topic: str, *, others: Iterable[str] = ()) -> str:
     """Return the Markdown text of a page or section; links are replaced by the commands that print their targets.
 
@@ -43,7 +49,7 @@ def read_topic(topic: str, *, others: Iterable[str] = ()) -> str:
     if not mark and page not in known:
         page, section = ERRORS_PAGE, page
     if page not in known:
-        raise UnknownNameError("page", page, known)
+        raise UnknownNameError("page", page, known, listed_by="rstar2 help")
     text = (_folder() / f"{page}.md").read_text("utf-8")
     return _with_commands(_section(text, page, section, others) if section else text, page).strip()
 
@@ -69,8 +75,14 @@ def _section(text: str, page: str, section: str, others: Iterable[str]) -> str:
     by_anchor = {_anchor(title): place for place, (_, _, title) in reversed(list(enumerate(headings)))}
     if _anchor(section) not in by_anchor:
         if page == ERRORS_PAGE:
-            raise UnknownNameError("command, page or section", section, {*others, *pages(), *by_anchor}, cutoff=0.6)
-        raise UnknownNameError(f"section of {page}", section, by_anchor)
+            raise UnknownNameError(
+                "command, page or section",
+                section,
+                {*others, *pages(), *by_anchor},
+                cutoff=0.6,
+                listed_by="rstar2 help",
+            )
+        raise UnknownNameError(f"section of {page}", section, by_anchor, listed_by=f"rstar2 help {page}")
     place = by_anchor[_anchor(section)]
     begin, level, _ = headings[place]
     end = next((line for line, other, _ in headings[place + 1 :] if other <= level), None)

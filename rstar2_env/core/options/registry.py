@@ -29,6 +29,7 @@ class Registry(Generic[T]):
         package: Package whose modules register themselves when imported, or ``None``.
         entry_points: Entry-point group of other distributions' parts, or ``None``.
         shape: Recognizes a part in a user's file, if the user gives only the file without the part's name.
+        listed_by: Command that lists the parts, for the error about an unknown name among many.
     """
 
     def __init__(
@@ -38,8 +39,10 @@ class Registry(Generic[T]):
         entry_points: str | None = None,
         *,
         shape: Shape | None = None,
+        listed_by: str = "",
     ) -> None:
         self.kind = kind
+        self._listed_by = listed_by
         self._shape = shape
         self._package = package
         self._entry_points = entry_points
@@ -81,7 +84,7 @@ class Registry(Generic[T]):
         if (own := user_code_name(name)) is not None:
             found: T = find_user_code(own, self.kind, self._shape, self._parts)
             return found
-        raise UnknownNameError(self.kind, name, self._parts)
+        raise UnknownNameError(self.kind, name, self._parts, listed_by=self._listed_by)
 
     def names(self) -> list[str]:
         """Return every registered name, sorted."""

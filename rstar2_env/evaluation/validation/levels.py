@@ -143,7 +143,7 @@ def chosen_checks(level: int, names: Sequence[str] = ()) -> list[Check]:
         raise ConfigurationError(f"`level` must be one of {said}, not {level!r}.", option="level")
     for name in names:
         if name not in CHECKS:
-            raise UnknownNameError("check", name, CHECKS)
+            raise UnknownNameError("check", name, CHECKS, listed_by="rstar2 help validation-checks")
     if names:
         return [one for one in CHECKS.values() if one.name in names]
     return sorted((one for one in CHECKS.values() if one.level <= level), key=lambda one: one.level)

@@ -40,6 +40,16 @@ def test_flags_select_the_form_of_a_subcommand(typed, module, arguments):
         ("show FILE.jsonl 12 --no-pager", "view --text FILE.jsonl --episode 12 --no-pager"),
         ("show FILE.jsonl.gz", "view --text FILE.jsonl.gz"),
         ("replay --json RUN 12", "verify --json --run RUN --episode 12"),
+        ("replay --run RUN --episode 12", "verify --run RUN --episode 12"),
+        ("replay RUN --json --episode=12", "verify --json --run RUN --episode 12"),
+        ("replay --episode 12 RUN", "verify --run RUN --episode 12"),
+        ("replay 12 --run RUN", "verify --run RUN --episode 12"),
+        ("reverify --run RUN --json", "verify --json --run RUN"),
+        ("export-env --env ID --to verifiers", "export --env ID --to verifiers"),
+        ("serve-env --env=ID", "serve --env ID"),
+        ("check-tokens --step 3 --tokens RUN", "validate --tokens RUN --step 3"),
+        ("show FILE.jsonl --episode 12 --json", "view --text FILE.jsonl --episode 12 --json"),
+        ("show FILE.jsonl --no-pager 12", "view --text FILE.jsonl --no-pager --episode 12"),
         ("reverify --out x --verifier rules RUN", "verify --out x --verifier rules --run RUN"),
         ("export-env --to verifiers ID --out x", "export --to verifiers --env ID --out x"),
         ("serve-env ID --idle 5", "serve --env ID --timeout 5"),
@@ -64,6 +74,8 @@ def test_an_old_name_means_the_new_one(old, new):
     assert before.module == after.module
     moved = sorted(before.arguments), sorted(after.arguments)
     assert moved[0] == moved[1]  # options stay with their values; the arguments of a form may stand elsewhere
+    if before.module == "replay":
+        assert before.arguments.index("RUN") < before.arguments.index("12")
     assert before.notes
     assert after.notes == ()
 

@@ -71,7 +71,9 @@ def test_a_switch_has_no_type():
 def test_a_wrong_argument_is_reported_like_any_error():
     for words, said in (
         (("train", "--stepz", "1"), "Error: No such option: --stepz"),
-        (("evla",), "Error: No such command 'evla'"),
+        (("evla",), "Error: No such command 'evla'. Did you mean 'eval'? Known: demo, train,"),
+        (("list", "nope"), "Error: No such command 'nope'. Known: trainers, parts, agents, envs, wrappers."),
+        (("list", "--nope"), "Error: No such option: --nope\n"),
         (("eval", "-n", "x"), "Error: Invalid value for '--episodes'"),
         (("export", "--out", "x"), "Error: Missing argument 'RUN'"),
     ):
@@ -90,6 +92,9 @@ def test_help_on_an_unknown_topic_suggests_a_near_command_and_nothing_that_is_no
     refused = run("help", "nosuch")
     assert refused.exit_code == 2
     assert "Did you mean" not in refused.stderr
+    assert "`rstar2 help` lists all" in refused.stderr
+    assert "eval" not in refused.stderr
+    assert " missing-extra," in run("help").output  # a section of the page about errors
 
 
 def test_one_thing_has_one_name_in_every_command():

@@ -48,6 +48,14 @@ def test_an_unknown_name_suggests_the_nearest_and_lists_all():
     assert message == "There is no dialect named 'rstar3'. Did you mean 'rstar2'? Known: fenced, rstar2."
 
 
+def test_an_unknown_name_among_many_names_the_command_that_lists_them():
+    many = [f"p{number}" for number in range(errors.MOST_LISTED)]
+    assert "Known: p0, p1" in str(UnknownNameError("part", "x", many, listed_by="rstar2 list parts"))
+    message = str(UnknownNameError("part", "x", [*many, "last"], listed_by="rstar2 list parts"))
+    assert message == f"There is no part named 'x'. `rstar2 list parts` lists all {len(many) + 1}."
+    assert "Known: last, p0" in str(UnknownNameError("part", "x", [*many, "last"]))  # no command lists them
+
+
 def test_an_unknown_name_among_none_says_so():
     assert str(UnknownNameError("agent", "x", [])) == "There is no agent named 'x'. Known: none."
 
