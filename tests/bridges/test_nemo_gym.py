@@ -1,4 +1,4 @@
-"""NeMo Gym's Gymnasium servers by their published schema: the package is on no index, so nothing of its own runs here.
+"""NeMo Gym's Gymnasium servers by their published schema: its package needs Python 3.12, so none of its code runs here.
 
 What is fixed here is what ``resources_servers/gymnasium/base.py`` and ``responses_api_agents/gymnasium_agent/app.py``
 of NVIDIA-NeMo/Gym have at 07d6b0d: paths, fields, cookies, and the Responses API's types, which are ``openai``'s own.

@@ -32,6 +32,7 @@ _MCP = "bridges/test_mcp"
 _SERVED = "bridges/test_mcp_server"
 _HARBOR = "rstar2_env/adapters/test_harbor"
 _ATIF = "rstar2_env/adapters/test_atif"
+_PUBLISHED = "bridges/test_nemo_gym_rollouts"
 _ROLLOUTS = "rstar2_env/adapters/atif/test_nemo_gym"
 _FOUR = ("bridges/test_openenv", "bridges/test_verifiers", "bridges/test_skyrl", "bridges/test_textarena")
 _THREE = ("bridges/test_verl", "bridges/test_verl_interactions", "rstar2_env/adapters/test_trl")
@@ -297,6 +298,9 @@ CELLS: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {
         "`input`, `instructions`; messages, reasoning, function calls and their outputs": _in(
             _ROLLOUTS, "an_episode_has_the_prompt_the_calls_the_results_and_the_answer"
         ),
+        "an `output` of transitions (Aviary)": _in(
+            _ROLLOUTS, "an_output_of_transitions_is_the_conversation_of_the_last_one"
+        ),
         "arguments that are not JSON": _in(_ROLLOUTS, "arguments_that_are_not_json_stay_as_they_were_written"),
         "`prompt_token_ids`, `generation_token_ids`, `generation_log_probs`": _in(
             _ROLLOUTS, "the_tokens_of_each_reply_are_kept"
@@ -304,6 +308,10 @@ CELLS: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {
         "`reward`, `expected_answer`": _in(_ROLLOUTS, "the_task_the_reward_and_the_expected_answer_are_kept"),
         "`incomplete_details` with a reason, `error`": _in(
             _ROLLOUTS, "the_end_of_the_response_is_the_end_of_the_episode"
+        ),
+        "`truncated`, `mask_sample`": _in(_ROLLOUTS, "the_end_that_the_environment_states_is_the_end_of_the_episode"),
+        "tools, settings of the model, other fields of the row": _in(
+            _PUBLISHED, "what_is_left_out_of_published_rollouts_is_named"
         ),
         "images, audio, files, other kinds of items": _in(
             _ROLLOUTS, "a_row_that_is_not_a_rollout_is_refused_with_the_field"

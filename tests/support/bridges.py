@@ -60,6 +60,7 @@ class Group:
         beside: Requirements that are installed without what they need in turn, over the packages of the environment
             that runs this: for a framework that wants torch.
         python: Version of Python that its packages need, such as "3.12"; empty for the one that runs this.
+        files_only: Whether only the files of ``beside`` are read, so that they may state another version of Python.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Group:
     also: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
     python: str = ""
+    files_only: bool = False
 
 
 _VERL = (
@@ -114,6 +116,8 @@ GROUPS = (
         extras=("verifiers",),
         also=("pip>=24,<27", "setuptools>=77,<83"),
     ),
+    # Its wheel has the example rollouts of all of its environments; nothing of it is imported.
+    Group("nemo-gym", bridges=("nemo_gym_rollouts",), extras=(), beside=("nemo-gym>=0.7,<0.8",), files_only=True),
     Group("atif", bridges=("atif",), extras=(), also=("atif>=1.8,<1.9",)),
     Group("mcp", bridges=("mcp", "mcp_limits", "mcp_sessions", "mcp_server"), extras=("mcp",), also=_OTEL),
     Group("mcp-training", bridges=("mcp_training",), extras=(), beside=(*_FOREIGN_MCP, *_MCP)),
@@ -195,7 +199,8 @@ def environment(group: Group) -> Path:
         _said([base, "-m", "venv", "--without-pip", str(folder)])
         pip = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check", "--quiet"]
         if group.beside:
-            _said([*pip, "install", "--no-compile", "--no-deps", *group.beside])
+            more = ["--ignore-requires-python"] if group.files_only else []
+            _said([*pip, "install", "--no-compile", "--no-deps", *more, *group.beside])
             (site,) = (folder / "lib").glob("python*/site-packages")
             (site / "beside.pth").write_text("".join(f"{path}\n" for path in sys.path if "site-packages" in path))
             stamp.write_text(wanted, encoding="utf-8")

@@ -1,15 +1,17 @@
-"""``rollout_as_trajectory``: a rollout of NeMo Gym as a trajectory of ATIF (NVIDIA-NeMo/Gym at 07d6b0d, 2026-08).
+"""``rollout_as_trajectory``: a rollout of NeMo Gym as a trajectory of ATIF (``nemo-gym`` 0.7).
 
 A rollout is a row with ``responses_create_params``, ``response`` and ``reward``; input and output are items of OpenAI's
 Responses API. Covered: messages, reasoning, function calls and their outputs, token ids and log-probabilities, the
-reward, and the expected answer. The policy's own items in the input are context, which is never trained on. Not
-covered: images, audio and files, which are refused; the metrics of a verifier, which are left out.
+reward, the expected answer, how the episode ended, and outputs that are lists of transitions (the agent of Aviary). The
+policy's own items in the input are context, which is never trained on. Not covered: images, audio and files, which are
+refused; definitions of tools, settings of the model, and the metrics of a verifier, which are left out.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Any
 
 from rstar2_env.adapters.atif.fields import OWN, field, finite, objects, optional
@@ -55,15 +57,13 @@ def rollout_as_trajectory(row: Any) -> dict[str, Any]:
     else:
         for place, item in objects(request, "input", "responses_create_params"):
             steps.add(item, place, copied=True)
-    for place, item in objects(response, "output", "response"):
+    for place, item in _output(response):
         steps.add(item, place, copied=False)
     extra: dict[str, Any] = {"reward": reward}
     if isinstance(row.get("expected_answer"), (str, int, float)):
         extra["gold"] = str(row["expected_answer"])
-    if optional(response, "error", "response", read.mapping):
-        extra[OWN] = {"episode": {"end": "unavailable"}}
-    elif (optional(response, "incomplete_details", "response", read.mapping) or {}).get("reason"):
-        extra[OWN] = {"episode": {"end": "tokens"}}
+    if end := _end(row, response):
+        extra[OWN] = {"episode": end}
     return {
         "schema_version": "ATIF-v1.8",
         "trajectory_id": _name(row),
@@ -159,6 +159,43 @@ class _Steps:
         found = {theirs: optional(item, ours, place, read.list_of(finite)) for ours, theirs in _TOKENS.items()}
         if found["completion_token_ids"]:
             self.made[-1]["metrics"] = {name: item[ours] for ours, name in _TOKENS.items() if found[name] is not None}
+
+
+def _output(response: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Return the items of a response, each with its path; of a list of transitions, those of the last one.
+
+    Each transition is the whole conversation up to one turn.
+
+    Raises:
+        RecordFormatError: An item is not an object, or a transition does not continue the one before it.
+    """
+    found = response.get("output")
+    if not isinstance(found, list) or not found or not isinstance(found[0], list):
+        return objects(response, "output", "response")
+    transitions = field(response, "output", "response", read.list_of(read.instance_of(list, "a list of items")))
+    for number, (before, after) in enumerate(pairwise(transitions), 1):
+        if after[: len(before)] != before:
+            raise RecordFormatError(
+                f"response.output[{number}]: this transition must begin with all items of the one before it, but the "
+                "history was rewritten. Leave the rollout out."
+            )
+    last = f"response.output[{len(transitions) - 1}]"
+    return objects({last: transitions[-1]}, last, "")
+
+
+def _end(row: Mapping[str, Any], response: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the end of the episode, and an error if it does not count; empty if the environment ended it."""
+    error = optional(response, "error", "response", read.mapping)
+    masked = optional(row, "mask_sample", "", read.truth)
+    if masked is None:  # of older servers
+        masked = (optional(row, "instance_config", "", read.mapping) or {}).get("mask_sample")
+    if error or masked:
+        why = optional(row, "failure_reason", "", read.text) or str((error or {}).get("message") or "")
+        return {"end": "unavailable", "error": why or "the reward is not a measurement (mask_sample)"}
+    if reason := (optional(response, "incomplete_details", "response", read.mapping) or {}).get("reason"):
+        return {"end": "refused" if reason == "content_filter" else "tokens"}
+    truncated = optional(row, "truncated", "", read.truth) and not optional(row, "terminated", "", read.truth)
+    return {"end": "truncated"} if truncated else {}
 
 
 def _text(item: Mapping[str, Any], name: str, place: str) -> str:

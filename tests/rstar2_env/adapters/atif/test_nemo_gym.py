@@ -111,12 +111,42 @@ def test_the_tokens_of_each_reply_are_kept() -> None:
     [
         ({}, "terminated", True),
         ({"incomplete_details": {"reason": "max_output_tokens"}}, "tokens", True),
+        ({"incomplete_details": {"reason": "content_filter"}}, "refused", False),
         ({"error": {"code": "server_error", "message": "overloaded"}}, "unavailable", False),
     ],
 )
 def test_the_end_of_the_response_is_the_end_of_the_episode(response: Any, end: str, available: bool) -> None:
     episode = READ(rollout(said("5"), response=response)).entry.episode
     assert (episode.end, episode.available) == (end, available)
+    assert (episode.error == "overloaded") is (end == "unavailable")
+
+
+@pytest.mark.parametrize(
+    ("fields", "end"),
+    [
+        ({"truncated": True, "terminated": False}, "truncated"),
+        ({"truncated": True, "terminated": True}, "terminated"),
+        ({"mask_sample": True}, "unavailable"),
+        ({"instance_config": {"mask_sample": True}}, "unavailable"),
+        ({"instance_config": {"mask_sample": True}, "mask_sample": False}, "terminated"),
+    ],
+)
+def test_the_end_that_the_environment_states_is_the_end_of_the_episode(fields: Any, end: str) -> None:
+    episode = READ(rollout(said("5"), failure_reason="the judge timed out", **fields)).entry.episode
+    assert (episode.end, episode.error) == (end, "the judge timed out" if end == "unavailable" else None)
+
+
+def test_an_output_of_transitions_is_the_conversation_of_the_last_one() -> None:
+    asked = {"content": "2 + 3?", "role": "user", "type": "message"}
+    first = [asked, called("c1", '{"a": 2, "b": 3}'), returned("c1", "5")]
+    row = rollout(given=[], response={"output": [first, [*first, said("5")]]})
+    assert [role for role, _ in messages(row)] == ["user", "assistant", "user", "assistant"]
+    wrong = rollout(given=[], response={"output": [first, [*first, {"type": "web_search_call"}]]})
+    with pytest.raises(RecordFormatError, match=r"^response\.output\[1\]\[3\]\.type: expected message"):
+        READ(wrong)
+    rewritten = rollout(given=[], response={"output": [first, [asked, said("5")]]})
+    with pytest.raises(RecordFormatError, match=r"^response\.output\[1\]: .* the history was rewritten"):
+        READ(rewritten)
 
 
 def test_the_task_the_reward_and_the_expected_answer_are_kept() -> None:
