@@ -21,6 +21,8 @@ from rstar2_env.core.run_folder.inside import inside
 _TRAINER = ("trainer", "recipe")
 RUN_FILE = "config.json"
 """File into which a run writes its options."""
+_OF_A_MODEL = ("model_type", "architectures")
+"""Keys of the ``config.json`` of a model, which the folder of a cold start also has."""
 _ABOUT = ("name", "summary", "paper", "source", "checked")
 _OF_ONE_RUN = ("output_dir", "resume", "overwrite")
 
@@ -65,12 +67,20 @@ def read_file(path: str | Path) -> OptionsFile:
             are left out: its folder, and whether it was resumed.
 
     Raises:
-        ConfigurationError: The file cannot be read or is not valid; the message names the file and the line.
+        ConfigurationError: The file cannot be read, is not valid (the message names the file and the line), or
+            describes a model.
         MissingExtraError: The file is YAML, and PyYAML is not installed.
     """
     file = _file(path)
     of_run, folder = file.name == RUN_FILE, Path(path).is_dir()
     found = read_mapping(file, of_run=folder)
+    if of_run and any(name in found for name in _OF_A_MODEL):
+        raise ConfigurationError(
+            f"{file} is the configuration of a model, not of a training run: name a trainer that `rstar2 list "
+            "trainers` lists, and give the folder as the model.",
+            option="model",
+            value=str(file.parent),
+        )
     if folder:
         trust.found(Path(path), found)
     if of_run and isinstance(found.get("run"), dict):

@@ -161,6 +161,10 @@ class TestOfARun:
         written(tmp_path, "config.json", '{"architectures": ["Qwen3ForCausalLM"]}')
         with pytest.raises(ConfigurationError, match=r"does not contain run\.json, so it is not"):
             trainers.read_config(tmp_path)
+        written(tmp_path, "run.json", "{}")  # a cold start is the folder of a run and of a model
+        for path in (tmp_path, tmp_path / "config.json"):
+            with pytest.raises(ConfigurationError, match=r"configuration of a model, .*give the folder as the model"):
+                trainers.read_config(path)
 
     def test_a_folder_without_a_run_is_refused(self, tmp_path):
         with pytest.raises(ConfigurationError, match=r"does not contain config\.json"):
