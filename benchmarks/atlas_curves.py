@@ -33,10 +33,10 @@ _WITHOUT_ANGLE = ("turns", 1)
 _QUANTITIES = ("angle, degrees", "scale", "noise")
 _BESIDE = 2
 _MOVES = """\
-The column *moves with* lists what changes along each of four axes: the angle by at least {turned:g} degrees (if
-groups were sampled, only when at least two of the intervals do not overlap), the scale (only where all groups were
-listed) by a factor of {changed:g}, or the noise by a factor of {noisier:g}. A figure below each table draws them, also
-where they do not change; a vertical line is the interval of a sampled angle. Where groups are sampled, the cases of
+The column *moves with* lists what changes along each of four axes. The angle must change by at least {turned:g}
+degrees; if groups were sampled, at least two of the intervals must not overlap. The scale must change by a factor of
+{changed:g}, and counts only if all groups were listed. The noise must change by a factor of {noisier:g}. A figure below each
+table draws the axes, also where they do not change; a vertical line is the interval of a sampled angle. Where groups are sampled, the cases of
 *Worlds* from *{few}* on have {samples} groups, and those before it have {more}.
 
 - *Updates behind* is the number of updates by which the weights that sampled the episodes are older: they are the

@@ -15,7 +15,7 @@ BASE = "grpo"
 WIDTH = 120
 WORLDS = {
     "arithmetic": "`rstar2/MathTool-v0` with the problems `{source}`. In {errors} of the traces of the cold start, the "
-    "first call fails and is then corrected. Episodes fail by failing calls and by numbers that are copied wrongly.",
+    "first call fails and is then corrected. Episodes fail because calls fail or numbers are copied wrongly.",
     "countdown": "`rstar2/Countdown-v0`, one turn without a tool: the problems are `{source}`. The cold start is "
     "trained on gold answers.",
 }

@@ -107,8 +107,8 @@ def traces_command(
         int | None,
         typer.Option(
             min=1,
-            help="Maximum number of tokens that the model may generate: per episode, without the prompt "
-            "[default: 4096], or with --endpoint per turn.",
+            help="Maximum number of tokens that the model may generate in an episode [default: 4096]. With --endpoint, "
+            "the maximum for one turn. The tokens of the prompt do not count.",
             rich_help_panel=_PLAYING,
         ),
     ] = None,

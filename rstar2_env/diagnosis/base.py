@@ -49,7 +49,7 @@ class RunCheck:
         name: Name of the check, unique among all checks.
         title: The fault, as the heading of a finding.
         looks_at: The data that the check reads.
-        rule: The condition under which the check reports the fault, with the reason for its threshold.
+        rule: The condition under which the check reports the fault; after a colon, the reason for its threshold.
         severity: How much the fault matters.
         cause: The usual cause of the fault.
         change: Remedies: options that can be typed after ``rstar2 train ...``, or commands.

@@ -181,7 +181,7 @@ def open_crew(env_id: EnvSpec, asked: EvaluationOptions, parts: EvaluationParts,
 def check_resumed_model(
     out: str | os.PathLike[str], env_id: EnvSpec, asked: EvaluationOptions, parts: EvaluationParts
 ) -> None:
-    """Check that the file of an evaluation that resumes belongs to it, before its model is loaded.
+    """Check that the file to resume belongs to this evaluation, before the model is loaded.
 
     Args:
         out: See ``evaluate``.

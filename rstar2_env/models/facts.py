@@ -20,7 +20,7 @@ class ModelFacts:
 
     Attributes:
         path: The folder or the file.
-        kind: Architecture, as ``model_type`` of ``config.json`` or ``general.architecture`` of GGUF has it.
+        kind: Architecture: ``model_type`` in ``config.json``, or ``general.architecture`` in GGUF.
         parameters: Number of parameters in the stored tensors; tied weights count once.
         bytes: Bytes of the stored tensors.
         precisions: Stored precisions of the tensors, the most frequent first.

@@ -57,12 +57,15 @@ def _section(check: RunCheck) -> str:
     picture = f"pictures/checks/{check.name}.svg"
     title = ElementTree.parse(DOCS / picture).findtext(f"{_SVG}title")
     change = "; ".join(f"`{one}`" for one in check.change)
+    condition, _, threshold = check.rule.partition(": ")
+    reason = f"- **Reason:** {threshold}.\n" if threshold else ""
     return (
         f"### `{check.name}`\n"
         f"{check.title} ({check.severity}).\n\n"
         f"![{title}]({picture})\n\n"
         f"- **Looks at** {check.looks_at}.\n"
-        f"- **Rule:** {check.rule}.\n"
+        f"- **Rule:** {condition}.\n"
+        f"{reason}"
         f"- **Usual cause:** {check.cause}\n"
         f"- **Change:** {change}.\n"
         f"- **Other explanations:** {check.otherwise}\n"

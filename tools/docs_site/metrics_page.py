@@ -38,14 +38,15 @@ def metrics_page() -> str:
 
 def _section(metric: Metric) -> str:
     checks = [
-        f"    - [`{one.name}`](diagnosis.md#{one.name}) ({one.severity}) looks at {one.looks_at}. Rule: {one.rule}."
+        f"    - [`{one.name}`](diagnosis.md#{one.name}) ({one.severity}) looks at {one.looks_at}. "
+        f"Rule: {one.rule.replace(': ', '. Reason: ', 1)}."
         for one in checks_of(metric)
     ]
     lines = [
         f"### `{metric.names[0]}`\n\n{metric.meaning}\n",
         *([f"- **Names:** {', '.join(f'`{name}`' for name in metric.names)}."] if len(metric.names) > 1 else []),
         f"- **Unit:** {metric.unit}.",
-        f"- **Healthy range:** {metric.healthy or 'where no check below finds a fault.'}",
+        f"- **Healthy range:** {metric.healthy or 'Every value for which no check below reports a fault.'}",
         *(["- **Read by:**", *checks] if checks else []),
     ]
     return "\n".join(lines) + "\n"

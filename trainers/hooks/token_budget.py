@@ -22,8 +22,8 @@ from .guard import act
 class TokenBudget(SavedAttributes, RunHook):
     """End the run once its policy has generated ``tokens`` tokens in training: ``token_budget:tokens=300000``.
 
-    Tokens of all episodes of the groups count: selected, rejected and refilled ones. Not counted are the tokens of
-    prompts, environments, evaluations and demonstrations, and of episodes that ended as ``unavailable`` or
+    The tokens of all episodes of the groups count, whether selected, rejected or refilled. The tokens of prompts,
+    environments, evaluations and demonstrations do not count, nor do those of episodes that ended as ``unavailable`` or
     ``cancelled``. The last rollout is trained on to its end, so a run exceeds its budget by less than one rollout. With
     ``rollout.max_staleness``, rollouts that were played ahead and not trained on do not count.
 

@@ -165,7 +165,7 @@ class Rollout:
 
     @property
     def manner(self) -> Manner:
-        """Playing options that the part's episodes need; before a run starts, the player is checked for them."""
+        """Playing options that the part's episodes need; a run starts only if the player supports them."""
         return PLAIN
 
     @property

@@ -45,7 +45,7 @@ class PlayedGroup:
 
     @property
     def compared(self) -> list[int]:
-        """Positions of the episodes between which advantages are computed: ``kept``, or all if these have weights."""
+        """Positions of the episodes that advantages compare: ``kept``, or all usable ones if ``weights`` are set."""
         if not self.weights:
             return self.kept
         usable = (at for at, episode in enumerate(self.episodes) if episode.available and episode.policy_tokens)

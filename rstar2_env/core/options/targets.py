@@ -68,7 +68,7 @@ class Options:
 
 
 def options_of(target: Callable[..., Any]) -> Options:
-    """Return the options of a function, record or class; with ``**options``, a class also has those of its bases."""
+    """Return the options of a function, record or class; a class with ``**options`` also has its bases' options."""
     if not isinstance(target, (type, types.FunctionType)):
         return _find(target)
     found = _FOUND.get(target)

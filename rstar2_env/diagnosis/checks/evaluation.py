@@ -63,7 +63,7 @@ register(
         title="The held-out pass rate falls",
         looks_at="the evaluations with their standard errors",
         rule="the pass rate of the last evaluation is 5 points and 3 standard errors below that of the best earlier "
-        "evaluation; 3 because the best of several is partly high by chance",
+        "evaluation: the best of several evaluations is partly high by chance, so 2 standard errors are too few",
         severity="error",
         cause="A collapse, or a reward for something other than right answers.",
         change=("rstar2 export RUN --which best", "--set hook=collapse", "--set optim.learning_rate=LOWER"),

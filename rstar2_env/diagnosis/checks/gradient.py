@@ -69,7 +69,7 @@ register(
         name="gradient_nan",
         title="The loss or the gradient is not a number",
         looks_at="`loss` and `grad_norm` of every step",
-        rule="one step with a value that is not finite; no step of a working run has one",
+        rule="one step with a value that is not finite: no step of a working run has one",
         severity="error",
         cause="An overflow in half precision, or a ratio of probabilities that is not bounded.",
         change=("--set model.dtype=bfloat16", "--set optim.learning_rate=LOWER", "--set loss.ppo_clip.two_sided=4"),
@@ -97,7 +97,7 @@ register(
         name="gradient_clipped",
         title="The gradient is clipped at every step",
         looks_at="`grad_norm` and `optim.max_grad_norm`",
-        rule="more than 10 times the bound in 5 consecutive steps; a norm of a few times the bound is common and "
+        rule="more than 10 times the bound in 5 consecutive steps: a norm of a few times the bound is common and "
         "harmless, since Adam divides by the gradient's scale",
         severity="warning",
         cause="A bound that is too low for the size of the model, or a loss that is not averaged.",

@@ -46,11 +46,11 @@ register(
         title="Groups are too small",
         looks_at="the episodes of each group, over 5 steps",
         rule="at most 3 episodes, if more than 30 % of such groups have equal rewards by chance at the pass rate of "
-        "the steps; at a pass rate of .5, two episodes are equal half of the time, eight episodes 1 % of the time",
+        "the steps: at a pass rate of .5, two episodes are equal half of the time, eight episodes 1 % of the time",
         severity="warning",
         cause="A group size that was chosen to save memory or time.",
         change=("--set rollout.group_size=8", "--set rollout.problems_per_step=FEWER"),
-        otherwise="Problems that are always solved or never: then larger groups are equal too.",
+        otherwise="Problems that are always or never solved: their rewards are equal in larger groups too.",
         needs=("episodes",),
         look=_look,
     ),

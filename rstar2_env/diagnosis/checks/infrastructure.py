@@ -116,7 +116,7 @@ register(
         title="Injected faults are not labelled",
         looks_at="`injected` of the episodes, and the rate of the wrapper `fault_injection` in the options",
         rule="no call is labelled, although even half of the rate would make this less likely than "
-        f"{_BY_CHANCE:g}; half, since a fault in a call that fails anyway changes nothing",
+        f"{_BY_CHANCE:g}: half of the rate, since a fault in a call that fails anyway changes nothing",
         severity="error",
         cause="A wrapper around the injected faults that drops their labels: the policy is then punished for them.",
         change=("--set rollout.wrappers=[]", "rstar2 validate ENV"),

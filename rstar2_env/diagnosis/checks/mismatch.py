@@ -123,7 +123,7 @@ register(
         title="New weights do not reach the engine",
         looks_at="`mismatch/logp_difference` over the steps, in a run whose turns are of the newest weights",
         rule="above .02 nats (.0005 in float32), 3 times its first value, and rising in most of the last 5 steps: if "
-        "new weights reach the engine, it stays at the level of the precision",
+        "new weights reach the engine, the difference stays at the level of the precision",
         severity="error",
         cause="Weights or adapters (LoRA) that are sent under names that the engine ignores, or a server that was "
         "restarted with the initial model.",

@@ -185,8 +185,8 @@ register(
         name="reward_pays_format",
         title="The reward pays the format alone",
         looks_at="within groups, the rewards of right and wrong episodes with one marked answer, and of those without",
-        rule="over 5 steps, as shares of the range of rewards: a right answer earns at most 5 % more than a wrong "
-        "answer in the same format, and a right format at least 50 % more than a wrong format",
+        rule="over 5 steps, a right answer earns at most 5 % of the range of rewards more than a wrong answer in "
+        "the same format, and a right format earns at least 50 % of the range more than a wrong format",
         severity="error",
         cause="A component for the format whose weight is much larger than that of the answer.",
         change=("--set reward=return",),

@@ -46,8 +46,8 @@ register(
         name="template_wrong",
         title="The chat template does not fit the model",
         looks_at="the text of the policy: markup such as `<|im_start|>` or `[INST]` as text",
-        rule="in more than 20 % of the episodes of 3 consecutive steps or of an evaluation: a model whose template "
-        "fits ends its turn with a token, which is not part of the text",
+        rule="in more than 20 % of the episodes of 3 consecutive steps or of an evaluation: if the template fits, "
+        "the model ends its turn with an end token, which is not part of the text",
         severity="error",
         cause="A base model, or a template of another family of models.",
         change=("--set model.chat_template=chatml", "rstar2 validate --tokens MODEL"),

@@ -65,7 +65,7 @@ class AnswerForm:
     answer: str = "{}"
 
     def call(self, gold: str, answer: str, question: str = "") -> AuditCall:
-        """Return the call that grades ``answer``, with the gold answer and the answer written in this format."""
+        """Return the call that grades ``answer``; this format writes the gold answer and the answer."""
         return AuditCall(self.gold.format(gold), self.answer.format(answer), question)
 
 

@@ -123,7 +123,7 @@ def varying(setup: str, call: AuditCall, rounds: int) -> str:
 
 
 def in_order(setup: str, before: Sequence[AuditCall], call: AuditCall) -> str:
-    """Return a program that compares the scores of a call in a fresh process, and in another one after other calls."""
+    """Return a program that scores a call in a fresh process and after other calls, and compares the two scores."""
     alone = _indented(setup, f"{ATTEMPT}\nprint(attempt(lambda: {call_of(call)}))")
     first = "\n".join(f"attempt(lambda: {call_of(one)})" for one in before)
     after = _indented(setup, f"{ATTEMPT}\n{first}\nprint(attempt(lambda: {call_of(call)}))")

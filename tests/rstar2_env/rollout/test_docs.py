@@ -76,4 +76,4 @@ def test_the_ratios_of_schedules_are_those_of_their_table():
     most = sorted(longer[2:4])
     others = sorted([*longer[:2], longer[4]])
     assert f"{others[0]:.0f} to {others[-1]:.0f} % longer than the best schedule in hindsight, and " in page
-    assert f"and {most[0]:.0f} to {most[1]:.0f} % with means of 4K and 6K" in page
+    assert f"and {most[0]:.0f} to {most[1]:.0f} % if the mean length is 4K or 6K" in page
