@@ -35,9 +35,9 @@ _BESIDE = 2
 _MOVES = """\
 The column *moves with* lists what changes along each of four axes. The angle must change by at least {turned:g}
 degrees; if groups were sampled, at least two of the intervals must not overlap. The scale must change by a factor of
-{changed:g}, and counts only if all groups were listed. The noise must change by a factor of {noisier:g}. A figure below each
-table draws the axes, also where they do not change; a vertical line is the interval of a sampled angle. Where groups are sampled, the cases of
-*Worlds* from *{few}* on have {samples} groups, and those before it have {more}.
+{changed:g}, and counts only if all groups were listed. The noise must change by a factor of {noisier:g}. A figure below
+each table draws the axes, also where they do not change; a vertical line is the interval of a sampled angle. Where
+groups are sampled, the cases of *Worlds* from *{few}* on have {samples} groups, and those before it have {more}.
 
 - *Updates behind* is the number of updates by which the weights that sampled the episodes are older: they are the
   weights minus {rate:g} times the true gradient there, repeated for each update.

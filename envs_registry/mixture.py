@@ -166,7 +166,7 @@ class MixtureEnv(gym.Env[str, str]):
 
     @property
     def problem(self) -> Problem:
-        """The problem of the running episode, as in the source's environment."""
+        """The problem of the current episode, from the environment of its source."""
         problem: Problem = self._env.get_wrapper_attr("problem")
         return problem
 

@@ -135,7 +135,7 @@ class LiveDiagnosis:
         self._forgotten = last
 
     def _episodes(self, split: Split, step: int) -> list[EpisodeDigest]:
-        """Return the episodes of a step that ``wrote`` received, and from the folder those of other processes."""
+        """Return the episodes of a step: from ``wrote``, and from the folder the episodes of other processes."""
         if not self._told:
             return digests_of(self._run, split, step)
         own = self._written.pop((split, step), [])

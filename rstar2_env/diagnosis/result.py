@@ -131,7 +131,7 @@ class Diagnosis:
 
     @property
     def summary(self) -> str:
-        """One sentence that summarizes the diagnosis; findings that ended are counted apart."""
+        """One sentence that summarizes the diagnosis; findings that ended are counted separately."""
         still = [one for one in self.findings if one.until is None]
         counts = {severity: sum(one.severity == severity for one in still) for severity in SEVERITIES}
         parts = [f"{count} {name}{'s' * (count > 1)}" for name, count in counts.items() if count]

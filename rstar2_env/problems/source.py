@@ -19,7 +19,7 @@ from rstar2_env.problems.problem import Problem
 
 
 class UnknownProblemError(UnknownNameError):
-    """A source was asked for an id that it does not have."""
+    """A source does not have a problem with the requested id."""
 
     def __init__(self, message: str) -> None:
         # Not the parent's message, which would list every id: a source can have thousands, or be unlimited.

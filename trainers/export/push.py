@@ -156,8 +156,8 @@ class Push:
             )
         if status != 200 or not isinstance(record, Mapping):
             raise ServiceError(
-                f"The Hugging Face hub answered with HTTP status {status} when it was asked who owns the "
-                "token: try again later.",
+                f"The Hugging Face hub answered the request for the owner of the token with HTTP status {status}: "
+                "try again later.",
                 cause="passing",
             )
         access = record.get("auth", {}).get("accessToken") or {}

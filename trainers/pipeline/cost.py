@@ -106,7 +106,7 @@ class Cost:
         Args:
             config: The run's options.
             about: Machine, model and counts of the stage.
-            spread: Devices of the stage. If it starts no servers, those of the engine options are added.
+            spread: Devices of the stage. If it starts no servers, the servers in the engine options are added.
         """
         assume, steps = about.machine.assume, config.run.steps
         work = Workload.of(config)

@@ -47,7 +47,7 @@ class ConfigurationSpace:
     """The worlds and the values of their options.
 
     Args:
-        worlds: The worlds, each a procedural family with options; empty for those of ``problems``.
+        worlds: The worlds, each a procedural family with options; empty for the worlds of ``problems``.
         vary: Values of each option to vary, easiest first.
         problems: The environment's source.
         seed: Seed of the worlds' problems.

@@ -101,7 +101,7 @@ class GeneratedWorlds(SavedAttributes):
         return isinstance(self._designer, ModelDesigner)
 
     def _designed(self) -> list[Configuration]:
-        """Return this cycle's configurations; the first use designs those of the first cycle."""
+        """Return the configurations of this cycle; the first call designs the first cycle's configurations."""
         if not self._configurations:
             self._configurations = self._designer.design(self._count, [], self._skills, self._rng(0))
         return self._configurations

@@ -77,7 +77,7 @@ class Kinds:
         Args:
             shares: Probability of each kind; they sum to 1.
             n: Number of starts.
-            before: Number of starts drawn before, which determines the draws.
+            before: Number of starts drawn so far; the draws depend on it.
         """
         names, chances = list(shares), list(shares.values())
         rngs = [np.random.default_rng(np.random.SeedSequence([self._seed, before + at, 6])) for at in range(n)]

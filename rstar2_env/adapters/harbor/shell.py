@@ -102,7 +102,7 @@ class TaskRewards:
 
     Attributes:
         rewards: Rewards by name; ``reward`` is the reward of the episode. Empty if there is none.
-        error: Why there is no reward; empty if there is one.
+        error: Reason why there is no reward; empty if there is a reward.
         available: Whether the tests could run; if not, the policy is not at fault.
     """
 

@@ -20,7 +20,7 @@ def check_given(
         option: Name of the option with the path.
 
     Raises:
-        ConfigurationError: The path does not exist, or is of the other kind; the message tells these apart.
+        ConfigurationError: The path does not exist, or is of the other kind; the message says which.
     """
     if not path.exists():
         here = "" if path.is_absolute() else f" (the current folder is {Path.cwd()})"

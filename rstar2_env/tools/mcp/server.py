@@ -45,8 +45,8 @@ _ATTEMPTS = 2
 class McpServer:
     """The tools of one MCP server, as one environment uses them.
 
-    The server is asked for its tools once in each process, when the first environment is made, and again if its Python
-    file has changed since. It starts at the first call of an episode, or of the process if it is shared.
+    The tools are listed once in each process, when the first environment is made, and again if the server's Python file
+    has changed since. It starts at the first call of an episode, or of the process if it is shared.
 
     Args:
         options: The server.
@@ -284,7 +284,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _listing(options: ServerOptions) -> list[tuple[str, ToolSpec]]:
-    """Return the server's name of each tool, and its description for the policy; asked once in each process."""
+    """Return the server's name of each tool, and its description for the policy; cached in each process."""
     key = options, os.stat(options.target).st_mtime_ns if options.is_file else 0
     with _listing_lock:
         if key not in _listings:

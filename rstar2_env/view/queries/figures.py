@@ -117,7 +117,7 @@ def figures_by_step(index: RunIndex, split: str) -> dict[str, Any]:
 
 
 def answered_after_error(index: RunIndex) -> dict[str, int]:
-    """Count training episodes with ``calls``, those ``answered`` after a failed call, and those of them ``correct``."""
+    """Count training episodes: with ``calls``, ``answered`` after a failed call, and of these the ``correct`` ones."""
     answered = f"end = 'answered' AND last_status IN ({', '.join('?' * len(ERRORS))})"
     counts = f"count(*), sum({answered}), sum(correct AND {answered})"
     with index.reading() as db:

@@ -108,7 +108,7 @@ class PrefixSharing:
 
     @property
     def note(self) -> str | None:
-        """Message that the run cannot share prefixes although the option asks for it; ``None`` otherwise."""
+        """Message that the run cannot share prefixes although the option is on; ``None`` otherwise."""
         if self.obstacle is None:
             return None
         return (
