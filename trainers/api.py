@@ -120,7 +120,11 @@ def sft(traces: Iterable[Mapping[str, Any]], **options: Unpack[SftKeywords]) -> 
         ProblemFormatError: A record is not a trace.
         MissingExtraError: torch, transformers or TRL is not installed.
     """
+    from rstar2_env.traces.reading import check_traces  # here, since a trainer needs no traces
+
     chosen = call_with_options("cold start", SftOptions, options)
+    if isinstance(traces, Sequence):  # an iterator is checked while it is tokenized
+        check_traces(traces)
     check_begun(chosen.output_dir, "sft", resume=chosen.resume, overwrite=chosen.overwrite, inputs=[chosen.model])
     chosen.model = model_folder(chosen.model)
     checkpoint = None

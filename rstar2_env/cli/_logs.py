@@ -2,7 +2,7 @@
 
 Libraries print texts of files as they are: transformers logs the values of a model's ``config.json``. Covered: Python's
 logging with tracebacks, warnings, and uncaught exceptions of all threads of this process. Not covered: what a library
-writes to the terminal itself.
+writes to the terminal itself. A Ctrl-C that Python dropped is repeated instead of shown.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import warnings
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from rstar2_env.core.command.early_interrupt import repeat_interrupt
 from rstar2_env.core.secret import hidden
 from rstar2_env.core.text import harmless
 
@@ -65,6 +66,8 @@ def _show_of_thread(args: threading.ExceptHookArgs) -> None:
 
 
 def _show_unraisable(args: UnraisableHookArgs) -> None:
+    if issubclass(args.exc_type, KeyboardInterrupt):
+        return repeat_interrupt()
     sys.stderr.write(_clean(f"{args.err_msg or 'Exception ignored in'}: {args.object!r}\n"))
     _show(args.exc_type, args.exc_value, args.exc_traceback)
 

@@ -1,4 +1,4 @@
-"""Makes Ctrl-C end the command ``rstar2`` without a traceback while the command is still importing this package.
+"""Makes Ctrl-C end the command ``rstar2`` without a traceback, also while the command imports modules.
 
 Not covered: other programs that import the package, whose signals are left alone.
 """
@@ -25,3 +25,14 @@ def raise_on_interrupt() -> None:
     """From now on, let Ctrl-C raise ``KeyboardInterrupt`` as usual."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def repeat_interrupt() -> None:
+    """Interrupt the main thread again, a moment later.
+
+    Python drops a ``KeyboardInterrupt`` that is raised in a destructor or a callback of the garbage collector, of which
+    an import of torch runs thousands.
+    """
+    timer = threading.Timer(0.05, signal.raise_signal, [signal.SIGINT])
+    timer.daemon = True
+    timer.start()

@@ -73,6 +73,27 @@ def test_ctrl_c_while_modules_are_imported_is_one_line(name, tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "Interrupted.\n")
 
 
+def test_a_ctrl_c_that_python_drops_in_a_destructor_is_repeated(tmp_path):
+    program = """
+        import os, signal, sys, time
+        class Dropped:
+            def __del__(self):
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(0)
+        class Interrupts:
+            def find_spec(self, name, path=None, target=None):
+                if name == "rstar2_env.evaluation.cards":
+                    Dropped()
+                    time.sleep(10)
+        from rstar2_env.cli import main
+        sys.meta_path.insert(0, Interrupts())
+        main(["list", "envs"])
+    """
+    (tmp_path / "rstar2").write_text(textwrap.dedent(program))
+    done = subprocess.run([sys.executable, str(tmp_path / "rstar2")], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "Interrupted.\n")
+
+
 @pytest.mark.slow
 def test_eval_keeps_what_was_done_and_says_how_to_go_on(tmp_path):
     out = tmp_path / "out.jsonl"

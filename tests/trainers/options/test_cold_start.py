@@ -70,6 +70,16 @@ def test_a_broken_line_is_named_by_file_and_number(tmp_path):
         trainers.read_traces(path)
 
 
+@pytest.mark.parametrize(
+    ("traces", "message"),
+    [([], "file of traces is empty"), ([trace("Q?", "a"), {"question": "Q?"}], 'Trace 2 is not a record with "messag')],
+)
+def test_a_file_that_is_not_of_traces_is_refused_before_the_model_is_looked_for(traces, message, tmp_path):
+    with pytest.raises((ConfigurationError, ProblemFormatError), match=message):
+        trainers.sft(traces, model=str(tmp_path / "nowhere"), output_dir=str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
 def test_an_unknown_option_is_suggested():
     with pytest.raises(ConfigurationError, match="learning_rate"):
         trainers.sft([], model="m", learning_rat=1)

@@ -18,14 +18,14 @@ from datasets import Dataset
 from transformers import PrinterCallback
 from trl import SFTConfig
 
-from rstar2_env.core.episode import Message
-from rstar2_env.core.errors import ConfigurationError, ProblemFormatError
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.full_disk import naming_full_disk
 from rstar2_env.core.files.outputs import begin_folder, files_in, list_files
 from rstar2_env.core.progress import ReportProgress, progress, say
 from rstar2_env.core.run_folder import RunWriter
 from rstar2_env.core.telemetry import recording
 from rstar2_env.rollout import ChatCodec
+from rstar2_env.traces.reading import messages_of, no_traces, not_a_trace
 
 from ...options.cold_start import SftOptions
 from ...options.config import ModelOptions
@@ -209,23 +209,19 @@ def encode_traces(traces: Iterable[Mapping[str, Any]], chat: ChatCodec, max_leng
     rows: list[dict[str, Any]] = []
     count = 0
     for count, record in enumerate(traces, start=1):
+        messages = messages_of(record, count)
         try:
-            messages = [Message(message["role"], message["content"]) for message in record["messages"]]
             turns = [message.get("train", True) for message in record["messages"] if message["role"] == "assistant"]
             ids, mask = chat.conversation(messages, turns)
         except (KeyError, TypeError, ConfigurationError) as error:
-            raise ProblemFormatError(
-                f'Trace {count} is not a record with "messages", each of which has "role" and "content": {error}'
-            ) from error
+            raise not_a_trace(count, error) from error
         if len(ids) <= max_length and any(mask):
             rows.append({"input_ids": ids, "assistant_masks": mask})
+    if not count:
+        raise no_traces()
     if not rows:
         raise ConfigurationError(
-            (
-                f"None of the {count} traces contains a turn of the policy and has at most {max_length} "
-                "tokens: raise max_length, or make other traces."
-            )
-            if count
-            else "The file of traces is empty, so there is nothing to train on: make traces with `rstar2 traces`."
+            f"None of the {count} traces contains a turn of the policy and has at most {max_length} tokens: raise "
+            "max_length, or make other traces."
         )
     return rows
