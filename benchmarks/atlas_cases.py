@@ -25,6 +25,7 @@ from atlas_world import (
 from torch import Tensor
 
 from rstar2_env.core.errors import Rstar2Error
+from rstar2_env.core.options.parts import read_part
 from rstar2_env.trainers import TRAINERS
 from rstar2_env.trainers.base import Recipe
 from rstar2_env.trainers.options.slots import FIELDS
@@ -76,7 +77,7 @@ AIMS: Mapping[str, Mapping[str, Callable[[TabularPolicy, World, TabularPolicy], 
 CURVED = ("advantage", "aggregation", "loss", "correction", "selector", "recipe")
 """Families that are computed along the axes."""
 REGULARIZERS = (
-    *(f"kl:estimator={one}" for one in ("k1", "k2", "k3", "k3+", "unbiased")),
+    *(f"kl:estimator={one}" for one in ("k1", "k2", "k3", "k3+", "unbiased", "episode")),
     "kdrl",
     "opd",
     "entropy",
@@ -94,17 +95,26 @@ VARIANTS: Mapping[str, tuple[str, ...]] = {
     ),
 }
 """Further forms of parts, by slot, each with the options that make it."""
-REPAIRS: tuple[Mapping[str, Any], ...] = (
-    {"aggregation": "const_len:length=1"},
-    {"advantage": "rloo"},
-    {"selector": "all"},
-    {"advantage": "rloo", "aggregation": "const_len:length=1"},
-    {"selector": "all", "advantage": "rloo", "aggregation": "const_len:length=1"},
+REPAIRS: tuple[tuple[str, ...], ...] = (
+    ("aggregation",),
+    ("advantage",),
+    ("selector",),
+    ("advantage", "aggregation"),
+    ("selector", "advantage", "aggregation"),
+    ("advantage", "aggregation", "loss"),
 )
-"""Replacements that are tried, in this order, until the update of a recipe is parallel to the gradient."""
+"""Slots whose parts are replaced together, in this order, until the update of a recipe is parallel to the gradient."""
+CONSTANT = "const_len:length=1"
+UNBIASED: Mapping[str, str] = {
+    **{one.partition(":")[0]: one for one in VARIANTS["advantage"] if "baseline=others" in one},
+    "roc": "roc:mode=weighted",
+}
+"""Unbiased forms of an advantage or a selector, by the name of the part; others are replaced by ``rloo`` or ``all``."""
 PARALLEL = 1e-6
 """Smallest 1 - cosine that counts as a bias, if all groups are listed."""
 _NARROW_DEGREES = 3.0
+_OWN_OBJECTIVE = ("kl", "kdrl", "opd", "entropy", "adaptive_entropy", "carft")
+"""Terms of the loss whose objective is not the return."""
 
 
 @dataclass(frozen=True)
@@ -217,25 +227,55 @@ def curve_cases() -> Iterator[Case]:
             yield from (replace(one, case=case) for case in on_axes if case not in OF_FAMILY[one.family])
 
 
+def repairs(recipe: Recipe) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the replacements to try for a recipe, each with the objective that the update must then follow.
+
+    A term of the loss that moves the policy to a reference model has an objective of its own. So without such terms the
+    objective is the return; with the estimator of ``kl`` that counts whole episodes, it is the return minus the
+    divergence.
+    """
+    parts = recipe.configure({"model": "m"}).parts
+    terms = [read_part(term, "loss") for term in recipe.loss]
+    kept = tuple(str(part) for part in terms if part.name not in _OWN_OBJECTIVE)
+    forms = {
+        "aggregation": CONSTANT,
+        "advantage": UNBIASED.get(parts.advantage.name, "rloo"),
+        "selector": UNBIASED.get(parts.selector.name, "all"),
+        "loss": kept,
+    }
+    for slots in REPAIRS:
+        if "loss" not in slots or 0 < len(kept) < len(terms):
+            yield "return", {slot: forms[slot] for slot in slots}
+    if any(part.name == "kl" for part in terms):
+        exact = tuple(
+            str(replace(part, options={**part.options, "estimator": "episode"})) if part.name == "kl" else str(part)
+            for part in terms
+            if part.name not in _OWN_OBJECTIVE or part.name == "kl"
+        )
+        yield "return - KL", {"advantage": "rloo", "aggregation": CONSTANT, "loss": exact}  # scale 1, as the term
+
+
 def repair_cases(record: Mapping[str, Mapping[str, Any]]) -> Iterator[Case]:
-    """Yield the next replacement to try for each biased recipe that has no repaired form in the record."""
+    """Yield the next replacement to try for each objective of a biased recipe that no recorded one follows."""
     for case in recipe_cases():
         found = record.get(case.key, {})
         if case.case != "base" or "cosines" not in found or is_parallel(found):
             continue
-        for swaps in REPAIRS:
-            other = replace(case.recipe, name=f"{case.name} with {words(swaps)}", **swaps)
-            tried = Case("repair", other.name, other, "base")
+        done: set[str] = set()
+        for objective, swaps in repairs(case.recipe):
+            tried = Case("repair", f"{case.name} with {words(swaps)}", replace(case.recipe, **swaps), "base")
+            if objective in done:
+                continue
             if tried.key not in record:
                 yield tried
                 break
-            if is_shown_parallel(record[tried.key]):
-                break
+            if is_shown_parallel(record[tried.key], objective):
+                done.add(objective)
 
 
 def words(swaps: Mapping[str, Any]) -> str:
     """Return replacements as options."""
-    return " ".join(f"{slot}={part}" for slot, part in swaps.items())
+    return " ".join(f"{slot}={part if isinstance(part, str) else '+'.join(part)}" for slot, part in swaps.items())
 
 
 def is_parallel(found: Mapping[str, Any], objective: str = "return") -> bool:
@@ -245,11 +285,11 @@ def is_parallel(found: Mapping[str, Any], objective: str = "return") -> bool:
     return 1 - found["cosines"][objective] < max(PARALLEL, 3 * found.get("within", 0.0))
 
 
-def is_shown_parallel(found: Mapping[str, Any]) -> bool:
-    """Return whether an update is parallel to the gradient of the return, and its interval narrower than 3 degrees."""
-    if not is_parallel(found):
+def is_shown_parallel(found: Mapping[str, Any], objective: str = "return") -> bool:
+    """Return whether an update is parallel to a gradient, and the interval of its angle narrower than 3 degrees."""
+    if not is_parallel(found, objective):
         return False
-    return interval(found)[-1] < _NARROW_DEGREES
+    return "within" not in found or interval(found)[-1] < _NARROW_DEGREES
 
 
 def _kl_coef(updates: Updates) -> float:

@@ -14,10 +14,10 @@ from atlas_cases import (
     OF_FAMILY,
     PARALLEL,
     REGULARIZERS,
-    REPAIRS,
     VARIANTS,
     is_parallel,
     is_shown_parallel,
+    repairs,
     signature,
     words,
 )
@@ -51,6 +51,24 @@ FAMILIES = {
 }
 _PLAIN = {name.partition(":")[0] for name in REGULARIZERS}
 _WITHOUT_REWARD = "an objective without rewards: [below](#terms-without-a-reward)"
+_OF_IGPO = (
+    "the paper's form subtracts the mean once for each remaining turn; the recipe's default compares equal turns; its "
+    "reward also has the gains of the answer's probability, so the angle to the return is not 0"
+)
+ADDED = (
+    ("advantage", "gigpo", "gigpo:baseline=others,gamma=1", "its means contain the episode itself; it discounts turns"),
+    ("advantage", "opo", "opo:baseline=others", "its baseline contains the episode itself"),
+    (
+        "advantage",
+        "optimal_token_baseline",
+        "optimal_token_baseline:baseline=others",
+        "its baseline contains the episode itself",
+    ),
+    ("advantage", "igpo:baseline=group", "igpo:normalize=false", _OF_IGPO),
+    ("selector", "roc", "roc:mode=weighted", "it keeps successes by their penalty; the weights divide by the chance"),
+    ("regularizer", "kl:estimator=k3", "kl:estimator=episode", "it compares single tokens, in the other direction"),
+)
+"""Published forms and the options that were added because of their bias: family, form, option, reason."""
 ALIKE = 1e-6
 """Largest relative difference of scales that are equal."""
 _INTRO = """\
@@ -108,6 +126,7 @@ def lines(record: Record) -> Iterator[str]:
         yield from _figure(record, slot)
     yield from _regularizers(record)
     yield from _resampling(record)
+    yield from _added(record)
     yield "\n## Recipes"
     yield (
         "The update is that on independent episodes of the policy, which are paid the return and what "
@@ -115,8 +134,13 @@ def lines(record: Record) -> Iterator[str]:
         "more. The search of `deepsearch` is such a "
         "part: it chooses episodes and estimates values from its tree, so its line has the values that `tree_value` "
         "computes from the episodes of the group. "
-        "*Repaired* names the first replacement of parts, of those that were tried, after which the update has the "
-        f"direction of the gradient: {'; '.join(f'`{words(swaps)}`' for swaps in REPAIRS)}.\n"
+        "*Repaired* names the first replacement of parts, of those that were tried in *base*, after which the update "
+        "has the direction of the gradient: an aggregation of constant length, an unbiased form of the advantage (its "
+        "own, else `rloo`) or of the selection (its own, else `all`), combinations of them, and last a loss without "
+        "the terms that do not depend on rewards. A recipe with a `kl` term does not estimate the gradient of the "
+        "return but that of the return minus the divergence; for it, the form that estimates exactly this is named "
+        "too. It has the estimator `episode`: the others count the divergence of single tokens, "
+        "without the effect of a token on later ones.\n"
     )
     yield from _recipes(record)
     yield from _figure(record, "recipe")
@@ -257,6 +281,37 @@ def _regularizers(record: Record) -> Iterator[str]:
         yield f"| `{name}` | " + " | ".join([*(f"{angle:.1f}" for angle in angles.values()), text]) + " |"
 
 
+def _added(record: Record) -> Iterator[str]:
+    """Yield the section of the options that were added, and the recipe whose default changed."""
+    cells = {
+        (family, name): one
+        for family, *names, _ in ADDED
+        for name in names
+        if "base" in (one := cases_of(record, family, name))
+    }
+    if len(cells) < 2 * len(ADDED):
+        return
+    yield "\n## Forms that differ from the papers"
+    yield (
+        "These options were added because the published form is biased. Recipes keep the published form, except "
+        "`igpo`, whose default is not the paper's. The angle is the largest one on the policy's own episodes, to the "
+        "gradient of the return; for `kl`, to that of minus the KL divergence of episodes.\n"
+    )
+    yield "| published form | angle | option | angle | reason |"
+    yield "|---|---|---|---|---|"
+    for family, published, option, reason in ADDED:
+        aim = "- KL of episodes" if family == "regularizer" else "return"
+        angles = [
+            max(
+                degrees(one["cosines"][aim])
+                for case, one in cells[family, name].items()
+                if case not in OTHER_POLICIES and "cosines" in one and aim in one["cosines"]
+            )
+            for name in (published, option)
+        ]
+        yield f"| `{published}` | {angles[0]:.1f} | `{option}` | {angles[1]:.1f} | {reason} |"
+
+
 def _resampling(record: Record) -> Iterator[str]:
     """Yield the section that compares the forms of Resample-on-Correct with two objectives."""
     cases, objectives = OF_FAMILY["selector"], ("return", "clean success")
@@ -354,17 +409,20 @@ def left_out(names: Sequence[str]) -> str:
 
 
 def repaired(record: Record, name: str) -> str:
-    """Return the replacement after which a recipe's update has the direction of the gradient, as text."""
+    """Return the replacements after which a recipe's update has the direction of a gradient, as text."""
     base = record.get(f"recipe/{name}/base", {})
     if "cosines" not in base or is_parallel(base):
         return ""
+    found: dict[str, str] = {}
     tried = undecided = False
-    for swaps in REPAIRS:
+    for objective, swaps in repairs(TRAINERS.get(name)):
         one = record.get(f"repair/{name} with {words(swaps)}/base")
         tried = tried or one is not None
-        if one is not None and is_shown_parallel(one):
-            return f"`{words(swaps)}`"
-        undecided = undecided or (one is not None and is_parallel(one))
+        if one is not None and is_shown_parallel(one, objective):
+            found.setdefault(objective, f"`{words(swaps)}`")
+        undecided = undecided or (one is not None and is_parallel(one, objective))
+    if found:
+        return "; ".join(text if aim == "return" else f"for the {aim}: {text}" for aim, text in found.items())
     return "undecided: the interval is wide" if undecided else "none of those tried" if tried else ""
 
 

@@ -153,7 +153,7 @@ class Recipe:
         summary: One line for the list of trainers.
         paper: Publication of the algorithm ("arXiv 2402.03300").
         source: Text or code that the recipe was compared with: a section of the paper, or repository, commit and file.
-        checked: Date of this comparison ("2026-11-24"), or the reason why there was none.
+        checked: Date of this comparison ("2026-11-24").
         rollout: Plays the groups.
         reward: Components of an episode's reward.
         selector: Chooses the episodes of a group to train on.

@@ -7,7 +7,7 @@ import pytest
 import rstar2_env  # noqa: F401  # registers the ids
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.testing import StubTool, check_text_env
-from rstar2_env.worlds.board import BoardMatch
+from rstar2_env.worlds.board import Board, BoardMatch
 
 GAMES = ["TicTacToe", "Connect4", "Negotiate"]
 each_game = pytest.mark.parametrize("name", GAMES)
@@ -118,6 +118,20 @@ def test_intermediate_answers_decide_their_share_of_the_reward():
     assert (reward, info["intermediate"]["f1"], info["correct"]) == (0.8, 0.0, True)
     assert info["intermediate"]["missing"] == 2 * info["turns"]
     assert play(make("TicTacToe", intermediate_weight=0.0), silent, 1)[1] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("rules", "rows", "mine", "theirs"),
+    [
+        (Board(3, 3, 3, drop=False), ".OX XOX OX.", [9], []),
+        (Board(6, 7, 4, drop=True), "...O... ...X... .O.OOX. .OXXXO. XXXOXO. XOXXOO.", [3], [3]),
+    ],
+    ids=["tictactoe", "connect4"],
+)
+def test_the_winning_moves_are_those_of_gamebots_checker(rules, rows, mine, theirs):
+    """The positions in Visual-AI/GAMEBoT@ef9b98b, check_logic/, with the moves that its functions find, by hand."""
+    board = rows.replace(" ", "")
+    assert (rules.winning(board, "X"), rules.winning(board, "O")) == (mine, theirs)
 
 
 def test_a_turn_with_a_call_runs_it_and_makes_no_move():

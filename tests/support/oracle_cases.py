@@ -27,7 +27,7 @@ FACTORS: dict[str, tuple[Any, ...]] = {
     "micro_batches": (1, 4),
     "minibatches": (1, 2),
     "policy": ("token", "turn", "sequence", "two_sided", "dual", "reinforce"),
-    "kl": ("none", "k1", "k2", "k3", "k3+", "unbiased"),
+    "kl": ("none", "k1", "k2", "k3", "k3+", "unbiased", "episode"),
     "entropy": (0.0, 0.05),
     "beside": ("none", "rover", "echo", "echo-all", "carft", "apo_dads"),
     "correction": ("none", "truncate-token", "truncate-turn", "mask-token", "mask-sequence", "geometric-turn"),

@@ -69,7 +69,7 @@ class LogProbability:
 
 @dataclass
 class Divergence:
-    """``kl``; the last two by the gradient that they must have."""
+    """``kl``; the last three by the gradient that they must have."""
 
     coef: float
     estimator: str
@@ -78,7 +78,10 @@ class Divergence:
 
     def __call__(self, tokens):
         losses = []
-        for logp, old, reference in zip(tokens.logp[0], tokens.old[0], tokens.reference[0], strict=True):
+        own = tokens.mask[0].tolist()
+        differences = (tokens.logp[0] - tokens.reference[0]).tolist()
+        scores = zip(tokens.logp[0], tokens.old[0], tokens.reference[0], strict=True)
+        for here, (logp, old, reference) in enumerate(scores):
             d = logp - reference
             k3 = math.exp(-d.item()) - 1 + d.item()
             match self.estimator:
@@ -93,6 +96,9 @@ class Divergence:
                 case "unbiased":  # the same times the ratio
                     ratio = math.exp(logp.item() - old.item())
                     loss = ratio * (k3 + d.item() * (logp - logp.item()))
+                case "episode":  # the value of k1, and the differences from here to the end times the gradient
+                    later = sum(one for one, counts in zip(differences[here:], own[here:], strict=True) if counts)
+                    loss = d.item() + later * (logp - logp.item())
             losses.append(self.coef * loss)
         return _row(losses, tokens.logp)
 

@@ -93,7 +93,13 @@ def alone(slot, written):
 
 @pytest.mark.parametrize(
     ("estimator", "aim"),
-    [("k2", "- KL of tokens"), ("k3", "- reverse KL of tokens"), ("unbiased", "- KL of tokens"), ("k1", None)],
+    [
+        ("k2", "- KL of tokens"),
+        ("k3", "- reverse KL of tokens"),
+        ("unbiased", "- KL of tokens"),
+        ("episode", "- KL of episodes"),
+        ("k1", None),
+    ],
 )
 def test_each_estimator_of_the_divergence_follows_its_own_gradient(estimator, aim):
     """arXiv 2512.21852: k2 has the gradient of KL(policy, reference), k3 that of the reverse, and k1 has none."""
@@ -117,6 +123,17 @@ def test_a_baseline_of_the_other_episodes_is_unbiased(written, scale):
         found = figures(alone("advantage", written), case)
         assert found["cosines"]["return"] == pytest.approx(1, abs=1e-9)
         assert found["scales"]["return"] == pytest.approx(scale, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ["grpo", "gigpo"])
+def test_a_recipe_with_a_divergence_has_a_form_without_bias_for_the_return_and_one_with_the_divergence(name):
+    recipe = TRAINERS.get(name)
+    forms = dict(program("atlas_cases").repairs(recipe))  # the last one for each objective
+    assert list(forms) == ["return", "return - KL"]
+    for objective, swaps in forms.items():
+        found = figures(replace(recipe, **swaps), "four turns", group_size=2)
+        assert found["cosines"][objective] == pytest.approx(1, abs=1e-12)
+        assert figures(recipe, "four turns", group_size=2)["cosines"][objective] < 1 - 1e-3
 
 
 @pytest.mark.parametrize("name", ["grpo_clip_higher", "kdrl", "otb"])
@@ -303,6 +320,7 @@ def test_every_part_and_every_recipe_is_recorded_and_on_the_page():
     page = (DOCS / "atlas.md").read_text("utf-8")
     names = [name for slot in cases.SLOTS for name in FIELDS[slot].names()] + list(TRAINERS.names())
     assert [name for name in names if f"`{name}`" not in page] == []
+    assert "none of those tried" not in page
 
 
 def test_the_page_is_written_from_the_record():

@@ -56,7 +56,7 @@ WITH = {
     ("loss", "apo_dads"): [{"columns": ("accuracy",)}],
     ("loss", "echo"): [{}, {"tools": False}],
     ("loss", "kdrl"): [{"columns": ("correct",)}, {"on": "all", "estimator": "unbiased"}],
-    ("loss", "kl"): [{}, *({"estimator": name} for name in ("k1", "k2", "k3+", "unbiased"))],
+    ("loss", "kl"): [{}, *({"estimator": name} for name in ("k1", "k2", "k3+", "unbiased", "episode"))],
     ("loss", "ppo_clip"): [
         {},
         {"level": "turn"},

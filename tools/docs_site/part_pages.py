@@ -237,7 +237,6 @@ def _recipe_page(recipes: Mapping[str, tuple[Recipe, Any]]) -> str:
             _table(["option", "value"], _says(recipe)),
         ]
         sections += [f"## `{name}`", *filter(None, told)]
-    unchecked = [f"[`{name}`](#{name})" for name, (recipe, _) in recipes.items() if not recipe.source]
     plain = ", ".join(f"`{name}`" for slot in FIELDS for name in _names(Recipe(""), slot))
     head = [
         _MADE,
@@ -246,16 +245,15 @@ def _recipe_page(recipes: Mapping[str, tuple[Recipe, Any]]) -> str:
         f"{plain}. `rstar2 list trainers NAME` prints a recipe with all options. Sizes (problems, episodes, tokens) "
         "that a recipe does not set are the defaults of the run, not the values of the paper.",
         "Each section names the text or code with which the recipe was compared, and the date. A source "
-        "`OWNER/NAME@COMMIT` is a repository on GitHub. Not compared, for the reason given in their sections: "
-        f"{', '.join(unchecked)}.",
+        "`OWNER/NAME@COMMIT` is a repository on GitHub.",
         _table(["recipe", "description", "paper"], rows),
     ]
     return "\n\n".join([*head, *sections]) + "\n"
 
 
 def _comparison(recipe: Recipe) -> str:
-    """Return the sentence about the recipe's comparison with its source; empty if the recipe has none."""
-    return f"Compared on {recipe.checked} with {_linked(recipe.source)}." if recipe.source else recipe.checked
+    """Return the sentence about the recipe's comparison with its source."""
+    return f"Compared on {recipe.checked} with {_linked(recipe.source)}."
 
 
 def _says(recipe: Recipe) -> list[list[str]]:

@@ -1,7 +1,8 @@
 """Write the table of recipes in docs/systems.md: the test of each recipe, its second source and the date.
 
 ``python tools/docs_site/systems_table.py docs/systems.md`` rewrites the table in the page, between its markers. The
-second source is the ``source`` of the recipe: repositories with a commit, and papers.
+second source is the ``source`` of the recipe: repositories with a commit, and papers. If it names no repository, the
+numbers were derived by hand from the paper.
 """
 
 from __future__ import annotations
@@ -49,11 +50,10 @@ def test_of(name: str, texts: Mapping[str, str]) -> str:
 
 
 def second_source(name: str) -> tuple[str, str]:
-    """Return the second source of a recipe and the date of the comparison; the date is a dash without a comparison."""
+    """Return the second source of a recipe, marked if it is no code, and the date of the comparison."""
     recipe = TRAINERS.get(name)
-    if not recipe.source:
-        return f"[not compared](trainers/recipes.md#{name})", "–"
-    return ", ".join(dict.fromkeys(_NAMED.findall(recipe.source))) or recipe.source, recipe.checked
+    named = ", ".join(dict.fromkeys(_NAMED.findall(recipe.source))) or recipe.source
+    return named if "@" in named else f"{named} (paper, by hand)", recipe.checked
 
 
 def with_table(page: str) -> str:

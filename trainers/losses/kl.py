@@ -1,6 +1,6 @@
-"""``kl``: the divergence from a reference model, by one of five estimators, which differ mainly in their gradients."""
+"""``kl``: the divergence from a reference model, by one of six estimators, which differ mainly in their gradients."""
 
-# This module is longer than most parts because it has five estimators, two of them with special gradients.
+# This module is longer than most parts because it has six estimators, three of them with special gradients.
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rstar2_env.core.options.declare import CheckedOptions, option
 from .base import LOSSES, Figures, LossInput
 from .tokens import Tensor, Tokens, bounded_exp
 
-Estimator = Literal["k1", "k2", "k3", "k3+", "unbiased"]
+Estimator = Literal["k1", "k2", "k3", "k3+", "unbiased", "episode"]
 
 
 @dataclass(frozen=True)
@@ -22,13 +22,17 @@ class Kl(CheckedOptions):
 
     With d = log pi - log pi_ref: k1 = d, k2 = d^2 / 2, k3 = exp(-d) - 1 + d. On tokens sampled from the policy, the
     expected gradient of k2 is the gradient of the divergence. The expected gradient of k1 is zero, and the expected
-    gradient of k3 is the gradient of KL(reference, policy) (arXiv 2512.21852).
+    gradient of k3 is the gradient of KL(reference, policy) (arXiv 2512.21852). These are divergences of single tokens:
+    the effect of a token on the later tokens of its row does not count, except with ``"episode"``.
 
     Args:
         coef: Weight in the loss.
         estimator: ``"k1"``, ``"k2"``, ``"k3"``; ``"k3+"`` has the value of k3 and the gradient of k2 (verl);
             ``"unbiased"`` is k3 times the ratio of ``logp`` and ``old``, whose expected gradient is the gradient of the
-            divergence (DeepSeek-V3.2, arXiv 2512.02556).
+            divergence (DeepSeek-V3.2, arXiv 2512.02556); ``"episode"`` has the value of k1, and the gradient of each
+            log-probability is the sum of d over this token and the policy's later tokens of the row. On episodes
+            sampled from the policy, and without division by lengths, the expected gradient is that of the divergence
+            between whole episodes, KL(policy, reference). Its variance grows with the length.
     """
 
     coef: float = option(1e-3, least=0)
@@ -70,6 +74,9 @@ def divergence(tokens: Tokens, difference: Tensor, estimator: Estimator) -> Tens
             return _k2(difference) + (_k3(difference) - _k2(difference)).detach()
         case "unbiased":
             return _k3(difference) * bounded_exp(tokens.log_ratio)
+        case "episode":
+            value = difference.detach()
+            return value + value.flip(-1).cumsum(-1).flip(-1) * (difference - value)
 
 
 def measured(name: str, tokens: Tokens, difference: Tensor) -> Figures:

@@ -10,9 +10,10 @@ ALPHAMED = Recipe(
     name="alphamed",
     summary="AlphaMed: GRPO on the letter of multiple-choice questions",
     paper="arXiv 2505.17952",
-    checked="Not checked: the details of training. On 2026-11-28 they were neither in arXiv 2505.17952 nor in the "
-    "repository cheliu-computation/AlphaMed. On 2026-11-29, the authors' cheliu-computation/Med-R1-Alpha held no code. "
-    "The abstract and independent summaries state GRPO and a binary reward for the letter, as in this recipe.",
+    source="arXiv 2505.17952, abstract, and the formula of GRPO, by hand: a binary reward for the letter, compared "
+    "with the group; the repositories cheliu-computation/AlphaMed and Med-R1-Alpha held no code, and the clip and the "
+    "sizes were in no text that could be read",
+    checked="2026-11-29",
     reward=("letter_choice",),
     selector="all:reject_equal=true",
     loss=("ppo_clip:low=0.2,high=0.2",),

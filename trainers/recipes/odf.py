@@ -10,10 +10,9 @@ ODF = Recipe(
     name="odf",
     summary="Online Difficulty Filtering: GRPO on groups with a medium pass rate, in batches of constant size",
     paper="arXiv 2504.03380",
-    checked="Not checked: the bounds of the band. On 2026-11-28 they were found neither in the two versions of arXiv "
-    "2504.03380 nor in the ACL Anthology (2026.eacl-long.30) nor in public code; a further search on 2026-11-29 found "
-    "no code of the authors. The abstract and overviews state the "
-    "balanced filter and the constant batch, as in this recipe.",
+    source="arXiv 2504.03380, the bound p (1 - p) / (2 beta^2), the balanced filter and the constant batch, by hand; "
+    "the ends of the band, 0.2 and 0.8, come from summaries of the paper, and no code of the authors was found",
+    checked="2026-11-29",
     selector="balanced_band",
     defaults={"rollout": {"refill": 9}},
 )

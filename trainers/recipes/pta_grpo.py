@@ -17,10 +17,10 @@ PTA_GRPO = Recipe(
     name="pta_grpo",
     summary="PTA-GRPO: plans are rewarded by the results of further episodes",
     paper="arXiv 2510.01833",
-    checked="Not checked: the weights of the rewards and the training details. On 2026-11-28 they were neither in the "
-    "two versions of arXiv 2510.01833 nor on the authors' page nor in public code; a further search on 2026-11-29 "
-    "found no code of the authors. Public summaries state the rewards "
-    "of this recipe: for the outcome, the format, and the success of several episodes per plan.",
+    source="arXiv 2510.01833, abstract, and summaries of the paper, by hand: the sum of outcome, format and mean "
+    "accuracy of further episodes with the plan; the weights, the clip and the sizes were in no text that could be "
+    "read, and no code of the authors was found",
+    checked="2026-11-29",
     reward=("return", "plan_value", "answer_format"),
     selector="all:reject_equal=true",
     loss=("ppo_clip:low=0.2,high=0.2",),

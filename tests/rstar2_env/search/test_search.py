@@ -23,11 +23,18 @@ ALL = [Beam(width=100, depth=4), DepthFirst(depth=4, ends=0), TreeSearch(iterati
 class TestScores:
     @pytest.mark.parametrize(("parent", "own", "term"), [(10, 0, 3.7515), (10, 3, 0.9379), (100, 5, 2.0813)])
     def test_puct_has_the_published_terms(self, parent, own, term):
+        """spcl/x1@9d2695f, x1/strategy/mcts.py: sqrt(N - 1) / (1 + n) * (1.25 + ln((N + 19652) / 19652)), by hand."""
         assert puct(0.0, parent, own) == pytest.approx(term, abs=5e-5)
         assert puct(0.25, parent, own, weight=2.0) == pytest.approx(0.25 + 2 * term, abs=1e-4)
 
     def test_uct_with_the_weight_of_deepsearch_has_its_published_value(self):
         assert uct(0.2, 9, 3, weight=2.0) == pytest.approx(1.9116, abs=5e-5)
+
+    def test_uct_and_the_defaults_of_the_search_are_those_of_raps_released_code(self):
+        """maitrix-org/llm-reasoners@0d7ba67, reasoners/algorithm/mcts.py: .5 + 1 * sqrt(ln 4 / 2), by hand."""
+        assert uct(0.5, 4, 2) == pytest.approx(1.332555, abs=1e-6)
+        search = TreeSearch()
+        assert (search.weight, search.depth, search.iterations, search.backup) == (1.0, 5, 10, "mean")
 
     def test_uct_of_what_was_never_tried_counts_as_if_it_had_been_once(self):
         assert uct(0.5, 4, 0) == uct(0.5, 4, 1) == pytest.approx(0.5 + math.sqrt(math.log(4)))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 
+import gymnasium
 import pytest
 import systems_table
 from part_pages import own_parts
 from places import DOCS, ROOT
 from said import said
 
+from rstar2_env.agents.base import AGENTS
 from rstar2_env.cli._options import layers_of
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rewards import RewardContext
@@ -21,7 +23,8 @@ from rstar2_env.trainers.pipeline.file import read_pipeline
 
 PAGE = (DOCS / "systems.md").read_text("utf-8")
 SYSTEMS, _, REST = PAGE.partition("\n## Recipes\n")
-RECIPES, _, PIPELINES = REST.partition("\n## Pipelines\n")
+RECIPES, _, REST = REST.partition("\n## Pipelines\n")
+PIPELINES, _, OTHERS = REST.partition("\n## Agents and environments\n")
 LEFT_OUT = {
     "rollout": {"plain"},
     "reward": {"answer_format", "return"},
@@ -116,8 +119,8 @@ def test_every_recipe_is_there_with_its_second_source_and_a_test_that_names_it()
     assert list(listed) == sorted(path.stem for path in (ROOT / "trainers/recipes").glob("[a-z]*.py"))
     for name, (test, source, date) in listed.items():
         assert f'"{name}"' in (ROOT / target(test)).read_text("utf-8"), name
-        compared = source and re.fullmatch(r"\d{4}-\d\d-\d\d", date)
-        assert compared or TRAINERS.get(name).checked.startswith("Not checked: "), name
+        assert re.search(r"\S+/\S+@[0-9a-f]{7}|\(paper, by hand\)$", source), name
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d", date), name
 
 
 def test_a_recipe_that_no_test_names_is_refused():
@@ -133,5 +136,19 @@ def test_every_pipeline_has_its_source_its_file_and_a_test_that_runs_it():
     for name, (source, file, test, second) in listed.items():
         assert target(file) == f"pipelines/{name}.yaml"
         assert read_pipeline(ROOT / target(file)).paper == source
-        assert re.search(r"^\S+/\S+@[0-9a-f]{7}, .* compared on \d{4}-\d\d-\d\d$|^not compared: ", second), name
+        assert re.search(r"^(\S+/\S+@[0-9a-f]{7}, |paper, by hand: ).* compared on \d{4}-\d\d-\d\d$", second), name
+        if second.startswith("paper"):
+            assert f'"{name}"' in (ROOT / "tests/trainers/recipes/test_by_hand.py").read_text("utf-8"), name
         assert f'find_pipeline("{name}")' in (ROOT / target(test)).read_text("utf-8"), name
+
+
+def test_every_agent_and_environment_of_a_system_is_there_with_a_second_source_and_its_test():
+    listed = rows(OTHERS)
+    assert len(listed) == 7
+    for system, here, test, second, date in listed:
+        assert (ROOT / target(test)).is_file(), system
+        assert re.search(r"^\S+/\S+@[0-9a-f]{7}, |^paper; ", second), system
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d", date), system
+        for name in re.findall(r"`([^`]+)`", here):
+            known = gymnasium.spec(name) if "/" in name else AGENTS.get(name)
+            assert known, name

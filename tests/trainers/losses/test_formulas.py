@@ -32,7 +32,10 @@ TERMS = [
     ("ppo_clip:two_sided=1.5", Surrogate(two_sided=1.5)),
     ("ppo_clip:dual=1.3", Surrogate(dual=1.3)),
     ("reinforce", LogProbability()),
-    *((f"kl:coef=0.3,estimator={name}", Divergence(0.3, name)) for name in ("k1", "k2", "k3", "k3+", "unbiased")),
+    *(
+        (f"kl:coef=0.3,estimator={name}", Divergence(0.3, name))
+        for name in ("k1", "k2", "k3", "k3+", "unbiased", "episode")
+    ),
     ("entropy:coef=0.3", Uncertainty(0.3)),
     ("cispo:high=0.3", BoundedWeight(high=0.3)),
     ("cispo:low=0.2,high=0.2,anchor=sampled", BoundedWeight(0.2, 0.2, "sampled")),
