@@ -105,11 +105,8 @@ REPAIRS: tuple[tuple[str, ...], ...] = (
 )
 """Slots whose parts are replaced together, in this order, until the update of a recipe is parallel to the gradient."""
 CONSTANT = "const_len:length=1"
-UNBIASED: Mapping[str, str] = {
-    **{one.partition(":")[0]: one for one in VARIANTS["advantage"] if "baseline=others" in one},
-    "roc": "roc:mode=weighted",
-}
-"""Unbiased forms of an advantage or a selector, by the name of the part; others are replaced by ``rloo`` or ``all``."""
+UNBIASED: Mapping[str, str] = {one.partition(":")[0]: one for one in VARIANTS["advantage"] if "baseline=others" in one}
+"""Unbiased form of an advantage by its name; the others are replaced by ``rloo``."""
 PARALLEL = 1e-6
 """Smallest 1 - cosine that counts as a bias, if all groups are listed."""
 _NARROW_DEGREES = 3.0
@@ -240,7 +237,7 @@ def repairs(recipe: Recipe) -> Iterator[tuple[str, Mapping[str, Any]]]:
     forms = {
         "aggregation": CONSTANT,
         "advantage": UNBIASED.get(parts.advantage.name, "rloo"),
-        "selector": UNBIASED.get(parts.selector.name, "all"),
+        "selector": "all",
         "loss": kept,
     }
     for slots in REPAIRS:

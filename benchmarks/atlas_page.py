@@ -136,7 +136,7 @@ def lines(record: Record) -> Iterator[str]:
         "computes from the episodes of the group. "
         "*Repaired* names the first replacement of parts, of those that were tried in *base*, after which the update "
         "has the direction of the gradient: an aggregation of constant length, an unbiased form of the advantage (its "
-        "own, else `rloo`) or of the selection (its own, else `all`), combinations of them, and last a loss without "
+        "own, else `rloo`), training on all episodes, combinations of them, and last a loss without "
         "the terms that do not depend on rewards. A recipe with a `kl` term does not estimate the gradient of the "
         "return but that of the return minus the divergence; for it, the form that estimates exactly this is named "
         "too. It has the estimator `episode`: the others count the divergence of single tokens, "
@@ -295,21 +295,22 @@ def _added(record: Record) -> Iterator[str]:
     yield (
         "These options were added because the published form is biased. Recipes keep the published form, except "
         "`igpo`, whose default is not the paper's. The angle is the largest one on the policy's own episodes, to the "
-        "gradient of the return; for `kl`, to that of minus the KL divergence of episodes.\n"
+        "gradient of the return (as in the tables, `a to b` where groups were sampled); for `kl`, to that of minus the "
+        "KL divergence of episodes.\n"
     )
     yield "| published form | angle | option | angle | reason |"
     yield "|---|---|---|---|---|"
     for family, published, option, reason in ADDED:
-        aim = "- KL of episodes" if family == "regularizer" else "return"
-        angles = [
-            max(
-                degrees(one["cosines"][aim])
-                for case, one in cells[family, name].items()
-                if case not in OTHER_POLICIES and "cosines" in one and aim in one["cosines"]
-            )
-            for name in (published, option)
-        ]
-        yield f"| `{published}` | {angles[0]:.1f} | `{option}` | {angles[1]:.1f} | {reason} |"
+        angles = [_largest(cells[family, name], family) for name in (published, option)]
+        yield f"| `{published}` | {angles[0]} | `{option}` | {angles[1]} | {reason} |"
+
+
+def _largest(found: Mapping[str, Mapping[str, Any]], family: str) -> str:
+    """Return the largest angle of cases on the policy's own episodes, as text; of sampled ones, by the lower ends."""
+    own = [one for case, one in found.items() if case not in OTHER_POLICIES and "cosines" in one]
+    if family == "regularizer":
+        return f"{max(degrees(one['cosines']['- KL of episodes']) for one in own):.1f}"
+    return _angle(max(own, key=lambda one: interval(one)[0]))
 
 
 def _resampling(record: Record) -> Iterator[str]:
