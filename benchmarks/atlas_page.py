@@ -354,9 +354,9 @@ def _learned() -> Iterator[str]:
     rows = {row["arm"]: row for row in compared(runs, 0.0)}
     seeds = sorted({run["seed"] for run in runs})
     yield (
-        f"\nTrained with {len(seeds)} seeds in the world *indifferent* of [learning.md](learning.md), in which failing "
-        f"calls do not change the reward ({settings['settings']['problems']:,} held-out problems; all runs from one "
-        "commit; differences from `grpo_clip_higher` by seed, with 95 % intervals):\n"
+        f"\nThe recipes were trained with {len(seeds)} seeds in the world *indifferent* of [learning.md](learning.md), "
+        f"in which failing calls do not change the reward ({settings['settings']['problems']:,} held-out problems; "
+        "all runs from one commit; differences from `grpo_clip_higher` by seed, with 95 % intervals):\n"
     )
     yield "| arm | success | difference | failing calls in correct episodes | difference |"
     yield "|---|---|---|---|---|"

@@ -27,7 +27,7 @@ register(
         name="optimizer_lost",
         title="The optimizer lost its state when the run resumed",
         looks_at="`optimizer/updates`: the number of updates in the optimizer's state",
-        rule="fewer updates after a resume than before it: the count never falls with the state that was saved",
+        rule="fewer updates after a resume than before it: a resume that restores the saved state keeps the count",
         severity="warning",
         cause="A checkpoint without the optimizer, or a run that was started from saved weights.",
         change=("--resume", "--set optim.begin_from=CHECKPOINT", "--set optim.warmup_steps=10"),

@@ -143,7 +143,7 @@ register(
         name="memory_grows",
         title="Memory grows from step to step",
         looks_at="`memory/process_gib`, without the first 5 steps",
-        rule="higher than the step before in 90 % of the last 30 steps, and 10 % higher in their second half: "
+        rule="memory rises in 90 % of the last 30 steps, and is 10 % higher in the last 15 than in the 15 before: "
         "allocators and caches rise and fall, a leak does not",
         severity="warning",
         cause="A part of your own that keeps episodes, or an environment that is not closed.",

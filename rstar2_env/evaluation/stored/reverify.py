@@ -133,8 +133,7 @@ def regraded_line(one: Regraded, record: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         one: The episode that was graded again.
         record: The JSON record of the episode. If its reward was 1 for a right answer and 0 for a wrong answer, the
-            reward
-            changes too.
+            reward changes too.
     """
     if not one.changed or one.verdict is None:
         return dict(record)
