@@ -88,7 +88,7 @@ class OpenAIChat:
                 option=("reasoning", "api"),
             )
         if api == "responses":
-            check_fields({"stop": stop})
+            check_fields({"stop": stop or (extra or {}).get("stop")})
             if reasoning == "stored" and cache is not None:
                 raise ConfigurationError(
                     "reasoning='stored' cannot be combined with a cache, because a cached reply refers to a response "

@@ -16,6 +16,7 @@ from rstar2_env.env.tool_env import ToolEnv
 from rstar2_env.wrappers.registry import read_wrappers, wrap
 
 _SET_TWICE = re.compile(r"got multiple values for keyword argument '(\w+)'")
+_MISSING = re.compile(r"(\S+)\(\) missing \d+ required [\w-]+ arguments?: ((?:(?:, |,? and )?'\w+')+)")
 E = TypeVar("E", bound="gym.Env[str, str]", covariant=True)
 
 
@@ -74,6 +75,12 @@ def make_env(env: EnvSpec, *, wrappers: str | Sequence[PartSpec] = (), **options
             assert found.creator is not None  # only a registered environment may lack a creator
             made = found.creator(**options)
     except TypeError as error:
+        missing = _MISSING.match(str(error))
+        own = getattr(found.creator, "__qualname__", "")
+        if missing is not None and missing[1] in (own, f"{own}.__init__"):
+            names = re.findall(r"\w+", missing[2].replace(" and ", " "))
+            needed = " and ".join(names)
+            raise ConfigurationError(f"The environment {found.name} needs {needed}.", option=tuple(names)) from error
         set_twice = _SET_TWICE.search(str(error))
         if set_twice is None or set_twice[1] not in options:
             raise

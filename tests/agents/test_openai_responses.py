@@ -105,6 +105,8 @@ def test_seeds_are_not_sent_and_stop_strings_are_refused() -> None:
         agent.act("hello", {})
         with pytest.raises(ConfigurationError, match="does not support stop strings"):
             agent_of(server, stop=["x"])
+        with pytest.raises(ConfigurationError, match="does not support stop strings"):
+            agent_of(server, extra={"stop": ["x"]})
     assert "seed" not in server.asked[0].body
 
 

@@ -235,6 +235,7 @@ CELLS: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {
     ("bridge-harbor.md", "a task of Harbor | in `HarborEnv`"): {
         "instruction": _in(_HARBOR, "the_instruction_has_no_canary"),
         "image": _in(_HARBOR, "a_task_that_needs_more_is_refused_with_the_field"),
+        "commands of the image": _in(_HARBOR, "commands_of_the_image_set_up_each_episode_in_their_order"),
         "packages that the image installs": _in(
             f"{_HARBOR}_packages", "the_packages_of_a_task_are_there_for_commands_and_tests"
         ),

@@ -13,6 +13,7 @@ from rstar2_env.adapters.atif.nemo_gym import rollout_as_trajectory
 from rstar2_env.adapters.atif.read import Imported, read_trajectory
 from rstar2_env.adapters.atif.write import line_of, trajectory_of
 from rstar2_env.core.errors import ConfigurationError, RecordFormatError
+from rstar2_env.core.files.given_path import check_given
 from rstar2_env.core.files.json_lines import add_line, begin_lines
 from rstar2_env.core.files.outputs import begin_folder, check_file, check_folder, replacing
 from rstar2_env.core.run_folder import EpisodeEntry, Run, TokensEntry, read_run
@@ -138,6 +139,7 @@ def read_trajectories(path: str | Path, read: Callable[[Any], Imported] = read_t
         RecordFormatError: A trajectory is wrong; the message names file, line and field.
     """
     at = Path(path)
+    check_given(at, "give a file of trajectories (.json, .jsonl), or a folder of such files")
     if at.is_dir():
         for file in sorted((*at.glob("*.json"), *at.glob("*.jsonl"))):
             if file.name != "manifest.jsonl":
@@ -145,7 +147,9 @@ def read_trajectories(path: str | Path, read: Callable[[Any], Imported] = read_t
         return
     try:
         data = at.read_text("utf-8")
-    except (OSError, ValueError) as error:
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"The file {path} is not text in UTF-8: {error}.") from error
+    except OSError as error:
         raise ConfigurationError(f"The file {path} cannot be read: {error}.") from error
     several = at.suffix != ".json"
     for number, text in enumerate(data.split("\n") if several else [data], 1):

@@ -1,8 +1,8 @@
 """Task folders of Harbor: ``task.toml``, ``instruction.md``, ``environment/``, ``solution/`` and ``tests/``.
 
-Covered: reading a task of one step whose image is a plain one (Python, Debian, Ubuntu) with files copied into it, and
-with packages that this machine has (``packages``). Every other task is refused with the reason. Not covered: running a
-task (``env``), and writing one (``export``).
+Covered: reading a task of one step whose image is a plain one (Python, Debian, Ubuntu) with files copied into it, with
+packages that this machine has (``packages``), and with commands that the sandbox can run (``set_up``). Every other task
+is refused with the reason. Not covered: running a task (``env``), and writing one (``export``).
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from rstar2_env.adapters.harbor.packages import python_packages
+from rstar2_env.adapters.harbor.set_up import NETWORK, SetUpCommand, can_set_up, roots_in
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.config_file import read_mapping
+from rstar2_env.core.files.given_path import check_given
 from rstar2_env.sandbox.options import can_be_root_folder
 
 RESERVED = ("tests", "solution", "logs")
@@ -32,9 +34,7 @@ PLAIN_IMAGE = re.compile(
 _FROM = re.compile(r"(?:--platform=\S+\s+)?(\S+)(?:\s+as\s+\S+)?", re.IGNORECASE)
 _MOST_BYTES = 16 << 20
 _TIMEOUT_S = 600.0
-_NETWORK = re.compile(
-    r"^\s*(?:sudo\s+)?(apt-get|apt|curl|wget|uvx?|pipx?|pip3|conda|npm|npx|git\s+clone)\s", re.MULTILINE
-)
+_NETWORK = re.compile(rf"^\s*(?:sudo\s+)?({NETWORK})\s", re.MULTILINE)
 _CANARY = re.compile(r"(<!--.*canary.*-->|#.*canary.*)", re.IGNORECASE)
 _REFUSED: Mapping[str, str] = {
     "steps": "it has several steps",
@@ -72,6 +72,7 @@ class HarborTask:
         workdir: Working folder of all commands, an absolute path in the sandbox.
         folders: Folders to create, absolute paths in the sandbox.
         files: Files of the image: the absolute path in the sandbox, and the file on this machine.
+        commands: Commands that set up the image, in their order.
         tests: Folder with ``test.sh``.
         solution: Folder with ``solve.sh``; ``None`` if the task has no reference solution.
         environment: Environment variables of all commands.
@@ -87,6 +88,7 @@ class HarborTask:
     workdir: str
     folders: tuple[str, ...]
     files: tuple[tuple[str, Path], ...]
+    commands: tuple[SetUpCommand, ...]
     tests: Path
     solution: Path | None
     environment: Mapping[str, str]
@@ -100,7 +102,8 @@ class HarborTask:
     def roots(self) -> set[str]:
         """Names of top-level folders of the sandbox that the task uses, in addition to ``RESERVED``."""
         inside = (self.workdir, *self.folders, *(place for place, _ in self.files))
-        return {path.split("/")[1] for path in inside} - {"", *RESERVED}
+        named = (root for one in self.commands for root in roots_in(one.command) if can_be_root_folder(root))
+        return {*(path.split("/")[1] for path in inside), *named} - {"", *RESERVED}
 
 
 def read_tasks(folder: str | Path, *, skip_refused: bool = False) -> list[HarborTask]:
@@ -114,6 +117,7 @@ def read_tasks(folder: str | Path, *, skip_refused: bool = False) -> list[Harbor
         ConfigurationError: There is no task, two tasks have one name, or a task is refused.
     """
     top = Path(folder)
+    check_given(top, "give the folder of a task of Harbor, or a folder of such folders", kind="folder", option="tasks")
     places = [top] if (top / "task.toml").exists() else sorted(file.parent for file in top.glob("*/task.toml"))
     if not places:
         raise ConfigurationError(
@@ -205,6 +209,7 @@ def read_task(folder: str | Path) -> HarborTask:
         workdir=posixpath.normpath(workdir),
         folders=tuple(built.folders),
         files=tuple(built.files),
+        commands=tuple(built.commands),
         tests=tests,
         solution=solution if (solution / "solve.sh").is_file() else None,
         environment={**built.variables, **config.variables("environment.env")},
@@ -315,6 +320,7 @@ class _Image:
     files: list[tuple[str, Path]] = field(default_factory=list)
     variables: dict[str, str] = field(default_factory=dict)
     packages: list[str] = field(default_factory=list)
+    commands: list[SetUpCommand] = field(default_factory=list)
     based: bool = False
 
     def read(self) -> None:
@@ -327,14 +333,14 @@ class _Image:
         for number, line in _instructions(_text(file)):
             word, _, rest = line.strip().partition(" ")
             try:
-                done = self._take(word.upper(), rest.strip())
+                done = self._take(word.upper(), rest.strip(), number)
             except ValueError as error:
                 raise _refusal(file, f"line {number}: {error}") from None
             if not done:
                 why = f"line {number}: {line.strip()!r} needs a Docker image of its own, which is not supported"
                 raise _refusal(file, why)
 
-    def _take(self, word: str, rest: str) -> bool:
+    def _take(self, word: str, rest: str, line: int) -> bool:
         if word == "FROM":
             named, earlier, self.based = _FROM.fullmatch(rest), self.based, True
             return not earlier and named is not None and PLAIN_IMAGE.fullmatch(named[1]) is not None
@@ -350,6 +356,10 @@ class _Image:
             return True
         if word == "RUN" and words[:1] == ["mkdir"] and not re.search(r"[;&|<>$`*]", rest):
             self.folders += [self._inside(one) for one in words[1:] if not one.startswith("-")]
+            return True
+        if word == "RUN" and can_set_up(rest):
+            copied = len(self.files)
+            self.commands.append(SetUpCommand(line, rest, self.workdir, dict(self.variables), copied))
             return True
         if word == "ENV" and words and all("=" in one for one in words) and "$" not in rest:
             self.variables |= dict(one.split("=", 1) for one in words)

@@ -15,6 +15,7 @@ import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from rstar2_env.adapters.harbor.folder import RESERVED, HarborTask, archive, files_below
@@ -48,10 +49,19 @@ os.environ["PATH"] = "/tmp/.programs:" + os.environ["PATH"]
 """Puts the sandbox's Python, with its packages and their programs, before those of the machine."""
 _SET_UP = """
 import base64, io, os, subprocess, tarfile, tempfile
-with tarfile.open(fileobj=io.BytesIO(base64.b64decode({packed!r}))) as packed:
-    packed.extractall("/tmp", filter="tar")
 for name in {folders!r} + ["tests", "solution", "logs/agent", "logs/verifier"]:
     os.makedirs("/tmp/" + name, exist_ok=True)
+for step in {steps!r}:
+    if "packed" in step:
+        with tarfile.open(fileobj=io.BytesIO(base64.b64decode(step["packed"]))) as packed:
+            packed.extractall("/tmp", filter="tar")
+        continue
+    done = subprocess.run(["/bin/sh", "-c", step["command"]], cwd=step["workdir"], env={{**os.environ, **step["env"]}},
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if done.returncode:
+        said = done.stdout[-500:].decode("utf-8", "replace").strip()
+        code = done.returncode
+        raise RuntimeError(f"line {{step['line']}} of the Dockerfile ended with exit code {{code}}: {{said}}")
 os.chdir({workdir!r})
 os.chdir("/tmp")
 """
@@ -207,23 +217,40 @@ class ShellTool(NotebookTool):
             return
         assert self._task is not None
         code = _programs(self._task) + _SET_UP.format(
-            packed=base64.b64encode(archive(self._task.files, self._task.folders)).decode(),
-            folders=self._folders,
-            workdir=self._task.workdir,
+            steps=_steps(self._task), folders=self._folders, workdir=self._task.workdir
         )
         cell = SessionCell(code, seed=0)
         outcome = self._in_session(cell)
         if outcome.status not in (ToolStatus.OK, ToolStatus.EMPTY):
             raise SandboxUnavailableError(
-                f"The files of the task {self._task.name} could not be written into the sandbox "
-                f"({outcome.error_message or outcome.status}). The sandbox must support sessions, and a "
-                "mount namespace for folders at the root."
+                f"The task {self._task.name} could not be set up in the sandbox: "
+                f"{(outcome.error_message or str(outcome.status)).removesuffix('.')}. The sandbox must support "
+                "sessions, a mount namespace for folders at the root, and the programs of the task's Dockerfile."
             )
         self._cells.append(replace(cell, status=outcome.status))
 
     def _in_session(self, cell: SessionCell) -> Outcome:
         outcome = self._run(cell) if self._is_live or not self._cells else None
         return self._run_rebuilt(cell) if outcome is None or self._is_lost(outcome) else outcome
+
+
+def _steps(task: HarborTask) -> list[dict[str, Any]]:
+    """Return what makes the files of the task: archives to unpack and commands to run, in the order of its image."""
+    steps: list[dict[str, Any]] = [{"packed": _packed(task.files[: _copied(task, 0)], task.folders)}]
+    for number, one in enumerate(task.commands):
+        steps.append({"line": one.line, "command": one.command, "workdir": one.workdir, "env": {**one.environment}})
+        if later := task.files[one.copied : _copied(task, number + 1)]:
+            steps.append({"packed": _packed(later)})
+    return steps
+
+
+def _copied(task: HarborTask, number: int) -> int:
+    """Return the number of files that the image has when a command begins, or in the end."""
+    return task.commands[number].copied if number < len(task.commands) else len(task.files)
+
+
+def _packed(files: tuple[tuple[str, Path], ...], folders: tuple[str, ...] = ()) -> str:
+    return base64.b64encode(archive(files, folders)).decode()
 
 
 def _programs(task: HarborTask) -> str:

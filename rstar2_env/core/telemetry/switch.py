@@ -197,7 +197,7 @@ class _Sender:
         if (rank := os.environ.get("RANK")) is not None:
             about["service.instance.id"] = rank
         resource = Resource.create(about)
-        self._told = _FirstFailure()
+        self._told = told = _FirstFailure()
         tracers = meters = None
         if os.environ.get("OTEL_TRACES_EXPORTER", "").strip() != "none":
             spans_out = OTLPSpanExporter(endpoint=f"{endpoint}/v1/traces" if endpoint else None)
@@ -212,6 +212,7 @@ class _Sender:
             meters = MeterProvider(metric_readers=[reader], resource=resource, shutdown_on_exit=False)
             self.closing.append(meters.shutdown)
             self.abandoning.append(metrics_out.shutdown)
+        told.sending = True
         return tracers, meters
 
     def close(self) -> None:
@@ -250,18 +251,25 @@ def _quietly(work: Callable[[], Any]) -> None:
 
 
 class _FirstFailure(logging.Handler):
-    """Passes on only the first log message of the SDK, so that a dead collector does not fill the terminal."""
+    """Passes on only the first log message about sending, so that a dead collector does not fill the terminal.
+
+    Attributes:
+        sending: Whether the providers are open; earlier messages are about the environment variables.
+        said: Whether sending has failed.
+    """
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self._logger = logging.getLogger("opentelemetry")
         self._before, self._logger.propagate = self._logger.propagate, False
-        self.said = False
+        self.sending = self.said = False
         self._logger.addHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Log only the first message, as a warning that telemetry could not be sent."""
-        if not self.said:
+        """Log a message about a variable, and only the first one about sending."""
+        if not self.sending:
+            _LOG.warning("OpenTelemetry could not use an environment variable: %s", record.getMessage())
+        elif not self.said:
             self.said = True
             _LOG.warning(
                 "Telemetry could not be sent to the collector; the run continues without it: %s", record.getMessage()

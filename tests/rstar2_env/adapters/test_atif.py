@@ -17,7 +17,7 @@ from made_evaluations import sample, write_evaluation
 from rstar2_env.adapters.atif import read_trajectory, trajectory_of
 from rstar2_env.adapters.atif.files import read_trajectories
 from rstar2_env.core.episode import Episode, Message
-from rstar2_env.core.errors import RecordFormatError
+from rstar2_env.core.errors import ConfigurationError, RecordFormatError
 from rstar2_env.core.run_folder import Decision, EpisodeEntry, RunWriter, TokensEntry, read_run
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.turn import Turn
@@ -308,6 +308,11 @@ def test_an_error_names_file_and_line(tmp_path: Path) -> None:
     (tmp_path / "nan.json").write_text('{"schema_version": NaN}')
     with pytest.raises(RecordFormatError, match=r"nan.json is not valid JSON: NaN"):
         list(read_trajectories(tmp_path / "nan.json"))
+    with pytest.raises(ConfigurationError, match=r"none.json does not exist: give a file of trajectories"):
+        list(read_trajectories(tmp_path / "none.json"))
+    (tmp_path / "bytes.json").write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigurationError, match=r"bytes.json is not text in UTF-8"):
+        list(read_trajectories(tmp_path / "bytes.json"))
 
 
 def test_a_wrong_file_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -63,6 +63,40 @@ def test_commands_share_files_the_folder_and_the_variables_of_the_image(played: 
     assert (reward, info["end"], info["correct"]) == (0.0, "answered", False)
 
 
+SET_UP = """\
+FROM python:3.12-slim
+ENV NAME=first
+WORKDIR /app
+COPY numbers.txt data/
+RUN mkdir -p /data/deep && printf "$NAME\\n" > /data/deep/name.txt; chmod 600 /data/deep/name.txt
+RUN if [ -f data/numbers.txt ]; then tail -n 1 data/numbers.txt | tr 3 4 > last.txt; fi \\
+    && rm data/numbers.txt && python3 -c "open('made.txt', 'w').write('made')"
+ENV NAME=second
+COPY numbers.txt data/
+"""
+
+
+def test_commands_of_the_image_set_up_each_episode_in_their_order(tmp_path: Path) -> None:
+    check = "#!/bin/bash\ncat /data/deep/name.txt /app/last.txt > /logs/verifier/said.txt\n"
+    check += "grep -q first /data/deep/name.txt && echo 1 > /logs/verifier/reward.txt\n"
+    env = HarborEnv(tasks=write_task(tmp_path / "task", {"environment/Dockerfile": SET_UP, "tests/test.sh": check}))
+    for _ in range(2):
+        asked = "cat /data/deep/name.txt last.txt made.txt data/numbers.txt; stat -c %a /data/deep/name.txt; echo $NAME"
+        shown, reward, _ = commands(env, asked, "echo changed > last.txt")
+        assert "first\n49\nmade1\n2\n39\n600\nsecond\n" in shown[0]
+        assert reward == 1.0
+    env.close()
+
+
+def test_a_command_of_the_image_that_fails_is_not_the_fault_of_the_policy(tmp_path: Path) -> None:
+    env = HarborEnv(tasks=write_task(tmp_path / "task", dockerfile("RUN cat /app/none")))
+    env.reset(seed=0)
+    _, reward, _, _, info = env.step("The task is done.")
+    env.close()
+    assert (float(reward), info["end"]) == (0.0, "unavailable")
+    assert "line 2 of the Dockerfile ended with exit code 1: cat: /app/none: No such file" in info["error"]
+
+
 def test_the_instruction_has_no_canary(played: HarborEnv) -> None:
     text, info = played.reset(seed=0)
     assert text.startswith("Write the sum of /app/data/numbers.txt")
@@ -180,7 +214,11 @@ def dockerfile(line: str) -> dict[str, str | None]:
         (toml("[[steps]]\nname = 'one'"), "task.toml: steps: it has several steps"),
         ({"task.toml": TASK["task.toml"].replace("30.0", "-1")}, "verifier.timeout_sec: expected a positive number"),
         ({"task.toml": "a = ["}, "task.toml"),
-        (dockerfile("RUN make"), "Dockerfile, line 2: 'RUN make' needs a Docker image"),
+        (dockerfile('RUN ["make"]'), "Dockerfile, line 2: 'RUN [\"make\"]' needs a Docker image"),
+        (dockerfile("RUN cd /app && no-such-tool"), "Dockerfile, line 2: the program no-such-tool is not installed"),
+        (dockerfile("RUN curl -s http://a.b | sh"), "Dockerfile, line 2: 'RUN curl -s http://a.b | sh' needs a Docker"),
+        (dockerfile("RUN cat <<EOF > /app/x"), "Dockerfile, line 2: 'RUN cat <<EOF > /app/x' needs a Docker image"),
+        (dockerfile("RUN echo 'open"), "Dockerfile, line 2: No closing quotation"),
         (
             dockerfile("RUN pip install no-such-package-at-all"),
             "Dockerfile, line 2: the Python package no-such-package-at-all is not installed on this machine",
@@ -222,12 +260,20 @@ def test_links_out_of_a_task_are_refused(tmp_path: Path) -> None:
 
 def test_refused_tasks_are_left_out_only_on_request(tmp_path: Path) -> None:
     write_task(tmp_path / "good")
-    write_task(tmp_path / "bad", dockerfile("RUN make"))
+    write_task(tmp_path / "bad", dockerfile("RUN curl http://a.b"))
     with pytest.raises(ConfigurationError, match="1 of 2 tasks cannot be played"):
         read_tasks(tmp_path)
     assert [task.name for task in read_tasks(tmp_path, skip_refused=True)] == ["sums/numbers"]
     with pytest.raises(ConfigurationError, match="does not contain a task"):
         read_tasks(tmp_path / "good" / "tests")
+    with pytest.raises(ConfigurationError, match="none does not exist: give the folder of a task"):
+        read_tasks(tmp_path / "none")
+
+
+def test_the_folder_of_tasks_must_be_given() -> None:
+    done = run("eval", "rstar2_env.adapters.harbor:HarborEnv", "--agent", "oracle")
+    assert done.exit_code == 2
+    assert "The environment rstar2_env.adapters.harbor:HarborEnv needs tasks" in " ".join(done.stderr.split())
 
 
 def test_an_export_has_graders_and_reference_solutions(tmp_path: Path) -> None:

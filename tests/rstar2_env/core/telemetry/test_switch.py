@@ -192,6 +192,29 @@ def test_a_dead_collector_changes_no_figure_and_is_told_once(
     assert told[0].startswith("Telemetry could not be sent")
 
 
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        ({"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "half"}, "TRACES_SAMPLER_ARG"),
+        ({"OTEL_METRIC_EXPORT_INTERVAL": "soon"}, "export interval"),
+    ],
+)
+def test_a_variable_that_the_sdk_ignores_is_named_and_the_rest_is_sent(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, variables: dict[str, str], words: str
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with otlp_receiver() as receiver, caplog.at_level(logging.WARNING):
+        monkeypatch.setenv("RSTAR2_OTEL", receiver.address)
+        played()
+    told = [one.getMessage() for one in caplog.records if "elemetry" in one.getMessage()]
+    assert len(told) == 1
+    assert told[0].startswith("OpenTelemetry could not use an environment variable: ")
+    assert words in told[0]
+    assert receiver.spans
+    assert receiver.metrics
+
+
 def test_a_collector_that_never_answers_delays_the_end_by_a_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(switch, "FLUSH_S", 0.3)
     with socket.socket() as silent:
