@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from places import DOCS
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.trainers.plan.architecture import MODELS
@@ -78,6 +79,12 @@ def test_a_relay_on_each_machine_reads_the_weights_once_for_its_servers() -> Non
         assert plan.time.handover == pytest.approx(size / (assume.handover_gb_s * 1e9) + copies * size / 10e9)
     assert "engine.relay_dir" in " ".join(every.limits)
     assert "engine.relay_dir" not in " ".join(relays.limits)
+    told = json.loads((DOCS / "data" / "weight_sync_plan.json").read_text("utf-8"))["figures"]
+    assert (told["servers"], told["machines"]) == (40, 5)
+    for name, plan in (("folder", every), ("relay", relays), ("group", group)):
+        assert plan.time is not None
+        assert told[name]["seconds"] == round(plan.time.handover)
+    assert [told[name]["read_gb"] for name in ("folder", "relay")] == [round(40e-9 * size), round(5e-9 * size)]
 
 
 def test_a_small_colocated_cache_gets_the_memory_of_the_optimizers_state() -> None:
