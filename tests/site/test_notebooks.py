@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 import last_full
@@ -47,5 +48,20 @@ def test_a_tutorial_is_stored_without_outputs(path):
     assert [cell.outputs or cell.execution_count for cell in code if cell.outputs or cell.execution_count] == []
 
 
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_a_tutorial_installs_the_package_where_it_is_missing(path):
+    install = "".join(nbformat.read(path, as_version=4).cells[1].source)
+    named = re.fullmatch(
+        r'import importlib\.util\n\nif not importlib\.util\.find_spec\("rstar2_env"\):\n'
+        r'    %pip install --quiet "rstar2-env(?:\[([\w,]+)\])?"',
+        install,
+    )
+    assert named
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    assert set((named[1] or "").split(",")) - {""} <= extras.keys()
+
+
 def test_there_is_a_tutorial_for_each_way_of_taking_part():
-    assert " ".join(path.stem for path in TUTORIALS) == "faults gsm8k own_environment own_part pretrained viewer"
+    assert (
+        " ".join(path.stem for path in TUTORIALS) == "diagnose faults gsm8k own_environment own_part pretrained viewer"
+    )

@@ -1,5 +1,6 @@
 """The site as a reader sees it: whole without a network, searchable, readable narrow and wide, light and dark."""
 
+import html
 import re
 import string
 from urllib.parse import unquote, urldefrag
@@ -18,6 +19,8 @@ LOOKED_AT = [
     "trainers/losses.html",
     "reference/index.html",
     "gallery/statuses.html",
+    "trainers/recipes/grpo_roc.html",
+    "metrics/policy-entropy.html",
     "grpo-roc.html",
     "troubleshooting.html",
 ]
@@ -63,7 +66,7 @@ def test_what_is_named_in_a_title_is_found_first(look):
     expect(page.locator(".md-search-result__item h1").first).to_contain_text("GRPO-RoC", timeout=PATIENCE_MS)
 
 
-@pytest.mark.parametrize(("place", "which"), [("environments.html", "a code"), ("gallery/statuses.html", "code")])
+@pytest.mark.parametrize(("place", "which"), [("environments.html", "a code"), ("gallery/statuses.html", "a code")])
 def test_a_name_in_a_table_stays_on_one_line(look, place, which):
     names = look(place, width=390).locator(f"table td:first-child {which}")
     broken = [one for one in names.all() if one.evaluate("node => node.getClientRects().length") > 1]
@@ -76,6 +79,12 @@ def test_a_plot_lies_on_dark_paper_on_a_dark_page(look):
     plot = "img[src$='real-model.png']"
     assert "invert" in look("index.html", dark=True).locator(plot).evaluate(picture)
     assert look("index.html").locator(plot).evaluate(picture) == "none"
+
+
+def test_the_picture_of_the_viewer_is_readable_on_a_phone(look):
+    picture = look("index.html", width=390).locator("img[src$='group-card.png']")
+    drawn = picture.evaluate("node => node.naturalWidth")
+    assert picture.bounding_box()["width"] > 0.75 * drawn > 0, "text of 14 pixels gets smaller than 10.5"
 
 
 @pytest.mark.parametrize("width", [390, 1440])
@@ -108,10 +117,25 @@ def test_every_link_of_the_built_site_leads_to_a_file_and_an_anchor():
                 continue
             there = (path.parent / unquote(target)).resolve() if target else path
             there = there / "index.html" if there.is_dir() else there
-            known = ids.get(there, {unquote(anchor)})
+            known = ids.get(there, {unquote(anchor)}) if there.name != "demo-run.html" else {unquote(anchor)}
             if not there.exists() or (anchor and unquote(anchor) not in known):
                 wrong.append((str(path.relative_to(SITE)), link))
     assert wrong == []
+
+
+def test_a_link_into_the_page_of_runs_shows_what_it_names(look):
+    text = (SITE / "tutorials" / "diagnose.html").read_text("utf-8")
+    addresses = [html.unescape(one) for one in re.findall(r'href="?\.\./(demo-run\.html#[^"\s>]+)', text)]
+    assert len(addresses) == 10
+    page = look("demo-run.html")
+    for address in addresses:
+        page.goto("about:blank")
+        page.goto(f"{(SITE / 'demo-run.html').as_uri()}#{address.partition('#')[2]}")
+        main = page.locator("main")
+        expect(main.locator("h1, h2").first, address).to_be_visible(timeout=PATIENCE_MS)
+        expect(main, address).not_to_contain_text(re.compile("could not|not part of|No .* match", re.IGNORECASE))
+        for name in re.findall(r"(?:roc|grpo)-\d|collapse", address):
+            expect(page.locator("body"), address).to_contain_text(name)
 
 
 QUESTIONS = {
@@ -130,6 +154,13 @@ QUESTIONS = {
     "what is a healthy entropy": "diagnosis.html",
     "what does pass@k mean": "evaluation-figures.html",
     "how do i install on amd mi300x": "rocm.html",
+    "ppo_clip": "trainers/losses/ppo_clip.html",
+    "gspo": "trainers/recipes/gspo.html",
+    "syntax_error": "gallery/statuses/syntax_error.html",
+    "mathfence": "environments/rstar2-mathfence-v0.html",
+    "metric grad_norm": "metrics/grad_norm.html",
+    "rstar2 diagnose": "reference/commands/rstar2-diagnose.html",
+    "missing extra": "troubleshooting/missing-extra.html",
 }
 """Questions, and the page that the search must list first."""
 

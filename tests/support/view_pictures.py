@@ -6,14 +6,15 @@ import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from chromium import Watched
-from made_runs import MadeRun, write_evaluation, write_training
+from demo_runs import write_runs
+from made_runs import write_evaluation, write_training
 from pictures import Picture, main, take
 from places import DOCS
-from spelled_tokens import write_spelled
 from waiting import wait_for
 
 from rstar2_env.core.run_folder import EpisodeEntry, read_run
@@ -36,6 +37,7 @@ PICTURES = {
     "tokens": Picture("runs/roc-0/episodes/{kept}?tab=tokens", click=".tokens .token >> nth=42", height=900),
     "groups": Picture("runs/roc-0/groups", dark=True),
     "group": Picture("runs/roc-0/groups/{group}", height=1080),
+    "group-card": Picture("runs/roc-0/groups/{group}", 440, at="Step {step}, group {number}", height=720),
     "group-narrow": Picture("runs/roc-0/groups/{group}", 390, height=1080),
     "sampler": Picture("runs/curriculum/sampler"),
     "problems": Picture("runs/roc-0/problems?sort=success"),
@@ -73,7 +75,7 @@ def draw(browser: Any, chosen: Sequence[str], out: Path, *, steps: int = 60) -> 
                 address = f"{server.link}#/{picture.view.format(**named)}"
                 page = pages.open(address, width=picture.width, height=picture.height, dark=picture.dark)
                 page.evaluate(_NO_PATHS)
-                take(page, picture, out / f"{name}.png")
+                take(page, replace(picture, at=picture.at.format(**named)), out / f"{name}.png")
             pages.close()
 
 
@@ -99,14 +101,7 @@ def _draw_terminal(pages: Watched, run: Path, picture: Picture, file: Path) -> N
 
 
 def _make(runs: Path, steps: int) -> None:
-    every = max(1, steps // 6)
-    made = MadeRun(
-        steps=steps, problems=60, problems_per_step=4, size=8, refill=3, eval_every=every, checkpoint_every=2 * every
-    )
-    for seed in (0, 1):
-        write_training(runs / f"roc-{seed}", made, seed=seed)
-    write_spelled(runs / "roc-0")
-    write_training(runs / "grpo-0", made, trainer="grpo", slips=(0.3, 0.28))
+    made = write_runs(runs, steps=steps)
     sampler = {"parts": {"sampler": {"name": "curriculum", "window": 48}}}
     write_training(runs / "curriculum", made, options=sampler)
     write_evaluation(runs / "eval-before")
@@ -126,7 +121,8 @@ def _named(run: Path) -> dict[str, str]:
         return told, one.episode.task == "products", -abs(right[step, one.episode.group] - 5)
 
     step, at, one = max(places, key=fitness)
-    return {"kept": f"train-{step}-{at}", "group": f"{step}/{one.episode.group}"}
+    number = str(one.episode.group)
+    return {"kept": f"train-{step}-{at}", "group": f"{step}/{number}", "step": str(step), "number": number}
 
 
 if __name__ == "__main__":

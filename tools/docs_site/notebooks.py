@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "tutorials"
 RUN = ROOT / "build" / "tutorials"
 """Where copies are that were run with small settings; the repository keeps none."""
-_ORDER = ("own_environment", "own_part", "pretrained", "gsm8k", "viewer", "faults")
+_ORDER = ("own_environment", "own_part", "pretrained", "gsm8k", "diagnose", "viewer", "faults")
 """In which order they are read; one that is not named comes after these."""
 
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
@@ -63,14 +63,26 @@ def _cell(cell: dict[str, Any]) -> list[str]:
     if cell["cell_type"] != "code" or not text:
         return []
     shown = _plain("".join(_output(output) for output in cell["outputs"]))
-    return [f"```python\n{text}\n```", *([f"```text\n{shown}\n```"] if shown else [])]
+    pictures = [data for output in cell["outputs"] if (data := _picture(output))]
+    return [
+        f"```python\n{text}\n```",
+        *([f"```text\n{shown}\n```"] if shown else []),
+        *(f"![What the cell draws](data:image/png;base64,{data})" for data in pictures),
+    ]
 
 
 def _output(output: dict[str, Any]) -> str:
     """Return the part of an output to show: printed text and values, without logs and progress (stderr)."""
     if output["output_type"] == "stream":
         return "".join(output["text"]) if output["name"] == "stdout" else ""
+    if _picture(output):
+        return ""
     return "".join(output.get("data", {}).get("text/plain", [])) + "\n"
+
+
+def _picture(output: dict[str, Any]) -> str:
+    """Return the picture of an output as PNG in base64; empty if it has none."""
+    return "".join("".join(output.get("data", {}).get("image/png", [])).split())
 
 
 def _plain(text: str) -> str:

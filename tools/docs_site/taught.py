@@ -123,5 +123,5 @@ def _blocks() -> Iterator[tuple[str, str]]:
     for path in sorted(docs.rglob("*.ipynb")):
         for cell in json.loads(path.read_text("utf-8"))["cells"]:
             if cell["cell_type"] == "code":
-                code = re.sub(r"^[!%].*$", "", "".join(cell["source"]), flags=re.MULTILINE)
+                code = re.sub(r"^( *)[!%].*$", r"\1pass", "".join(cell["source"]), flags=re.MULTILINE)
                 yield path.relative_to(docs).with_suffix(".md").as_posix(), code

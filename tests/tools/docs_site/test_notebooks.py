@@ -47,6 +47,12 @@ def test_what_a_cell_printed_is_shown_with_its_settings(page):
     assert text.endswith("```python\nprint(1)\n```\n\n```text\n1\n2\n3\n```\n")
 
 
+def test_a_picture_is_shown_in_place_of_its_text(page):
+    drawn = {"output_type": "execute_result", "data": {"text/plain": ["<Plot>"], "image/png": ["iVBO\n", "Rw==\n"]}}
+    text = page(printed(stream("1\n"), drawn))
+    assert text.endswith("```text\n1\n```\n\n![What the cell draws](data:image/png;base64,iVBORw==)\n")
+
+
 @pytest.mark.parametrize("other", [{"source": ["print(2)"]}, {"cell_type": "raw"}], ids=str)
 def test_a_copy_of_other_cells_is_not_shown(page, other):
     cells = printed(stream("1\n"))
