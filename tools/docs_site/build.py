@@ -38,6 +38,7 @@ def lay_out() -> Path:
 
     Raises:
         BrokenLinkError: A document links to a missing file.
+        CalledProcessError: The page of runs cannot be written.
         NavigationError: The navigation does not name every page exactly once.
     """
     os.environ["COLUMNS"] = "120"  # what describes itself may look at the terminal
@@ -47,6 +48,8 @@ def lay_out() -> Path:
     made = {**gallery.pages(), **reference.pages(), **notebooks.pages()}
     for place, text in made.items():
         stage.add(place, text)
+    demo_run(stage.add_file("demo-run.html"))
+    stage.write()
     reference.links(BUILD / "python", ROOT)
     for name in ("site.css", "names.js", "iframe-worker.js"):
         shutil.copyfile(Path(__file__).parent / name, PAGES / name)
@@ -65,6 +68,20 @@ def lay_out() -> Path:
     path = BUILD / "mkdocs.yml"
     path.write_text(yaml.safe_dump(config, sort_keys=False), "utf-8")
     return path
+
+
+def demo_run(out: Path) -> None:
+    """Write the page of runs to which the tutorials link; a sentence, if the viewer's page is not built.
+
+    Args:
+        out: The file.
+    """
+    if not (ROOT / "rstar2_env" / "view" / "static" / "index.html").is_file():
+        out.write_text(
+            "<!doctype html><title>Not built</title>The page of rstar2 view is not built: make view\n", "utf-8"
+        )
+        return
+    subprocess.run([sys.executable, str(ROOT / "tests" / "support" / "demo_runs.py"), str(out)], check=True)
 
 
 def navigation(named: list[dict[str, Any]], pages: list[str]) -> list[dict[str, Any]]:

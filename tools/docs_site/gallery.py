@@ -32,12 +32,14 @@ class Family:
     Attributes:
         file: Its name.
         title: Its heading.
+        word: What each part is.
         about: Description of the parts, in Markdown, with links from a folder of the site below the top.
         registry: ``module:ATTRIBUTE`` of the registry.
     """
 
     file: str
     title: str
+    word: str
     about: str
     registry: str
 
@@ -52,6 +54,7 @@ FAMILIES = (
     Family(
         "agents.md",
         "Agents",
+        "Agent",
         "An agent turns what an environment shows into the next action. `rstar2 eval ID --agent NAME --set "
         "agent.OPTION=VALUE`, or `make_agent(name, **options)`. [Write an agent](../agents.md) says how they "
         "are used and written.",
@@ -60,6 +63,7 @@ FAMILIES = (
     Family(
         "wrappers.md",
         "Wrappers",
+        "Wrapper",
         "A wrapper stands around an environment. `--wrap NAME:OPTION=VALUE`, or `make_env(id, wrappers=[...])`. "
         "[Wrappers and vector forms](../wrappers.md) says in which order they go. Reward components "
         "([gallery](../trainers/rewards.md)) are wrappers too.",
@@ -68,6 +72,7 @@ FAMILIES = (
     Family(
         "dialects.md",
         "Dialects",
+        "Dialect",
         "A dialect is how a model writes calls and answers as text, and how results are shown to it: "
         "`gym.make(id, dialect=NAME)`.",
         "rstar2_env.dialects.base:DIALECTS",
@@ -75,6 +80,7 @@ FAMILIES = (
     Family(
         "problems.md",
         "Problem families",
+        "Problem family",
         'A family generates problems: `problems="NAME:OPTION=VALUE"`. [Problems](../problems.md) lists the other '
         "sources.",
         "rstar2_env.problems.families:FAMILIES",
@@ -82,6 +88,7 @@ FAMILIES = (
     Family(
         "verifiers.md",
         "Verifiers",
+        "Verifier",
         'A verifier says whether an answer is the gold one: `verifier="NAME:OPTION=VALUE"`. '
         "[Its rules](../verification-rules.md) by example are those of the first.",
         "rstar2_env.verification.named:VERIFIERS",
@@ -89,12 +96,14 @@ FAMILIES = (
     Family(
         "sandboxes.md",
         "Sandbox providers",
+        "Sandbox provider",
         "Where programs run: `make_sandbox(NAME, **options)`. [The sandbox](../sandbox.md) says what each promises.",
         "rstar2_env.sandbox.providers:PROVIDERS",
     ),
     Family(
         "engines.md",
         "Engines",
+        "Engine",
         "An engine turns token ids into token ids: `--set engine=NAME`. [Engines](../engines.md) compares them.",
         "rstar2_env.rollout:ENGINES",
     ),
@@ -104,14 +113,14 @@ FAMILIES = (
 def pages() -> dict[str, str]:
     """Return every page by its path in the site."""
     made = {f"gallery/{family.file}": _family(family) for family in FAMILIES}
-    return {**made, "gallery/statuses.md": _statuses()}
+    return {**made, "gallery/statuses.md": _statuses(), "gallery/ends.md": _ends()}
 
 
 def _family(family: Family) -> str:
     registry = family.parts()
     rows, sections = [], []
     for name in registry.names():
-        text, made_by = _documented(name, registry.get(name))
+        text, made_by = documented(name, registry.get(name))
         summary, _, rest = text.partition("\n")
         rows.append(f"| [`{name}`](#{_anchor(name)}) | {_cell(summary)} |")
         told, options = _read(rest)
@@ -129,7 +138,7 @@ _SANDBOXES = {
 """Classes that the registered provider functions create; the functions delay the import of these classes."""
 
 
-def _documented(name: str, part: Any) -> tuple[str, Any]:
+def documented(name: str, part: Any) -> tuple[str, Any]:
     """Return the docstring of a part and its factory; a registered value may delay an import or refer to a class."""
     if isinstance(part, EngineKind):
         made_by = part.takes()
@@ -197,26 +206,55 @@ ENDS = {
 
 def _statuses() -> str:
     meanings = documented_members(Path(inspect.getfile(ToolStatus)), "ToolStatus")
-    calls = [
-        f"| `{status}` | {meanings[status.name]} | {STATUS_CAUSES.get(status, 'the policy')} | "
-        f"{'yes' if status.is_error else 'no'} |"
-        for status in ToolStatus
-    ]
+    rows, sections = [], []
+    for status in ToolStatus:
+        meaning, who = meanings[status.name], STATUS_CAUSES.get(status, "the policy")
+        error = "yes" if status.is_error else "no"
+        rows.append([f"[`{status}`](#{_anchor(status)})", meaning, who, error])
+        facts = {
+            "Caused by": who,
+            "Error of the policy": error,
+            "Counts in shares of errors": "yes" if status.counts else "no",
+        }
+        sections.append(_section(status, meaning, facts, "status"))
+    heads = ["status", "when", "who causes it", "an error of the policy"]
+    told = (
+        "A status is the result of a tool call. The part that observes the result sets the status; it is never found "
+        "by searching text. The [end](ends.md) of an episode is the reason why it is over.\n\nA fault that a wrapper "
+        "injected has `injected: true` next to its status and does not count as an error of the policy. `unavailable` "
+        "is in neither part of a share of errors."
+    )
+    return "\n\n".join(["# Statuses of calls", told, table(heads, rows), *sections]) + "\n"
+
+
+def _ends() -> str:
     missing = set(get_args(ReplyEnd)) - ENDS.keys()
     if missing:
         raise LookupError(f"gallery.ENDS lacks {', '.join(sorted(missing))}")
-    ends = [f"| `{end}` | {who} | {when} | {counts} |" for end, (who, when, counts) in ENDS.items()]
-    return (
-        "# Statuses and ends\n\nA status is the result of a tool call. The part that observes the result sets the "
-        "status; it is never found by searching text. An end is the reason why an episode is over.\n\n"
-        "## Statuses of a call\n\n"
-        "| status | when | who causes it | an error of the policy |\n|---|---|---|---|\n"
-        + "\n".join(calls)
-        + "\n\nA fault that a wrapper injected has `injected: true` next to its status and does not count as an error "
-        "of the policy. `unavailable` is in neither part of a share of errors.\n\n## Ends of an episode\n\n"
-        "| end | set by | when | counts in means |\n|---|---|---|---|\n"
-        + "\n".join(ends)
-        + "\n\n[The environment](../environment-contract.md#how-an-episode-ends) has the flags that Gymnasium sees.\n"
+    rows = [[f"[`{end}`](#{_anchor(end)})", *facts] for end, facts in ENDS.items()]
+    sections = [
+        _section(end, f"{when[0].upper()}{when[1:]}.", {"Set by": who, "Counts in means": counts}, "end")
+        for end, (who, when, counts) in ENDS.items()
+    ]
+    told = (
+        "An end is the reason why an episode is over. [The environment]"
+        "(../environment-contract.md#how-an-episode-ends) has the flags that Gymnasium sees, and "
+        "[statuses](statuses.md) are the results of its calls."
+    )
+    heads = ["end", "set by", "when", "counts in means"]
+    return "\n\n".join(["# Ends of an episode", told, table(heads, rows), *sections]) + "\n"
+
+
+def _section(name: str, meaning: str, facts: dict[str, str], field: str) -> str:
+    """Return the section of a status or an end, with the metrics and the filter of its name."""
+    return "\n".join(
+        [
+            f"## `{name}`\n\n{meaning}\n",
+            *(f"- **{title}:** {said}." for title, said in facts.items()),
+            f"- **Metrics:** [`rollout/{field}/{name}`](../metrics.md#rollout{field}name), and the same of `kept/` and "
+            "`eval/`.",
+            f"- **Its episodes in a run:** `rstar2 view RUN --text --filter {field}={name}`.",
+        ]
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from rstar2_env.diagnosis.metric_table import METRICS
@@ -29,11 +30,14 @@ with what it looks at, since a check may read several metrics. A metric without 
 
 
 def metrics_page() -> str:
-    """Return the page: a table of all metrics, and a section for each with its unit, meaning and healthy range."""
-    rows = [f"| {_linked(metric)} | {metric.meaning} |" for group in METRICS.values() for metric in group]
+    """Return the page: by group, a table of its metrics, and a section for each."""
+    return "\n".join([_HEAD, *(_group(title, metrics) for title, metrics in METRICS.items())])
+
+
+def _group(title: str, metrics: Iterable[Metric]) -> str:
+    rows = [f"| {_linked(metric)} | {metric.meaning} |" for metric in metrics]
     table = "\n".join(["| metric | meaning |", "|---|---|", *rows])
-    groups = (f"## {title}\n\n" + "\n".join(map(_section, metrics)) for title, metrics in METRICS.items())
-    return "\n".join([_HEAD, table, "", *groups])
+    return f"## {title}\n\n{table}\n\n" + "\n".join(map(_section, metrics))
 
 
 def _section(metric: Metric) -> str:

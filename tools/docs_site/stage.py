@@ -4,8 +4,8 @@ The documents are written to be read in the repository, where a link may lead to
 place in the site, and a source file that one of them links to gets a page that shows it. So the site is whole without
 the repository, and without a network.
 
-Covered: copying, links, source pages, and lists as GitHub reads them. Not covered: the pages made from code
-(``gallery``, ``api``, ``commands``), and what is in the navigation (``navigation``).
+Covered: copying, links, source pages, pages of single things (``items``), and lists as GitHub reads them. Not covered:
+the pages made from code (``gallery``, ``reference``), and the navigation (``build``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import shutil
 import subprocess
 from pathlib import Path, PurePosixPath
 
-from markdown_links import is_elsewhere, outside_code, with_targets
+from items import KINDS, Item, page, split
+from markdown_links import is_elsewhere, outside_code, targets, with_targets
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -56,19 +57,18 @@ class Stage:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._shown: set[str] = set()
+        self._texts: dict[str, str] = {}
+        self._files: set[str] = set()
+        self._moved: dict[tuple[str, str], tuple[str, str]] = {}
         self.pages: list[str] = []
-        """The documents that were laid out, by their place in the site."""
+        """The pages for the navigation, by their place in the site; the pages of items are found from their index."""
         self.origins: dict[str, str] = {}
         """The file of the repository from which a document was laid out, by its place in the site."""
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
 
     def documents(self) -> None:
-        """Lay out every document, its pictures and the source files that it links to.
-
-        Raises:
-            BrokenLinkError: A link leads nowhere.
-        """
+        """Add every document, and lay out its pictures."""
         tracked = _tracked()
         found = {path: place for path, place in PLACES.items() if path in tracked}
         found |= {path: path.removeprefix("docs/") for path in tracked if path.startswith("docs/")}
@@ -82,41 +82,99 @@ class Stage:
                 shutil.copyfile(ROOT / path, target)
 
     def add(self, place: str, text: str, origin: PurePosixPath | None = None) -> None:
-        """Write a page.
+        """Add a page, which ``write`` writes.
 
         Args:
             place: Its path in the site.
             text: Its Markdown.
-            origin: The file in the repository from which its relative links lead; without one they are left alone.
+            origin: The file in the repository from which its relative links lead; without one, the file in ``docs/``
+                with this path.
+        """
+        self._texts[place] = text
+        self.pages.append(place)
+        if origin is not None:
+            self.origins[place] = str(origin)
+
+    def add_file(self, place: str) -> Path:
+        """Add a file that is not a page, to which pages may link, and return the path at which it must be written.
+
+        Args:
+            place: Its path in the site.
+        """
+        self._files.add(place)
+        return self._folder / place
+
+    def write(self) -> None:
+        """Write all pages, and those of the sections that have pages of their own (``items``).
 
         Raises:
             BrokenLinkError: A link leads nowhere.
         """
-        if origin is not None:
-            self.origins[place] = str(origin)
-            text = with_targets(text, lambda target: self._target(target, origin, place))
+        found: dict[str, list[Item]] = {}
+        for place in self._texts.keys() & KINDS.keys():
+            self._texts[place], found[place] = split(place, self._texts[place])
+            for item in found[place]:
+                self._moved |= {(place, anchor): (item.place, anchor) for anchor in item.anchors[1:]}
+                self._moved[place, item.anchors[0]] = (item.place, "")
+        mentions = self._mentions()
+        for place, text in self._texts.items():
+            self._write(place, text, place)
+            for item in found.get(place, []):
+                related = dict.fromkeys([place, *item.kind.see, *mentions.get(item.place, [])])
+                origin = self._origin(place)
+                links = {os.path.relpath(f"docs/{one}", origin.parent): self._title(one) for one in related}
+                self._write(item.place, page(item, origin, links), place)
+                if place in self.origins:
+                    self.origins[item.place] = self.origins[place]
+
+    def _origin(self, place: str) -> PurePosixPath:
+        return PurePosixPath(self.origins.get(place, f"docs/{place}"))
+
+    def _mentions(self) -> dict[str, list[str]]:
+        """Return the guides that link to each page of an item, by the page's path in the site."""
+        found: dict[str, list[str]] = {}
+        for place in self.origins.keys() - KINDS.keys():
+            for target in dict.fromkeys(targets(self._texts[place])):
+                if not is_elsewhere(target) and not place.startswith(("project/", "trainers/")):
+                    found.setdefault(self._found(target, place)[0], []).append(place)
+        return {place: sorted(set(guides), key=self.pages.index) for place, guides in found.items()}
+
+    def _title(self, place: str) -> str:
+        found = re.search(r"^# (.+)$", self._texts[place], re.MULTILINE)
+        return found[1] if found else place
+
+    def _write(self, place: str, text: str, source: str) -> None:
+        """Write a page whose text is, or was a part of, the page ``source``."""
+
+        def changed(target: str) -> str:
+            if is_elsewhere(target):
+                return target
+            there, anchor = self._found(target, source)
+            path = "" if there == place and anchor else os.path.relpath(there, PurePosixPath(place).parent)
+            return path + (f"#{anchor}" if anchor else "")
+
         page = self._folder / place
         page.parent.mkdir(parents=True, exist_ok=True)
-        page.write_text(_with_room_for_lists(text), "utf-8")
-        self.pages.append(place)
+        page.write_text(_with_room_for_lists(with_targets(text, changed)), "utf-8")
 
-    def _target(self, target: str, origin: PurePosixPath, place: str) -> str:
-        """Return the target in the site for a link of a document."""
-        path, hash_, anchor = target.partition("#")
-        if is_elsewhere(target) or not path:
-            return target
+    def _found(self, target: str, source: str) -> tuple[str, str]:
+        """Return the path and the anchor in the site to which a link of a page leads."""
+        path, _, anchor = target.partition("#")
+        found = self._place(path, self._origin(source)) if path else source
+        return self._moved.get((found, anchor), (found, anchor))
+
+    def _place(self, path: str, origin: PurePosixPath) -> str:
+        """Return the path in the site to which a path in a document leads."""
         there = os.path.normpath(origin.parent / path)
         if there in PLACES:
-            found = PLACES[there]
-        elif there.startswith("docs/") and (ROOT / there).is_file():
-            found = there.removeprefix("docs/")
-            if found.endswith(".ipynb"):  # a notebook is a page in the site
-                found = f"{found.removesuffix('.ipynb')}.md"
-        elif (ROOT / there).exists() and not there.startswith(".."):
-            found = self._source(there)
-        else:
-            raise BrokenLinkError(f"{origin} links to {target}, which is not there")
-        return os.path.relpath(found, PurePosixPath(place).parent) + hash_ + anchor
+            return PLACES[there]
+        if there.startswith("docs/"):
+            found = re.sub(r"\.ipynb$", ".md", there.removeprefix("docs/"))  # a notebook is a page in the site
+            if found in self._texts or found in self._files or (ROOT / there).is_file():
+                return found
+        if (ROOT / there).exists() and not there.startswith(".."):
+            return self._source(there)
+        raise BrokenLinkError(f"{origin} links to {path}, which is not there")
 
     def _source(self, path: str) -> str:
         """Return the path of the page that shows a file or lists a folder of the repository; create it if necessary."""

@@ -11,7 +11,7 @@ from types import FrameType
 
 _OURS = "rstar2_env"
 
-_MODULES = {
+MODULES = {
     "agents": ("agents", "evaluation.judges", "search"),
     "bridges": ("adapters",),
     "cluster": ("adapters.ray", "core.net.ray_cluster", "sandbox.ray"),
@@ -78,7 +78,7 @@ _MODULES = {
 """Packages and modules, relative to ``rstar2_env``, whose errors each section explains."""
 
 _SECTIONS = {"rstar2_env": "options"} | {
-    f"rstar2_env.{name}": section for section, names in _MODULES.items() for name in names
+    f"rstar2_env.{name}": section for section, names in MODULES.items() for name in names
 }
 """The section of each package and module; others use the section of the nearest package above them."""
 

@@ -22,10 +22,13 @@ def test_every_part_has_a_section_that_says_what_it_is(family):
     assert [name for name, text in sections.items() if len(text.split("\n")[0].split()) < 3] == []
 
 
-def test_every_status_says_when_and_who():
-    calls = PAGES["gallery/statuses.md"].partition("## Ends")[0]
-    rows = re.findall(r"^\| `(\w+)` \| [^|]+ \| [^|]+ \| (?:yes|no) \|$", calls, re.MULTILINE)
-    assert rows == [status.value for status in ToolStatus]
+@pytest.mark.parametrize(("page", "names"), [("statuses", list(map(str, ToolStatus))), ("ends", list(gallery.ENDS))])
+def test_every_status_and_end_has_a_row_and_a_section(page, names):
+    text = PAGES[f"gallery/{page}.md"]
+    rows = re.findall(r"^\| \[`(\w+)`\]\(#(\w+)\) \| [^|]+ \| [^|]+ \| [^|]+ \|$", text, re.MULTILINE)
+    sections = re.findall(r"^## `(\w+)`\n\n\w.+\.\n\n- \*\*\w", text, re.MULTILINE)
+    assert rows == [(name, name) for name in names]
+    assert sections == names
 
 
 def test_every_end_that_the_record_names_is_explained():

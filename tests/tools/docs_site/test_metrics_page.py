@@ -17,12 +17,13 @@ def test_the_page_of_metrics_is_that_of_the_code() -> None:
 
 
 def test_every_metric_has_a_section_with_unit_meaning_healthy_range_and_checks() -> None:
-    head, *sections = re.split(r"^### ", metrics_page.metrics_page(), flags=re.MULTILINE)
+    page = metrics_page.metrics_page()
+    _, *sections = re.split(r"^### ", page, flags=re.MULTILINE)
     metrics = [metric for group in METRICS.values() for metric in group]
     assert len(sections) == len(metrics)
     for metric, section in zip(metrics, sections, strict=True):
         assert section.startswith(f"`{metric.names[0]}`\n\n{metric.meaning}\n\n")
-        assert f"| [`{metric.names[0]}`](#" in head
+        assert f"| [`{metric.names[0]}`](#" in page
         assert all(f"`{name}`" in section for name in metric.names)
         assert f"- **Unit:** {metric.unit}.\n" in section
         assert re.search(r"^- \*\*Healthy range:\*\* \S+", section, re.MULTILINE)

@@ -10,14 +10,14 @@ from cli_runner import run
 from rstar2_env.core import errors
 from rstar2_env.core.command import documents
 from rstar2_env.core.command.documents import pages, read_topic
-from rstar2_env.core.command.error_pages import _MODULES
+from rstar2_env.core.command.error_pages import MODULES
 from rstar2_env.core.errors import UnknownNameError
 
 
 def named_sections() -> set[str]:
     """Every section that an exception or a module of the package names."""
     kinds = [one for one in vars(errors).values() if isinstance(one, type) and issubclass(one, errors.Rstar2Error)]
-    return {kind.section for kind in kinds if kind.section} | _MODULES.keys()
+    return {kind.section for kind in kinds if kind.section} | MODULES.keys()
 
 
 @pytest.mark.parametrize("section", sorted(named_sections()))
