@@ -100,6 +100,8 @@ class CliCommand(_PlainSwitches, TyperCommand):
 def flag(ctx: typer.Context, name: str, value: str | None = None) -> str:
     """Return the command-line form of the Python option ``name``: ``--episodes``, or ``--set NAME=VALUE``.
 
+    If the command takes the option in neither form, for example as an argument without a flag, the text is empty.
+
     Args:
         ctx: The command that was called.
         name: The option's name in Python. The command's parameter has the same name, with a trailing underscore if
@@ -112,7 +114,7 @@ def flag(ctx: typer.Context, name: str, value: str | None = None) -> str:
         name = next((name for name in parameter.opts if name.startswith("--")), parameter.opts[0])
         return name if value is None or getattr(parameter, "is_flag", False) else f"{name} {value}"
     shown = "VALUE" if value is None else value
-    return f"--set {name}={shown}" if "set_" in parameters else f"{name}={shown}"
+    return f"--set {name}={shown}" if "set_" in parameters else ""
 
 
 def is_typed(ctx: typer.Context, name: str) -> bool:

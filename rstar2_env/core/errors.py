@@ -126,12 +126,16 @@ class ConfigurationError(Rstar2Error, ValueError):
         return self.worded(lambda name, value: f"{name}={'...' if value is None else repr(value)}")
 
     def worded(self, write: Callable[[str, str | None], str]) -> str:
-        """Return the message, with each option written by ``write``, which receives the option's name and value."""
+        """Return the message, with each option written by ``write``, which receives its name and value.
+
+        An option for which ``write`` returns an empty text is left out.
+        """
         message = str(self.args[0]) if self.args else ""
         if not self.option:
             return message
         names = (self.option,) if isinstance(self.option, str) else self.option
-        return f"{message.removesuffix('.')} ({' or '.join(write(name, self.value) for name in names)})."
+        written = [text for name in names if (text := write(name, self.value))]
+        return f"{message.removesuffix('.')} ({' or '.join(written)})." if written else message
 
 
 class DiskFullError(Rstar2Error):

@@ -49,6 +49,12 @@ def test_a_message_speaks_of_the_flag_that_mends_it(error, said):
     assert raising(error).output == said
 
 
+def test_an_option_that_the_command_has_no_flag_for_is_not_named(tmp_path):
+    done = run("model", "show", tmp_path)
+    assert done.stderr.startswith(f"Error: The folder {tmp_path} does not hold a model, because")
+    assert done.stderr.splitlines()[0].endswith("config.json.")
+
+
 def test_in_python_the_same_message_speaks_of_the_argument_and_survives_pickling():
     error = pickle.loads(pickle.dumps(ConfigurationError("Choose one.", option="chat_template", value="chatml")))
     assert str(error) == "Choose one (chat_template='chatml')."
