@@ -22,8 +22,6 @@ TUTORIALS = sorted((DOCS / "tutorials").glob("*.ipynb"))
 def test_a_tutorial_runs(path, tmp_path, monkeypatch):
     if commit := last_full.unchanged_since(last_full.NOTEBOOKS, last_full.notebook_inputs()):
         pytest.skip(f"the inputs of the tutorials are those of commit {commit[:12]}, where they passed in full")
-    if path.stem == "viewer" and not (ROOT / "rstar2_env/view/static/index.html").exists():
-        pytest.skip("the page of rstar2 view is not built (make view)")
     monkeypatch.setenv("RSTAR2_TUTORIAL", "small")
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     for name, value in {"TERM": "dumb", "NO_COLOR": "1", "COLUMNS": "110"}.items():  # for commands of the shell
@@ -63,5 +61,5 @@ def test_a_tutorial_installs_the_package_where_it_is_missing(path):
 
 def test_there_is_a_tutorial_for_each_way_of_taking_part():
     assert (
-        " ".join(path.stem for path in TUTORIALS) == "diagnose faults gsm8k own_environment own_part pretrained viewer"
+        " ".join(path.stem for path in TUTORIALS) == "diagnose faults gsm8k own_environment own_part pretrained"
     )

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "tutorials"
 RUN = ROOT / "build" / "tutorials"
 """Where copies are that were run with small settings; the repository keeps none."""
-_ORDER = ("own_environment", "own_part", "pretrained", "gsm8k", "diagnose", "viewer", "faults")
+_ORDER = ("own_environment", "own_part", "pretrained", "gsm8k", "diagnose", "faults")
 """In which order they are read; one that is not named comes after these."""
 
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
