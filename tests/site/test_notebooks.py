@@ -60,6 +60,4 @@ def test_a_tutorial_installs_the_package_where_it_is_missing(path):
 
 
 def test_there_is_a_tutorial_for_each_way_of_taking_part():
-    assert (
-        " ".join(path.stem for path in TUTORIALS) == "diagnose faults gsm8k own_environment own_part pretrained"
-    )
+    assert " ".join(path.stem for path in TUTORIALS) == "diagnose faults gsm8k own_environment own_part pretrained"
