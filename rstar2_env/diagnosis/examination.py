@@ -49,7 +49,8 @@ def diagnose(path: str | os.PathLike[str], *, step: int | None = None) -> Diagno
     examined = examine(read(place), step=step)
     if not is_foreign(place):
         return examined
-    return replace(examined, findings=[replace(one, change=translated(one.change)) for one in examined.findings])
+    findings = [replace(one, change=translated(one.change, place)) for one in examined.findings]
+    return replace(examined, findings=findings)
 
 
 def read(path: Path) -> RunRecord:

@@ -10,6 +10,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from rstar2_env.core.errors import RecordFormatError
 from rstar2_env.core.files.append_only import whole_lines
 from rstar2_env.core.run_folder.entries import EpisodeEntry, entry_of
 from rstar2_env.core.run_folder.layout import RUN_FILE
+from rstar2_env.diagnosis.checks.signal import REASONS
 from rstar2_env.diagnosis.facts import facts_of
 from rstar2_env.diagnosis.record import EpisodeDigest, RunRecord, StepData
 
@@ -119,13 +121,38 @@ def read_foreign(path: Path) -> RunRecord:
                 figures.setdefault(step, {})[NAMES.get(name, name)] = number
     for step in sorted({*figures, *episodes}):
         played = episodes.get(step, [])
-        run.add(StepData(step, {**_figures(played), **figures.get(step, {})}, _facts(step, played)))
+        of_step = StepData(step, {}, _facts(step, played))
+        of_step.figures = {**_figures(played), **_signals(of_step), **figures.get(step, {})}
+        run.add(of_step)
     run.evaluations = [StepData(step, held_out[step]) for step in sorted(held_out)]
     return run
 
 
 def _facts(step: int, played: list[EpisodeEntry]) -> list[EpisodeDigest]:
-    return [facts_of(entry, f"step {step}, episode {at}") for at, entry in enumerate(played)]
+    """Return the facts of the episodes of a step; without a number, the episodes of a prompt are a group."""
+    questions: dict[str, int] = {}
+    found = []
+    for at, entry in enumerate(played):
+        facts = facts_of(entry, f"step {step} episode {at}")
+        group = facts.group if facts.group >= 0 else questions.setdefault(facts.question, len(questions))
+        found.append(replace(facts, group=group, kept=True))
+    return found
+
+
+def _signals(step: StepData) -> dict[str, float]:
+    """Return the number of groups with different rewards, and of the others by reason; empty without episodes."""
+    groups = step.groups()
+    if not groups:
+        return {}
+    counts = dict.fromkeys(("signal", *REASONS), 0.0)
+    for group in groups:
+        if len({one.reward for one in group}) > 1:
+            counts["signal"] += 1
+        elif all(one.correct for one in group):
+            counts["all_correct"] += 1
+        else:
+            counts["not_selected" if any(one.correct for one in group) else "none_correct"] += 1
+    return {f"groups/{name}": count for name, count in counts.items()}
 
 
 def _lines(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -172,7 +199,7 @@ def _episode(place: str, step: int, line: Mapping[str, Any]) -> EpisodeEntry:
     else:
         raise RecordFormatError(f"{place}: an episode needs 'messages', or 'prompt' and 'completion' as texts.")
     episode = Episode(messages=messages, reward=float(reward))
-    episode.group = int(line.get("group", 0))
+    episode.group = int(line.get("group", -1))
     episode.problem_id = str(line.get("problem_id", ""))
     episode.rewards = {name: float(value) for name, value in dict(line.get("rewards", {})).items()}
     episode.correct = bool(line.get("correct", reward > 0))

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 TRAINERS = ("TRL", "verl")
+"""The trainers, in the order of the options in ``OPTIONS``."""
 _ACTOR, _ROLLOUT = "actor_rollout_ref.actor", "actor_rollout_ref.rollout"
 OPTIONS: Mapping[str, tuple[str, str]] = {
     "optim.learning_rate": ("learning_rate", f"{_ACTOR}.optim.lr"),
@@ -25,25 +27,29 @@ OPTIONS: Mapping[str, tuple[str, str]] = {
 """The option of TRL's ``GRPOConfig``, and that of verl, by the name of this package's option."""
 
 
-def translated(changes: Sequence[str]) -> tuple[str, ...]:
+def translated(changes: Sequence[str], path: Path) -> tuple[str, ...]:
     """Return remedies as they can be typed for another trainer.
 
     Args:
         changes: The remedies of a check: options of this package, its commands, or options of another trainer.
+        path: The log; only TRL's is a folder or one JSON object.
 
     Returns:
-        The options of TRL and verl, each with its trainer, and the commands that need no run of this package.
+        The options of the trainers that may have written the log, each with its trainer, and the commands that need no
+        run of this package.
     """
-    return tuple(one for change in changes for one in _of(change))
+    trainers = TRAINERS[:1] if path.is_dir() or path.suffix == ".json" else TRAINERS
+    return tuple(one for change in changes for one in _of(change, trainers))
 
 
-def _of(change: str) -> Iterator[str]:
+def _of(change: str, trainers: Sequence[str]) -> Iterator[str]:
     if not change.startswith("--"):
-        if "RUN" not in change.split():
+        other = change.endswith(")") and not change.endswith(tuple(f"({trainer})" for trainer in trainers))
+        if not other and "RUN" not in change.split():
             yield change
         return
     words = [word for word in shlex.split(change) if word != "--set"]
     pairs = [word.partition("=") for word in words]
     if all(name in OPTIONS for name, _, _ in pairs):
-        for at, trainer in enumerate(TRAINERS):
+        for at, trainer in enumerate(trainers):
             yield " ".join(f"{OPTIONS[name][at]}={value}" for name, _, value in pairs) + f" ({trainer})"

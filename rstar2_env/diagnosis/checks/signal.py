@@ -91,7 +91,13 @@ def _few(run: RunRecord) -> Evidence | None:
     share = sum(one[1] for one in own) / max(1.0, sum(one[2] for one in own))
     most = [one[3] for one in own]
     main = max(set(most), key=most.count)
-    words = {"none_correct": "no correct episode", "all_correct": "only correct episodes"}.get(main, main)
+    words = {
+        "none_correct": "no correct episode",
+        "all_correct": "only correct episodes",
+        "unavailable": "no available episode",
+        "not_selected": "the selector, or equal rewards of right and wrong episodes",
+        "equal": "equal rewards",
+    }[main]
     return Evidence(
         since=found.since,
         until=found.until,

@@ -78,7 +78,9 @@ def test_every_change_is_an_option_a_command_or_of_another_trainer() -> None:
     ],
 )
 def test_for_another_trainer_a_change_is_its_own_option_or_a_command_that_needs_no_run(change, others) -> None:
-    assert translated([change]) == others
+    assert translated([change], Path("log.jsonl")) == others
+    of_trl = tuple(one for one in others if not one.endswith("(verl)"))
+    assert translated([change], Path("trainer_state.json")) == of_trl
 
 
 def test_the_options_of_trl_exist() -> None:

@@ -91,6 +91,34 @@ def test_episodes_of_a_prompt_and_a_completion_are_read_with_their_groups(tmp_pa
 
 
 @pytest.mark.parametrize(
+    ("reward", "names"),
+    [
+        (lambda group, member: 0.0, {"all_wrong"}),
+        (lambda group, member: 1.0, {"all_right"}),
+        (lambda group, member: float(member % 2), set()),
+        (lambda group, member: float(group % 2), {"few_signals"}),
+    ],
+)
+@pytest.mark.parametrize("numbered", [True, False])
+def test_a_reward_that_stays_flat_is_named_from_episodes_in_groups_by_number_or_prompt(
+    tmp_path: Path, reward: Any, names: set[str], numbered: bool
+) -> None:
+    path = lines(
+        tmp_path / "log.jsonl",
+        *(
+            {"step": step, "prompt": f"{group} + {step}", "completion": f"{member}", "reward": reward(group, member)}
+            | ({"group": group} if numbered else {})
+            for step in range(1, 13)
+            for group in range(4)
+            for member in range(4)
+        ),
+    )
+    record = read_foreign(path)
+    assert [one.group for one in record.steps[0].episodes] == [group for group in range(4) for _ in range(4)]
+    assert set(diagnose(path).names) == names
+
+
+@pytest.mark.parametrize(
     ("line", "says"),
     [
         ({"loss": 1.0}, "expected a JSON object with a whole number 'step'"),
