@@ -1,4 +1,4 @@
-"""Time of the live diagnosis as a share of a step: the demonstration's run, with the hook's time counted apart.
+"""Time of the live diagnosis as a share of a step: the demonstration's run, with the hook's time counted separately.
 
     python benchmarks/diagnosis_cost.py [--steps 140] [--write]
 
@@ -37,7 +37,7 @@ class Spent:
 
     Attributes:
         hook: CPU seconds and seconds within the hook since the last step.
-        steps: Of each step without an evaluation, the hook's two times and the step's two times.
+        steps: For each step without an evaluation, the hook's two times and the step's two times.
     """
 
     hook: list[float] = field(default_factory=lambda: [0.0, 0.0])

@@ -120,7 +120,7 @@ def _with_values_first(words: Sequence[str], flags: Sequence[str]) -> list[str] 
 
 
 def _with_values_in_place(words: Sequence[str], flags: Sequence[str]) -> list[str]:
-    """Replace the new flags of a form by arguments, beside arguments that were typed without flags.
+    """Replace the new flags of a form by arguments, in addition to arguments without flags.
 
     The first flags become the first arguments. A flag after one that is missing becomes the last argument, because the
     missing flag's argument is somewhere before it.

@@ -41,7 +41,7 @@ TRAINING: Mapping[str, Sequence[str]] = {
         "{name}'s [warehouse|depot|storeroom|workshop] [contains|houses|stocks] {a} {items}.",
         "The number of {items} [in {name}'s possession|owned by {name}|on {name}'s shelf] is {a}.",
         "[Tucked away|Hidden|Piled up|Stored] under {name}'s [bed|stairs|desk] are {a} {items}.",
-        "A [heap|pile|stack|mound] of {a} {items} [waits for|stands beside|belongs to] {name}.",
+        "A [heap|pile|stack|mound] of {a} {items} [waits for|stands beside|belongs to] {name}.",  # plain: ok
         "{name} [arrives|turns up|appears] at the [market|club|party] [carrying|bringing] {a} {items}.",
         "[Before the holidays|Before the trip|When school starts], {name} [has|keeps] {a} {items} [|at home ]in a box.",
         "{name}, a [keen collector|shopkeeper|farmer|teacher|trader], [has|owns] {a} {items}.",
@@ -65,7 +65,7 @@ TRAINING: Mapping[str, Sequence[str]] = {
         "{name} [can call|calls] {a} {items} [mine|a personal treasure|a modest fortune].",
         "At [opening time|daybreak|sunrise|midday], the [counter|table|stall] of {name} [holds|bears] {a} {items}.",
         "After [tidying up|a long search|cleaning the attic], {name} [counts|has before them all] {a} {items}.",
-        "{name}'s supply of {items} [stands at|amounts to|is] {a}[| at the moment| this morning].",
+        "{name}'s supply of {items} [stands at|amounts to|is] {a}[| at the moment| this morning].",  # plain: ok
         "Of {items}, {name} [has|owns|keeps] {a}[| in total| altogether].",
         "[The story is about|This is about] {name} and {name}'s {a} {items}.",
         "{name} [lays|spreads|lines up] all the {items}, {a} [of them|in number], on the [floor|carpet|lawn].",
@@ -523,7 +523,9 @@ TRAINING: Mapping[str, Sequence[str]] = {
         "[Finally|Then], the {items} go in equal parts to {a} [houses|rooms|teams], one of them {name}'s.",
         "{name} [cuts|breaks up|divides] the [store|stock] into {a} equal lots and sells all of them but one.",
         "Divided [fairly|equally|evenly] among {a} people, the {items} bring {name}, one of them, an equal share.",
+        # plain: off
         "{a} equal [piles|parts|portions] are made of the {items}; {name} [picks|chooses|gets] one of them.",
+        # plain: on
         "Each of {a} [pupils|workers|pirates], {name} among them, takes an equal [share|part] of all the {items}.",
         "{name} [keeps|takes] an equal share when the {items} are split among {a} [people|players], {name} included.",
         "The [chief|captain|coach] splits the {items} evenly in a [crew|team] of {a} to which {name} belongs.",
@@ -567,7 +569,7 @@ TRAINING: Mapping[str, Sequence[str]] = {
         "If {name} [counts|checks] the {items} now, [what is the result|how many are there]?",
         "How many {items} can {name} [count|show|claim] [now|at the end]?",
         "To how many {items} does {name}'s [collection|hoard|stock|store] [amount|come] [now|in the end]?",
-        "What does {name}'s [count|tally|total] of {items} [come to|amount to|stand at] [now|at the end]?",
+        "What does {name}'s [count|tally|total] of {items} [come to|amount to|stand at] [now|at the end]?",  # plain: ok
         "How many are the {items} that {name} [has|owns|holds] [now|at this point|in the end]?",
         "[Give|Compute|Name|Report] {name}'s [final|resulting] number of {items}.",
         "[Question|The puzzle|To solve]: how many {items} does {name} have [now|at the end]?",

@@ -32,7 +32,7 @@ class EmptyPage:
 
     Attributes:
         page: Content of ``index.html``.
-        formatter: The script that formats messages, which a served page loads with the first one; escaped likewise.
+        formatter: The script that formats messages, which a served page loads with the first one; escaped as well.
         script: The script, escaped so that it cannot close its element.
         style: The style, escaped in the same way.
     """
