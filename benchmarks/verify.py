@@ -55,7 +55,14 @@ Row = tuple[str, str, str]
 
 DEBATABLE = frozenset(
     (
-        *("math-verify-0034", "math-verify-0094", "math-verify-0100", "math-verify-0102", "math-verify-0109"),
+        *(
+            "math-verify-0034",
+            "math-verify-0094",
+            "math-verify-0098",
+            "math-verify-0100",
+            "math-verify-0102",
+            "math-verify-0109",
+        ),
         *("math-verify-0254", "math-0330", "math-0337"),
         *("tinyv-0493", "pairs1-115", "pairs2-235"),
     )

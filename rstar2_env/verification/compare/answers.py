@@ -23,7 +23,7 @@ from rstar2_env.verification.compare.labels import (
     subscripts_differ,
 )
 from rstar2_env.verification.compare.linear import along_axes, components
-from rstar2_env.verification.compare.quantities import same_in_base, same_quantity, same_ratio, same_words
+from rstar2_env.verification.compare.quantities import ASKS_RESIDUE, same_in_base, same_quantity, same_ratio, same_words
 from rstar2_env.verification.compare.realset import read_set, same_set
 from rstar2_env.verification.compare.relations import same_equation, same_relation, solves
 from rstar2_env.verification.compare.renaming import renamings
@@ -217,7 +217,8 @@ class Comparer:
         if isinstance(gold, Apply) and gold.op == "pmod":
             return self._congruent(gold, answer)
         if isinstance(answer, Apply) and answer.op == "pmod" and whole(gold) in range(whole(answer.args[1]) or 0):
-            return self.values(gold, answer.args[0])  # "3 (mod 7)" is 3, "17 (mod 7)" is not computed
+            # "3 (mod 7)" is 3 if a residue is asked for, "17 (mod 7)" is not computed.
+            return bool(ASKS_RESIDUE.search(self.rules.question or "")) and self.values(gold, answer.args[0])
         if isinstance(gold, BracketGroup | Matrix | Builder) or isinstance(answer, BracketGroup | Matrix | Builder):
             return self._structures(gold, answer)
         result = same_expression(gold, answer, self.rules)
@@ -339,7 +340,7 @@ class Comparer:
         if one is None or other is None:
             return None
         if one.variable is not None and other.variable is not None and one.variable != other.variable:
-            return False
+            return None if _is_comparison(gold) and _is_comparison(answer) else False
         return same_set(one, other, self.values)
 
 
@@ -349,6 +350,11 @@ def _as_set_of_numbers(node: Node) -> Node:
         case Relation(ops=("in",), sides=(Sym(), Const(name="Z" | "N" | "Q") as numbers)):
             return numbers
     return node
+
+
+def _is_comparison(node: Node) -> bool:
+    """Whether a node compares two names: ``A > B`` is ``B < A``."""
+    return isinstance(node, Relation) and all(isinstance(side, Sym) for side in node.sides)
 
 
 def _is_half_open(node: Node) -> bool:

@@ -9,6 +9,7 @@ formula copied from the question (see ``echo``).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from math import gcd
@@ -17,6 +18,7 @@ from rstar2_env.verification.compare.linear import along_axes
 from rstar2_env.verification.compare.realset import read_set
 from rstar2_env.verification.compare.structure import items_of, without_condition
 from rstar2_env.verification.compare.tidy import shape
+from rstar2_env.verification.read.names import APPROXIMATIONS
 from rstar2_env.verification.read.nodes import (
     Apply,
     Big,
@@ -232,15 +234,26 @@ def _of_constant(golds: Sequence[Node], answer: Node, allowed: set[str]) -> str 
     if not isinstance(answer, Apply) or (answer.op in _NOTATION and all(map(is_literal, answer.args))):
         return None
     rational = _rational(answer)
-    stated = all(is_literal(gold) and (rational or not _may_be_rounded(gold)) for gold in golds)
+    stated = all(is_literal(gold) and (rational or not may_be_rounded(gold)) for gold in golds)
     free = allowed if stated or rational else allowed | _FREE
     if not stated:
         free = free | {"arithmetic"}
     return _first(answer, free) or _of_function(answer, allowed)
 
 
-def _may_be_rounded(gold: Node) -> bool:
-    """Whether a literal may stand for an irrational number: a decimal, or degrees."""
+_ROUNDS = re.compile(rf"\b(?:{'|'.join(sorted(APPROXIMATIONS))}|estimate|round|rounded|nearest)\b", re.IGNORECASE)
+"""Pattern of a question that asks for a rounded value."""
+
+
+def may_be_rounded(gold: Node, question: str | None = None) -> bool:
+    """Return whether a literal may stand for another number: a decimal, degrees, or if the question says "about".
+
+    Args:
+        gold: The gold answer.
+        question: The question; ``None`` if it is not known.
+    """
+    if question and _ROUNDS.search(question):
+        return True
     return any(part.decimals if isinstance(part, Num) else _is_degrees(part) for part in walk(gold))
 
 

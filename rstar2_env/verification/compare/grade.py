@@ -15,11 +15,13 @@ from typing import Any
 from rstar2_env.verification.compare import symbolic
 from rstar2_env.verification.compare.answers import same_answer
 from rstar2_env.verification.compare.choice import option_of, same_choice
-from rstar2_env.verification.compare.conduct import work_left
+from rstar2_env.verification.compare.conduct import may_be_rounded, work_left
 from rstar2_env.verification.compare.echo import echoes
 from rstar2_env.verification.compare.equality import Rules
+from rstar2_env.verification.compare.notations import same_notation
 from rstar2_env.verification.compare.prose import same_prose
 from rstar2_env.verification.compare.quantities import ASKS_PERCENT
+from rstar2_env.verification.compare.structure import is_approximate
 from rstar2_env.verification.compare.understood import unknown_word
 from rstar2_env.verification.read import words
 from rstar2_env.verification.read.clean import clean
@@ -81,6 +83,8 @@ def grade(
         and (chosen := same_choice(gold, answer, question, forced=kind == "choice")) is not None
     ):
         return chosen, "choice"
+    if kind == "auto" and (same := same_notation(gold, answer)) is not None:
+        return (Reason.EQUAL if same else Reason.DIFFERENT), "notation"
     if kind == "words" or (_is_word(gold) and _is_word(answer)):
         return (Reason.EQUAL if _same_words(gold, answer, rules) else Reason.DIFFERENT), "words"
     if kind == "auto" and (option := option_of(gold)) is not None:
@@ -123,6 +127,8 @@ def _accept(trees: tuple[Node, Node], rules: Rules, question: str | None) -> tup
     work = work_left(*trees, rules.undone)
     if work is not None:
         return Reason.NO_ANSWER, f"undone {work}"
+    if is_approximate(trees[1]) and not (is_approximate(trees[0]) or may_be_rounded(trees[0], question)):
+        return Reason.DIFFERENT, "approximation"
     if question and echoes(*trees, question, lambda one, other: same_answer(one, other, rules)):
         return Reason.NO_ANSWER, "echo"
     return Reason.EQUAL, "structure"

@@ -20,6 +20,11 @@ ASKS_PERCENT = re.compile(
 )
 """Pattern of text in a question that asks for a percentage."""
 
+ASKS_RESIDUE = re.compile(
+    r"mod(?![a-z])|\bmodul[eoo]|remainder|residue|congruen|\\equiv|≡|\brest[eo]?\b|остат|余|剰余|나머지", re.IGNORECASE
+)
+"""Pattern of text in a question that asks for a residue."""
+
 _HALF_DAYS = frozenset({"am", "pm"})
 
 
@@ -39,6 +44,9 @@ def same_quantity(gold: Node, answer: Node, rules: Rules, same: Same) -> bool | 
     other, other_unit = _parts(answer, gold)
     if _HALF_DAYS & {(unit or "").lower(), (other_unit or "").lower()}:
         return key(value) == key(other) and (not unit or not other_unit or unit.lower() == other_unit.lower())
+    asked = rules.known | vocabulary.of_percent(rules.question)
+    if isinstance(other, Quantity) and other.unit == "%" and vocabulary.names_things(other_unit or "", asked):
+        other, other_unit = other.value, "%"  # "15% increase"
     if "%" in (unit, other_unit):
         if rules.percent and unit is None and same(value, other):
             return True
@@ -47,6 +55,8 @@ def same_quantity(gold: Node, answer: Node, rules: Rules, same: Same) -> bool | 
         return False  # the gold does not say whether it means a length or a part of a degree
     if unit is None or other_unit is None:
         named = unit or other_unit or ""
+        if unit is None and (wanted := _asked(named, rules)) is not None:
+            return same_quantity(Quantity(value, wanted), Quantity(other, named), rules, same)
         if units.read_unit(named) is None and not vocabulary.names_things(named, rules.known):
             return False
         return same(value, other)
@@ -60,6 +70,25 @@ def same_quantity(gold: Node, answer: Node, rules: Rules, same: Same) -> bool | 
     if vocabulary.same_things(unit, other_unit, rules.known):
         return same(value, other)
     return False if rules.strict else same(value, other)
+
+
+def _asked(answered: str, rules: Rules) -> str | None:
+    """Return the unit in which the question asks for the value, "in joules".
+
+    Returns:
+        ``None`` if the question names none, or also the unit of the answer.
+    """
+    if (unit := units.read_unit(answered)) is None or not rules.question:
+        return None
+    known = [units.read_unit(word) for word in re.findall(r"[^\W\d_]+", rules.question)]
+    said = [units.read_unit(word) for word in answered.split()]
+    asked = [match[1] for match in _IN_UNIT.finditer(rules.question) if units.read_unit(match[1]) is not None]
+    if not asked or not unit.dimension or unit in known or units.read_unit(asked[-1]) in said:
+        return None
+    return asked[-1]
+
+
+_IN_UNIT = re.compile(r"\bin ((?:square |cubic )?[a-z]{3,}(?: per [a-z]+)?)\b")
 
 
 def _parts(node: Node, other: Node) -> tuple[Node, str | None]:

@@ -62,6 +62,8 @@ def same_equation(gold: Relation, answer: Relation, rules: Rules, same_all: Same
         return _same_chain(gold, answer, same_all)
     if one[0] != other[0]:
         return False
+    if not symbols(gold) and not symbols(answer) and one[0] in ("<", "<="):
+        return _same_chain(gold, answer, same_all)
     if not symbols(answer) or not symbols(gold):
         return False  # a tautology, or nothing to solve
     result = proportional(one[1], other[1], rules, positive=one[0] not in ("=", "!="))

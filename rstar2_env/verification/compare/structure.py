@@ -7,10 +7,12 @@ label; a chain ``1/3 ~ 0.33`` has an exact side; ``1 +- 2`` is two values. Not c
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import product
 from math import prod
 
+from rstar2_env.verification.read.names import APPROXIMATIONS
 from rstar2_env.verification.read.nodes import (
     Apply,
     Big,
@@ -155,6 +157,8 @@ def _from_relation(part: Relation) -> Item:
         return Item(sides[0], sides[1])
     if ops[-1] == "equiv" and isinstance(sides[-1], Apply) and sides[-1].op == "pmod":
         ops[-1] = "="
+    if "->" in ops and isinstance(sides[0], Sym) and "_" not in sides[0].name:
+        return Item(None, part)  # "x -> 5" is not 5; a function or the term of a sequence has its limit as its value
     if not all(op in ("=", "~", "->") for op in ops):
         named = ops[0] == "=" and isinstance(sides[0], Words) and len(sides) > 2  # "the solution is x > 5"
         return _from_relation(Relation(tuple(ops[1:]), tuple(sides[1:]))) if named else Item(None, part)
@@ -215,6 +219,17 @@ def exact_side(node: Node) -> tuple[Node, list[Node]]:
         exact.append(side)
     chosen = exact[-1]
     return chosen, [side for side in sides if side is not chosen]
+
+
+def is_approximate(node: Node) -> bool:
+    """Return whether an answer is "about 13" or ``x ~ 13``, without an exact side as in ``600/7 ~ 85.7``."""
+    for part in walk(node):
+        if isinstance(part, Relation) and "~" in part.ops and all(map(is_label, part.sides[: part.ops.index("~") + 1])):
+            return True
+        said = part.unit if isinstance(part, Quantity) else part.condition if isinstance(part, Given) else ""
+        if APPROXIMATIONS.intersection(re.findall(r"[a-z]+", said.lower())):
+            return True
+    return False
 
 
 def without_condition(node: Node) -> Node:

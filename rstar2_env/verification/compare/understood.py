@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from rstar2_env.verification.read import names
 from rstar2_env.verification.read.nodes import Given, Node, Quantity, Relation, Sym, Words, walk
 from rstar2_env.verification.read.units import read_unit
-from rstar2_env.verification.read.vocabulary import names_things, unknown_in_label
+from rstar2_env.verification.read.vocabulary import names_things, of_percent, unknown_in_label
 
 _NAME = re.compile(r"[a-z]{4,}|[^\x00-\x7f]{2,}")
 _IN_NAMES = names.ACCENTS | names.GREEK | names.FUNCTIONS.keys() | {"angle", "triangle"}
@@ -35,7 +35,8 @@ def unknown_word(gold: Node | None, answer: Node, known: frozenset[str], questio
         if isinstance(part, Quantity) and set(part.unit) == {"'"} and not _is_measured(gold, part.unit, known):
             return part.unit  # a stray quotation mark
         if isinstance(part, Quantity) and read_unit(part.unit) is None and not _is_mark(part.unit):
-            if not names_things(part.unit, known):
+            percent = isinstance(part.value, Quantity) and part.value.unit == "%"
+            if not names_things(part.unit, known | of_percent(question) if percent else known):
                 return part.unit
         elif isinstance(part, Sym):
             named: list[str] = _NAME.findall(part.name)

@@ -67,6 +67,7 @@ _SPACES = re.compile(
     r"|[\s\u00a0\u2000-\u200a\u202f]+"
 )
 _GROUPED = re.compile(r"(?<=\d)\s*(?:\{\s*,\s*\}|(?<!\\)\\[, ]|(?:\\!)?,\\!|\\!,)\s*(?=\d{3}(?!\d))")
+_TILDE = re.compile(r"\A\s*~\s*(?=[\d.$])")
 _DELIMITERS = re.compile(r"(?<!\\)\\[()\[\]]|\$\$")
 _ROW_SPACING = re.compile(r"\\\\\s*\[\s*-?[\d.]+\s*(?:pt|em|ex|mm|cm|in)\s*\]")
 _LONE_QUOTE = re.compile(r"(?<![\w.)}\]'])(\\?\"[^\"]*\")(?!\w)|\\?\"")
@@ -145,6 +146,7 @@ def clean(text: str) -> str:
         text = _UNDERSCORED.sub(lambda match: match[0].replace("_", ""), text)
     if "0b" in text or "0x" in text or "0o" in text:
         text = _PREFIXED.sub(_prefixed, text)
+    text = _TILDE.sub(r"\\approx ", text)
     text = _SPACES.sub(" ", _NEXT_LINE.sub("$, $", text))
     in_dollars = _IN_DOLLARS.fullmatch(text)
     text = f"${rewritten(in_dollars[1])}$" if in_dollars else rewritten(text)

@@ -94,10 +94,11 @@ STRUCTURES = word_set("the an ordered point pair triple vector matrix set interv
 DENIALS = word_set("not cannot never neither nor no hardly")
 """Words that negate a statement about a value."""
 
-FILLERS = word_set(
-    "共 总共 一共 計 only just exactly approximately about approx roughly answer final value total number year"
-)
-"""Words before a value that do not change its meaning."""
+APPROXIMATIONS = word_set("approximately about approx roughly")
+"""Words that say that the value next to them is not exact."""
+
+FILLERS = APPROXIMATIONS | word_set("共 总共 一共 計 only just exactly answer final value total number year")
+"""Words before a value; only ``APPROXIMATIONS`` change its meaning."""
 
 CONDITION_STARTS = word_set("for where with if when such as provided unless on over")
 """Words that begin a condition or remark after an answer."""

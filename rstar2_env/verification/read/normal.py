@@ -7,7 +7,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from math import prod
 
-from rstar2_env.verification.read import units, vocabulary, words
+from rstar2_env.verification.read import names, units, vocabulary, words
 from rstar2_env.verification.read.cases import as_cases
 from rstar2_env.verification.read.nodes import (
     ZERO,
@@ -96,6 +96,8 @@ def _quantity(value: Node, unit: str) -> Node:
             return Quantity(_quantity(value.value, first), f"{value.unit} {rest}".strip())  # "$1.5 million"
         value = Num(value.value * scale) if isinstance(value, Num) else Apply("mul", (value, Num(Fraction(scale))))
         return _quantity(value, rest.removeprefix("of ")) if rest else value
+    if first.lower() in names.PERCENT_WORDS and rest:
+        return Quantity(Quantity(value, "%"), rest)  # "15 percent increase"
     known = units.read_unit(unit)
     if known is None and (measure := vocabulary.before_remark(unit)) is not None:
         return _quantity(value, measure)

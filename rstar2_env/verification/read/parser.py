@@ -20,7 +20,7 @@ from rstar2_env.verification.read.combine import (
 )
 from rstar2_env.verification.read.cursor import END
 from rstar2_env.verification.read.factors import Factors
-from rstar2_env.verification.read.lexer import ReadError, lex
+from rstar2_env.verification.read.lexer import ReadError, Token, lex
 from rstar2_env.verification.read.nodes import (
     ZERO,
     Apply,
@@ -118,7 +118,7 @@ class Reader(Factors):
         token = self.peek()
         if token.kind == "text" and self._starts_condition(token.text.lower()):
             return Given(Words(""), self.rest_of_item())
-        self.take("rel", "=", "~")  # "= 5"
+        self.take("rel", "=")  # "= 5"
         node = self.chain()
         token = self.peek()
         if token.kind == "mid" and not self.no_mid:
@@ -166,7 +166,7 @@ class Reader(Factors):
 
     def chain(self) -> Node:
         """Read a chain of relations, such as ``a < b = c``."""
-        sides = [self._first_side()]
+        sides = [Words("") if self.is_next("rel", "~") else self._first_side()]  # "about 5"
         ops: list[str] = []
         while True:
             if (relation := self.take("rel")) is not None:
@@ -206,11 +206,16 @@ class Reader(Factors):
         return None
 
     def _first_side(self) -> Node:
-        """Read the first side; filler words ("only") before a value are skipped."""
+        """Read the first side; filler words ("only") before a value are skipped, "about" is read as a sign."""
         side = self.ratio()
         while isinstance(side, Words) and self.starts_factor():
-            if not set(side.text.lower().split()) - {"the"} <= names.FILLERS:
+            said = set(side.text.lower().split())
+            if not said - {"the"} <= names.FILLERS:
                 break
+            if said & names.APPROXIMATIONS:
+                self.at -= 1
+                self.tokens[self.at] = Token("rel", "~", spaced=True)
+                return Words("")
             side = self.ratio()
         return side
 

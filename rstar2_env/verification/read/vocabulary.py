@@ -37,6 +37,8 @@ _COUNTER = re.compile(
 )
 """Pattern of a counting word or unit of Chinese or Japanese; longer words are tried first."""
 _WORD = re.compile(r"[^\W\d_]+(?:[\u0300-\u036f\u0900-\u0d7f\u0e31-\u0e4e]+[^\W\d_]*)*")
+_OF_PERCENT = re.compile(r"(?<!\d )per ?cent(?:age)?(?: of)?(?: the)? ([a-z]+)")
+"""Pattern of the word for what a question asks the percentage of."""
 _PREPOSITIONS = word_set("a as at in")
 """Words that are also the symbols of units."""
 _FORMULA = re.compile(r"(?:[A-Z][a-z]?){2,}")
@@ -54,6 +56,11 @@ def known_words(gold: str, question: str | None) -> frozenset[str]:
     """Return the words of the gold answer and the question that do not change a number, in lower case and singular."""
     words = {*_WORD.findall(gold.lower())} - DENIALS | {*_WORD.findall((question or "").lower())} - OPERATORS
     return frozenset(map(singular, words))
+
+
+def of_percent(question: str | None) -> frozenset[str]:
+    """Return the words for what a question asks the percentage of: "increase", if it asks for a percentage increase."""
+    return frozenset(map(singular, _OF_PERCENT.findall((question or "").lower()))) - DENIALS
 
 
 def names_things(text: str, known: frozenset[str] = frozenset()) -> bool:

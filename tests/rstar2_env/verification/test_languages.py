@@ -28,7 +28,7 @@ SAID = {
         "eighteen",
         "18 DVDs",
         "\\boxed{18}",
-        "about 18",
+        "exactly 18",
         "18 left",
         "18 times",
     ],
@@ -180,7 +180,8 @@ WRITTEN = [
 # None of these is 18.
 OTHERS = (
     "19 dólares;18 o 19;18或19;18 ou 19;1.8万;18万;18 oder 20;не 18;不是18;18以下;18以上;mehr als 18;18 ni 19;约18;"
-    "18 y medio;18 mil;18 millones;18 mille;18 миллионов;18 тысяч;18 Millionen;18千;18 cientos;18 hundert;18 docenas;"
+    "about 18;18 y medio;18 mil;18 millones;"
+    "18 mille;18 миллионов;18 тысяч;18 Millionen;18千;18 cientos;18 hundert;18 docenas;"
     "18 Dutzend;18 дюжин;18打;大于18;18 лет и 5 месяцев;kein 18;unter 18;18个半;fast 18;casi 18;почти 18;zaidi 18"
 )
 

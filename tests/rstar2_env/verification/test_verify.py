@@ -243,6 +243,50 @@ def test_a_number_is_an_echo_only_if_the_question_has_it(question: str, gold: st
     assert verify(gold, answer, question=question, timeout_s=10.0).correct is right
 
 
+_WORK = "How much energy is needed, in joules?"
+_RISE = "What is the percentage increase of the price? It was 20 less."
+
+
+@pytest.mark.parametrize(
+    ("question", "gold", "answer", "right"),
+    [
+        (_WORK, "350", "350 J", True),
+        (_WORK, "350", "0.35 kJ", True),
+        (_WORK, "350", "350 kJ", False),
+        (_WORK, "350", "350 N", False),
+        ("It takes 350 kJ. How much is left, in joules?", "350", "350 kJ", True),
+        (_RISE, "15%", "15% increase", True),
+        (_RISE, "15", "15 percent increase", True),
+        (_RISE, "15%", "15% decrease", False),
+        (_RISE, "15%", "15% less", False),
+        ("What share is red?", "15%", "15% increase", False),
+        ("What is the remainder of 33 modulo 20?", "13", r"13 \pmod{20}", True),
+        ("How many of 20 eggs are left?", "13", r"13 \pmod{20}", False),
+        ("About how many days does it take?", "13", "about 13", True),
+        ("How many days does it take?", "13", "about 13", False),
+        ("How many days does it take?", "13", "13 approximately", False),
+        ("How many days does it take?", "13", r"\approx 13", False),
+        ("How many days does it take?", "13", "~13", False),
+    ],
+)
+def test_the_question_says_what_its_number_means(question: str, gold: str, answer: str, right: bool) -> None:
+    assert verify(gold, answer, question=question, timeout_s=10.0).correct is right
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer", "right"),
+    [
+        ("A > B", "B < A", True),
+        ("A > B", "A < B", False),
+        ("A > B", r"B \le A", False),
+        ("2^{30} < 3^{20}", "3^{20} > 2^{30}", True),
+        ("2^{30} < 3^{20}", "0 < 1", False),
+    ],
+)
+def test_a_comparison_may_be_read_from_both_sides(gold: str, answer: str, right: bool) -> None:
+    assert verify(gold, answer, timeout_s=10.0).correct is right
+
+
 def test_a_name_of_the_question_is_not_a_label_of_a_name() -> None:
     question = "Which capital is larger, London or Paris?"
     assert not verify("Paris", "London = Paris", question=question, timeout_s=10.0).correct

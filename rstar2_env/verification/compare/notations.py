@@ -1,0 +1,107 @@
+r"""Compares answers in notations of their own: formulas of propositional logic, and permutations in cycles.
+
+Covered: ``p \land q`` in LaTeX, Unicode, ASCII and words; the order of the terms of "and", "or" and "if and only if";
+``(1 3 2)`` and ``(132)``, the order of disjoint cycles, and where a cycle begins. Not covered: equivalent formulas
+(``p \to q`` and ``\lnot p \lor q``), and cycles that share a point, which are still to be multiplied.
+"""
+
+from __future__ import annotations
+
+import re
+
+_SPELLED = {
+    "and": r"\land \wedge ∧ && & and",
+    "or": r"\lor \vee ∨ or",
+    "not": r"\lnot \neg ¬ ~ ! not",
+    "implies": r"\to \rightarrow \longrightarrow \Rightarrow \implies → ⇒ -> => implies",
+    "iff": r"\leftrightarrow \Leftrightarrow \iff ↔ ⇔ <-> <=> iff",
+}
+_CONNECTIVES = {spelling: name for name, spellings in _SPELLED.items() for spelling in spellings.split()}
+_SKIPPED = re.compile(r"\\(?:left|right|quad)(?![a-zA-Z])|\\[,;! ()\[\]]|[$\s]|\.\s*\Z")
+_TOKEN = re.compile(r"\\[a-zA-Z]+|[a-zA-Z]+(?:_\{?\d+\}?)?|<->|<=>|->|=>|&&|.", re.DOTALL)
+_ATOM = re.compile(r"[a-zA-Z](?:_\d+)?")
+_LEVELS = ("iff", "implies", "or", "and")
+"""Connectives of two formulas, from the loosest to the tightest."""
+_CYCLE = re.compile(r"\(\s*(\d+(?:(?:\s*,\s*|\s+)\d+)*)\s*\)")
+
+
+def same_notation(gold: str, answer: str) -> bool | None:
+    """Compare two formulas of propositional logic, or two permutations; return ``None`` for other texts."""
+    one, other = _proposition(gold), _proposition(answer)
+    if one is not None and other is not None and not _in_words(gold):
+        return one == other
+    if "," in gold or (first := _permutation(gold)) is None or (second := _permutation(answer)) is None:
+        return None
+    return first[0] == second[0] if first[1] or second[1] else None
+
+
+def _in_words(text: str) -> bool:
+    """Whether a text has no connective but words: "A and B" is rather a list."""
+    return not any(token in _CONNECTIVES and not token.isalpha() for token in _TOKEN.findall(text))
+
+
+def _proposition(text: str) -> str | None:
+    """Return a formula in one spelling; ``None`` for a text that is no formula."""
+    tokens = [_CONNECTIVES.get(token, token) for token in _TOKEN.findall(_SKIPPED.sub(" ", text)) if token.strip()]
+    tokens = re.sub(r"\bif and only if\b", "iff", " ".join(tokens).replace("{", "").replace("}", "")).split()
+    if not any(token in _SPELLED or token == "if" for token in tokens) or len(tokens) > 200:
+        return None
+    # In a product of forms alone, the order matters.
+    ordered = "\\wedge" in text and not any(token in _SPELLED and token != "and" for token in tokens)
+    made = _formula(tokens, 0, ordered)
+    return made if made is not None and not tokens else None
+
+
+def _formula(tokens: list[str], level: int, ordered: bool) -> str | None:
+    """Consume a formula of a level and return it; ``None`` if there is none."""
+    if level == len(_LEVELS):
+        return _term(tokens, ordered)
+    name = _LEVELS[level]
+    parts = [_formula(tokens, level + 1, ordered)]
+    while tokens and tokens[0] == name:
+        tokens.pop(0)
+        parts.append(_formula(tokens, level if name == "implies" else level + 1, ordered))
+    if None in parts:
+        return None
+    found = [part or "" for part in parts]
+    if name != "implies" and not ordered:
+        found.sort()
+    return found[0] if len(found) == 1 else f"({f' {name} '.join(found)})"
+
+
+def _term(tokens: list[str], ordered: bool) -> str | None:
+    """Consume a name, a negation, a bracket, or "if p then q"."""
+    first = tokens.pop(0) if tokens else ""
+    if first == "not":
+        inner = _term(tokens, ordered)
+        return None if inner is None else f"not {inner}"
+    if first in ("(", "["):
+        inner = _formula(tokens, 0, ordered)
+        closed = tokens.pop(0) if tokens else ""
+        return inner if closed == {"(": ")", "[": "]"}[first] else None
+    if first == "if":
+        inner = _formula(tokens, 0, ordered)
+        said = tokens.pop(0) if tokens else ""
+        then = _formula(tokens, 0, ordered)
+        return None if inner is None or then is None or said != "then" else f"({inner} implies {then})"
+    return first if _ATOM.fullmatch(first) else None
+
+
+def _permutation(text: str) -> tuple[frozenset[tuple[int, ...]], bool] | None:
+    """Return disjoint cycles, each from its smallest point, and whether the text can only mean cycles.
+
+    Returns:
+        ``None`` for a text that is not a product of disjoint cycles.
+    """
+    text = _SKIPPED.sub(" ", text).strip()
+    groups = _CYCLE.findall(text)
+    if not groups or _CYCLE.sub("", text).strip():
+        return None
+    cycles = [[int(point) for point in (group if group.isdigit() else re.split(r"[\s,]+", group))] for group in groups]
+    points = [point for cycle in cycles for point in cycle]
+    if len({*points}) != len(points):
+        return None
+    at = [cycle.index(min(cycle)) for cycle in cycles]
+    turned = {(*cycle[start:], *cycle[:start]) for cycle, start in zip(cycles, at, strict=True) if len(cycle) > 1}
+    sure = "," not in text and (len(groups) > 1 or not groups[0].isdigit())
+    return frozenset(turned), sure
