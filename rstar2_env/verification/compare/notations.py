@@ -22,6 +22,8 @@ _TOKEN = re.compile(r"\\[a-zA-Z]+|[a-zA-Z]+(?:_\{?\d+\}?)?|<->|<=>|->|=>|&&|.", 
 _ATOM = re.compile(r"[a-zA-Z](?:_\d+)?")
 _LEVELS = ("iff", "implies", "or", "and")
 """Connectives of two formulas, from the loosest to the tightest."""
+MAX_TOKENS = 100
+"""Length of the longest formula that is compared, in tokens."""
 _CYCLE = re.compile(r"\(\s*(\d+(?:(?:\s*,\s*|\s+)\d+)*)\s*\)")
 
 
@@ -41,10 +43,10 @@ def _in_words(text: str) -> bool:
 
 
 def _proposition(text: str) -> str | None:
-    """Return a formula in one spelling; ``None`` for a text that is no formula."""
+    """Return a formula in one spelling; ``None`` for other texts."""
     tokens = [_CONNECTIVES.get(token, token) for token in _TOKEN.findall(_SKIPPED.sub(" ", text)) if token.strip()]
     tokens = re.sub(r"\bif and only if\b", "iff", " ".join(tokens).replace("{", "").replace("}", "")).split()
-    if not any(token in _SPELLED or token == "if" for token in tokens) or len(tokens) > 200:
+    if not any(token in _SPELLED or token == "if" for token in tokens) or len(tokens) > MAX_TOKENS:
         return None
     # In a product of forms alone, the order matters.
     ordered = "\\wedge" in text and not any(token in _SPELLED and token != "and" for token in tokens)
