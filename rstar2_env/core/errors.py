@@ -150,8 +150,8 @@ class DiskFullError(Rstar2Error):
     def __init__(self, path: object) -> None:
         super().__init__(
             f"{path} cannot be written, because its disk is full. The part that was already "
-            "written is kept. Free some space or choose another disk, and repeat the command (with "
-            "--resume if it continues earlier output)."
+            "written is kept. Free some space, raise a quota or `ulimit -f`, or choose another disk; then repeat the "
+            "command (with --resume if it continues earlier output)."
         )
 
 

@@ -9,12 +9,15 @@ from contextlib import contextmanager
 
 from rstar2_env.core.errors import DiskFullError
 
-_NUMBERS = (errno.ENOSPC, errno.EDQUOT)
+_NUMBERS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _TEXTS = (
     "no space left on device",
     "disk quota exceeded",
+    "file too large",
     "os error 28",
     "code: 28",
+    "os error 27",
+    "code: 27",
     "os error 122",
     "code: 122",
     "disk is full",  # SQLite
@@ -24,7 +27,7 @@ _TEXTS = (
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Whether an error, or the error that caused it, reports a full disk or an exhausted quota."""
+    """Whether an error, or the error that caused it, reports a full disk, quota or ``ulimit -f``."""
     seen: set[int] = set()
     at: BaseException | None = error
     while at is not None and id(at) not in seen:

@@ -25,6 +25,8 @@ FULL = "/dev/full"
     [
         NO_SPACE,
         OSError(errno.EDQUOT, os.strerror(errno.EDQUOT)),
+        OSError(errno.EFBIG, os.strerror(errno.EFBIG)),
+        RuntimeError("Error while serializing: I/O error: File too large (os error 27)"),
         sqlite3.OperationalError("database or disk is full"),
         RuntimeError("Error while serializing: I/O error: No space left on device (os error 28)"),
         RuntimeError("[enforce fail] . PytorchStreamWriter failed writing file data/0: file write failed"),
