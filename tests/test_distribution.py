@@ -10,8 +10,10 @@ import sys
 import zipfile
 from importlib.metadata import version
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
+from made_runs import write_training
 from places import ROOT
 
 import rstar2_env
@@ -65,6 +67,28 @@ def test_the_wheel_has_the_page_of_the_viewer_and_not_what_it_is_built_of(built)
     assert {
         f"rstar2_env/view/static/{name}" for name in ("index.html", "app.js", "text.js", "app.css", "icon.svg")
     } <= inside
+
+
+def test_an_installed_wheel_serves_the_page_of_the_viewer(built, tmp_path):
+    if not (ROOT / "rstar2_env" / "view" / "static" / "index.html").exists():
+        pytest.skip("the page is not built: run `make view`, which needs Node")
+    (wheel,) = built.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+    write_training(tmp_path / "run", steps=1, problems=4)
+    clean = {**os.environ, "PYTHONPATH": str(tmp_path / "site"), "COLUMNS": "200", "HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "rstar2_env.cli", "view", "run", "--port", "0", "--no-browser"]
+    with subprocess.Popen(command, cwd=tmp_path, env=clean, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            said = next(link for line in server.stderr if (link := re.search(r"http://127\.0\.0\.1:\d+/", line)))
+            for name in ("", "app.js", "text.js", "app.css", "icon.svg"):
+                with urlopen(said[0] + name) as answer, zipfile.ZipFile(wheel) as archive:
+                    held = archive.read(f"rstar2_env/view/static/{name or 'index.html'}")
+                    assert answer.read() == held, name
+            with urlopen(f"{said[0]}api/runs") as answer:
+                assert [row["run"] for row in json.load(answer)["runs"]] == ["run"]
+        finally:
+            server.terminate()
 
 
 def test_a_package_index_gets_readme_without_relative_links(built):

@@ -96,7 +96,7 @@ def _after_error(by_step: Mapping[str, Any]) -> _Sentence:
         return _NOTHING
     total = sum(followed.values())
     outcomes = words()["after_error"]
-    parts = [f"in {100 * count / total:.0f}% {outcomes.get(name, name)}" for name, count in followed.items()]
+    parts = [f"{outcomes.get(name, name)} ({100 * count / total:.0f}%)" for name, count in followed.items()]
     text = f"After the first failed call of an episode: {', '.join(parts)}."
     return text, {"status": "error"}, _kinds("after_error", followed)
 
@@ -106,8 +106,10 @@ def _answered(index: RunIndex) -> _Sentence:
     if not found["calls"]:
         return _NOTHING
     answered, correct = found["answered"], found["correct"]
-    many = "1 episode" if answered == 1 else f"{answered:,} episodes"
-    text = f"Answered right after a failed call: {many} of {found['calls']:,} with calls, {correct:,} of them correct."
+    text = (
+        f"Answered immediately after a failed call: {answered:,} of {found['calls']:,} episodes with calls, "
+        f"{correct:,} of them correct."
+    )
     return text, {"last": "error", "end": "answered"}, {}
 
 
@@ -117,8 +119,8 @@ def _hacking(index: RunIndex, metrics: Mapping[int, Mapping[str, float | None]])
         return _NOTHING
     rewarded = found["rewarded"]
     signs = [
-        f"{rewarded:,} of {found['wrong']:,} wrong episodes have at least the mean reward of correct ones, "
-        f"{found['reward']:.3g}"
+        f"{rewarded:,} of {found['wrong']:,} wrong episodes have at least the mean reward of correct ones "
+        f"({found['reward']:.3g})"
     ]
     if found["without_calls"] is not None:
         signs.append(f"{found['without_calls']:,} of {found['correct']:,} correct episodes made no call")
@@ -131,7 +133,7 @@ def _hacking(index: RunIndex, metrics: Mapping[int, Mapping[str, float | None]])
             f"the held-out success by {100 * (after - before):+.1f} points (step {start} to {end})"
         )
     chosen = {"correct": "0", "min_reward": repr(found["reward"])} if rewarded else None
-    return f"Signs of reward hacking: {'; '.join(signs)}.", chosen, {}
+    return f"Check for reward hacking: {'; '.join(signs)}.", chosen, {}
 
 
 def _collapse(metrics: Mapping[int, Mapping[str, float | None]]) -> str:
@@ -139,7 +141,7 @@ def _collapse(metrics: Mapping[int, Mapping[str, float | None]]) -> str:
     for name, points in _collapsing(metrics).items():
         (start, first), (end, last) = points[0], points[-1]
         parts.append(f"{_COLLAPSING[name]} {last:.3g} at step {end} ({first:.3g} at step {start})")
-    return f"Entropy, lengths and divergence: {', '.join(parts)}." if parts else ""
+    return f"Check for collapse: {', '.join(parts)}." if parts else ""
 
 
 def _collapsing(metrics: Mapping[int, Mapping[str, float | None]]) -> dict[str, list[tuple[int, float]]]:
@@ -177,7 +179,7 @@ def _time(metrics: Mapping[int, Mapping[str, float | None]]) -> str:
         return ""
     ranked = sorted(((value, _ACTIVITIES[name]) for name, value in sums.items()), reverse=True)
     parts = [f"{100 * value / total:.0f}% {activity}" for value, activity in ranked if value >= 0.005 * total]
-    return f"Time of a step: {total / steps:.3g} s on average: {', '.join(parts)}."
+    return f"Time per step: {total / steps:.3g} s on average ({', '.join(parts)})."
 
 
 def _summed(series: Mapping[str, list[int]]) -> dict[str, int]:

@@ -55,7 +55,7 @@ COLUMNS = (
     TableColumn("state", lambda row: Text(row["state"], _style(row["state"])), least=7),
     TableColumn("steps", lambda row: safe_text(_steps(row)), number=True),
     TableColumn("episodes", lambda row: safe_text(f"{sum(row['episodes'].values()):,}"), number=True),
-    TableColumn("pass rate", lambda row: safe_text(number((row["figures"] or {}).get("pass_rate"))), number=True),
+    TableColumn("success", lambda row: safe_text(percent((row["figures"] or {}).get("pass_rate"))), number=True),
     TableColumn("updated", lambda row: safe_text(one_line(row["updated"] or "")[:16].replace("T", " "))),
 )
 """Columns of the table of runs; the rows come from ``Answers.runs``."""

@@ -29,8 +29,8 @@ def token_lines(found: Mapping[str, Any]) -> list[RenderableType]:
         f"{found['prompt_ids']:,} prompt tokens, {len(tokens):,} completion tokens, {trained:,} from the policy: "
     )
     for at, (least, style) in enumerate(_SHADES):
-        legend.append(f"p ≥ {least:g}  " if at + 1 < len(_SHADES) else "below  ", style)
-    legend.append("masked", "dim")
+        legend.append(f"p ≥ {least:g}  " if at + 1 < len(_SHADES) else f"p < {_SHADES[-2][0]:g}  ", style)
+    legend.append("environment", "dim")
     parts: list[RenderableType] = [legend]
     if found["note"]:
         parts.append(safe_text(found["note"], "yellow"))

@@ -102,4 +102,4 @@ def reading(row: dict[str, Any]) -> str:
     """
     if row["indexing"]:
         return f"reading: {row['indexing']['done'] / max(1, row['indexing']['total']):.0%}"
-    return f"searchable: {row['searchable']['done']:,} episodes" if row["searchable"] else ""
+    return f"{row['searchable']['done']:,} episodes searchable so far" if row["searchable"] else ""

@@ -4,9 +4,10 @@ import { heldSteps } from "../src/pages/compare/compare-steps";
 
 it("says that sides whose difference rounds to no points are the same", () => {
   const said = (difference: number | null) =>
-    inWords({ figures: { difference, low: -0.1, high: 0.1, gained: 1, lost: 2 } as Parameters<typeof inWords>[0]["figures"] }, ["a", "b"]);
+    inWords({ figures: { difference, low: -0.1, high: 0.1, gained: 1, lost: 2 } as Parameters<typeof inWords>[0]["figures"] }, ["in a", "in b"]);
   expect([0.0004, -0.0004, 0].map(said)).toEqual(Array(3).fill("Success is the same in b as in a: 1 problem gained, 2 lost."));
   expect(said(0.0006)).toBe("Success is 0.1 points higher in b than in a, which may be due to chance: 1 problem gained, 2 lost.");
+  expect(said(null)).toBe("No problem has counted episodes both in a and in b.");
   expect(said(-0.05)).toBe("Success is 5 points lower in b than in a, which may be due to chance: 1 problem gained, 2 lost.");
 });
 

@@ -29,6 +29,7 @@ VIEWS = {
     "problems": "runs/roc-0/problems",
     "problem": "runs/roc-0/problems/made-0001",
     "compare": "compare?a=eval-before&b=eval-after",
+    "two steps": "compare?a=roc-0&b=roc-0&split=eval&a_step=0&b_step=8",
     "pair": "pair?a=eval-before/eval-0-1&b=eval-after/eval-0-1",
     "recipe": "runs/roc-0/recipe",
     "events": "runs/roc-0/events",
@@ -96,7 +97,27 @@ def reasons_explained(look, runs):
     return page
 
 
-STATES = (tokens, as_written, open_filters, columns_chosen, help_dialog, data_of_a_plot, reasons_explained)
+def columns_of_groups(look, runs):
+    """The groups with the panel in which one chooses columns."""
+    page = look("runs/roc-0/groups")
+    page.locator("summary", has_text="Columns").click()
+    expect(page.get_by_role("button", name="Reset columns")).to_be_visible()
+    return page
+
+
+def unfolded(look, runs):
+    """The sampler with the data of its plots, and its states in checkpoints."""
+    page = look("runs/curriculum/sampler")
+    for summary in page.locator("main summary").all():
+        summary.click()
+    expect(page.locator("main figure.code").first).to_be_visible()
+    return page
+
+
+STATES = (
+    *(tokens, as_written, open_filters, columns_chosen, columns_of_groups, help_dialog, data_of_a_plot),
+    *(reasons_explained, unfolded),
+)
 
 
 def found_in(page, looks):
@@ -120,6 +141,18 @@ def test_a_view_has_no_barrier_and_fits_its_window(look, view):
 @pytest.mark.parametrize("opened", STATES, ids=lambda state: state.__name__)
 def test_what_is_opened_on_a_view_has_no_barrier_either(look, runs, opened):
     assert found_in(opened(look, runs), LOOKS) == {}
+
+
+def test_a_narrow_page_shows_the_current_part_and_breaks_no_word(look):
+    page = look("runs/roc-0/events", width=390)
+    parts = page.get_by_role("navigation", name="Parts of the run")
+    expect(parts.get_by_role("link", name="Events")).to_be_in_viewport(ratio=1)
+    expect(parts.get_by_role("link", name="Overview")).not_to_be_in_viewport(ratio=1)
+    details = page.locator("tbody td:last-child").evaluate_all("cells => cells.map((cell) => cell.offsetWidth)")
+    assert min(details) > 200
+    page = look("runs/roc-0/groups/3/0", width=390)
+    chips = page.locator(".group-table .chip").evaluate_all("nodes => nodes.map((node) => node.offsetHeight)")
+    assert max(chips) < 30, "each chip is one line"
 
 
 @pytest.fixture(scope="module")

@@ -56,6 +56,26 @@ def test_columns_are_hidden_shown_moved_and_reset_by_the_keyboard_alone(look):
     assert heads(page) == usual
 
 
+def test_a_column_at_an_end_does_not_move_further(look):
+    page = look(EPISODES)
+    usual = heads(page)
+    opened(page)
+    for name, way in ((usual[0], "left"), (usual[-1], "right")):
+        button = page.get_by_role("button", name=f"Move {name} {way}", exact=True)
+        expect(button).to_have_attribute("aria-disabled", "true")
+        button.focus()
+        for key in ("Enter", "Space"):
+            page.keyboard.press(key)
+        expect(button).to_be_focused()
+        assert heads(page) == usual
+        assert "columns=" not in page.url, "nothing was chosen"
+    page.get_by_role("button", name=f"Move {usual[0]} right", exact=True).click()
+    expect(page.get_by_role("columnheader").first).to_contain_text(usual[1])
+    expect(page.get_by_role("button", name=f"Move {usual[0]} left", exact=True)).to_have_attribute(
+        "aria-disabled", "false"
+    )
+
+
 def test_a_chosen_column_has_the_values_of_the_episodes_and_rows_still_lead_to_them(look):
     page = look(f"{EPISODES}&columns=step,key,member&step=3")
     assert heads(page) == ["Step", "Episode", "Member"]

@@ -29,8 +29,8 @@ def test_the_list_shows_every_run_and_leads_into_each(look, runs):
     expect(page.get_by_role("heading", name="roc-0")).to_be_visible()
     expect(page.locator("canvas").first).to_be_visible()
     page.go_back()
-    page.get_by_label("Choose roc-0").check()
-    page.get_by_label("Choose roc-1").check()
+    page.get_by_label("Select roc-0").check()
+    page.get_by_label("Select roc-1").check()
     page.get_by_role("button", name=re.compile("Curves side by side")).click()
     expect(page.locator("canvas").first).to_be_visible()
 

@@ -49,6 +49,10 @@ def test_an_export_shows_every_view_from_disk(from_disk, runs, tmp_path):
     figures = page.get_by_label("Figures of both runs")
     for step in (min(run.evaluated_steps), max(run.evaluated_steps)):
         expect(figures).to_contain_text(f"after step {step}")
+    page.get_by_label("Split").select_option("train")
+    for step in (min(run.steps), max(run.steps)):
+        expect(figures).to_contain_text(f"after step {step}")
+    expect(page.get_by_role("grid").locator(".table-body [role=row]").first).to_be_visible()
     page.goto(f"{start}#/runs/roc-0/groups/2/0")
     expect(page.get_by_role("region", name="Episodes of the group").locator("tbody tr").first).to_be_visible()
     page.goto(f"{start}#/runs/roc-0/sampler")

@@ -178,6 +178,6 @@ def test_two_steps_of_one_run_are_compared(look, runs):
         expect(figures).to_contain_text(f"after step {step}")
         expect(figures).to_contain_text(f"{100 * sum(rates[step]) / len(rates[step]):.1f}%".replace(".0%", ""))
     assert f"a_step={first}" in page.url
-    page.get_by_label("Second run after step").select_option(str(first))
+    page.get_by_label("Second step").select_option(str(first))
     expect(figures).not_to_contain_text(f"after step {last}")
     expect(page.get_by_text("choose two steps")).to_be_visible()

@@ -20,12 +20,12 @@ from rstar2_env.core.run_folder import read_run
 
 CARDS = {
     "Success": {"held out": "eval/pass_rate", "played": "rollout/pass_rate", "kept": "kept/pass_rate"},
-    "Tool errors": {
+    "Failed calls": {
         "all episodes": "rollout/tool_error_share",
         "correct episodes": "rollout/tool_error_share_correct",
         "kept episodes": "kept/tool_error_share",
     },
-    "Length": {"held out": "eval/tokens", "played": "rollout/tokens", "kept": "kept/tokens"},
+    "Tokens per episode": {"held out": "eval/tokens", "played": "rollout/tokens", "kept": "kept/tokens"},
     "Statuses of calls": {name: f"rollout/status/{name}" for name in ("ok", "empty", "exception", "timeout")},
     "Failed calls by status": {name: f"rollout/status/{name}" for name in ("exception", "timeout")},
     "How episodes ended": {name: f"rollout/end/{name}" for name in ("answered", "no_answer", "tokens")},
@@ -120,6 +120,26 @@ def test_every_figure_has_a_card_with_the_numbers_of_the_run(look, runs):
         expect(card(page, title).locator("canvas")).to_be_visible()
 
 
+def test_the_failed_calls_of_all_statuses_are_the_failed_calls(look):
+    page = look("runs/roc-0")
+    shares = data(page, "Failed calls by status")
+    assert len(shares) > 2
+    for step, share in data(page, "Failed calls")["all episodes"].items():
+        parts = [one.get(step, 0.0) for one in shares.values()]
+        assert math.isclose(sum(parts), share, abs_tol=0.0006 * (len(parts) + 1)), step
+
+
+def test_the_axis_of_few_steps_has_whole_numbers(look):
+    page = look("runs/roc-0/problems/made-0001")
+    page.evaluate(_HEAR)
+    page.emulate_media(color_scheme="dark")  # draws the plot again
+    canvas = card(page, "Success by step").locator("canvas")
+    wait_for(lambda: canvas.evaluate("canvas => canvas.signs?.length"))
+    steps = [text for text in signs(page, "Success by step") if text != "step" and "%" not in text]
+    assert steps
+    assert all(text.isdigit() for text in steps), steps
+
+
 def test_smoothing_is_a_mean_of_the_past_and_keeps_what_it_smooths(look, runs):
     page = look("runs/roc-0?smooth=0.5")
     raw, sums, mass = figures(runs, "roc-0", "rollout/tokens"), 0.0, 0.0
@@ -127,12 +147,12 @@ def test_smoothing_is_a_mean_of_the_past_and_keeps_what_it_smooths(look, runs):
     for step, value in raw.items():
         sums, mass = 0.5 * sums + 0.5 * value, 0.5 * mass + 0.5
         wanted[step] = sums / mass
-    assert data(page, "Length")["played"] == near(wanted)
-    smooth = picture(page, "Length")
+    assert data(page, "Tokens per episode")["played"] == near(wanted)
+    smooth = picture(page, "Tokens per episode")
     page.get_by_label("Smoothing 0.50").fill("0")
     expect(page.get_by_label("Smoothing off")).to_be_visible()
-    assert data(page, "Length")["played"] == near(raw)
-    redrawn(page, "Length", smooth)
+    assert data(page, "Tokens per episode")["played"] == near(raw)
+    redrawn(page, "Tokens per episode", smooth)
 
 
 def test_axes_in_logarithms_have_decades_and_no_step_zero(look):
@@ -156,7 +176,7 @@ def test_axes_in_logarithms_have_decades_and_no_step_zero(look):
 def test_dragging_over_a_plot_zooms_all_and_so_do_the_fields_until_it_is_reset(look):
     page = look("runs/roc-0")
     page.evaluate(_HEAR)
-    whole = {title: picture(page, title) for title in ("Success", "Tool errors")}
+    whole = {title: picture(page, title) for title in ("Success", "Failed calls")}
     over = card(page, "Success").locator(".u-over")
     over.scroll_into_view_if_needed()
     box = over.bounding_box()
@@ -171,12 +191,12 @@ def test_dragging_over_a_plot_zooms_all_and_so_do_the_fields_until_it_is_reset(l
         redrawn(page, title, before)
         steps = [int(text) for text in signs(page, title) if text.isdigit()]
         assert (min(steps), max(steps)) == (2, 7), title
-    zoomed = picture(page, "Tool errors")
+    zoomed = picture(page, "Failed calls")
     page.get_by_label("To step").fill("4")
-    closer = redrawn(page, "Tool errors", zoomed)
+    closer = redrawn(page, "Failed calls", zoomed)
     assert asked(page) == {"from": "2", "to": "4"}
     again = look("runs/roc-0?from=2&to=4")
-    assert picture(again, "Tool errors") == closer, "a link leads to the same view"
+    assert picture(again, "Failed calls") == closer, "a link leads to the same view"
     page.get_by_role("button", name="Reset zoom").click()
     expect(page.get_by_label("From step")).to_have_value("")
     assert asked(page) == {}
@@ -209,10 +229,10 @@ def test_seeds_are_lines_of_their_own_over_time(look, runs):
     expect(card(page, "Success").locator(".legend-name")).to_have_text(["roc-0", "roc-1", "grpo-0"])
     expect(page.get_by_label("Seeds", exact=True)).to_have_count(0)
     page.evaluate(_HEAR)
-    before = picture(page, "Length")
+    before = picture(page, "Tokens per episode")
     page.get_by_label("Log seconds").check()
-    redrawn(page, "Length", before)
-    assert [text for text in signs(page, "Length") if text.endswith((" s", " min"))]
+    redrawn(page, "Tokens per episode", before)
+    assert [text for text in signs(page, "Tokens per episode") if text.endswith((" s", " min"))]
 
 
 def test_events_are_marked_on_the_curves_and_named_in_their_data(look, runs):
@@ -226,15 +246,15 @@ def test_events_are_marked_on_the_curves_and_named_in_their_data(look, runs):
     assert told.pop("step") == "Events"
     assert (told["0"], told["3"]) == ("evaluation", "–")
     assert {told["4"], told["8"]} <= both
-    before = picture(page, "Length")
+    before = picture(page, "Tokens per episode")
     page.get_by_label("Events").uncheck()
     assert asked(page) == {"events": "0"}
-    redrawn(page, "Length", before)
-    assert not {"▲", "■"} & set(signs(page, "Length"))
-    before = picture(page, "Length")
+    redrawn(page, "Tokens per episode", before)
+    assert not {"▲", "■"} & set(signs(page, "Tokens per episode"))
+    before = picture(page, "Tokens per episode")
     page.get_by_label("Events").check()
-    redrawn(page, "Length", before)
-    assert {"▲", "■"} <= set(signs(page, "Length"))
+    redrawn(page, "Tokens per episode", before)
+    assert {"▲", "■"} <= set(signs(page, "Tokens per episode"))
 
 
 def test_a_curve_is_not_drawn_twice(look, runs):
@@ -335,16 +355,16 @@ def test_a_double_click_resets_the_zoom_and_opens_nothing(look):
 
 def test_a_legend_turns_its_line_off_and_on(look):
     page = look("runs/roc-0")
-    before, labels = picture(page, "Tool errors"), list(data(page, "Tool errors"))
-    button = card(page, "Tool errors").get_by_role("button", name="correct episodes")
+    before, labels = picture(page, "Failed calls"), list(data(page, "Failed calls"))
+    button = card(page, "Failed calls").get_by_role("button", name="correct episodes")
     expect(button).to_have_attribute("aria-pressed", "true")
     button.click()
     expect(button).to_have_attribute("aria-pressed", "false")
-    redrawn(page, "Tool errors", before)
-    assert list(data(page, "Tool errors")) == [label for label in labels if label != "correct episodes"]
+    redrawn(page, "Failed calls", before)
+    assert list(data(page, "Failed calls")) == [label for label in labels if label != "correct episodes"]
     button.click()
     expect(button).to_have_attribute("aria-pressed", "true")
-    assert list(data(page, "Tool errors")) == labels
+    assert list(data(page, "Failed calls")) == labels
 
 
 def test_options_in_which_two_recipes_differ_are_told_side_by_side(look, runs):

@@ -29,7 +29,7 @@ def worse_between_two_steps(reader):
     reader.reads(r"Difference\s*[+−]?[\d.]+ points?\s*95%: .* to ", within="dl.figures")
     reader.reads(r"Lost\s*▼ \d+", within="dl.figures")
     reader.reads(
-        r"Success is ([\d.]+ points? (higher|lower)|the same) in step 8 (than|as) in step \d.*: "
+        r"Success is ([\d.]+ points? (higher|lower)|the same) after step 8 (than|as) after step \d.*: "
         r"\d+ problems? gained, \d+ lost\."
     )
 
@@ -55,12 +55,12 @@ def why_the_draw_dropped_an_episode(reader):
 
 
 def what_follows_a_failed_call(reader):
-    reader.reads(r"After the first failed call of an episode: in \d+% the (next call|policy|episode) \w+")
+    reader.reads(r"After the first failed call of an episode: the (next call|policy|episode) \w+.*? \(\d+%\)")
 
 
 def whether_it_collapses(reader):
     reader.reads(
-        r"Entropy, lengths and divergence: entropy [\d.]+ at step 8 \([\d.]+ at step 1\), tokens per episode [\d.]+ "
+        r"Check for collapse: entropy [\d.]+ at step 8 \([\d.]+ at step 1\), tokens per episode [\d.]+ "
         r"at step 8 \([\d.]+ at step 1\)"
     )
     reader.reads(r"Entropy\s*[\d.]+\s*✓?ok", within=".health")
@@ -68,7 +68,7 @@ def whether_it_collapses(reader):
 
 
 def where_the_time_goes(reader):
-    reader.reads(r"Time of a step: [\d.]+ s on average: \d+% \w+")
+    reader.reads(r"Time per step: [\d.]+ s on average \(\d+% \w+")
 
 
 def which_errors_dominate(reader):
@@ -90,7 +90,8 @@ def how_two_seeds_compare(reader):
 
 def whether_there_are_signs_of_reward_hacking(reader):
     reader.reads(
-        r"Signs of reward hacking: [\d,]+ of [\d,]+ wrong episodes have at least the mean reward of correct ones, \S+; "
+        r"Check for reward hacking: [\d,]+ of [\d,]+ wrong episodes have at least the mean reward of correct ones "
+        r"\(\S+\); "
         r"[\d,]+ of [\d,]+ correct episodes made no call; the reward in training changed by [+-][\d.]+ .* "
         r"and the held-out success by [+-][\d.]+ points"
     )
@@ -105,7 +106,9 @@ def whether_the_engine_drifts_from_the_trainer(reader):
 
 
 def whether_it_answers_right_after_a_failed_call(reader):
-    reader.reads(r"Answered right after a failed call: [\d,]+ episodes? of [\d,]+ with calls, [\d,]+ of them correct")
+    reader.reads(
+        r"Answered immediately after a failed call: [\d,]+ of [\d,]+ episodes with calls, [\d,]+ of them correct"
+    )
 
 
 QUESTIONS = (

@@ -66,19 +66,19 @@ TOLD = [
     ("Dropped from training: 38% of the episodes; reasons: quota 2, draw 1.", 3),
     ("Failed calls: 58.3% of 12; most frequent: syntax_error 6, timeout 1.", 5),
     (
-        "After the first failed call of an episode: in 40% the policy answered, in 40% the next call failed too, "
-        "in 20% the next call worked.",
+        "After the first failed call of an episode: the policy answered (40%), the next call failed too (40%), "
+        "the next call worked (20%).",
         5,
     ),
-    ("Answered right after a failed call: 2 episodes of 6 with calls, 1 of them correct.", 2),
+    ("Answered immediately after a failed call: 2 of 6 episodes with calls, 1 of them correct.", 2),
     (
-        "Signs of reward hacking: 1 of 4 wrong episodes have at least the mean reward of correct ones, 0.75; 0 of 4 "
+        "Check for reward hacking: 1 of 4 wrong episodes have at least the mean reward of correct ones (0.75); 0 of 4 "
         "correct episodes made no call; the reward in training changed by +0.5 (step 1 to 3), and the held-out success "
         "by -12.5 points (step 1 to 3).",
         1,
     ),
     (
-        "Entropy, lengths and divergence: entropy 0.125 at step 4 (0.5 at step 2), tokens per episode 60.5 at step 4 "
+        "Check for collapse: entropy 0.125 at step 4 (0.5 at step 2), tokens per episode 60.5 at step 4 "
         "(40 at step 2).",
         None,
     ),
@@ -87,7 +87,7 @@ TOLD = [
         "at most 0.03 (step 3).",
         None,
     ),
-    ("Time of a step: 5 s on average: 90% rollout, 10% training.", None),
+    ("Time per step: 5 s on average (90% rollout, 10% training).", None),
 ]
 
 
@@ -110,14 +110,14 @@ def test_the_parts_of_a_sentence_are_its_kinds_the_most_frequent_first_with_thei
 def test_a_step_waits_for_episodes_that_are_played_ahead(index):
     ahead = {1: {"seconds/rollout": 9.0, "seconds/wait": 1.0, "seconds/train": 3.0}}
     sentence = sentences_of(index, ahead)[-1]
-    assert sentence["text"] == "Time of a step: 4 s on average: 75% training, 25% waiting for the rollout."
+    assert sentence["text"] == "Time per step: 4 s on average (75% training, 25% waiting for the rollout)."
     assert sentence["metric"] == "seconds/rollout"
 
 
 def test_the_plot_of_a_sentence_is_of_a_figure_that_it_tells(index):
     metrics = {1: {"policy/entropy": 0.5, "rollout/tokens": 40.0}, 2: {"rollout/tokens": 60.0}}
-    (sentence,) = [one for one in sentences_of(index, metrics) if one["text"].startswith("Entropy, lengths")]
-    assert sentence["text"] == "Entropy, lengths and divergence: tokens per episode 60 at step 2 (40 at step 1)."
+    (sentence,) = [one for one in sentences_of(index, metrics) if one["text"].startswith("Check for collapse")]
+    assert sentence["text"] == "Check for collapse: tokens per episode 60 at step 2 (40 at step 1)."
     assert sentence["metric"] == "rollout/tokens"
 
 

@@ -77,7 +77,7 @@ function RunHead({ detail }: { detail: RunDetail }) {
               {detail.planned_steps ? ` of ${count(detail.planned_steps)}` : ""}
             </span>
           )}
-          <span title={`Started ${moment(detail.started)}`}>written {ago(detail.updated ?? detail.started)}</span>
+          <span title={`Started ${moment(detail.started)}`}>updated {ago(detail.updated ?? detail.started)}</span>
           {detail.parent && (
             <a href={href(["runs", detail.parent])}>part of {detail.parent}</a>
           )}

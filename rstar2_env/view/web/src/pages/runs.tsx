@@ -64,7 +64,7 @@ function List({ runs, roots }: { runs: RunRow[]; roots: string[] }) {
           <Item key={row.run} row={row} chosen={chosen.includes(row.run)} toggle={() => toggle(row.run)} child={runs.some((one) => one.run === row.parent)} />
         ))}
       </ul>
-      {!found.length && <Empty title="No matching runs" />}
+      {!found.length && <Empty title="No matching runs">Change or clear the search.</Empty>}
     </>
   );
 }
@@ -74,7 +74,7 @@ function Item({ row, chosen, toggle, child }: { row: RunRow; chosen: boolean; to
   const episodes = row.episodes.train + row.episodes.eval;
   return (
     <li class={`card run-item${child ? " child" : ""}`}>
-      <input type="checkbox" checked={chosen} onChange={toggle} aria-label={`Choose ${row.name}`} />
+      <input type="checkbox" checked={chosen} onChange={toggle} aria-label={`Select ${row.name}`} />
       <div>
         <a class="run-name" href={href(["runs", row.run])}>
           {row.name}
@@ -117,12 +117,12 @@ function Item({ row, chosen, toggle, child }: { row: RunRow; chosen: boolean; to
         )}
         {figures.tool_error_share !== null && figures.tool_error_share !== undefined && (
           <div>
-            <dt>Tool errors</dt>
+            <dt>Failed calls</dt>
             <dd>{percent(figures.tool_error_share)}</dd>
           </div>
         )}
       </dl>
-      <p class="quiet" title={`Started ${moment(row.started)}, last written ${moment(row.updated)}`}>
+      <p class="quiet" title={`Started ${moment(row.started)}, updated ${moment(row.updated)}`}>
         {ago(row.updated ?? row.started)}
       </p>
     </li>

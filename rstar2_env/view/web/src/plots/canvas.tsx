@@ -7,7 +7,7 @@ import { aligned, type Line, stacked } from "./lines";
 import { dash, hatched, type Look, look } from "./palette";
 import type { Numbers } from "../data/types";
 import { percent } from "../format";
-import { bounds } from "./bounds";
+import { bounds, tickLabels } from "./bounds";
 import { drawMarks, type PlacedMark } from "./marks";
 
 export interface Axes {
@@ -41,6 +41,8 @@ export interface CanvasProps {
 const SYNC = uPlot.sync("steps");
 /** Distances between ticks of an axis of seconds, in seconds. */
 const TIME_TICKS = [0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 86400, 172800, 604800];
+/** Distances between ticks of an axis of steps, which are whole numbers. */
+const STEP_TICKS = Array.from({ length: 10 }, (_, power) => [1, 2, 5].map((first) => first * 10 ** power)).flat();
 /** Time in which a second click makes a double click, in milliseconds. */
 const DOUBLE_MS = 300;
 
@@ -98,7 +100,7 @@ function options(width: number, now: { current: CanvasProps }, colors: Look): uP
     font: "11px system-ui, sans-serif",
     gap: 4,
   };
-  const values = axes.logY ? (_: uPlot, splits: number[]) => splits.map((v) => (decade(v) ? form(v) : "")) : (_: uPlot, splits: number[]) => splits.map((v) => (v === null ? "" : form(v)));
+  const values = axes.logY ? (_: uPlot, splits: number[]) => splits.map((v) => (decade(v) ? form(v) : "")) : (_: uPlot, splits: number[]) => tickLabels(splits, form);
   return {
     width: Math.max(width, 120),
     height,
@@ -111,7 +113,7 @@ function options(width: number, now: { current: CanvasProps }, colors: Look): uP
       y: { distr: axes.logY ? 3 : 1, ...(axes.logY ? {} : { range: stack ? (_u, _min, max) => [0, max || 1] : (_u, min, max) => bounds(min, max, form === percent) }) },
     },
     axes: [
-      { ...axis, size: 34, ...(unit === "time" ? { incrs: TIME_TICKS } : {}), space: unit === "step" ? 44 : 76, values: (_: uPlot, splits: number[]) => splits.map((v) => (v === null ? "" : formX(v))), label: unit, labelSize: 14, labelGap: 0, labelFont: "11px system-ui, sans-serif" },
+      { ...axis, size: 34, ...(unit === "time" ? { incrs: TIME_TICKS } : unit === "step" ? { incrs: STEP_TICKS } : {}), space: unit === "step" ? 44 : 76, values: (_: uPlot, splits: number[]) => splits.map((v) => (v === null ? "" : formX(v))), label: unit, labelSize: 14, labelGap: 0, labelFont: "11px system-ui, sans-serif" },
       { ...axis, size: 52, space: 30, values },
     ],
     cursor: {

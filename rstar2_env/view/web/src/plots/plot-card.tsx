@@ -67,7 +67,7 @@ export function PlotCard(props: PlotCardProps) {
       ) : (
         <div style={{ minHeight: `${height}px` }} />
       )}
-      <Legend lines={lines} off={off} toggle={toggle} point={point} form={form} stack={stack} at={point === null ? "last" : [`${unit} ${formX(point)}`, eventsAt(marks, point)].filter(Boolean).join(": ")} />
+      <Legend lines={lines} off={off} toggle={toggle} point={point} form={form} stack={stack} at={point === null ? lastOf(lines, unit, formX) : [`${unit} ${formX(point)}`, eventsAt(marks, point)].filter(Boolean).join(": ")} />
       <details class="plot-data" onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary>Data of “{title}”</summary>
         {open && <DataTable lines={drawn} form={form} unit={unit} formX={formX} marks={marks} title={title} linkOf={props.linkOf} />}
@@ -133,6 +133,13 @@ export function Swatch({ line, area = false }: { line: Pick<Line, "color" | "das
       )}
     </svg>
   );
+}
+
+/** Position of the values that a legend shows without a pointer, if it is the same for all lines. */
+function lastOf(lines: Line[], unit: string, formX: (x: number) => string): string {
+  const ends = new Set(lines.map(({ x, y, raw }) => x[(raw ?? y).findLastIndex((value) => value !== null)]));
+  const [end] = ends;
+  return ends.size === 1 && end !== undefined ? `${unit} ${formX(end)}` : "last values";
 }
 
 function valueAt(line: Line, x: number | null, form: (value: number) => string): string {

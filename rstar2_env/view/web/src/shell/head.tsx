@@ -51,6 +51,12 @@ export function Head({ route }: { route: Route }) {
 }
 
 const WORDS = { live: "Live", paused: "Paused", lost: "Disconnected", exported: "Exported" } as const;
+const TITLES = {
+  live: "The page updates automatically. Press to pause.",
+  paused: "Updates are paused. Press to resume.",
+  lost: "The server does not respond; the page keeps trying. Press to pause.",
+  exported: "An exported page: its data does not change.",
+} as const;
 
 function LiveSign() {
   const { live } = useDataContext();
@@ -64,7 +70,7 @@ function LiveSign() {
   );
   if (live.state === "exported") {
     return (
-      <span class="live" title="An exported page: its data does not change">
+      <span class="live" title={TITLES.exported}>
         {sign}
       </span>
     );
@@ -74,7 +80,7 @@ function LiveSign() {
       type="button"
       class="button ghost live"
       onClick={() => live.toggle()}
-      title={live.state === "live" ? "Updates automatically. Press to pause." : "Press to resume live updates."}
+      title={TITLES[live.state]}
     >
       {sign}
     </button>

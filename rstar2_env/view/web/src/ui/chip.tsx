@@ -1,7 +1,7 @@
 /* Labelled chips: statuses, ends, states. Each has a word and a symbol, so colour is never the only cue. */
 import type { ComponentChildren } from "preact";
 import { visible } from "../format";
-import { GRADED, selectionWords } from "../words";
+import { GRADED, REASONS, selectionWords } from "../words";
 
 export type Tone = "good" | "bad" | "warn" | "info" | "quiet";
 
@@ -88,7 +88,7 @@ export function KeptChip({ kept, reason }: { kept: boolean | null; reason: strin
       {selectionWords(true)}
     </Chip>
   ) : (
-    <Chip tone="quiet" sign="▽">
+    <Chip tone="quiet" sign="▽" title={REASONS[reason] ?? ""}>
       {visible(selectionWords(false, reason))}
     </Chip>
   );

@@ -8,7 +8,7 @@ export function Copy({ text, what, label = "Copy" }: { text: string | (() => str
     const timer = setTimeout(() => setSaid(""), 1600);
     return () => clearTimeout(timer);
   }, [said]);
-  const copy = async () => setSaid((await copied(typeof text === "string" ? text : text())) ? "Copied" : "Not allowed");
+  const copy = async () => setSaid((await copied(typeof text === "string" ? text : text())) ? "Copied" : "Could not copy");
   return (
     <button type="button" class="button small ghost" onClick={() => void copy()} aria-label={`${label} ${what}`}>
       <span aria-live="polite">{said || label}</span>

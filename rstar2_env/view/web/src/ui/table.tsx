@@ -42,7 +42,8 @@ export interface TableProps<Row> {
   to?: (row: Row, index: number) => string;
   sort: string;
   onSort: (sort: string) => void;
-  empty: ComponentChildren;
+  /** Sentence for a table without rows. */
+  empty: string;
   rowHeight?: number;
   rowClass?: (row: Row) => string;
 }
@@ -178,7 +179,7 @@ export function Table<Row>(props: TableProps<Row>) {
             })}
             {total === 0 && (
               <div role="row" class="row-note">
-                <div role="gridcell">{rows.loading ? <Loading /> : <Empty title="No rows">{props.empty}</Empty>}</div>
+                <div role="gridcell">{rows.loading ? <Loading /> : <Empty title={props.empty} />}</div>
               </div>
             )}
           </div>

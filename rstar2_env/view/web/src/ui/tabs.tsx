@@ -1,4 +1,6 @@
 /* Links to the parts of a page; the part is in the address. */
+import { useLayoutEffect, useRef } from "preact/hooks";
+
 export interface Tab {
   label: string;
   to: string;
@@ -8,8 +10,15 @@ export interface Tab {
 }
 
 export function Tabs({ label, tabs }: { label: string; tabs: Tab[] }) {
+  const bar = useRef<HTMLElement>(null);
+  const current = tabs.findIndex((tab) => tab.current);
+  // A narrow page cuts the bar off: the current part must be in it.
+  useLayoutEffect(() => {
+    const link = bar.current?.querySelector<HTMLElement>("[aria-current]");
+    if (bar.current && link) bar.current.scrollLeft = link.offsetLeft + link.offsetWidth / 2 - bar.current.clientWidth / 2;
+  }, [current, tabs.length]);
   return (
-    <nav class="tabs" aria-label={label}>
+    <nav class="tabs" aria-label={label} ref={bar}>
       <ul>
         {tabs.map((tab) => (
           <li key={tab.label}>

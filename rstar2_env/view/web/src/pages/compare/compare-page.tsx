@@ -39,7 +39,7 @@ export function ComparePage({ query }: PageProps) {
 }
 
 function Choice({ runs, a, b }: { runs: RunRow[]; a: string; b: string }) {
-  const options = [{ value: "", label: "choose…" }, ...runs.map((row) => ({ value: row.run, label: row.name }))];
+  const options = [{ value: "", label: "Choose…" }, ...runs.map((row) => ({ value: row.run, label: row.name }))];
   return (
     <div class="toolbar compare-choice">
       <Choose label="First run" value={a} options={options} onChange={(run) => setQuery({ a: run })} />
@@ -96,18 +96,19 @@ interface ComparisonProps extends TwoRuns {
 
 function Comparison({ a, b, query, splits, split, steps }: ComparisonProps) {
   const asked = { a: a.run, b: b.run, split, ...steps, q: query["q"] ?? "", change: query["change"] ?? "", sort: query["sort"] ?? "difference" };
-  const named = (step: string) => (step ? `step ${step}` : split === "eval" ? "the last step" : "all steps");
-  const sides: [string, string] = a.run === b.run ? [named(steps.a_step), named(steps.b_step)] : [a.name, b.name];
+  const one = a.run === b.run;
+  const after = (step: string) => (step ? `after step ${step}` : split === "eval" ? "after the last step" : "over all steps");
+  const sides: [string, string] = one ? [after(steps.a_step), after(steps.b_step)] : [a.name, b.name];
   const rows = useWindowed<CompareRow>("api/compare", asked);
   const load = useLoad<Answer>("api/compare", { a: a.run, b: b.run, split, ...steps, limit: 1 });
   return (
     <>
-      {a.run === b.run && steps.a_step === steps.b_step && <Notes notes={["The two sides are the same: choose two steps, or another run."]} />}
+      {one && steps.a_step === steps.b_step && <Notes notes={["The two sides are the same: choose two steps, or another run."]} />}
       <Shown load={load} what="Comparing">
-        {(answer) => <Figures answer={answer} names={sides} />}
+        {(answer) => <Figures answer={answer} names={sides} places={one ? sides : [`in ${a.name}`, `in ${b.name}`]} />}
       </Shown>
       <form class="toolbar" role="search" aria-label="Filter problems" onSubmit={(event) => event.preventDefault()}>
-        <TextField label="Problem" type="search" wide value={query["q"] ?? ""} placeholder="part of a question or id" onChange={(q) => setQuery({ q })} />
+        <TextField label="Problem" type="search" wide value={query["q"] ?? ""} placeholder="text or id" onChange={(q) => setQuery({ q })} />
         <Choose
           label="Change"
           value={query["change"] ?? ""}
@@ -121,7 +122,7 @@ function Comparison({ a, b, query, splits, split, steps }: ComparisonProps) {
         />
         {splits.length > 1 && (
           <Choose
-            label="Episodes"
+            label="Split"
             value={split}
             options={[
               { value: "eval", label: "held out" },
@@ -130,8 +131,8 @@ function Comparison({ a, b, query, splits, split, steps }: ComparisonProps) {
             onChange={(value) => setQuery({ split: value })}
           />
         )}
-        <StepChoice label="First run after step" run={a} split={split} value={steps.a_step} onChange={(step) => setQuery({ a_step: step })} />
-        <StepChoice label="Second run after step" run={b} split={split} value={steps.b_step} onChange={(step) => setQuery({ b_step: step })} />
+        <StepChoice label={one ? "First step" : "Step of the first run"} run={a} split={split} value={steps.a_step} onChange={(step) => setQuery({ a_step: step })} />
+        <StepChoice label={one ? "Second step" : "Step of the second run"} run={b} split={split} value={steps.b_step} onChange={(step) => setQuery({ b_step: step })} />
         <p class="quiet toolbar-hint" role="status">
           {rows.total === null ? "…" : many(rows.total, "problem")}
         </p>
@@ -145,7 +146,7 @@ function Comparison({ a, b, query, splits, split, steps }: ComparisonProps) {
         to={(row) => href(["pair"], { a: `${a.run}/${row.a.keys[0] ?? ""}`, b: `${b.run}/${row.b.keys[0] ?? ""}` })}
         sort={asked.sort}
         onSort={(sort) => setQuery({ sort })}
-        empty="No shared problems match these filters."
+        empty="No shared problems match these filters: change or remove one."
       />
       <details class="further">
         <summary>
@@ -169,14 +170,15 @@ function StepChoice({ label, run, split, value, onChange }: { label: string; run
   return <Choose label={label} value={value} options={[{ value: "", label: whole }, ...known.map((step) => ({ value: step, label: count(Number(step)) }))]} onChange={onChange} />;
 }
 
-function Figures({ answer, names }: { answer: Answer; names: [string, string] }) {
+/** `places` are the names in a sentence: in a run, or after a step of the one run that is compared with itself. */
+function Figures({ answer, names, places }: { answer: Answer; names: [string, string]; places: [string, string] }) {
   const { figures } = answer;
-  const at = (which: number) => (isNumber(answer.steps[which]) ? `after step ${count(answer.steps[which])}` : "");
+  const at = (which: number) => (names !== places && isNumber(answer.steps[which]) ? `after step ${count(answer.steps[which])}` : "");
   const surely = isNumber(figures.low) && isNumber(figures.high) && (figures.low > 0 || figures.high < 0);
   const alone = figures.only_a + figures.only_b;
   return (
     <>
-      <p class="in-words">{inWords(answer, names)}</p>
+      <p class="in-words">{inWords(answer, places)}</p>
       <dl class="figures" aria-label="Figures of both runs">
         <Figure name={names[0]} value={percent(figures.a)} note={at(0)} />
         <Figure name={names[1]} value={percent(figures.b)} note={at(1)} />
@@ -190,20 +192,20 @@ function Figures({ answer, names }: { answer: Answer; names: [string, string] })
         <Figure name="The same" value={count(figures.same)} note={`of ${count(figures.problems)}`} />
       </dl>
       {alone > 0 && (
-        <Notes notes={[`${many(alone, "problem")} ${alone === 1 ? "occurs" : "occur"} in only one run and ${alone === 1 ? "is" : "are"} not compared: ${count(figures.only_a)} in ${names[0]}, ${count(figures.only_b)} in ${names[1]}.`]} />
+        <Notes notes={[`${many(alone, "problem")} ${alone === 1 ? "was" : "were"} played on only one side and ${alone === 1 ? "is" : "are"} not compared: ${count(figures.only_a)} ${places[0]}, ${count(figures.only_b)} ${places[1]}.`]} />
       )}
     </>
   );
 }
 
-/** The result of a comparison in a sentence. A difference that rounds to no points is none. */
+/** The result of a comparison in a sentence, with the places of both sides, such as "in RUN" or "after step 3". A difference that rounds to no points is none. */
 export function inWords({ figures }: Pick<Answer, "figures">, [a, b]: [string, string]): string {
   const { difference, low, high } = figures;
-  if (!isNumber(difference)) return `No problem has counted episodes in both ${a} and ${b}.`;
+  if (!isNumber(difference)) return `No problem has counted episodes both ${a} and ${b}.`;
   const side = way(difference);
   const differs = side ? `${points(Math.abs(difference))} ${side > 0 ? "higher" : "lower"}` : "the same";
   const chance = isNumber(low) && isNumber(high) ? (low > 0 || high < 0 ? ", more than chance explains" : ", which may be due to chance") : "";
-  return `Success is ${differs} in ${b} ${side ? "than" : "as"} in ${a}${side ? chance : ""}: ${many(figures.gained, "problem")} gained, ${count(figures.lost)} lost.`;
+  return `Success is ${differs} ${b} ${side ? "than" : "as"} ${a}${side ? chance : ""}: ${many(figures.gained, "problem")} gained, ${count(figures.lost)} lost.`;
 }
 
 function columns(a: string, b: string): TableColumn<CompareRow>[] {
@@ -223,8 +225,8 @@ function columns(a: string, b: string): TableColumn<CompareRow>[] {
     side("a", a, 1),
     side("b", b, 1),
     { name: "difference", label: "Difference", width: 208, sortable: true, rank: 0, cell: (row) => <Change value={row.difference} /> },
-    { name: "errors", label: "Tool errors", title: "Share of failed calls, first and second run", width: 136, align: "right", rank: 6, cell: (row) => `${percent(row.a.tool_error_share)} → ${percent(row.b.tool_error_share)}` },
-    { name: "tokens", label: "Tokens", title: "Tokens per episode, first and second run", width: 116, align: "right", rank: 7, cell: (row) => `${number(row.a.tokens)} → ${number(row.b.tokens)}` },
+    { name: "errors", label: "Failed calls", title: "Share of failed calls, first → second", width: 136, align: "right", rank: 6, cell: (row) => `${percent(row.a.tool_error_share)} → ${percent(row.b.tool_error_share)}` },
+    { name: "tokens", label: "Tokens", title: "Tokens per episode, first → second", width: 116, align: "right", rank: 7, cell: (row) => `${number(row.a.tokens)} → ${number(row.b.tokens)}` },
   ];
 }
 

@@ -18,7 +18,7 @@ export function PairPage({ query }: PageProps) {
       </div>
       <div class="pair">
         {places.map((place, at) =>
-          place ? <One key={`${at} ${place.run} ${place.episode}`} {...place} nth={at + 1} /> : <Empty key={at} title="No episode selected" />,
+          place ? <One key={`${at} ${place.run} ${place.episode}`} {...place} nth={at + 1} /> : <Empty key={at} title="No episode selected">Select two episodes in a group, or a problem in a comparison.</Empty>,
         )}
       </div>
     </>

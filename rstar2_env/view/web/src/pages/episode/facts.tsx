@@ -70,7 +70,7 @@ export function Facts({ line, run }: { line: EpisodeLine; run: string }) {
         {row.difficulty && <Fact name="Difficulty" value={visible(row.difficulty)} />}
         <Fact name="Seed" value={<span class="mono">{plain(line["seed"])}</span>} />
       </Box>
-      <Box title="Course">
+      <Box title="Episode">
         <Fact name={FACTS.end} value={<Chip tone={endTone(row.end)} sign="">{row.end || NONE}</Chip>} />
         <Fact name={FACTS.turns} value={count(row.turns)} />
         <Fact name={FACTS.policy_tokens} value={count(row.policy_tokens)} />

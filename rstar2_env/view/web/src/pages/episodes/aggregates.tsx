@@ -14,7 +14,7 @@ export function AggregatesLine({ detail, filters }: { detail: RunDetail; filters
   return (
     <p class="aggregates">
       <span>
-        {percent(figures.success)} correct, reward {number(figures.reward)}, {number(figures.tokens)} tokens and {number(figures.turns)} turns per episode
+        {percent(figures.success)} correct, mean reward {number(figures.reward)}, {number(figures.tokens)} tokens and {number(figures.turns)} turns per episode
         {isNumber(figures.tool_error_share) && `, ${percent(figures.tool_error_share)} of ${number(figures.calls)} calls failed`}.
       </span>
       {trend.length > 1 && (

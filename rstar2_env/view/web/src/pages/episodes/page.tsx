@@ -53,7 +53,7 @@ function Episodes({ detail, query }: { detail: RunDetail; query: Record<string, 
         sort={sort}
         onSort={(next) => setQuery({ sort: next })}
         rowClass={(row) => (row.kept === false ? "dropped" : "")}
-        empty={filtered ? "No episodes match these filters." : "Episodes appear here as they are written."}
+        empty={filtered ? "No episodes match these filters: change or remove one." : "Episodes appear here as they are written."}
       />
     </>
   );

@@ -129,7 +129,7 @@ function Episodes({ run, episodes }: { run: string; episodes: GroupEpisode[] }) 
           <thead>
             <tr>
               <th scope="col">
-                <span class="off-screen">Choose</span>
+                <span class="off-screen">Select</span>
               </th>
               <th scope="col">Episode</th>
               <th scope="col">Answer</th>
@@ -158,7 +158,7 @@ function Episodes({ run, episodes }: { run: string; episodes: GroupEpisode[] }) 
                 <td>
                   <input
                     type="checkbox"
-                    aria-label={`Choose episode ${one.key} to open side by side`}
+                    aria-label={`Select episode ${one.key} to open side by side`}
                     checked={chosen.includes(one.key)}
                     onChange={(event) => choose(one.key, event.currentTarget.checked)}
                   />
@@ -185,7 +185,9 @@ function Episodes({ run, episodes }: { run: string; episodes: GroupEpisode[] }) 
                   <StatusChips counts={one.statuses} injected={one.injected} />
                 </td>
                 <td>
-                  <Chip tone={endTone(one.end)}>{one.end}</Chip>
+                  <Chip tone={endTone(one.end)} sign="">
+                    {one.end}
+                  </Chip>
                 </td>
                 <td class="right">{count(one.policy_tokens)}</td>
               </tr>

@@ -74,7 +74,7 @@ function Groups({ detail, query }: { detail: RunDetail; query: Record<string, st
         to={(row) => href(["runs", run, "groups", row.step, row.group], { round: row.round || undefined })}
         sort={query["sort"] ?? ""}
         onSort={(sort) => setQuery({ sort })}
-        empty="No groups match these filters."
+        empty="No groups match these filters: change or remove one."
         rowClass={(row) => (row.rejected ? "dropped" : "")}
       />
     </>
@@ -107,16 +107,16 @@ const COLUMNS: TableColumn<GroupRow>[] = [
   },
   {
     name: "tool_error_share",
-    label: "Tool errors",
-    title: "Share of failed calls in all episodes, and in kept episodes",
+    label: "Failed calls",
+    title: "Share of failed calls, in all episodes → in kept episodes",
     width: 132,
     align: "right",
     sortable: true,
     rank: 6,
     cell: (row) => (row.rejected ? percent(row.tool_error_share) : `${percent(row.tool_error_share)} → ${percent(row.kept_tool_error_share)}`),
   },
-  { name: "round", label: "Round", width: 76, align: "right", sortable: true, rank: 7, cell: (row) => (row.round ? `refill ${row.round}` : "first") },
-  { name: "reasons", label: "Drop reasons", width: 190, grow: true, rank: 4, cell: (row) => <Reasons row={row} /> },
+  { name: "round", label: "Round", title: "Round in which the group was played: the first one of the step, or a refill after rejected groups", width: 76, align: "right", sortable: true, rank: 7, cell: (row) => (row.round ? `refill ${row.round}` : "first") },
+  { name: "reasons", label: "Drop reasons", title: "Reasons for dropped episodes, with their numbers", width: 190, grow: true, rank: 4, cell: (row) => <Reasons row={row} /> },
   { name: "problem_id", label: "Problem", width: 160, grow: true, sortable: true, rank: 8, cell: (row) => row.question || row.problem_id },
 ];
 

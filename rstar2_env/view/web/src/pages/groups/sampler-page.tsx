@@ -42,11 +42,11 @@ function State({ detail }: { detail: RunDetail }) {
         <>
           {sampler.name && <PartCard kind="Sampler" part={sampler} words={sampler.summary || SAMPLERS[sampler.name]} />}
           <dl class="figures" aria-label="Figures">
-            <Figure name="Problems seen" value={count(sampler.seen)} />
+            <Figure name="Problems played" value={count(sampler.seen)} />
             <Figure name="New problems in the last step" value={count(sampler.new_problems.at(-1))} />
             <Figure name="Groups refilled in the last step" value={count(sampler.refilled.at(-1))} />
           </dl>
-          <h2 class="section-title">Over time</h2>
+          <h2 class="section-title">By step</h2>
           <div class="plot-grid">
             <Plots run={run} sampler={sampler} metrics={metrics} axes={axes} onZoom={onZoom} />
           </div>
@@ -81,7 +81,7 @@ function Plots({ run, sampler, metrics, axes, onZoom }: PlotProps) {
         <PlotCard title="Groups by outcome" help="All-correct and all-wrong groups give no signal to advantages that compare episodes within a group." lines={groups} stack axes={axes} form={percent} onZoom={onZoom} linkOf={(step) => href(["runs", run, "groups"], { step })} />
       )}
       {pools.length > 0 && (
-        <PlotCard title="Seen problems by the result of their last group" help="Shares of problems that were never, sometimes or always solved in their last group." lines={pools} stack axes={axes} form={percent} onZoom={onZoom} />
+        <PlotCard title="Played problems by the result of their last group" help="Shares of problems that were never, sometimes or always solved in their last group." lines={pools} stack axes={axes} form={percent} onZoom={onZoom} />
       )}
       {kinds.length > 0 && (
         <PlotCard title="Kinds of problems" help="Probability that the sampler draws a problem of each kind." lines={kinds.map((line) => ({ ...line, label: line.label.slice(6) }))} stack axes={axes} form={percent} onZoom={onZoom} />
@@ -139,7 +139,7 @@ function Hardest({ run, problems: all }: { run: string; problems: HardProblem[] 
                   <th scope="row">
                     <a href={href(["runs", run, "problems", problem.problem_id])}>{problem.problem_id}</a>
                   </th>
-                  <td>{problem.question}</td>
+                  <td class="long">{problem.question}</td>
                   <td>
                     <Bar share={problem.success} />
                   </td>

@@ -52,7 +52,7 @@ function Events({ events }: { events: RunEvent[] }) {
               <td class="no-wrap">
                 <Chip tone={TONES[event.event] ?? "quiet"}>{event.event}</Chip>
               </td>
-              <td>{visible(event.details)}</td>
+              <td class="long">{visible(event.details)}</td>
             </tr>
           ))}
         </tbody>

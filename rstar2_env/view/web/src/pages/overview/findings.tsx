@@ -43,10 +43,10 @@ function Found({ answer, run }: { answer: FindingsAnswer; run: string }) {
       )}
       <details class="findings-looked">
         <summary>{visible(answer.summary ?? "")}</summary>
-        {(answer.silent ?? []).length > 0 && <p>Nothing found by: {(answer.silent ?? []).join(", ")}.</p>}
+        {(answer.silent ?? []).length > 0 && <p>Checks without a finding: {(answer.silent ?? []).join(", ")}.</p>}
         {Object.entries(answer.not_recorded ?? {}).map(([check, needs]) => (
           <p key={check}>
-            Not recorded: {check} needs {needs.join(", ")}.
+            {check} was not run: it needs {needs.join(", ")}, which the run does not record.
           </p>
         ))}
       </details>
@@ -85,7 +85,7 @@ function List({ findings, run, open = false }: { findings: Finding[]; run: strin
               <dd>
                 <Coded text={finding.cause} />
               </dd>
-              <dt>Change</dt>
+              <dt>What to change</dt>
               <dd>
                 {finding.change.map((change) => (
                   <p key={change} class="finding-change">

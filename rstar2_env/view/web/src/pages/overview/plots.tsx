@@ -73,11 +73,11 @@ export function Plots({ rows, query }: { rows: RunRow[]; query: Record<string, s
           {text}
         </p>
       ))}
-      <Tools query={query} weight={weight} how={how} seeds={seeds && axis === "step"} axis={axis} axes={recorded} marks={marks} />
+      <Tools query={query} weight={weight} how={how} seeds={seeds && axis === "step"} axis={axis} axes={recorded} marks={marks} one={rows.length === 1} />
       <Notes
         notes={[
           ...[...metrics.errors].map(([run, reason]) => `${run}: ${reason}`),
-          ...[...metrics.values.keys()].filter((run) => !placed.has(run)).map((run) => `${run} is left out: it does not record its ${X_AXES[axis].unit}.`),
+          ...[...metrics.values.keys()].filter((run) => !placed.has(run)).map((run) => `${run} is left out, because it does not record its ${X_AXES[axis].unit}: choose another horizontal axis.`),
         ]}
       />
       {only && (
@@ -115,7 +115,7 @@ export function Plots({ rows, query }: { rows: RunRow[]; query: Record<string, s
               (["errors", "statuses", "after_errors"] as const).map((kind) => (
                 <StatusCards key={kind} rows={rows} values={train.values} kind={kind} {...shared} />
               ))}
-            {section === "Shape of the episodes" && !only && (
+            {section === "Episode length and format" && !only && (
               <StatusCards rows={rows} values={train.values} kind="ends" {...shared} />
             )}
           </div>
@@ -140,9 +140,11 @@ interface ToolsProps {
   /** The x axes that can be chosen. */
   axes: XAxis[];
   marks: PlacedMark[];
+  /** Whether the plots show one run, whose points lead to episodes. */
+  one: boolean;
 }
 
-function Tools({ query, weight, how, seeds, axis, axes, marks }: ToolsProps) {
+function Tools({ query, weight, how, seeds, axis, axes, marks, one }: ToolsProps) {
   const { counts } = X_AXES[axis];
   const zoomed = query["from"] || query["to"];
   return (
@@ -180,7 +182,9 @@ function Tools({ query, weight, how, seeds, axis, axes, marks }: ToolsProps) {
           Reset zoom
         </button>
       ) : (
-        <p class="quiet toolbar-hint">Drag over a plot to zoom all of them.</p>
+        <p class="quiet toolbar-hint">
+          Drag over a plot to zoom all of them.{one && " Click a point to see the episodes of its step."}
+        </p>
       )}
       {marks.length > 0 && query["events"] !== "0" && <MarkSigns marks={marks} />}
     </div>
@@ -279,7 +283,7 @@ function Further(props: Omit<MetricCardProps, "card">) {
               <MetricCard key={card.title} card={card} {...props} />
             ))}
           </div>
-          {!found.length && <Empty title="No matching metrics" />}
+          {!found.length && <Empty title="No matching metrics">Change or clear the search.</Empty>}
         </>
       )}
     </details>

@@ -93,7 +93,7 @@ function Options({ config }: { config: Record<string, unknown> }) {
           </table>
         </div>
       ) : (
-        <Empty title="No matching options" />
+        <Empty title="No matching options">Change or clear the search.</Empty>
       )}
       <details class="further">
         <summary>As JSON</summary>

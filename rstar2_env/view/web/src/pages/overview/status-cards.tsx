@@ -12,9 +12,9 @@ import type { Placement, XKind } from "./x-axis";
 type Kind = keyof typeof WORDS;
 
 const WORDS = {
-  errors: { title: "Failed calls by status", help: "Shares of the calls in the episodes of a step, without unavailable ones; the most frequent status first." },
+  errors: { title: "Failed calls by status", help: "Failed calls of each status, as shares of all calls of a step except unavailable ones; the most frequent status first." },
   statuses: { title: "Statuses of calls", help: "Shares of all calls in the episodes of a step." },
-  after_errors: { title: "After a failed call", help: "What followed the first failed call of an episode, as shares of the episodes with one." },
+  after_errors: { title: "After a failed call", help: "What followed an episode's first failed call, as shares of the episodes with a failed call." },
   ends: { title: "How episodes ended", help: "Shares of all episodes of a step." },
 };
 

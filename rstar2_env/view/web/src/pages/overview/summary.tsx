@@ -1,5 +1,6 @@
 /* Figures of an evaluation with intervals, and tables by source and difficulty. */
-import { isNumber, number, percent } from "../../format";
+import { isNumber, number, percent, visible } from "../../format";
+import { FIGURES } from "../../words";
 
 interface Figure {
   value: number | null;
@@ -30,13 +31,13 @@ function Whole({ figures, intervals }: { figures: [string, Figure | number][]; i
   return (
     <section aria-labelledby="summary">
       <h2 class="section-title" id="summary">
-        Results with intervals
+        Results
       </h2>
       <div class="card scroll-x" tabIndex={0} role="region" aria-label="Table of figures">
         <table class="plain-table">
           <thead>
             <tr>
-              <th scope="col">Figure</th>
+              <th scope="col">Metric</th>
               <th scope="col" class="right">
                 Value
               </th>
@@ -44,10 +45,10 @@ function Whole({ figures, intervals }: { figures: [string, Figure | number][]; i
                 Standard error
               </th>
               <th scope="col" class="right">
-                Interval
+                95% interval
               </th>
-              <th scope="col" class="right">
-                Count
+              <th scope="col" class="right" title="Number of episodes or calls behind the value">
+                n
               </th>
             </tr>
           </thead>
@@ -58,7 +59,7 @@ function Whole({ figures, intervals }: { figures: [string, Figure | number][]; i
               const ends = intervals[name];
               return (
                 <tr key={name}>
-                  <th scope="row">{name}</th>
+                  <th scope="row">{named(name)}</th>
                   <td class="right">{form(value)}</td>
                   <td class="right">{typeof figure === "number" ? "–" : form(figure.error)}</td>
                   <td class="right">
@@ -85,16 +86,16 @@ function By({ what, parts }: { what: string; parts: Record<string, Record<string
   return (
     <section aria-labelledby={`by-${what}`}>
       <h2 class="section-title" id={`by-${what}`}>
-        By {what}
+        By {visible(what)}
       </h2>
       <div class="card scroll-x" tabIndex={0} role="region" aria-label={`Table by ${what}`}>
         <table class="plain-table">
           <thead>
             <tr>
-              <th scope="col">{what}</th>
+              <th scope="col">{capital(visible(what))}</th>
               {shown.map((name) => (
                 <th scope="col" class="right" key={name}>
-                  {name}
+                  {named(name)}
                 </th>
               ))}
             </tr>
@@ -115,6 +116,16 @@ function By({ what, parts }: { what: string; parts: Record<string, Record<string
       </div>
     </section>
   );
+}
+
+/** The name of a metric in the words of the page. */
+function named(name: string): string {
+  const known: Record<string, string> = { ...FIGURES, pass_rate: FIGURES.success, calls: "Calls per episode" };
+  return (Object.hasOwn(known, name) && known[name]) || capital(visible(name).replaceAll("_", " "));
+}
+
+function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 function isFigure(value: unknown): value is Figure {

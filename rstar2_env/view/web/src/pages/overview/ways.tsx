@@ -5,12 +5,23 @@ import type { RunDetail, Runs } from "../../data/types";
 import { visible } from "../../format";
 import { href } from "../../shell/router";
 import { LinkButton } from "../../ui/link-button";
-import { afterError } from "../../words";
+import { afterError, REASONS } from "../../words";
 import { CompareSteps } from "../compare/compare-steps";
 
 /** The text of the link to one kind of a sentence's episodes; a run's files name the kinds. */
 export function partLabel(name: string, part: Record<string, string>): string {
   return part["after_error"] ? afterError(part["after_error"]) : visible(name);
+}
+
+/** A sentence whose topic, before the first colon, is emphasized, so that a reader finds it. */
+function Sentence({ text }: { text: string }) {
+  const at = text.indexOf(": ") + 1;
+  return (
+    <>
+      <strong>{text.slice(0, at)}</strong>
+      {text.slice(at)}
+    </>
+  );
 }
 
 export function Ways({ detail }: { detail: RunDetail }) {
@@ -22,11 +33,13 @@ export function Ways({ detail }: { detail: RunDetail }) {
     <section class="card ways" aria-label="Answers">
       {detail.sentences.map(({ text, filter, parts, metric }) => (
         <p key={text}>
-          {visible(text)} {filter && <a href={href(["runs", run, "episodes"], { split: "train", ...filter })}>Episodes</a>}
+          <Sentence text={visible(text)} /> {filter && <a href={href(["runs", run, "episodes"], { split: "train", ...filter })}>Episodes</a>}
           {Object.entries(parts).map(([name, part]) => (
             <span key={name}>
               {" · "}
-              <a href={href(["runs", run, "episodes"], { split: "train", ...part })}>{partLabel(name, part)}</a>
+              <a href={href(["runs", run, "episodes"], { split: "train", ...part })} title={REASONS[part["reason"] ?? ""] ?? ""}>
+                {partLabel(name, part)}
+              </a>
             </span>
           ))}
           {metric && <a href={href(["runs", run], { metric })}>Plot</a>}

@@ -17,7 +17,7 @@ export interface XKind {
 
 export const X_AXES: Record<XAxis, XKind> = {
   step: { label: "Steps", unit: "step", counts: "step", form: stepNumber },
-  time: { label: "Time of the steps", unit: "time", counts: "second", form: (value) => (value === 0 ? "0 s" : seconds(value)) },
+  time: { label: "Time spent on steps", unit: "time", counts: "second", form: (value) => (value === 0 ? "0 s" : seconds(value)) },
   tokens: { label: "Computed tokens", unit: "tokens", counts: "token", form: count },
 };
 

@@ -31,7 +31,7 @@ export function ProblemPage({ values, query }: PageProps) {
                     <span class="chips">
                       {found.task && <Chip>{found.task}</Chip>}
                       {found.difficulty && <Chip>{found.difficulty}</Chip>}
-                      {found.gold !== null && found.gold !== undefined && <Chip tone="good">answer {found.gold}</Chip>}
+                      {found.gold !== null && found.gold !== undefined && <Chip>gold answer {found.gold}</Chip>}
                     </span>
                     <a href={href(["runs", run, "episodes"], { problem: found.problem_id })}>all episodes</a>
                     <a href={href(["runs", run, "groups"], { problem: found.problem_id })}>all groups</a>
@@ -41,8 +41,8 @@ export function ProblemPage({ values, query }: PageProps) {
               <dl class="figures" aria-label="Figures">
                 <Figure name="Success" value={percent(found.rate)} />
                 <Figure name="Episodes" value={count(found.seen)} />
-                <Figure name="Tool errors" value={percent(found.tool_error_share)} />
-                <Figure name="Tokens" value={number(found.tokens)} />
+                <Figure name="Failed calls" value={percent(found.tool_error_share)} />
+                <Figure name="Tokens per episode" value={number(found.tokens)} />
               </dl>
               <OverTime problem={found} linkOf={(step) => href(["runs", run, "episodes"], { split: query["split"], problem: found.problem_id, step })} />
               <h2 class="section-title">Episodes, newest first</h2>
@@ -63,7 +63,7 @@ function OverTime({ problem, linkOf }: { problem: ProblemDetail; linkOf: (step: 
     [problem],
   );
   if (problem.steps.length < 2) return null;
-  return <PlotCard title="Success over time" help="Share of correct answers at each step in which the problem was played." lines={lines} axes={axes} form={percent} onZoom={(from, to) => setZoom([from, to])} linkOf={linkOf} />;
+  return <PlotCard title="Success by step" help="Share of correct answers at each step in which the problem was played." lines={lines} axes={axes} form={percent} onZoom={(from, to) => setZoom([from, to])} linkOf={linkOf} />;
 }
 
 function Episodes({ run, problem }: { run: string; problem: ProblemDetail }) {

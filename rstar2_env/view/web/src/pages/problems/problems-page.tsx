@@ -40,7 +40,7 @@ function Problems({ detail, query }: { detail: RunDetail; query: Record<string, 
         <TextField label="Problem" type="search" wide value={query["q"] ?? ""} placeholder="text or id" onChange={(q) => setQuery({ q })} />
         {episodes.train > 0 && episodes.eval > 0 && (
           <Choose
-            label="Episodes"
+            label="Split"
             value={split}
             options={[
               { value: "train", label: "training" },
@@ -72,7 +72,7 @@ function Problems({ detail, query }: { detail: RunDetail; query: Record<string, 
         to={(row) => href(["runs", run, "problems", row.problem_id], { split })}
         sort={asked.sort}
         onSort={(sort) => setQuery({ sort })}
-        empty="No problems match these filters."
+        empty="No problems match these filters: change or remove one."
       />
     </>
   );
@@ -81,11 +81,11 @@ function Problems({ detail, query }: { detail: RunDetail; query: Record<string, 
 const COLUMNS: TableColumn<ProblemRow>[] = [
   { name: "problem_id", label: "Problem", width: 120, grow: true, sortable: true, rank: 0, cell: (row) => row.problem_id || "(no name)" },
   { name: "question", label: "Question", width: 240, grow: true, rank: 5, cell: (row) => row.question },
-  { name: "trend", label: "Over time", title: "Share of correct answers in its last steps", width: 128, rank: 1, cell: (row) => <Spark values={row.trend} /> },
-  { name: "success", label: "Success", width: 130, sortable: true, rank: 0, cell: (row) => <Bar share={row.success} /> },
+  { name: "trend", label: "Over time", title: "Share of correct answers in the last steps in which the problem was played", width: 128, rank: 1, cell: (row) => <Spark values={row.trend} /> },
+  { name: "success", label: "Success", title: "Share of correct answers", width: 130, sortable: true, rank: 0, cell: (row) => <Bar share={row.success} /> },
   { name: "seen", label: "Episodes", width: 84, align: "right", sortable: true, rank: 3, cell: (row) => count(row.seen) },
-  { name: "tool_error_share", label: "Tool errors", width: 96, align: "right", sortable: true, rank: 6, cell: (row) => percent(row.tool_error_share) },
-  { name: "tokens", label: "Tokens", width: 76, align: "right", sortable: true, rank: 7, cell: (row) => number(row.tokens) },
+  { name: "tool_error_share", label: "Failed calls", title: "Share of failed calls", width: 96, align: "right", sortable: true, rank: 6, cell: (row) => percent(row.tool_error_share) },
+  { name: "tokens", label: "Tokens", title: "Policy tokens per episode", width: 76, align: "right", sortable: true, rank: 7, cell: (row) => number(row.tokens) },
   { name: "task", label: "Task", width: 110, rank: 4, cell: (row) => row.task },
-  { name: "last_step", label: "Last step", width: 84, align: "right", sortable: true, rank: 8, cell: (row) => count(row.last_step) },
+  { name: "last_step", label: "Last step", title: "Last step in which the problem was played", width: 84, align: "right", sortable: true, rank: 8, cell: (row) => count(row.last_step) },
 ];
