@@ -133,7 +133,7 @@ def view_command(
             left_out = write_export(
                 roots, report, episodes=most, params=_query(filter_), on_progress=on_progress, overwrite=overwrite
             )
-        say(f"Wrote {report}." + (f" It holds {left_out}" if left_out else ""), err=True)
+        say(f"Wrote {report}." + (f" It contains {left_out}" if left_out else ""), err=True)
     else:
         _serve(roots, host, port, token=token, names=allow_host or [], browser=browser)
 

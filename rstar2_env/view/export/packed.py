@@ -68,7 +68,7 @@ class _Packer:
         notes = []
         if len(names) < len(found["runs"]):
             notes.append(
-                f"{len(names)} of {len(found['runs'])} runs (a page holds {MOST_RUNS}; name the runs to export)"
+                f"{len(names)} of {len(found['runs'])} runs (a page has at most {MOST_RUNS}; name the runs to export)"
             )
         rows = [_without_path(row) for row in found["runs"] if row["run"] in names]
         self.responses["api/runs"] = {**found, "runs": rows, "roots": [], "exported": True}
@@ -142,7 +142,7 @@ class _Packer:
                 responses[f"{at}/problems/{quote(problem['problem_id'], safe='')}"] = found
         included = [omitted] if omitted else []
         if len(held) < len(rows):
-            included.append(f"{len(held):,} of these, because a page holds {MOST_BYTES >> 20} MiB of episodes")
+            included.append(f"{len(held):,} of these, because a page has at most {MOST_BYTES >> 20} MiB of episodes")
         if problems["total"] > len(problems["rows"]):
             included.append(f"the first {len(problems['rows']):,} of {problems['total']:,} problems")
         if any(row["split"] == "train" for row in held) and tokens == _MOST_TOKENS:

@@ -312,8 +312,8 @@ def test_a_click_on_a_plot_opens_the_episodes_of_that_step(look, runs):
 
 def test_a_click_on_the_plot_of_a_problem_or_of_groups_opens_that_step(look):
     page = look("runs/roc-0/problems/made-0001?split=train")
-    data(page, "Success over time")
-    first = page.get_by_role("region", name="Data of Success over time").get_by_role("link").first
+    data(page, "Success by step")
+    first = page.get_by_role("region", name="Data of Success by step").get_by_role("link").first
     step = first.inner_text()
     first.click()
     expect(page.get_by_role("grid", name="Episodes")).to_be_visible()

@@ -73,7 +73,7 @@ def where_the_time_goes(reader):
 
 def which_errors_dominate(reader):
     reader.reads(r"Failed calls: [\d.]+% of [\d,]+; most frequent: \w+ [\d,]+")
-    reader.click("link", re.compile("^exception$"), within=reader.page.get_by_text("Failed calls: "))
+    reader.click("link", re.compile("^exception$"), within=reader.page.locator(".ways p", has_text="Failed calls: "))
     reader.reads(r"[\d,]+ episodes found")
     expect(reader.page.get_by_label("Status of a call")).to_have_value("exception")
 

@@ -49,7 +49,7 @@ def test_a_selector_is_explained_with_its_reasons_and_the_numbers_of_a_group(nam
     table = page.get_by_role("region", name="Episodes of the group")
     expect(table.get_by_text(reason, exact=False).first).to_be_visible()
     for number in {number for one in group for number in one.decision.weighed}:
-        head = number.replace("_", " ").capitalize()
+        head = page_words("NUMBER_LABELS").get(number, number.replace("_", " ").capitalize())
         meant = page_words("NUMBERS")[number]
         expect(told.locator(f'th[title="{meant}"], .chip[title="{meant}"]')).to_contain_text(head)
 

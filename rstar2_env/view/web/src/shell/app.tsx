@@ -38,7 +38,7 @@ export function App() {
       </a>
       <Head route={route} />
       <main id="main" ref={main} tabIndex={-1}>
-        {source.note && <Notes notes={[source.note]} />}
+        {source.note && <Notes notes={[`This page contains only part of the data. ${source.note}`]} />}
         {Component && page ? (
           <ErrorBoundary key={address}>
             <Component values={page.values} query={route.query} />

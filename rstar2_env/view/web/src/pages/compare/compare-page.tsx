@@ -187,8 +187,8 @@ function Figures({ answer, names, places }: { answer: Answer; names: [string, st
           value={signed(figures.difference, points)}
           note={isNumber(figures.low) ? `95%: ${signed(Number((100 * figures.low).toFixed(1)))} to ${signed(figures.high, points)}${surely ? "" : ", may be due to chance"}` : ""}
         />
-        <Figure name="Gained" value={`▲ ${count(figures.gained)}`} note="problems" />
-        <Figure name="Lost" value={`▼ ${count(figures.lost)}`} note="problems" />
+        <Figure name="Gained" value={`▲ ${count(figures.gained)}`} note={figures.gained === 1 ? "problem" : "problems"} />
+        <Figure name="Lost" value={`▼ ${count(figures.lost)}`} note={figures.lost === 1 ? "problem" : "problems"} />
         <Figure name="The same" value={count(figures.same)} note={`of ${count(figures.problems)}`} />
       </dl>
       {alone > 0 && (
