@@ -106,9 +106,9 @@ def columns_of_groups(look, runs):
 
 
 def unfolded(look, runs):
-    """The sampler with the data of its plots, and its states in checkpoints."""
+    """The sampler with its states in checkpoints."""
     page = look("runs/curriculum/sampler")
-    for summary in page.locator("main summary").all():
+    for summary in page.locator("details.further > summary").all():
         summary.click()
     expect(page.locator("main figure.code").first).to_be_visible()
     return page
