@@ -154,7 +154,6 @@ RIGHT = r"""
     # residues
     3 \pmod 7 ;; 3 mod 7
     3 \pmod 7 ;; 3
-    3 ;; 3 mod 7
     x \equiv 3 \pmod 7 ;; x = 3 mod 7
     x \equiv 3 \pmod 7 ;; x ≡ 3 (mod 7)
     x \equiv 3 \pmod 7 ;; 3 modulo 7
@@ -405,6 +404,7 @@ WRONG = r"""
     5 ;; the 5 zorps
     3 ;; 3 (mod 2)
     3 ;; 3 \pmod 7
+    3 ;; 3 mod 7
     17 ;; 17 (mod 5)
     2 ;; 17 (mod 5)
     7 ;; 7 people were added
