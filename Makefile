@@ -137,7 +137,7 @@ types: $(VENV)/.tested
 docs: $(VENV)/.tested view-if-node
 	$(RUN)/python tools/docs_site/build.py
 
-docs-serve: $(VENV)/.tested
+docs-serve: $(VENV)/.tested view-if-node
 	$(RUN)/python tools/docs_site/build.py --serve
 
 # The tutorials run first and leave copies with what their cells printed, which the site shows. pytest ends with 5 where

@@ -4,7 +4,7 @@
 
 Runs ``rstar2 demo`` in a temporary folder and counts CPU seconds and seconds within the methods of the hook
 ``diagnosis``, which every run has. The share is that of the steps of the training, without the cold start, the
-evaluations and the start. A step of the demonstration takes about a second: the share of a real step, which takes
+evaluations and the start. A step of the demonstration takes one to two seconds: the share of a real step, which takes
 minutes, is smaller. ``--write`` writes docs/data/diagnosis_cost.json.
 
 What it does not show: runs of thousands of steps (``live`` examines these less often), several processes.
@@ -93,7 +93,7 @@ def measure(folder: Path, steps: int) -> dict[str, float]:
         "cpu_share": round(hook_cpu / cpu, 5),
         "share": round(hook_wall / wall, 5),
         "hook_ms": round(1000 * hook_wall / len(spent.steps), 2),
-        "step_ms": round(1000 * wall / len(spent.steps), 1),
+        "step_s": round(wall / len(spent.steps), 4),
     }
 
 

@@ -127,6 +127,8 @@ def test_a_link_into_the_page_of_runs_shows_what_it_names(look):
     text = (SITE / "tutorials" / "diagnose.html").read_text("utf-8")
     addresses = [html.unescape(one) for one in re.findall(r'href="?\.\./(demo-run\.html#[^"\s>]+)', text)]
     assert len(addresses) == 10
+    if "Not built" in (SITE / "demo-run.html").read_text("utf-8")[:200]:
+        pytest.skip("the page of rstar2 view is not built: it needs npm and Node 20.19")
     page = look("demo-run.html")
     for address in addresses:
         page.goto("about:blank")

@@ -71,15 +71,15 @@ def lay_out() -> Path:
 
 
 def demo_run(out: Path) -> None:
-    """Write the page of runs to which the tutorials link; a sentence, if the viewer's page is not built.
+    """Write the page of runs to which the tutorials link; a sentence, also printed, if the viewer's page is not built.
 
     Args:
         out: The file.
     """
     if not (ROOT / "rstar2_env" / "view" / "static" / "index.html").is_file():
-        out.write_text(
-            "<!doctype html><title>Not built</title>The page of rstar2 view is not built: make view\n", "utf-8"
-        )
+        text = "The page of rstar2 view is not built: make view"
+        out.write_text(f"<!doctype html><title>Not built</title>{text}\n", "utf-8")
+        print(f"The tutorials' page of runs is empty. {text}")
         return
     subprocess.run([sys.executable, str(ROOT / "tests" / "support" / "demo_runs.py"), str(out)], check=True)
 

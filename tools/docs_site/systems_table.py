@@ -53,7 +53,7 @@ def second_source(name: str) -> tuple[str, str]:
     """Return the second source of a recipe, marked if it is not code, and the date of the comparison."""
     recipe = TRAINERS.get(name)
     named = ", ".join(dict.fromkeys(_NAMED.findall(recipe.source))) or recipe.source
-    return named if "@" in named else f"{named} (paper, by hand)", recipe.checked
+    return named if "@" in named else f"{named} (text only)", recipe.checked
 
 
 def with_table(page: str) -> str:

@@ -32,7 +32,8 @@ class Kl(CheckedOptions):
             divergence (DeepSeek-V3.2, arXiv 2512.02556); ``"episode"`` has the value of k1, and the gradient of each
             log-probability is the sum of d over this token and the policy's later tokens of the row. On episodes
             sampled from the policy, and without division by lengths, the expected gradient is that of the divergence
-            between whole episodes, KL(policy, reference). Its variance grows with the length.
+            between whole episodes, KL(policy, reference) (Tang and Munos, arXiv 2506.09477). Its variance grows with
+            the length.
     """
 
     coef: float = option(1e-3, least=0)

@@ -12,7 +12,7 @@ import pytest
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.problems import load_problems
-from rstar2_env.problems.word_sentences import SENTENCES
+from rstar2_env.problems.word_sentences import ITEMS, SENTENCES
 from rstar2_env.traces.writer import generate_traces
 
 SPLITS = ("train", "validation", "test")
@@ -55,6 +55,13 @@ def test_no_sentence_and_no_computation_of_the_test_is_in_another_split():
         sentences = {sentence for problem in used[split] for sentence in problem.meta["sentences"]}
         assert sentences <= known["test" if split == "test" else "train"]
         assert len(sentences) > 0.9 * len(known["test" if split == "test" else "train"]), "nearly every sentence occurs"
+
+
+def test_no_sentence_of_training_counts_an_item_as_something_else():
+    items = {name for plural in ITEMS for name in (plural, plural.removesuffix("s"))}
+    for kind, forms in SENTENCES["train"].items():
+        for form in forms:
+            assert not items & set(re.findall(r"[a-z]+", form.replace("{items}", ""))), (kind, form)
 
 
 def _drawn(form):

@@ -119,7 +119,7 @@ def test_every_recipe_is_there_with_its_second_source_and_a_test_that_names_it()
     assert list(listed) == sorted(path.stem for path in (ROOT / "trainers/recipes").glob("[a-z]*.py"))
     for name, (test, source, date) in listed.items():
         assert f'"{name}"' in (ROOT / target(test)).read_text("utf-8"), name
-        assert re.search(r"\S+/\S+@[0-9a-f]{7}|\(paper, by hand\)$", source), name
+        assert re.search(r"\S+/\S+@[0-9a-f]{7}|\(text only\)$", source), name
         assert re.fullmatch(r"\d{4}-\d\d-\d\d", date), name
 
 
