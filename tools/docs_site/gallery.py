@@ -194,12 +194,12 @@ ENDS = {
     "tokens": ("the environment", "policy and tools together used up the budget of tokens", "yes"),
     "time": ("the environment", "the budget of seconds has passed", "yes"),
     "unavailable": ("the environment", "a tool or the grader was not available", "no: a failure of the system"),
-    "cancelled": ("the rollout", "its group no longer needed it", "no"),
-    "no_text": ("the endpoint", "its reply has no text", "no"),
-    "cut": ("the endpoint", "its reply was cut at the limit of its tokens", "no"),
-    "refused": ("the endpoint", "it refused to answer", "no"),
-    "terminated": ("another environment", "it ended, and did not say why", "yes"),
-    "truncated": ("another environment", "it was cut short, and did not say why", "yes"),
+    "cancelled": ("the rollout", "the group no longer needed the episode", "no"),
+    "no_text": ("the endpoint", "the reply has no text", "no"),
+    "cut": ("the endpoint", "the reply was cut at the limit of tokens", "no"),
+    "refused": ("the endpoint", "the endpoint refused to answer", "no"),
+    "terminated": ("another environment", "the environment ended the episode without a reason", "yes"),
+    "truncated": ("another environment", "the environment cut the episode short without a reason", "yes"),
 }
 """For each end of an episode: the part that sets it, the condition, and whether the episode counts in means."""
 

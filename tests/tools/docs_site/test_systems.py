@@ -136,8 +136,8 @@ def test_every_pipeline_has_its_source_its_file_and_a_test_that_runs_it():
     for name, (source, file, test, second) in listed.items():
         assert target(file) == f"pipelines/{name}.yaml"
         assert read_pipeline(ROOT / target(file)).paper == source
-        assert re.search(r"^(\S+/\S+@[0-9a-f]{7}, |paper, by hand: ).* compared on \d{4}-\d\d-\d\d$", second), name
-        if second.startswith("paper"):
+        assert re.search(r"^(\S+/\S+@[0-9a-f]{7}, |text only: ).* compared on \d{4}-\d\d-\d\d$", second), name
+        if second.startswith("text only"):
             assert f'"{name}"' in (ROOT / "tests/trainers/recipes/test_by_hand.py").read_text("utf-8"), name
         assert f'find_pipeline("{name}")' in (ROOT / target(test)).read_text("utf-8"), name
 

@@ -21,7 +21,7 @@ from rstar2_env.trainers import TRAINERS
 from rstar2_env.trainers.options.parts import make_parts
 from rstar2_env.trainers.pipeline.file import read_pipeline
 from rstar2_env.trainers.pipeline.places import find_pipeline
-from rstar2_env.trainers.pipeline.stages.keep_right import KeepRight, path_score, tails
+from rstar2_env.trainers.pipeline.stages.keep_right import KeepRight, path_score, perplexity, tails
 from rstar2_env.trainers.ranks import ONE
 from rstar2_env.wrappers import make_env
 
@@ -153,7 +153,7 @@ def test_expert_iteration_filters_both_tails_of_the_perplexity_and_scores_paths_
     Tokens with 1/2 and 1/8 have the perplexity exp((log 2 + log 8) / 2) = 4. Of turns with the perplexities 1 to 20,
     a tenth at each end is left out: 3 to 18 remain. Three turns of log p = -1, -2, -6 score -9, -9 / sqrt 3 and -3.
     """
-    assert math.exp(-np.mean([math.log(1 / 2), math.log(1 / 8)])) == pytest.approx(4)
+    assert perplexity([math.log(1 / 2), math.log(1 / 8)]) == pytest.approx(4)
     stage = KeepRight(**stage_of("expert_iteration", "cleaner").options)
     assert tails([float(one) for one in range(1, 21)], stage.drop_low, stage.drop_high) == (3, 18)
     scores = [path_score([-1.0, -2.0, -6.0], alpha) for alpha in (0.0, 0.5, 1.0)]

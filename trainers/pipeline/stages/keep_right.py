@@ -91,7 +91,7 @@ class KeepRight(EngineStage):
         with self.likelihood(self.model) as model:
             scored = model.each([partial(model.turns, messages) for _, messages in right], work.report)
         kept = best(right, scored, self.per_problem, self.alpha)
-        perplexities = {place: [float(np.exp(-np.mean(turn))) for turn in scored[place]] for place in kept}
+        perplexities = {place: [perplexity(turn) for turn in scored[place]] for place in kept}
         low, high = tails([one for turns in perplexities.values() for one in turns], self.drop_low, self.drop_high)
         made = [_trace(*right[place], perplexities[place], low, high) for place in kept]
         earlier = [self.earlier] if isinstance(self.earlier, str) else self.earlier or []
@@ -133,6 +133,11 @@ def best(
         problems.setdefault(problem, {}).setdefault(said, (path_score([sum(turn) for turn in turns], alpha), place))
     kept = [sorted(own.values(), key=lambda one: (-one[0], one[1]))[:most] for own in problems.values()]
     return sorted(place for own in kept for _, place in own)
+
+
+def perplexity(logps: Sequence[float]) -> float:
+    """Return the perplexity of a turn, exp(-mean of log p), from the log-probabilities of its tokens, in nats."""
+    return float(np.exp(-np.mean(logps)))
 
 
 def tails(perplexities: Sequence[float], low: float, high: float) -> tuple[float, float]:
