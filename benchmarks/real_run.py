@@ -5,7 +5,7 @@
 
 ``read`` writes ``docs/data/smollm2_cpu.json`` from the folder of the run: where it was made (command, commit, load,
 versions), the figures of each evaluation and of the training, and the verdict on each problem. ``draw`` writes
-``docs/pictures/real-model.png`` from that file. The documents quote the file; ``tests/test_docs_figures.py`` compares.
+``docs/pictures/real-model.png`` from that file. The documents quote the file; ``tools/figures.py`` compares.
 
 What it does not show: other seeds, other recipes, or anything about larger models.
 """
@@ -120,6 +120,7 @@ def draw(told: Mapping[str, Any], out: Path) -> None:
             right.hlines(figures["train"][name], first + 1, first + ENDS, color="#c0392b", linewidth=2.5)
         right.set_title(f"training problems, by step (red: means of {ENDS} steps)", fontsize=10, loc="left")
         right.set_xlabel("step")
+        right.xaxis.get_major_locator().set_params(integer=True)
         left.set_ylim(-0.05, 1)
         figure.tight_layout()
         figure.savefig(out, dpi=140)

@@ -241,7 +241,11 @@ def _of_constant(golds: Sequence[Node], answer: Node, allowed: set[str]) -> str 
     return _first(answer, free) or _of_function(answer, allowed)
 
 
-_ROUNDS = re.compile(rf"\b(?:{'|'.join(sorted(APPROXIMATIONS))}|estimate|round|rounded|nearest)\b", re.IGNORECASE)
+_ROUNDS = re.compile(
+    rf"\b(?:{'|'.join(sorted(APPROXIMATIONS - {'about'}))}|(?:about|around) (?:how|what)|estimate|rounded|nearest"
+    r"|correct to|round(?: off| up| down)? (?:your|the|to|it|answers?)|significant|decimal places?)\b",
+    re.IGNORECASE,
+)
 """Pattern of a question that asks for a rounded value."""
 
 

@@ -8,6 +8,7 @@ Covered: ``p \land q`` in LaTeX, Unicode, ASCII and words; the order of the term
 from __future__ import annotations
 
 import re
+from typing import Any
 
 _SPELLED = {
     "and": r"\land \wedge ∧ && & and",
@@ -24,17 +25,21 @@ _LEVELS = ("iff", "implies", "or", "and")
 """Connectives of two formulas, from the loosest to the tightest."""
 MAX_TOKENS = 100
 """Length of the longest formula that is compared, in tokens."""
+Formula = tuple[Any, ...]
+"""A name, ``("p",)``, or a connective with its formulas."""
 _CYCLE = re.compile(r"\(\s*(\d+(?:(?:\s*,\s*|\s+)\d+)*)\s*\)")
 
 
 def same_notation(gold: str, answer: str) -> bool | None:
     """Compare two formulas of propositional logic, or two permutations; return ``None`` for other texts."""
-    one, other = _proposition(gold), _proposition(answer)
+    # In a product of forms alone, the order matters; the gold says which product is meant.
+    ordered = "\\wedge" in gold and {token for token in _tokens(gold) if token in _SPELLED} == {"and"}
+    one, other = _proposition(gold, ordered), _proposition(answer, ordered)
     if one is not None and other is not None and not _in_words(gold):
         return one == other
     if "," in gold or (first := _permutation(gold)) is None or (second := _permutation(answer)) is None:
         return None
-    return first[0] == second[0] if first[1] or second[1] else None
+    return first[0] == second[0] if first[0] and (first[1] or second[1]) else None
 
 
 def _in_words(text: str) -> bool:
@@ -42,19 +47,22 @@ def _in_words(text: str) -> bool:
     return not any(token in _CONNECTIVES and not token.isalpha() for token in _TOKEN.findall(text))
 
 
-def _proposition(text: str) -> str | None:
-    """Return a formula in one spelling; ``None`` for other texts."""
+def _tokens(text: str) -> list[str]:
+    """Return the tokens of a text, each connective by its name."""
     tokens = [_CONNECTIVES.get(token, token) for token in _TOKEN.findall(_SKIPPED.sub(" ", text)) if token.strip()]
-    tokens = re.sub(r"\bif and only if\b", "iff", " ".join(tokens).replace("{", "").replace("}", "")).split()
+    return re.sub(r"\bif and only if\b", "iff", " ".join(tokens).replace("{", "").replace("}", "")).split()
+
+
+def _proposition(text: str, ordered: bool) -> Formula | None:
+    """Return a formula in one spelling; ``None`` for other texts."""
+    tokens = _tokens(text)
     if not any(token in _SPELLED or token == "if" for token in tokens) or len(tokens) > MAX_TOKENS:
         return None
-    # In a product of forms alone, the order matters.
-    ordered = "\\wedge" in text and not any(token in _SPELLED and token != "and" for token in tokens)
     made = _formula(tokens, 0, ordered)
     return made if made is not None and not tokens else None
 
 
-def _formula(tokens: list[str], level: int, ordered: bool) -> str | None:
+def _formula(tokens: list[str], level: int, ordered: bool) -> Formula | None:
     """Consume a formula of a level and return it; ``None`` if there is none."""
     if level == len(_LEVELS):
         return _term(tokens, ordered)
@@ -63,20 +71,25 @@ def _formula(tokens: list[str], level: int, ordered: bool) -> str | None:
     while tokens and tokens[0] == name:
         tokens.pop(0)
         parts.append(_formula(tokens, level if name == "implies" else level + 1, ordered))
-    if None in parts:
-        return None
-    found = [part or "" for part in parts]
-    if name != "implies" and not ordered:
-        found.sort()
-    return found[0] if len(found) == 1 else f"({f' {name} '.join(found)})"
+    found: list[Formula] = []
+    for part in parts:
+        if part is None:
+            return None
+        if name in ("and", "or") and part[0] == name and len(part) > 1:
+            found.extend(part[1:])  # (p and q) and r is p and q and r
+        else:
+            found.append(part)
+    if len(found) == 1:
+        return found[0]
+    return (name, *(found if name == "implies" or ordered else sorted(found, key=repr)))
 
 
-def _term(tokens: list[str], ordered: bool) -> str | None:
+def _term(tokens: list[str], ordered: bool) -> Formula | None:
     """Consume a name, a negation, a bracket, or "if p then q"."""
     first = tokens.pop(0) if tokens else ""
     if first == "not":
         inner = _term(tokens, ordered)
-        return None if inner is None else f"not {inner}"
+        return None if inner is None else ("not", inner)
     if first in ("(", "["):
         inner = _formula(tokens, 0, ordered)
         closed = tokens.pop(0) if tokens else ""
@@ -85,8 +98,8 @@ def _term(tokens: list[str], ordered: bool) -> str | None:
         inner = _formula(tokens, 0, ordered)
         said = tokens.pop(0) if tokens else ""
         then = _formula(tokens, 0, ordered)
-        return None if inner is None or then is None or said != "then" else f"({inner} implies {then})"
-    return first if _ATOM.fullmatch(first) else None
+        return None if inner is None or then is None or said != "then" else ("implies", inner, then)
+    return (first,) if _ATOM.fullmatch(first) else None
 
 
 def _permutation(text: str) -> tuple[frozenset[tuple[int, ...]], bool] | None:

@@ -21,7 +21,8 @@ ASKS_PERCENT = re.compile(
 """Pattern of text in a question that asks for a percentage."""
 
 ASKS_RESIDUE = re.compile(
-    r"mod(?![a-z])|\bmodul[eoo]|remainder|residue|congruen|\\equiv|≡|\brest[eo]?\b|остат|余|剰余|나머지", re.IGNORECASE
+    r"mod(?![a-z])|\bmodul(?:o|e|us)|remainder|residue|congruen|\\equiv|≡|остат|余数|餘數|余り|剰余|나머지",
+    re.IGNORECASE,
 )
 """Pattern of text in a question that asks for a residue."""
 
@@ -46,7 +47,8 @@ def same_quantity(gold: Node, answer: Node, rules: Rules, same: Same) -> bool | 
         return key(value) == key(other) and (not unit or not other_unit or unit.lower() == other_unit.lower())
     asked = rules.known | vocabulary.of_percent(rules.question)
     if isinstance(other, Quantity) and other.unit == "%" and vocabulary.names_things(other_unit or "", asked):
-        other, other_unit = other.value, "%"  # "15% increase"
+        # "15% increase" is 15 %, if the gold is not "15% increase" itself.
+        other, other_unit = (other, other_unit) if isinstance(value, Quantity) else (other.value, "%")
     if "%" in (unit, other_unit):
         if rules.percent and unit is None and same(value, other):
             return True
@@ -80,15 +82,27 @@ def _asked(answered: str, rules: Rules) -> str | None:
     """
     if (unit := units.read_unit(answered)) is None or not rules.question:
         return None
-    known = [units.read_unit(word) for word in re.findall(r"[^\W\d_]+", rules.question)]
+    sentences = _SENTENCE.findall(rules.question)
+    asking = " ".join(sentence for sentence in sentences if _ASKS.search(sentence))
+    # A word of one or two letters, such as "in", is a unit of the question only after a number.
+    known = [units.read_unit(found[0] or found[1]) for found in _UNIT_WORD.findall(rules.question)]
     said = [units.read_unit(word) for word in answered.split()]
-    asked = [match[1] for match in _IN_UNIT.finditer(rules.question) if units.read_unit(match[1]) is not None]
-    if not asked or not unit.dimension or unit in known or units.read_unit(asked[-1]) in said:
+    asked = {found for found in _IN_UNIT.findall(asking) if units.read_unit(found) is not None}
+    if len(asked) != 1 or not unit.dimension or unit in known:
         return None
-    return asked[-1]
+    (only,) = asked
+    return None if units.read_unit(only) in said else only
 
 
-_IN_UNIT = re.compile(r"\bin ((?:square |cubic )?[a-z]{3,}(?: per [a-z]+)?)\b")
+_IN_UNIT = re.compile(
+    r"\bin ((?:square |cubic )?[a-z]{2,}(?: per [a-z]+)?)\b"
+    r"(?=\s*(?:[,.;?!)]|\Z|(?:is|are|was|were|does|do|did|will|would|can|if|that|of|for|from|to|and|when)\b))"
+)
+"""Pattern of "in joules"; a noun after it, as in "in second place", makes the word no unit."""
+_UNIT_WORD = re.compile(r"\d\s*([^\W\d_]{1,2})\b|([^\W\d_]{3,})")
+_SENTENCE = re.compile(r"[^.?!]+[.?!]*")
+_ASKS = re.compile(r"\?|\b(?:find|give|express|answer|calculate|compute|determine|state|write)\b", re.IGNORECASE)
+"""Pattern of a sentence that asks for the answer."""
 
 
 def _parts(node: Node, other: Node) -> tuple[Node, str | None]:

@@ -227,7 +227,9 @@ def is_approximate(node: Node) -> bool:
         if isinstance(part, Relation) and "~" in part.ops and all(map(is_label, part.sides[: part.ops.index("~") + 1])):
             return True
         said = part.unit if isinstance(part, Quantity) else part.condition if isinstance(part, Given) else ""
-        if APPROXIMATIONS.intersection(re.findall(r"[a-z]+", said.lower())):
+        words = re.findall(r"[a-z]+", said.lower())
+        # Within a condition, "rotated about the axis" says nothing about the value.
+        if APPROXIMATIONS.intersection(words if isinstance(part, Quantity) else words[:1] + words[-1:]):
             return True
     return False
 
