@@ -32,7 +32,7 @@ class Family:
     Attributes:
         file: Its name.
         title: Its heading.
-        word: What each part is.
+        word: Singular noun for a part.
         about: Description of the parts, in Markdown, with links from a folder of the site below the top.
         registry: ``module:ATTRIBUTE`` of the registry.
     """
@@ -251,7 +251,7 @@ def _section(name: str, meaning: str, facts: dict[str, str], field: str) -> str:
         [
             f"## `{name}`\n\n{meaning}\n",
             *(f"- **{title}:** {said}." for title, said in facts.items()),
-            f"- **Metrics:** [`rollout/{field}/{name}`](../metrics.md#rollout{field}name), and the same of `kept/` and "
+            f"- **Metrics:** [`rollout/{field}/{name}`](../metrics.md#rollout{field}name), also with `kept/` and "
             "`eval/`.",
             f"- **Its episodes in a run:** `rstar2 view RUN --text --filter {field}={name}`.",
         ]

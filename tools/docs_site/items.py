@@ -45,7 +45,7 @@ class Kind:
     """The sections of a page that become pages.
 
     Attributes:
-        word: What each of them is, as the title says.
+        word: Singular noun for an item, as in the title.
         heading: Pattern of the whole heading of such a section.
         files: Returns the files of the repository that hold the code, by the name in the heading; for kinds whose
             sections do not name them.
@@ -68,7 +68,7 @@ class Item:
 
     Attributes:
         place: Its path in the site.
-        kind: What it is.
+        kind: Singular noun for the item, such as "recipe".
         heading: The heading of its section, in Markdown.
         anchors: Anchors of its headings on the long page; the first is that of ``heading``.
         lines: The lines of its section below the heading, with headings of the levels of a page.

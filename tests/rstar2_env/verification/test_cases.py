@@ -39,7 +39,7 @@ def test_answers_are_graded_as_their_authors_did(labelled: list[dict[str, Any]])
     wrong = false_positives.union(false_negatives)
     assert 1 - len(wrong) / len(cases) >= 0.914
     assert 1 - len(wrong - DEBATABLE - LABELS_WE_REFUSE) / len(cases) >= 0.927
-    assert 1 - len(false_negatives) / positives >= 0.861
+    assert 1 - len(false_negatives) / positives >= 0.858
 
 
 def test_hacks_are_refused_and_what_models_write_is_read(labelled2: list[dict[str, Any]]) -> None:
