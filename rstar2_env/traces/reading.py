@@ -51,7 +51,7 @@ def check_traces(traces: Sequence[Mapping[str, Any]]) -> None:
     """Raise an error unless there are traces, and each is one.
 
     Raises:
-        ConfigurationError: There is no trace.
+        ConfigurationError: ``traces`` is empty.
         ProblemFormatError: A record is not a trace; the message gives its number.
     """
     if not traces:

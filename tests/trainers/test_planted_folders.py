@@ -62,7 +62,7 @@ def test_a_finding_of_a_run_in_progress_has_the_evidence_of_its_folder(tmp_path:
 
 
 def in_progress(folder: Path, begun: Path) -> Iterator[tuple[int, Change]]:
-    """What is said of a recorded run, with the step, if it is written step by step, as a trainer does."""
+    """Yield each change that is reported while a recorded run is written step by step, with its step."""
     run = read_run(folder)
     figures = {int(line["step"]): line for line in run.metrics()}
     evaluated = {one.step: {f"eval/{name}": value for name, value in one.figures.items()} for one in run.evaluations}

@@ -12,6 +12,8 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from rstar2_env.sandbox.options import can_be_root_folder
+
 NETWORK = r"apt-get|apt|curl|wget|uvx?|pipx?|pip3|conda|npm|npx|git\s+clone"
 """Pattern of the programs that need the network."""
 _PLACES = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -55,10 +57,15 @@ def can_set_up(run: str) -> bool:
         run: The line without ``RUN``.
 
     Raises:
-        ValueError: The line has an open quote, or a program of it is not on this machine; the message names it.
+        ValueError: The line has an open quote, a program of it is not on this machine, or it writes to a folder whose
+            files the tests do not see; the message names it.
     """
     if run.startswith(("[", "--")) or "<<" in run:
         return False
+    if (unseen := _unseen(run)) is not None:
+        raise ValueError(
+            f"{unseen} means a file of the sandbox itself, in /tmp, the home folder or the system, which the tests do not see"
+        )
     programs = _programs(run)
     if re.search(rf"(?<![\w./-])({NETWORK})(?![\w./-])", " ".join(["", *_words(run), ""])):
         return False
@@ -71,6 +78,23 @@ def can_set_up(run: str) -> bool:
 def roots_in(run: str) -> list[str]:
     """Return the first parts of the absolute paths that a line names: ``app`` of ``/app/data``."""
     return [found[1] for word in _words(run) if (found := re.match(r"/([A-Za-z0-9_][\w.-]*)", word))]
+
+
+def _unseen(run: str) -> str | None:
+    """Return a path of a line in the temporary folder or the home folder, or one outside that is written to.
+
+    Programs and settings of the sandbox (``/usr``, ``/etc``) are only read; a redirection to them cannot work.
+    """
+    before = ""
+    for word in _words(run):
+        if re.match(r"/tmp(?:/|$)|~|--global$", word) or word.startswith(("$HOME", "${HOME")):
+            return word
+        if ">" in before and word.startswith("/") and not word.startswith("/dev/"):
+            root = word.split("/")[1]
+            if not can_be_root_folder(root):
+                return word
+        before = word
+    return None
 
 
 def _words(run: str) -> list[str]:
