@@ -64,7 +64,8 @@ def can_set_up(run: str) -> bool:
         return False
     if (unseen := _unseen(run)) is not None:
         raise ValueError(
-            f"{unseen} means a file of the sandbox itself, in /tmp, the home folder or the system, which the tests do not see"
+            f"{unseen} means a file of the sandbox itself, in /tmp, the home folder or the system, which the tests do "
+            "not see"
         )
     programs = _programs(run)
     if re.search(rf"(?<![\w./-])({NETWORK})(?![\w./-])", " ".join(["", *_words(run), ""])):
