@@ -51,7 +51,12 @@ def test_the_examples_of_the_contract_print_what_they_say():
 @pytest.fixture
 def module_folder(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
+    forget_the_environment()  # another test of this process may have imported a module of the same name
     yield tmp_path
+    forget_the_environment()
+
+
+def forget_the_environment():
     sys.modules.pop("divisors", None)
     gym.registry.pop("mine/Divisors-v0", None)
 

@@ -90,7 +90,7 @@ def test_every_field_of_an_outcome_is_carried() -> None:
         ({"code": "1", "session": 3}, "session"),
         ({"code": "1", "limits": {"wall": 3}}, "wall_s"),
         ({"code": "1", "limits": {"wall_s": "3"}}, "number"),
-        ({"code": "1", "limits": {"wall_s": -3}}, "positive"),
+        ({"code": "1", "limits": {"wall_s": -3}}, "above 0"),
         ({"code": "1", "limits": []}, "object"),
         ({"code": "1", "files": [["a", "!"]]}, "wrong type"),
         ({"code": {"base64": 3}}, "base64"),
