@@ -12,7 +12,7 @@ from rstar2_env.core.text import encodable
 from rstar2_env.env.tool_env import ToolEnv
 from rstar2_env.env.turn_result import Ended
 from rstar2_env.problems import ProblemSource
-from rstar2_env.tools.named import ToolChoice
+from rstar2_env.tools.by_name import ToolChoice
 
 
 @dataclass(frozen=True, slots=True)

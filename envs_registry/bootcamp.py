@@ -10,7 +10,7 @@ import numpy as np
 
 from rstar2_env.adapters.bootcamp import Bootcamp, instances, load_bootcamp
 from rstar2_env.env.vector import vector_entry_point
-from rstar2_env.tools.named import ToolChoice
+from rstar2_env.tools.by_name import ToolChoice
 
 from ._adapted import AdaptedEnv, Grade
 from ._congruence import Congruence

@@ -18,8 +18,8 @@ from rstar2_env.env.tool_env import ToolEnv
 from rstar2_env.sandbox.job import Sandbox
 from rstar2_env.sandbox.limits import Limits
 from rstar2_env.tools import NotebookTool, PythonTool
+from rstar2_env.tools.by_name import ToolChoice, make_tools
 from rstar2_env.tools.cut import Tokenizer
-from rstar2_env.tools.named import ToolChoice, make_tools
 from rstar2_env.tools.sandboxed import SandboxTool
 from rstar2_env.verification import VerifierSpec
 

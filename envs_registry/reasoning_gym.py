@@ -14,7 +14,7 @@ import numpy as np
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError, UnknownNameError
 from rstar2_env.env.vector import vector_entry_point
 from rstar2_env.problems import Draft, ProceduralSource
-from rstar2_env.tools.named import ToolChoice
+from rstar2_env.tools.by_name import ToolChoice
 
 from ._adapted import AdaptedEnv, Grade
 

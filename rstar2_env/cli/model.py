@@ -76,7 +76,7 @@ def show(
     from rstar2_env.models.facts import read_facts
     from rstar2_env.models.folder import folder_of_gguf
     from rstar2_env.models.measure import measure_model
-    from rstar2_env.models.suggested import suggest
+    from rstar2_env.models.suggested_learning_rates import suggest
 
     facts = read_facts(path)
     needs = _memory(facts)

@@ -21,7 +21,7 @@ from rstar2_env.dialects import make_dialect
 from rstar2_env.env.family_env import FamilyEnv, environment_class
 from rstar2_env.env.turn_result import Ended, GoesOn
 from rstar2_env.problems import Draft, ProceduralSource
-from rstar2_env.tools.named import ToolChoice
+from rstar2_env.tools.by_name import ToolChoice
 from rstar2_env.worlds.family import knob
 from rstar2_env.worlds.game import (
     Game,

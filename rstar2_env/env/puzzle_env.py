@@ -21,7 +21,7 @@ from rstar2_env.problems import FAMILIES, Draft, split_of
 from rstar2_env.sandbox.job import Sandbox
 from rstar2_env.sandbox.limits import Limits
 from rstar2_env.tools import PythonTool
-from rstar2_env.tools.named import ToolChoice, make_tools
+from rstar2_env.tools.by_name import ToolChoice, make_tools
 from rstar2_env.worlds.family import knob
 from rstar2_env.worlds.puzzle import Meta, Puzzle, PuzzleGrader, UnreadableAnswerError
 

@@ -25,8 +25,8 @@ from rstar2_env.env.transcript import Transcript
 from rstar2_env.env.turn_result import Ended, GoesOn, StepReturn, call_counts
 from rstar2_env.problems import Problem, ProblemSource, load_problems
 from rstar2_env.tools import CallContext, ToolChain, ToolResult
+from rstar2_env.tools.by_name import ToolChoice, make_tools
 from rstar2_env.tools.cut import Tokenizer, cut_middle, make_tokenizer
-from rstar2_env.tools.named import ToolChoice, make_tools
 from rstar2_env.verification import Reason
 
 _NOTE_LENGTH = 64
@@ -40,7 +40,7 @@ class ToolEnv(gym.Env[str, str]):
 
     Args:
         problems: The source of the problems; any value that ``load_problems`` accepts.
-        tools: The tools that the policy may call: tools, or names such as ``mcp:./server.py`` (``tools.named``).
+        tools: The tools that the policy may call: tools, or names such as ``mcp:./server.py`` (``tools.by_name``).
         grader: Returns whether an answer solves a problem; ``None`` if a subclass overrides ``answer_turn``.
         dialect: A dialect, or its name.
         dialect_options: Options of a dialect given by name.

@@ -15,7 +15,7 @@ from rstar2_env.verification.verifier import RuleVerifier, Verifier, numeric
 
 if TYPE_CHECKING:
     from rstar2_env.verification.model import ModelVerifier, model_verifier
-    from rstar2_env.verification.read.answer_extraction import extract_answer
+    from rstar2_env.verification.read.response_answer import extract_answer
 
 __all__ = [
     "VERIFIERS",
@@ -43,7 +43,7 @@ __all__ = [
 
 
 # Imported on first use: the judge loads an HTTP client and SQLite, extraction compiles large patterns.
-_WHERE = {"ModelVerifier": "model", "extract_answer": "read.answer_extraction", "model_verifier": "model"}
+_WHERE = {"ModelVerifier": "model", "extract_answer": "read.response_answer", "model_verifier": "model"}
 
 if not TYPE_CHECKING:  # with it, a type checker would accept any name
     __getattr__, __dir__ = lazy_names(__name__, _WHERE)

@@ -121,7 +121,7 @@ def verify_response(
 
     Programs and tool results are removed from the response first. Both texts are compared as bare answers first. If
     they differ and at least one is longer than a bare answer, the answers are extracted (see
-    ``read.answer_extraction``) and compared again. An environment, in contrast, grades only the answer that its dialect
+    ``read.response_answer``) and compared again. An environment, in contrast, grades only the answer that its dialect
     extracts.
 
     Args:
@@ -134,7 +134,7 @@ def verify_response(
         ConfigurationError: An option is not among its allowed values, or outside its range.
     """
     # Imported here because its patterns take longer to compile than everything else in this module.
-    from rstar2_env.verification.read.answer_extraction import extract_answer, is_response, without_tool_text
+    from rstar2_env.verification.read.response_answer import extract_answer, is_response, without_tool_text
 
     checked = _checked(options)
     response = without_tool_text(response) if isinstance(response, str) else response

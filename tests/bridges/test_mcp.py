@@ -21,8 +21,8 @@ from waiting import wait_for
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.env.vector import ThreadVectorEnv
 from rstar2_env.tools import CallContext
+from rstar2_env.tools.by_name import make_tools
 from rstar2_env.tools.mcp import server
-from rstar2_env.tools.named import make_tools
 from rstar2_env.wrappers.make import make_env
 
 

@@ -14,7 +14,7 @@ from rstar2_env.core.errors import ConfigurationError, SandboxUnavailableError, 
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.sandbox import Capability, stdio
 from rstar2_env.tools import CallContext
-from rstar2_env.tools.named import make_tools
+from rstar2_env.tools.by_name import make_tools
 
 
 def test_a_local_program_has_limits_and_none_of_our_variables(monkeypatch):

@@ -16,9 +16,9 @@ from waiting import wait_for
 from rstar2_env.core.errors import ToolServerError
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.tools import CallContext
+from rstar2_env.tools.by_name import make_tools
 from rstar2_env.tools.mcp.options import ServerOptions
 from rstar2_env.tools.mcp.session import LostError, McpSession
-from rstar2_env.tools.named import make_tools
 
 ONCE = f"""
 import sys, time

@@ -15,9 +15,9 @@ from peft import get_peft_model, set_peft_model_state_dict
 from transformers import AutoModelForCausalLM
 
 from rstar2_env.core.options.declare import checked
+from rstar2_env.rollout.engines.checkpoint_weights import named_weights, without_adapters
 from rstar2_env.rollout.engines.registry import ENGINES, EngineKind
 from rstar2_env.rollout.engines.transformers_engine import TransformersEngine
-from rstar2_env.rollout.engines.weights import named_weights, without_adapters
 
 NAME = "copied"
 Load = Callable[[Any, Any], None]

@@ -28,7 +28,7 @@ class SftOptions:
             of equal size: with 8, a batch of 12 is 2 passes of 6. On a CPU, a pass also keeps at most 0.5 GiB of
             activations, and is divided further.
         learning_rate: Peak learning rate of AdamW; ``None`` chooses it by the model's size
-            (docs/models.md, ``rstar2_env/models/suggested.py``).
+            (docs/models.md, ``rstar2_env/models/suggested_learning_rates.py``).
         warmup_ratio: Share of the steps in which the learning rate warms up; the first step has a rate above 0.
         lr_scheduler: Learning rate schedule, one of transformers' names.
         weight_decay: Weight decay of AdamW.

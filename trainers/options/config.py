@@ -260,7 +260,7 @@ class OptimOptions:
 
     Attributes:
         learning_rate: Peak learning rate of AdamW; ``None`` chooses it by the model's size
-            (docs/models.md, ``rstar2_env/models/suggested.py``).
+            (docs/models.md, ``rstar2_env/models/suggested_learning_rates.py``).
         warmup_steps: Steps of linear warm-up: step i of n has i/n of the learning rate.
         lr_scheduler: Learning rate schedule, one of transformers' names.
         begin_from: Folder of an earlier run, or of one of its checkpoints. The optimizer begins with the state of that

@@ -32,10 +32,10 @@ from rstar2_env.rollout.engine import (
     check_prompt,
     settle,
 )
+from rstar2_env.rollout.engines.checkpoint_weights import check_names, named_weights
 from rstar2_env.rollout.engines.vllm_parameters import best_of, check_temperature, request_fields, seed_of
 from rstar2_env.rollout.engines.vllm_setup import VllmCounters, in_run, is_whole, runs_group_kept, same_draws, start
 from rstar2_env.rollout.engines.vllm_worker import keep_full_logprobs
-from rstar2_env.rollout.engines.weights import check_names, named_weights
 
 
 @dataclass(eq=False)

@@ -32,7 +32,7 @@ from transformers import PreTrainedTokenizerBase
 from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 from rstar2_env.core.progress import say
 from rstar2_env.rollout.engine import EngineStats
-from rstar2_env.rollout.engines.weights import without_adapters
+from rstar2_env.rollout.engines.checkpoint_weights import without_adapters
 
 _ENVIRONMENT = {
     # Run the engine core in this process, so that weights can be passed in memory.

@@ -17,7 +17,7 @@ from tiny_models import tiny_gemma3, tiny_qwen3
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.models import model_folder
 from rstar2_env.models.facts import read_facts
-from rstar2_env.models.suggested import suggest
+from rstar2_env.models.suggested_learning_rates import suggest
 
 
 @pytest.fixture(scope="module")

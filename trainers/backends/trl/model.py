@@ -20,7 +20,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, P
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.outputs import files_in, list_files
-from rstar2_env.models.suggested import SuggestedOptions, suggest
+from rstar2_env.models.suggested_learning_rates import SuggestedOptions, suggest
 from rstar2_env.rollout import ChatCodec
 from rstar2_env.rollout.cpu_norms import replace_norms
 from rstar2_env.rollout.model_files import LOAD_ERRORS, load_failure

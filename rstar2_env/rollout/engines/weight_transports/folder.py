@@ -15,12 +15,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from rstar2_env.core.errors import ConfigurationError, ServiceError
+from rstar2_env.rollout.engines.checkpoint_weights import named_weights
 from rstar2_env.rollout.engines.vllm_server_fleet import Server
 from rstar2_env.rollout.engines.weight_transports.base import Transport
 from rstar2_env.rollout.engines.weight_transports.server_access import EngineServers
 from rstar2_env.rollout.engines.weight_transports.settings import TransportSettings
 from rstar2_env.rollout.engines.weight_transports.stored_weights import reload_from
-from rstar2_env.rollout.engines.weights import named_weights
 
 _EXTENSION = "--worker-extension-cls rstar2_env.rollout.engines.vllm_worker.FullLogprobs"
 _DROP_S = 10.0

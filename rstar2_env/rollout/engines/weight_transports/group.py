@@ -25,6 +25,7 @@ from torch import Tensor
 
 from rstar2_env.core.errors import ConfigurationError, ServiceError
 from rstar2_env.core.version import at_least
+from rstar2_env.rollout.engines.checkpoint_weights import named_weights
 from rstar2_env.rollout.engines.vllm_server_fleet import Server
 from rstar2_env.rollout.engines.weight_transports.base import Transport
 from rstar2_env.rollout.engines.weight_transports.buckets import Bucket, buckets
@@ -32,7 +33,6 @@ from rstar2_env.rollout.engines.weight_transports.gloo import GlooGroup, own_add
 from rstar2_env.rollout.engines.weight_transports.nccl import LEAST_VLLM, NcclGroup
 from rstar2_env.rollout.engines.weight_transports.server_access import EngineServers
 from rstar2_env.rollout.engines.weight_transports.settings import TransportSettings
-from rstar2_env.rollout.engines.weights import named_weights
 
 _JOIN_S = 120.0
 """Seconds that the members of a new process group wait for one another."""

@@ -21,7 +21,7 @@ from rstar2_env.rewards.judges import make_reward_judge
 from ....options.config import TrainConfig, run_record
 from ....options.parts import correction_of, make_parts
 from ....options.record import shared_fields
-from ....queue.in_flight_limit import adaptive
+from ....queue.adaptive_limit import adaptive
 from ....record.resume import check_begun, checkpoint_to_resume
 from ....step.batch import Batch
 from ....step.collector import Collector

@@ -13,7 +13,7 @@ from rstar2_env.rollout import ChatCodec, Player
 
 from ....options.config import TrainConfig
 from ....options.parts import Parts
-from ....queue.in_flight_limit import Adaptive
+from ....queue.adaptive_limit import Adaptive
 from ....step.collector import Collector
 from ..adapters import PolicyModel
 from ..cpu_speed import CpuChoice

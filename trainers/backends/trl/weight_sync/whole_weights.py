@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
 
+from rstar2_env.rollout.engines.checkpoint_weights import Cast, checkpoint_weights
 from rstar2_env.rollout.engines.weight_transports.adapter import Adapter, adapter_state
-from rstar2_env.rollout.engines.weights import Cast, checkpoint_weights
 
 from ..sharding.torch_state import whole
 

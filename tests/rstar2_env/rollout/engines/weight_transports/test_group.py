@@ -23,8 +23,8 @@ from transformers import AutoModelForCausalLM
 
 from rstar2_env.core.errors import ServiceError
 from rstar2_env.rollout import Generation, SamplingParams, VllmServerEngine
+from rstar2_env.rollout.engines.checkpoint_weights import checkpoint_weights
 from rstar2_env.rollout.engines.registry import make_engine
-from rstar2_env.rollout.engines.weights import checkpoint_weights
 
 pytest.importorskip("httpx", reason="servers need the extra 'remote'")
 

@@ -16,8 +16,8 @@ from transformers import AutoModelForCausalLM
 from vllm_serve import needs_vllm, serve_command
 
 from rstar2_env.rollout import SamplingParams, VllmServerEngine
+from rstar2_env.rollout.engines.checkpoint_weights import checkpoint_weights
 from rstar2_env.rollout.engines.weight_transports.adapter import Adapter, adapter_state
-from rstar2_env.rollout.engines.weights import checkpoint_weights
 
 PROMPT = [5, 6, 7, 8, 9]
 

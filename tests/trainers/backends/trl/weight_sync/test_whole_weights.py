@@ -20,7 +20,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 from tiny_models import tiny_qwen3
-from rstar2_env.rollout.engines.weights import checkpoint_weights
+from rstar2_env.rollout.engines.checkpoint_weights import checkpoint_weights
 from rstar2_env.trainers.backends.trl.weight_sync.whole_weights import whole_weights
 from rstar2_env.trainers.backends.trl.sharding.zero import without_compiling
 

@@ -12,7 +12,7 @@ from rstar2_env.core.options.parts import Part, parts_within
 from rstar2_env.core.trust import UntrustedError
 from rstar2_env.testing.stub_tool import StubTool
 from rstar2_env.tools import NOTEBOOK_TOOL_NAME, PYTHON_TOOL_NAME
-from rstar2_env.tools.named import make_tools
+from rstar2_env.tools.by_name import make_tools
 from rstar2_env.wrappers.make import make_env
 
 
@@ -64,7 +64,7 @@ def test_other_values_are_refused_with_what_was_expected(tools, error, words):
 def test_a_missing_extra_is_an_error_with_its_pip_line():
     code = (
         "import sys; sys.modules['mcp'] = None\n"
-        "from rstar2_env.tools.named import make_tools\n"
+        "from rstar2_env.tools.by_name import make_tools\n"
         "from rstar2_env.core.errors import MissingExtraError\n"
         "try: make_tools(['mcp:http://127.0.0.1:9/mcp'])\n"
         "except MissingExtraError as error: print(error)\n"

@@ -12,7 +12,7 @@ import torch
 from peft import LoraConfig, get_peft_model
 from tiny_models import tiny_qwen3
 
-from rstar2_env.rollout.engines.weights import Cast, checkpoint_weights
+from rstar2_env.rollout.engines.checkpoint_weights import Cast, checkpoint_weights
 
 
 def test_a_plain_modules_weights_are_its_own_and_not_copies() -> None:

@@ -12,7 +12,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rollout import EngineStats
 from rstar2_env.rollout.scheduling.adaptive_in_flight import InFlight
 from rstar2_env.testing.training.processes import in_processes
-from rstar2_env.trainers.queue.in_flight_limit import Adaptive, adaptive
+from rstar2_env.trainers.queue.adaptive_limit import Adaptive, adaptive
 
 
 def engine(capacity=1000, **more):
