@@ -70,7 +70,10 @@ def test_a_gguf_file_is_checked_and_planned_by_its_name(file):
     assert json.loads(planned.stdout)["model"]["parameters"] > 0
 
 
-@pytest.mark.parametrize("train", [lambda name: sft([], model=name), lambda name: make("grpo", model=name)])
+TRACE = {"messages": [{"role": "user", "content": "2+2"}, {"role": "assistant", "content": "4"}]}
+
+
+@pytest.mark.parametrize("train", [lambda name: sft([TRACE], model=name), lambda name: make("grpo", model=name)])
 def test_training_reads_a_gguf_file(tmp_path, monkeypatch, train):
     monkeypatch.chdir(tmp_path)
     broken = tmp_path / "broken.gguf"

@@ -155,6 +155,9 @@ def test_other_options_are_refused_before_torch_is_loaded(run, options, said):
     assert done.stdout.endswith("False\n")
 
 
+TRACE = {"messages": [{"role": "user", "content": "2+2"}, {"role": "assistant", "content": "4"}]}
+
+
 def test_other_options_of_a_cold_start_are_refused_before_torch_is_loaded(run, tiny_model):
     options = SftOptions(model=str(tiny_model))
     (run / "sft.json").write_text(json.dumps(asdict(options)))
@@ -163,7 +166,7 @@ import sys
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.trainers import sft
 try:
-    sft([], model={str(tiny_model)!r}, output_dir={str(run)!r}, resume=True, batch_size=2)
+    sft([{TRACE}], model={str(tiny_model)!r}, output_dir={str(run)!r}, resume=True, batch_size=2)
 except ConfigurationError as error:
     print(error, "torch" in sys.modules)
 """
