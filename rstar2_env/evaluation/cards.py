@@ -197,7 +197,7 @@ class _LostError(Exception):
 
 
 class _Reference:
-    """Reads the problem from the environment, as an agent must not, and plays as the agent ``oracle``."""
+    """Plays like the agent ``oracle``, with the problem that it reads from the environment (which agents must not)."""
 
     def __init__(self, env: gym.Env[str, str]) -> None:
         self._env: Any = env.unwrapped

@@ -229,7 +229,7 @@ def run_record(
 
 
 def _loaded(asked: EvaluationOptions, policy: PolicyOptions, opened: ExitStack) -> LoadedModel:
-    """Return the model of the options; a model that this function loads is closed with ``opened``."""
+    """Return the model that the options name; if this function loads it, ``opened`` closes it."""
     if isinstance(asked.model, LoadedModel):
         return asked.model
     assert asked.model is not None  # a policy plays

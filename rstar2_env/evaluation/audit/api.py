@@ -119,11 +119,14 @@ def _suspicions(probes: Mapping[str, Suspicions], step: Callable[[int, str], Non
 
 
 MOST_FINDINGS = 8
-"""Maximum number of confirmed findings of each kind; further ones are counted only in the table of causes."""
+"""Maximum number of findings of each kind; the programs of further suspicions are not run."""
 
 
 def _confirmed(suspicions: Suspicions, until: float) -> tuple[list[AuditFinding], list[str]]:
-    """Run the program of each suspicion; after the time ``until``, only until one finding of each kind is confirmed."""
+    """Run the program of each suspicion; return the findings, and a sentence about each suspicion not reproduced.
+
+    After the time ``until`` (``time.monotonic``), a suspicion is skipped if its kind already has a finding.
+    """
     findings, unconfirmed = list[AuditFinding](), list[str]()
     for one in suspicions:
         most = MOST_FINDINGS if time.monotonic() < until else 1

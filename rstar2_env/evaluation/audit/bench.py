@@ -43,7 +43,7 @@ _TOLD_APART = 0.6
 
 
 def _start_of(pattern: str) -> str:
-    """Return the text with which a regular expression begins."""
+    """Return the literal text with which a regular expression begins; "" if it begins with something else."""
     match = _START.match(pattern)
     return re.sub(r"\\(.)", r"\1", match[1]) if match is not None else ""
 
@@ -65,7 +65,7 @@ class AnswerForm:
     answer: str = "{}"
 
     def call(self, gold: str, answer: str, question: str = "") -> AuditCall:
-        """Return the call that grades ``answer``; this format writes the gold answer and the answer."""
+        """Return the call that grades ``answer``, with the gold answer and the answer written in this format."""
         return AuditCall(self.gold.format(gold), self.answer.format(answer), question)
 
 
@@ -82,12 +82,13 @@ class AuditBench:
         form: The format of gold answers and answers.
         paid_at: Smallest score that counts as accepted.
         golds: The gold answers that the target supports, by class.
-        unread: Classes for which the target accepts right and wrong answers alike, if it distinguishes other classes.
+        unread: Gold answers, by class, of the classes that are not audited, because the target accepts right and wrong
+            answers alike there but distinguishes them in other classes.
         texts: Short texts and numbers in the source of the target.
         names: Names in the source of the target.
         unfinished: Names of the checks that were skipped or cut short because the time was used up.
         known: Cache of grades, by call.
-        fresh: Number of folders that were used so far.
+        fresh: The number that ``next_folder`` returned last.
         unsteady: Whether repeated calls get different grades; other comparisons of grades are then meaningless.
     """
 
@@ -156,7 +157,7 @@ class AuditBench:
 
     @property
     def markers(self) -> list[str]:
-        """Return texts of the target's source that may precede an answer, with and without a final space."""
+        """Texts of the target's source that may have to precede an answer, each with and without a final space."""
         starts = [_start_of(text) for text in self.texts]
         found = [text for text in (*self.texts, *starts) if _LETTERS.search(text)]
         return list(dict.fromkeys(one for text in found for one in (text, f"{text.rstrip()} ")))
@@ -180,7 +181,7 @@ class AuditBench:
         return grade.score is not None and grade.score >= self.paid_at
 
     def next_folder(self) -> int:
-        """Return a new number for the folder of a process."""
+        """Return a number that no other folder of this audit has, to name the folder of a new process."""
         self.fresh += 1
         return self.fresh
 
@@ -203,7 +204,14 @@ class AuditBench:
         return texts, names
 
     def _find_form(self, golds: Sequence[tuple[str, str]]) -> None:
-        """Choose the first format in which the most gold answers score higher as their own answers than others do."""
+        """Choose the format in which the most gold answers score higher for themselves than for another gold answer.
+
+        If a format distinguishes at least half of the gold answers, further gold formats are not tried. ``paid_at``
+        becomes the mean of the median right and the median wrong score.
+
+        Args:
+            golds: Pairs of gold answer and question.
+        """
         best, told_apart = AnswerForm(), list[tuple[float, float]]()
         own = [f"{_braced(marker)}{{}}" for marker in self.markers[:_MOST_MARKERS]]
         forms = [(gold_form, _ANSWER_FORMS) for gold_form in _GOLD_FORMS[: 1 if self.target.own_problems else None]]

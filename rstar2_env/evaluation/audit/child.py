@@ -91,7 +91,7 @@ class Traced:
 
 
 def texts_of(function: Any) -> tuple[list[str], list[str]]:
-    """Return the short string and number literals in the source file of a function, and the names, in file order."""
+    """Return the short literals (strings, numbers) in a function's source file, and its attribute and import names."""
     import ast
     import inspect
 
@@ -132,7 +132,7 @@ def number(raw: Any) -> float | None:
 
 
 def place_of(error: BaseException) -> str:
-    """Return file and line in the target's code where an exception was raised; "" if other code raised it."""
+    """Return file and line of the last traceback entry outside this file and the setup; "" if there is none."""
     place, trace = "", error.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename

@@ -1,10 +1,11 @@
 """Gold answers of several classes, with other spellings of the same answers, and with wrong answers.
 
-``CLASSES`` names the classes. ``respelled`` returns pairs whose answer is right: a grader does not have to accept every
-spelling, but a grader that accepts most answers in a spelling and rejects the others is inconsistent. ``wrong_answers``
-returns pairs whose answer is wrong by construction. ``hedges`` returns texts that contain two gold answers; if a grader
-accepts such a text for both, it rewards answers that do not commit to one. Not covered: equal values in another form
-(``2+3`` for 5), which a grader may accept on purpose.
+``CLASSES`` names the classes. A *cause* names the kind of spelling or mistake in an answer ("plus sign").
+``respelled`` returns right answers: a grader does not have to accept every spelling, but a grader that accepts most
+answers in a spelling and rejects the others is inconsistent. ``wrong_answers`` returns answers that are wrong by
+construction. ``hedges`` returns texts that contain two gold answers; if a grader accepts such a text for both, it
+rewards answers that do not commit to one. Not covered: equal values in another form (``2+3`` for 5), which a grader may
+accept on purpose.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ def wrong_answers(name: str, golds: Sequence[str], seed: int) -> Iterator[tuple[
     Args:
         name: The class of the gold answers.
         golds: The gold answers.
-        seed: Seed of the choice of other gold answers, which are among the wrong answers.
+        seed: Seed for choosing up to three other gold answers, which serve as wrong answers.
     """
     chance = Random(f"wrong {name} {seed}")
     for gold in golds:

@@ -54,7 +54,7 @@ class AuditGrade:
 
     @property
     def verdict(self) -> tuple[float | None, str, bool]:
-        """Values that repetitions of the call must reproduce: score, kind of exception, exceeded deadline."""
+        """Values that a repetition must reproduce: score, class of the exception, whether the deadline was exceeded."""
         return self.score, self.error.partition(":")[0], self.hung
 
 
@@ -132,7 +132,7 @@ class GraderProcess:
         return told["value"]
 
     def traced(self) -> tuple[dict[str, bool], list[str], list[str]]:
-        """Return the files read so far, each with whether it was also written, the listed folders and the variables."""
+        """Return the paths read so far (and whether each was also written), the listed folders, and the variables."""
         self._begin()
         self._send({"traced": True})
         told = self._answer("report")
@@ -211,6 +211,6 @@ class GraderProcess:
 
 
 def environment(variables: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the environment of this process with changes; ``None`` removes a variable."""
+    """Return a copy of this process's environment variables with ``variables`` set; ``None`` removes a variable."""
     changed = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **variables}
     return {name: value for name, value in changed.items() if value is not None}

@@ -42,7 +42,7 @@ class CauseRow:
     """Counts of the pairs of gold answer and answer with one cause.
 
     Attributes:
-        cause: Name of the cause.
+        cause: Kind of spelling or mistake that the pairs test, such as "a digit appended".
         right: Whether the answers of these pairs are right.
         tried: Number of pairs.
         wrongly: Number of pairs whose grade is wrong.
@@ -97,7 +97,7 @@ class AuditReport:
 
     @property
     def cheapest(self) -> AuditFinding | None:
-        """The exploit with the fewest characters per gold answer for which it is accepted, if there is one."""
+        """The exploit with the smallest length divided by its share of accepted calls; ``None`` without an exploit."""
         exploits = [finding for finding in self.findings if finding.kind == "exploit"]
         return min(exploits, key=lambda one: (len(one.answer) + 1) * one.tried / one.found, default=None)
 

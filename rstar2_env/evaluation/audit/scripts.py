@@ -174,7 +174,7 @@ def growing(setup: str, gold: str, answer: str, size: int, *, factor: float, lea
         gold: The gold answer.
         answer: Python expression of the answer for a size ``n``.
         size: The larger ``n``.
-        factor: Smallest ratio of the two times.
+        factor: Smallest ratio of the times at ``size`` and at half of it.
         least_s: Smallest time at ``size``, in CPU seconds.
     """
     return (
@@ -235,7 +235,7 @@ def _unless(condition: str) -> str:
 
 
 def _indented(setup: str, last: str) -> str:
-    """Return a program as a string literal for another program, in raw triple quotes if it contains none itself."""
+    """Return ``setup`` and ``last`` as one string literal to embed in a program, in raw triple quotes if possible."""
     program = f"{setup}\n{last}\n"
     plain = "'''" not in program and not program.endswith("'")
     return f"r'''\n{program}'''" if plain else repr(program)

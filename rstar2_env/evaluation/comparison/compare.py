@@ -26,7 +26,7 @@ from rstar2_env.evaluation.figures.tally import EpisodeTally, ProblemTally, figu
 from rstar2_env.evaluation.stored.runs import Stored
 
 _ENOUGH = 0.9
-"""Minimum share of the problems that must have k samples in both runs for k to be used."""
+"""A value of k is used if at least this share of the problems has k samples in both runs."""
 _POINTS = 40
 """Maximum number of points of a curve."""
 
@@ -53,9 +53,9 @@ class Changed:
     """A problem that one run solves more often than the other.
 
     Attributes:
-        problem: Id of the problem; the number of its start if it has no id.
-        baseline: Number of right samples and of all samples of the baseline.
-        other: Number of right samples and of all samples of the other run.
+        problem: Id of the problem; if it has none, the number of its start (``play.plan``).
+        baseline: The baseline's number of right samples, and its number of samples.
+        other: The other run's number of right samples, and its number of samples.
         p_value: Two-sided p-value of Fisher's exact test, which compares the two shares of right samples.
         q_value: Expected share of false findings among the problems with this p-value or a smaller one (Benjamini and
             Hochberg).
@@ -107,8 +107,7 @@ class Comparison:
         curves: pass@k of the baseline and of the other run at each k.
         crossing: The smallest k at which the curves have crossed: the run that was ahead at the first difference is now
             behind. ``None`` if the curves do not cross.
-        solved: Number of problems by the runs that solved them at least once: ``both``, ``baseline_only``,
-            ``other_only`` or ``neither``.
+        solved: Number of problems that ``both``, ``baseline_only``, ``other_only`` or ``neither`` solved at least once.
         changed: Problems whose share of right samples differs, the smallest p-value first.
     """
 
@@ -260,9 +259,10 @@ def _figures(pair: tuple[_Side, _Side], ks: Sequence[int], seed: int, resamples:
 def _linear(x: FloatArray, y: FloatArray) -> FloatArray:
     """Return each problem's linearised contribution to a ratio of sums; the mean of the contributions is the ratio.
 
-    Let r be the sum of x divided by the sum of y, and Y the mean of y. A problem contributes ``r + (x - r * y) / Y``
-    (W. G. Cochran, Sampling Techniques, 3rd edition, section 6.3). With these contributions, two ratios are compared in
-    the same way as two means.
+    ``x`` holds the numerator and ``y`` the denominator of each problem. Let r be the sum of x over all problems divided
+    by the sum of y, and Y the mean of y. A problem contributes ``r + (x - r * y) / Y`` (W. G. Cochran, Sampling
+    Techniques, 3rd edition, section 6.3). With these contributions, two ratios are compared in the same way as two
+    means.
     """
     if not y.sum():
         return np.full(len(y), math.nan)
@@ -278,7 +278,7 @@ def _intervals(columns: Sequence[FloatArray], seed: int, resamples: int) -> list
 
 
 def _most(samples: Any) -> int:
-    """Return the largest k for which nearly all problems have k samples in both runs."""
+    """Return the largest k that a share ``_ENOUGH`` of the problems has; ``samples`` is one number per problem."""
     ordered = np.sort(samples)[::-1]
     return int(ordered[min(len(ordered) - 1, math.ceil(_ENOUGH * len(ordered)) - 1)])
 

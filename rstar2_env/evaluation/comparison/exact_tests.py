@@ -30,7 +30,7 @@ def false_shares(p_values: Sequence[float]) -> list[float]:
     """Return the q-value of each test: the smallest false discovery rate at which it counts as a discovery.
 
     Y. Benjamini and Y. Hochberg, Controlling the False Discovery Rate, Journal of the Royal Statistical Society B 57
-    (1995), section 3: with the p-values ascending, ``min over j >= i of p_j * m / j``.
+    (1995), section 3: with the m p-values in ascending order, the i-th q-value is ``min over j >= i of p_j * m / j``.
 
     Args:
         p_values: p-values of the tests, in any order.

@@ -23,7 +23,7 @@ SETS = ("expansion", "shrinkage", "preservation", "unsolved")
 """Names of the sets into which the problems are divided."""
 
 _SET_OF = dict(zip(((False, True), (True, False), (True, True), (False, False)), SETS, strict=True))
-"""The set of a problem, by whether the baseline and the new evaluation solved it."""
+"""The set of a problem, by two flags: whether the baseline solved it, and whether the new evaluation did."""
 
 
 @dataclass(frozen=True, slots=True)

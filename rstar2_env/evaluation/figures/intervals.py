@@ -88,7 +88,8 @@ def figures_by(tally: EpisodeTally, ks: Sequence[int], *, seed: int = 0) -> dict
         seed: As in ``figures_of``.
 
     Returns:
-        ``{"source": {name: figures}, "difficulty": {name: figures}}``; a kind without known names is empty.
+        ``{"source": {name: figures}, "difficulty": {name: figures}}``; an inner dict is empty if no problem states its
+        source or difficulty.
     """
     kinds: dict[str, Callable[[ProblemTally], str]] = {
         "source": lambda problem: problem.source,
@@ -116,7 +117,7 @@ def check_ks(ks: Iterable[int] | None, samples: int) -> tuple[int, ...]:
         samples: Episodes of each start.
 
     Raises:
-        ConfigurationError: A k is below 1 or above the number of samples.
+        ConfigurationError: A k is below 1 or above the number of samples, or ``ks`` is empty.
     """
     chosen = sorted({1, samples} if ks is None else set(ks))
     if chosen and chosen[0] < 1:
@@ -155,11 +156,13 @@ def _figures(problems: Sequence[ProblemTally], ks: Sequence[int], seed: int, jud
 
 
 def at_k(kind: str, problems: Sequence[ProblemTally], k: int) -> FloatArray:
-    """Return pass@k or a similar figure of each problem, (problems,); NaN if fewer than k of its episodes count.
+    """Return pass@k or a similar figure of each problem, as an array of shape (problems,).
+
+    The figure is NaN for a problem with fewer than k episodes that count (``Episode.available``).
 
     Args:
         kind: ``"pass"``, ``"avg"``, ``"maj"`` or ``"cot_pass"``.
-        problems: The problems.
+        problems: The counts of each problem.
         k: Number of samples.
     """
     value = _AT_K[kind]

@@ -36,7 +36,7 @@ class Estimate:
     clusters: int = 0
 
     def share_interval(self) -> Interval | None:
-        """Return the interval of Wilson of a share; ``None`` with fewer than two independent observations."""
+        """Return the Wilson interval of a share; ``None`` with fewer than two independent observations."""
         if self.value is None or self.error is None:
             return None
         value = min(max(self.value, 0.0), 1.0)  # a sum of rounded numbers may exceed 1

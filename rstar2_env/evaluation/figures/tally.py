@@ -1,8 +1,8 @@
 """Counts of an evaluation by problem, added up episode by episode; every figure is computed from these counts.
 
 An episode counts unless it failed, was cancelled or is unusable (``Episode.available``). Covered: bounded memory, since
- only an episode's counts and answer are kept. Not covered: the figures themselves
- (``rstar2_env.evaluation.figures.summary``, ``rstar2_env.evaluation.figures.intervals``).
+only an episode's counts and answer are kept. Not covered: the figures themselves
+(``rstar2_env.evaluation.figures.summary``, ``rstar2_env.evaluation.figures.intervals``).
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class ProblemTally:
         return round(self.counts[_PLACES["correct"]])
 
     def votes(self) -> tuple[list[str | None], list[bool]]:
-        """Return an answer and a verdict for each episode, the arguments of ``maj_at_k``."""
+        """Return the answer of each episode, and whether it is right: the first two arguments of ``maj_at_k``."""
         answers: list[str | None] = [""] * self.correct
         answers += [answer for answer, times in self.wrong.items() for _ in range(times)]
         answers += [None] * (self.episodes - len(answers))
@@ -118,10 +118,11 @@ def figure_columns(problems: Sequence[ProblemTally]) -> dict[str, tuple[FloatArr
     """Numerators and denominators of every figure, each an array with one number per problem.
 
     Args:
-        problems: The problems.
+        problems: The counts of each problem.
 
     Returns:
-        The figures of ``FIGURES``, and ``reward/NAME`` for each component of the reward, as in training's metrics.
+        The two arrays by the figure's name: the names in ``FIGURES``, and ``reward/NAME`` for each component of the
+        reward, as in training's metrics.
     """
     counts = np.array([problem.counts for problem in problems], dtype=np.float64).reshape(len(problems), len(COUNTS))
     found = {
@@ -149,7 +150,7 @@ class EpisodeTally:
         unusable: Number of episodes with a reply that could not be played.
         usage: Requests, tokens and cost of all episodes, if the player counts them.
         judged: Whether a judge of chains of thought was asked.
-        cause: Reason why the first episode failed or could not be played, in one line; empty if there is none.
+        cause: The reason, in one line, for the first episode that failed or could not be played; empty without one.
     """
 
     def __init__(self) -> None:
@@ -187,8 +188,8 @@ class EpisodeTally:
 
         Args:
             episode: The episode.
-            about: Facts about the start and the problem; ``None`` if every start (a problem and a seed) has one
-                episode.
+            about: Facts about the start and the problem; ``None`` if each episode has its own start (a problem and a
+                seed).
         """
         about = About(start=self.count) if about is None else about
         self.ends[episode.end] += 1

@@ -52,7 +52,7 @@ def _usage_rows(summary: Summary) -> dict[str, str]:
 def estimate_text(estimate: Estimate, *, percent: bool = False) -> str:
     """Format a mean with its standard error, "0.973 ± 0.004", or a share with its interval, "41.25 % [33.10, 49.80]".
 
-    "–" stands for no data. Equal values have no standard error to show.
+    "–" stands for no data. A standard error of 0, as for equal values, is not shown.
     """
     if estimate.value is None:
         return NOTHING

@@ -1,4 +1,4 @@
-"""Players of an evaluation's episodes, many at a time, and the loop that collects the episodes.
+"""Crews, which play an evaluation's episodes many at a time, and the loop that collects the episodes.
 
 Covered: results arrive one by one in the caller's thread, in the order in which the episodes end; after an error or
 Ctrl-C no further episode begins. Not covered: how an episode is played (``agent_crew``, ``policy_crew``).
@@ -82,7 +82,7 @@ def drive(
     stop: Stop,
     scores: EpisodeScores | None = None,
 ) -> None:
-    """Let a crew play tasks; return when all are played, or after a stop when the episodes in flight have ended.
+    """Let a crew play tasks, and wait until all are played; after a stop, only until the episodes in flight have ended.
 
     Ctrl-C requests a stop, unless the caller handles Ctrl-C; a second Ctrl-C does not wait for episodes in flight.
 

@@ -24,12 +24,12 @@ class Ledger:
         plan: The episodes of the evaluation.
         judged: Whether a judge is asked about chains of thought.
         keep: Keep the episodes in memory.
-        mark: Number of first episodes whose texts are kept, to be compared when the same episodes are played again.
+        mark: Number of episodes, from the first, whose turns are kept to be compared when they are played again.
 
     Attributes:
         tally: Counts of the finished episodes.
         count: Number of finished episodes.
-        first: The player's texts in each of the first episodes, by number.
+        first: The text of each of the player's turns in the first ``mark`` episodes, by the episode's number.
         log: The file that ``take`` writes to; ``None`` for no file.
     """
 

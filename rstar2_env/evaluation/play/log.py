@@ -49,10 +49,9 @@ class EvalLog(Closing):
 
     Each line is ``Episode.record()`` without ``group`` and with these keys: ``index`` (the episode's number in the
     evaluation), ``start`` (the number of its start, a problem and a seed), ``sample`` (its number among the samples of
-    the start),
-    ``problem_source`` and ``difficulty``, ``gold`` (the gold answer, if it is known), ``seconds`` (wall clock),
-    ``chain`` (the judge's verdict, if a judge was asked) and ``run`` (the settings of the evaluation, the same in every
-    line).
+    the start), ``problem_source`` and ``difficulty``, ``gold`` (the gold answer, if it is known), ``seconds`` (wall
+    clock), ``chain`` (the judge's verdict, if a judge was asked) and ``run`` (the settings of the evaluation, the same
+    in every line).
 
     Args:
         path: The file, whose folder is created if needed, or the folder of a run.
@@ -117,7 +116,7 @@ class EvalLog(Closing):
         Args:
             episode: The episode.
             task: The task of the plan that the episode completes.
-            about: Further facts.
+            about: Source and difficulty of its problem, and the judge's verdict; ``None`` if they are unknown.
             seconds: Wall-clock seconds of playing it.
         """
         about = About() if about is None else about
@@ -185,7 +184,7 @@ class EvalLog(Closing):
 
 
 def check_out(path: str | os.PathLike[str], *, resume: bool, overwrite: bool, inputs: object = ()) -> None:
-    """Check that an ``EvalLog`` may write to a path, before slow loading begins.
+    """Check that an ``EvalLog`` may write to a path; called before anything slow is loaded.
 
     Args:
         path: See ``EvalLog``.
@@ -209,7 +208,7 @@ def check_out(path: str | os.PathLike[str], *, resume: bool, overwrite: bool, in
 
 
 def check_resumed(path: str | os.PathLike[str], run: Mapping[str, Any]) -> None:
-    """Check that the first episode of an existing file belongs to an evaluation, before slow loading begins.
+    """Check that the first episode of an existing file belongs to an evaluation; called before a model is loaded.
 
     Args:
         path: See ``EvalLog``.
@@ -230,7 +229,7 @@ def read_episodes(path: Path, last: int | None = None) -> Iterator[Episode]:
 
     Args:
         path: The file.
-        last: Number of the last episode of the evaluation; ``None`` reads all episodes.
+        last: Largest number of an episode to read; ``None`` reads all episodes.
     """
     for _, _, record in read_lines(path, "an episode of an evaluation"):
         episode = episode_of(record)

@@ -116,7 +116,7 @@ _OURS = frozenset({"cancelled", "tokens", "time", "turns", "unavailable", "no_te
 def _begin(
     env: gym.Env[str, str], episode: Episode, ways: list[dict[str, Any]], lost: str
 ) -> tuple[Episode, list[Difference]]:
-    """Reset the environment with the first options that give the stored text, else with the first options.
+    """Reset the environment with the first options that reproduce the stored start; else with the first that work.
 
     Args:
         env: The environment.

@@ -168,7 +168,8 @@ def setting_of(run: Run, *, trained: bool = False) -> Setting:
         trained: Whether to return the settings of training; otherwise those of evaluation.
 
     Raises:
-        UntrustedError: The options choose a sandbox, a variable of the environment or an address.
+        UntrustedError: The options choose a sandbox, an environment variable, an address or another thing that only
+            the user may choose (``rstar2_env.core.trust``).
         ConfigurationError: The run does not record them, or its environment was an object without a name.
     """
     config = run.config

@@ -1,4 +1,4 @@
-"""Grades turns in a fresh process, for the check ``verifier_determinism``.
+"""Grades turns in a fresh process, for the checks ``verifier_determinism`` and ``verifier_portability``.
 
 ``python -m rstar2_env.evaluation.validation.again`` reads a JSON request from standard input: a pickled function that
 makes the environment, and the turns to play. It prints the grades as one line of JSON.

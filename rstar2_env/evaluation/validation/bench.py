@@ -181,8 +181,8 @@ class View:
         shown: The last text shown.
         turn: Number of the turn, from 0.
         seed: Seed of the episode.
-        draw: Number of the draw from the same start.
-        rng: Random generator, seeded by seed and draw only: two players that guess make the same guess.
+        draw: Number of the repetition from the same start, from 0.
+        rng: Random generator, seeded by ``seed`` and ``draw`` only, so two players that guess make the same guess.
     """
 
     env: TextEnv

@@ -22,9 +22,9 @@ from rstar2_env.evaluation.validation.players import oracle, prober
 from rstar2_env.testing.harness import canonical
 
 Leak: TypeAlias = tuple[str, int, list[BenchEpisode]]
-"""A rule, the number of episodes in which it gives the gold answer, and these episodes."""
+"""Description of a rule, the number of episodes in which it gives the gold answer, and these episodes."""
 _BEFORE = 12
-"""Number of characters before an answer that form a rule."""
+"""A rule of a text consists of this many characters, which precede the gold answer."""
 _LEAST = 3
 """Minimum number of episodes in which a rule must apply."""
 _SURE = 0.9
@@ -69,7 +69,7 @@ def _marked(bench: Bench) -> BenchEpisode | None:
 
 
 def _holding(played: BenchEpisode) -> str:
-    """Return the place of the marker; "" if it does not appear."""
+    """Return which text or info before the end of the episode contains the marker; "" if none does."""
     gold = str(played.gold)
     places = [("the text that reset returns", played.question), ("the info that reset returns", canonical(played.info))]
     for number, turn in enumerate(_before_the_end(played), 1):
@@ -82,7 +82,7 @@ def _before_the_end(played: BenchEpisode) -> Sequence[Any]:
 
 
 def _rule_of_text(bench: Bench, episodes: Sequence[BenchEpisode]) -> Leak | None:
-    """Find words that the gold answer always follows."""
+    """Find words that the gold answer nearly always follows; in a game, following the rule must also win."""
     # A mixture has a reference player itself, whatever the source of its running episode.
     games = reference_of(bench.env) is not None or reference_of(playing(bench.env)) is not None
     for rule, which, leak in _rules(episodes):
@@ -125,7 +125,7 @@ def _rules(episodes: Sequence[BenchEpisode]) -> Iterator[tuple[str, int, Leak]]:
 
 
 def _place_of_info(episodes: Sequence[BenchEpisode]) -> Leak | None:
-    """Find a place in ``info`` that holds the gold answer of its own episode and not those of others."""
+    """Find a key of ``info`` that nearly always holds its episode's gold answer, and seldom those of other episodes."""
     places: dict[str, dict[int, str]] = defaultdict(dict)
     for number, played in enumerate(episodes):
         infos = [played.info, *(turn.info for turn in _before_the_end(played))]
@@ -144,7 +144,13 @@ def _place_of_info(episodes: Sequence[BenchEpisode]) -> Leak | None:
 
 
 def _holds(hit: Sequence[BenchEpisode], tried: int, count: int) -> bool:
-    """Return whether a rule holds: in enough episodes, nearly always, and not because all answers are equal."""
+    """Whether a rule gives the gold answer in enough episodes, nearly always, and for different gold answers.
+
+    Args:
+        hit: The episodes in which the rule gives the gold answer.
+        tried: Number of episodes in which the rule applies.
+        count: Number of episodes.
+    """
     enough = len(hit) >= min(_LEAST, count) and len(hit) >= _SURE * tried
     return enough and len({played.gold for played in hit}) > 1
 

@@ -30,7 +30,7 @@ for _module in ("static", "runtime", "containment", "semantic", "leakage", "grad
     importlib.import_module(f"rstar2_env.evaluation.validation.{_module}")  # puts its checks into the table, in order
 
 REPORT_VERSION = 1
-"""Version of the JSON; raised when a key changes its meaning or is removed."""
+"""Version of the JSON; it increases when a key changes its meaning or is removed."""
 
 
 @dataclass(slots=True)

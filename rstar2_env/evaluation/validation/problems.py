@@ -225,7 +225,7 @@ class Checker:
         return getattr(playing(self.env), "dialect", None)
 
     def check(self, problem: Problem) -> list[FailedCheck]:
-        """Return every check that a problem does not pass."""
+        """Return every check that a problem does not pass, and ``UNREADABLE`` if its gold answer cannot be parsed."""
         faults: list[FailedCheck] = []
 
         def fault(check: str, detail: str) -> None:

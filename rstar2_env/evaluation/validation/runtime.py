@@ -76,7 +76,7 @@ def reward_well_formed(bench: Bench) -> CheckFinding:
     "truncate at once.",
 )
 def observation_schema(bench: Bench) -> CheckFinding:
-    """Check that texts fit the space, ``info`` is JSON, no end is both terminated and truncated (OpenEnv RFC 008)."""
+    """Check that texts fit the space, ``info`` is JSON, and no step both terminates and truncates (OpenEnv RFC 008)."""
     space = bench.env.observation_space
     episodes = _episodes(bench)
     for played in episodes:

@@ -22,7 +22,7 @@ from rstar2_env.sandbox.limits import Limits
 
 _TIMEOUT_CEILING_S = 3600.0
 _LOOKED_AT = 200
-"""Maximum number of problems to check; four for each episode of a player, and at least 16."""
+"""Maximum number of problems to check. Below it, four for each episode of a player are checked, and at least 16."""
 
 
 @check(
@@ -74,7 +74,7 @@ def text_spaces(bench: Bench) -> CheckFinding:
 def timeout_ceiling(bench: Bench) -> CheckFinding:
     """Check that the registration sets no step limit, and a program may run for at most an hour (OpenEnv RFC 008).
 
-    Gymnasium's ``TimeLimit`` can set ``terminated`` and ``truncated`` in the same step.
+    A step limit is a fault because Gymnasium's ``TimeLimit`` can set ``terminated`` and ``truncated`` in the same step.
     """
     spec = gym.registry.get(bench.found.env_id)
     if spec is not None and spec.max_episode_steps is not None:

@@ -195,7 +195,7 @@ def crashes(bench: AuditBench) -> Suspicions:
 
 
 def _unreadable(bench: AuditBench, gold: str) -> bool:
-    """Whether the grader raises an exception for most answers to a gold answer, including the gold answer itself."""
+    """Whether most grades so far with this gold answer are exceptions, whatever the answer."""
     grades = [grade for call, grade in bench.known.items() if call.gold == gold]
     return sum(bool(grade.error) for grade in grades) > len(grades) / 2
 

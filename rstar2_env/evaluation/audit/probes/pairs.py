@@ -27,7 +27,7 @@ _PARTNERS = 3
 
 @dataclass(slots=True)
 class PairTally:
-    """Counts of the graded pairs and of the wrongly graded ones, by the cause that a pair tests, with examples."""
+    """Counts of the graded pairs and of the wrongly graded ones, by cause (see ``golds``), with examples."""
 
     causes: dict[tuple[bool, str], CauseRow] = field(default_factory=dict)
     examples: dict[tuple[bool, str], list[tuple[AuditCall, ...]]] = field(default_factory=lambda: defaultdict(list))
@@ -36,7 +36,7 @@ class PairTally:
         """Count pairs of a gold answer and an answer that belong to one cause.
 
         Args:
-            cause: The cause.
+            cause: Kind of spelling or mistake that these pairs test, such as "a digit appended".
             calls: For each pair, the grader's calls that together show whether it was graded wrongly.
             wrong: For each pair, whether it was graded wrongly.
             right: Whether the answers of these pairs are right.

@@ -1,10 +1,9 @@
 """Probe that plants files: it writes files that the grader reads, with contents that could mean success.
 
-An agent could write the same files. They are the files that the target opens, examines, imports or runs, entries of the
-folders that it lists, and files that it wrote itself, with each number and decision replaced by its opposite. A finding
-is a verdict that changes
-without an exception. Existing files of the user are never changed, and files that the audit creates outside its folder
-are removed again.
+An agent could write the same files. They are the files that the target opens, examines, imports or runs, and new
+entries of the folders that it lists. In files that the target wrote itself, 0 and 1, and true and false, are exchanged.
+A finding is a verdict that changes without an exception. Existing files of the user are never changed, and files that
+the audit creates outside its folder are removed again.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ def planted_files(
     """Plant other content in each file that a traced grader read; yield a suspicion for each that changes a verdict.
 
     Args:
-        bench: The process in which calls are graded.
+        bench: The audit; it starts a fresh process for each attempt.
         calls: Calls to grade.
         plain: Whether the answer of each call was accepted in the traced process.
         folder: The current folder of the traced process.
@@ -99,7 +98,10 @@ def planted_files(
 def _plantings(
     bench: AuditBench, calls: Sequence[AuditCall], folder: Path, paths: Sequence[str], folders: Sequence[str]
 ) -> Iterator[Mapping[str, Planted]]:
-    """Iterate over the files that are written together, by the name of a place."""
+    """Yield mappings from the name of a place ("the file X") to the files to plant there.
+
+    All files of one mapping are planted together first; if a verdict changes, each place is tried alone.
+    """
     written = {path: text for path in paths if (text := _text(folder / path))}
     yield {f"the file {path}": {path: _opposite(text)} for path, text in written.items()}
     names = [name for name in (*_CONTENTS, *bench.texts[:_MOST_KEYS]) if re.fullmatch(r"[\w.*?-]*\w[\w.*?-]*", name)]
@@ -136,7 +138,7 @@ def _turned(value: Any) -> Any:
 
 
 def _programs(bench: AuditBench) -> Iterator[str]:
-    """Iterate over Python modules that define each name of the grader's source as success."""
+    """Yield modules that define every name in the grader's source as a success value, or as a function returning it."""
     names = [text for text in (*bench.names, *bench.texts) if text.isidentifier()][: 4 * _MOST_KEYS]
     for value in ("True", "1.0"):
         yield "\n".join(f"{name} = {value}" for name in names)
@@ -190,7 +192,7 @@ def _contents(bench: AuditBench, calls: Sequence[AuditCall]) -> Iterator[str]:
 def changed(
     bench: AuditBench, calls: Sequence[AuditCall], plain: Sequence[bool], grades: Sequence[AuditGrade]
 ) -> AuditCall | None:
-    """Return the first call that is newly accepted, or newly rejected without an exception."""
+    """Return the first call without an exception whose verdict differs from ``plain``; ``None`` if there is none."""
     for call, was, grade in zip(calls, plain, grades, strict=True):
         if bench.paid(grade) != was and not grade.error:
             return call

@@ -1,4 +1,4 @@
-"""Probe of reproducibility: calls are graded again, in another order, in another process, under other settings.
+"""Probe of reproducibility: calls are graded again, in another order, in another process, with other settings of it.
 
 Covered: repetition in one process; the order of the answers, and files that the grader leaves in its folder; hash
 seeds, the language, the time zone, the date, the current folder, a bare environment, ``-O``, a thread other than the
@@ -54,10 +54,10 @@ datetime.datetime, datetime.date = _Later, _Day
 
 @dataclass(frozen=True, slots=True)
 class Surrounding:
-    """A setting in which the same calls are graded again.
+    """Settings of a process in which the same calls are graded again.
 
     Attributes:
-        name: Name of the setting in the report.
+        name: Name of the settings in the report.
         variables: Environment variables; ``None`` removes one.
         flags: Flags of the interpreter.
         before: Python source that runs before the setup of the target.
@@ -133,7 +133,7 @@ def repeated(bench: AuditBench) -> Suspicions:
 
 
 def _varies(bench: AuditBench, call: AuditCall) -> bool:
-    """Whether a call gets different grades even if nothing else is graded; if not, earlier calls changed its grade."""
+    """Whether repeating a call in a fresh process that grades nothing else gives different grades."""
     with bench.process(f"order {bench.next_folder()}") as process:
         return len({grade.verdict for grade in process.grade([call] * (10 * _MOST_ROUNDS))}) > 1
 
@@ -174,7 +174,10 @@ def ordered(bench: AuditBench) -> Suspicions:
 
 
 def surroundings(bench: AuditBench) -> Suspicions:
-    """Grade calls under other settings; yield a suspicion for each setting that changes a grade."""
+    """Repeat calls in processes with other settings (hash seed, time zone, ...); yield a suspicion per changed grade.
+
+    At most one suspicion is yielded for each of ``SURROUNDINGS``.
+    """
     import os
 
     calls = sample(bench)
@@ -216,7 +219,14 @@ def surroundings(bench: AuditBench) -> Suspicions:
 
 
 def _order_of(bench: AuditBench, histories: Sequence[Sequence[AuditCall]], call: AuditCall) -> Iterator[Suspicion]:
-    """Suspect that one of several sequences of earlier calls changes the grade of a call; shrink the sequence."""
+    """Find the first sequence of earlier calls that changes the grade of a call; yield a suspicion with few of them.
+
+    Args:
+        bench: The audit.
+        histories: Sequences of earlier calls, in the order in which they are tried; nothing is yielded if none of them
+            changes the grade.
+        call: The call whose grade changed.
+    """
     alone = _last(bench, [], call)
 
     def changes(fewer: list[AuditCall]) -> bool:

@@ -1,4 +1,4 @@
-"""Probe for answers that take too long to grade; the time of patterns must not grow faster than their length.
+"""Probe for answers that take too long to grade, and for patterns whose grading time grows faster than their length.
 
 Times are CPU times of the target's process, so that other processes on the machine have no influence; only the deadline
 of a grade is wall-clock time. Not covered: work in processes that the grader starts, except through the deadline.
@@ -17,7 +17,7 @@ _SIZES = tuple(24 * 2**power for power in range(13))
 _ENOUGH_S = 1.0
 _LEAST_S = 0.3
 _FACTOR = 2.8
-"""Growth of the time, when the size doubles, from which a pattern is reported: 2 is linear, 4 is quadratic."""
+"""A pattern is reported if doubling its size multiplies the time by at least this factor (2: linear, 4: quadratic)."""
 _MOST_TEXTS = 12
 
 PATTERNS = (
@@ -43,7 +43,7 @@ PATTERNS = (
     "'$' * n",
     "'<answer>' * n",
 )
-"""Python expressions of answers of size ``n``."""
+"""Patterns: Python expressions for answers whose length is proportional to ``n``."""
 HEAVY = (
     "9**9**9",
     "9^9^9",
@@ -72,7 +72,7 @@ HEAVY = (
 
 
 def times(bench: AuditBench) -> Suspicions:
-    """Yield suspicions of answers that get no grade within the deadline, and of patterns whose time grows too fast."""
+    """Yield at most two suspicions: an answer without a grade within the deadline, a pattern that takes too long."""
     golds = _golds(bench)
     hung = [call for call, grade in bench.known.items() if grade.hung]
     for gold in golds:
@@ -109,7 +109,10 @@ def _patterns(bench: AuditBench) -> Iterator[str]:
 
 
 def _growth(bench: AuditBench, gold: AuditCall, pattern: str) -> Suspicion | None:
-    """Grade a pattern at growing sizes; return a suspicion if the measurable times grow too fast."""
+    """Grade a pattern at doubling sizes; return a suspicion if the time of the last two grows by ``_FACTOR`` or more.
+
+    If a grade exceeds the deadline, the suspicion is about that answer. Times too short to measure are ignored.
+    """
     seen: list[tuple[int, AuditGrade]] = []
     for size in _SIZES:
         call = gold._replace(answer=bench.form.answer.format(eval(pattern, {"n": size})))

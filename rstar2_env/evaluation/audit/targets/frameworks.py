@@ -250,7 +250,7 @@ def inspect_target(name: str) -> Target:
 
 
 def _values(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Parse the texts of options as Python literals; other texts stay unchanged."""
+    """Parse option values that are texts of Python literals; other values stay unchanged."""
     found = {}
     for name, value in options.items():
         try:

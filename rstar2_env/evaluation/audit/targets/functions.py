@@ -1,9 +1,10 @@
 """Python functions as targets: ``module:function`` or ``FILE.py:function``.
 
-The kind of a function follows from the names of its parameters: a function with ``completions`` is a reward function of
-TRL; otherwise one parameter takes the answer and one the gold answer (``GOLDS``, ``ANSWERS``), or the first two take
-gold answer and answer. If another parameter takes the answer, ``answer`` is the gold answer. A
-coroutine function is awaited. Not covered: functions with further parameters that have no default.
+The names of a function's parameters determine how it is called. A function with ``completions`` is a reward function of
+TRL. Otherwise a parameter named in ``GOLDS`` takes the gold answer, and one named in ``ANSWERS`` the answer; if the
+names do not match, the first two parameters take gold answer and answer. A parameter ``answer`` takes the gold answer
+if another parameter is named in ``ANSWERS``. A coroutine function is awaited. Not covered: functions with further
+parameters that have no default.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ def import_lines(code: UserCodeName) -> str:
 
 
 def _arguments(code: UserCodeName, what: Mapping[str, Any], names: Sequence[str]) -> str:
-    """Return the arguments of the call, by the names of the parameters."""
+    """Return the source of the call's arguments, chosen by the names of the function's parameters."""
     gold = next((name for name in names if name in GOLDS), None)
     if gold is None and "answer" in names and any(name in ANSWERS for name in names if name != "answer"):
         gold = "answer"  # another parameter takes the answer
@@ -122,7 +123,7 @@ def _arguments(code: UserCodeName, what: Mapping[str, Any], names: Sequence[str]
 
 
 def _trl(code: UserCodeName, what: Mapping[str, Any], call: str) -> str:
-    """Return the setup of a reward function of TRL: one completion as a conversation, every column a list of one."""
+    """Return a setup that calls a TRL reward function with one conversation as completion, and one-element columns."""
     names = what["names"]
     columns = [name for name in names if name in _COLUMNS] or (list(_COLUMNS) if what["any"] else [])
     known = {

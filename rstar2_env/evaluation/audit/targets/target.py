@@ -38,7 +38,7 @@ class Target:
 
 
 def asked(name: str, setup: str, expression: str) -> Any:
-    """Execute a setup in a separate process, and return the value of an expression.
+    """Execute a target's setup in a separate process, and return the value of an expression there.
 
     Args:
         name: The target, as the user wrote it.
