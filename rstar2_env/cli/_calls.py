@@ -108,7 +108,7 @@ def read_call(arguments: Sequence[str]) -> TypedCall:
 
 
 def _with_values_first(words: Sequence[str], flags: Sequence[str]) -> list[str] | None:
-    """Move the values of the flags to the front, and drop the flags; ``None`` if a flag is missing."""
+    """Move the values of the flags to the front of the words, and drop the flags; ``None`` if a flag is missing."""
     end = words.index("--") if "--" in words else len(words)
     own, values = list(words[:end]), []
     for flag in flags:
@@ -120,10 +120,10 @@ def _with_values_first(words: Sequence[str], flags: Sequence[str]) -> list[str] 
 
 
 def _with_values_in_place(words: Sequence[str], flags: Sequence[str]) -> list[str]:
-    """Replace the new flags of a form by arguments, in addition to arguments without flags.
+    """Return the arguments of a form, some of which the user may have given as flags.
 
-    The first flags become the first arguments. A flag after one that is missing becomes the last argument, because the
-    missing flag's argument is somewhere before it.
+    The values of the flags come first, in the order of ``flags``. If a flag is missing, its value is among the words
+    without a flag, so the values of the flags after it come last.
     """
     end = words.index("--") if "--" in words else len(words)
     own = list(words[:end])
@@ -145,7 +145,7 @@ def _taken(words: list[str], flag: str) -> list[str] | None:
 
 
 def _with_episode(words: Sequence[str]) -> list[str]:
-    """Turn the argument of ``show`` that is a number, and no option's value, into ``--episode``."""
+    """Put ``--episode`` before each number in the arguments of ``show`` that is not the value of an option."""
     found: list[str] = []
     for word in words:
         is_value = bool(found) and found[-1].startswith("-") and found[-1] not in _SWITCHES_OF_SHOW

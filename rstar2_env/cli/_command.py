@@ -32,13 +32,13 @@ _USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__n
 
 
 def _refused_value(cause: Any) -> str:
-    """Return the end of the message about a wrong argument: the value, if a check of types and ranges refused it."""
+    """Return an ending for the message about a wrong argument: the value, if it failed a check of types or ranges."""
     found = cause.errors() if callable(getattr(cause, "errors", None)) else []
     return f", got {found[0]['input']!r}." if len(found) == 1 and "input" in found[0] else ""
 
 
 def _commands(error: Any) -> str:
-    """Return the end of the message about an unknown command: the commands of its group."""
+    """Return an ending for the message about an unknown command: the commands that exist in its group."""
     known = getattr(error.ctx and error.ctx.command, "commands", {})
     return f" Known: {', '.join(known)}." if error.message.startswith("No such command") else ""
 
@@ -168,7 +168,7 @@ def _reported_errors(ctx: typer.Context) -> Iterator[None]:
 
 
 def _output(ctx: typer.Context) -> str:
-    """Return the output path of the command, for errors of libraries that name no path."""
+    """Return the command's output path, for messages about library errors that do not name the path themselves."""
     written = (ctx.params.get(name) for name in ("out", "output_dir", "report", "report_file"))
     return str(next((path for path in written if path is not None), "A file"))
 
@@ -181,10 +181,10 @@ def _exit_with_error(message: str, error: BaseException) -> None:
 
 
 def _argument_of_path(ctx: typer.Context, error: OSError) -> str | None:
-    """Return the message prefix for the argument that named the failing path; ``None`` if no argument did.
+    """Return a prefix for the error message: the option that led to the failing path; ``None`` if no argument did.
 
-    A path comes from the user if it was named, lies within a named folder, or is a parent of a named path: creating
-    the folders of ``--out a/b/c`` may fail at ``a``.
+    An argument led to a path if it is the path itself, a folder around it, or a path below it: creating the folders of
+    ``--out a/b/c`` may fail at ``a``. The prefix is empty for an argument without a flag.
     """
     if not isinstance(error.filename, (str, os.PathLike)):
         return None

@@ -191,7 +191,7 @@ def refuse_disagreement(
 
 
 def as_typed(value: Any, written: str) -> Any:
-    """Return the value of a flag for the options of a run, so that messages about a number name the flag.
+    """Convert the value of a flag for the options of a run; a number becomes text whose error messages name the flag.
 
     Args:
         value: The value.

@@ -112,7 +112,7 @@ def _player_options(
     max_tokens: int | None,
     chat_template: str | None,
 ) -> dict[str, Any]:
-    """Return the options of the player, as keywords of ``evaluate``."""
+    """Convert the flags and ``--set`` options that select the player and its environment to keywords of ``evaluate``."""
     import os
 
     from rstar2_env.core.net.chat_endpoint import served_model
@@ -168,7 +168,7 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _shares(written: list[str]) -> dict[str, float]:
-    """Parse ``LEVEL=SHARE`` arguments."""
+    """Parse ``LEVEL=SHARE`` arguments; return the share of each level."""
     shares = {}
     for each in written:
         level, _, share = each.partition("=")

@@ -144,7 +144,7 @@ def launch_command(
 def _devices(
     serve: str | None, train: str, *, colocate: bool, tensor_parallel: int, cpu: bool
 ) -> tuple[Any, Sequence[Any]]:
-    """Return the devices for training, and the devices of each server."""
+    """Return the devices for training, and the devices of each server; no servers with ``--colocate``."""
     read_devices = import_trainers("launch.devices").read_devices
     training = read_devices(train, cores=cpu)
     if colocate:

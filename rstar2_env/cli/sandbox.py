@@ -153,7 +153,7 @@ def check(
 def _provider_options(
     ctx: typer.Context, settings: list[str] | None, flags: Mapping[str, tuple[str, ...]]
 ) -> dict[str, Any]:
-    """Return the options of ``--set``.
+    """Parse the values of ``--set``, and refuse an option that a flag also sets.
 
     Args:
         ctx: The command that was called.

@@ -84,7 +84,7 @@ _STOPPABLE: ContextVar[Stoppable | None] = ContextVar("stoppable", default=None)
 
 
 class _Calls(threading.local):
-    """The call of ``run_blocking`` whose event loop belongs to this thread, if there is one.
+    """State of the ``run_blocking`` call whose event loop runs in this thread, if there is one; one copy per thread.
 
     Attributes:
         running: Whether there is such a call, from before its loop is created until after the loop is closed.
@@ -143,13 +143,13 @@ def run_blocking(make: Callable[[], Coroutine[Any, Any, T]]) -> T:
 def cancel_blocking() -> bool:
     """Cancel the coroutine that this thread runs with ``run_blocking``; a signal handler may call this at any moment.
 
-    An exception of the handler could interrupt the creation or the closing of the event loop, which would then stay
-    open. While the loop does not run, only the wish is recorded: the coroutine does not begin, or ``run_blocking``
-    raises after the loop is closed.
+    If the handler raised an exception instead, it could interrupt the creation or the closing of the event loop, which
+    would then stay open. While the loop is not running, this function only marks the call as cancelled: the coroutine
+    does not begin, or ``run_blocking`` raises after the loop is closed.
 
     Returns:
-        Whether there is such a coroutine. If the thread had a loop before, as in a notebook, the coroutine runs in
-        another thread, and the result is False: an exception of the handler stops it.
+        Whether there is such a coroutine. The result is False in a thread that already had a loop, as in a notebook:
+        the coroutine then runs in another thread, and the handler stops it by raising an exception.
     """
     if not _calls.running:
         return False

@@ -29,7 +29,7 @@ def release_memory() -> None:
     """Return unused memory to the operating system, and torch's cached memory to the accelerator.
 
     Trainers and their callbacks refer to each other, so a model and its optimizer stay in memory until the garbage
-    collector finds them. Then the C library and, on an accelerator, torch still hold the freed memory.
+    collector finds them. Even after that, the C library and, on an accelerator, torch keep the freed memory.
     """
     gc.collect()
     if (torch := sys.modules.get("torch")) is not None and torch.cuda.is_available():

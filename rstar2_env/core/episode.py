@@ -17,7 +17,8 @@ from rstar2_env.core.status import ToolStatus, error_share
 from rstar2_env.core.turn import Turn
 
 EpisodeSource: TypeAlias = Literal["policy", "expert", "refined", "stale"]
-"""Origin of an episode's turns: the policy being trained, an expert, the policy with help, or an earlier policy."""
+"""Origin of an episode's turns: the policy being trained (``policy``), an expert (``expert``), the policy after another
+user message than the one used for training (``refined``, see ``Episode.shown``), or an earlier policy (``stale``)."""
 ReplyEnd: TypeAlias = Literal["no_text", "cut", "refused"]
 """Reason why an endpoint's reply could not be played as a turn: the reply has no text, it was cut at the token limit,
 or the endpoint refused to answer. Such an episode is not evidence about the model's answer, and is excluded from
@@ -124,7 +125,7 @@ class Episode:
 
     @property
     def off_policy(self) -> bool:
-        """Whether the policy did not sample the tokens after ``prompt_ids``: an expert wrote or refined them."""
+        """Whether the tokens were not sampled by the policy after ``prompt_ids``: ``source`` is expert or refined."""
         return self.source in ("expert", "refined")
 
     @property
@@ -355,7 +356,7 @@ def _parent(value: Any) -> tuple[int, int]:
 
 
 _FIELDS: Mapping[str, str] = {"policy_tokens": "recorded_tokens"}
-"""Fields whose key in a record has another name."""
+"""The field of each key of a record whose field has another name."""
 _READERS: Mapping[str, Callable[[Any], Any]] = {
     "group": read.number,
     "seed": read.or_none(read.number),

@@ -169,7 +169,7 @@ def repetition(episode: Episode) -> float:
     """Return the share of four-word sequences of the policy that already occurred in the episode, in [0, 1].
 
     ``1 - unique / all`` (seq-rep-4 of Welleck et al., Neural Text Generation with Unlikelihood Training,
-    arXiv 1908.04319, section 6.1), over words separated by white space, within turns.
+    arXiv 1908.04319, section 6.1), where words are separated by white space, and no sequence spans two turns.
     """
     total = 0
     seen: set[tuple[str, ...]] = set()

@@ -38,7 +38,8 @@ class Row:
             episode is correct; and ``off_policy``, 1 if ``Episode.off_policy``.
         start: Position in ``episode.completion_ids`` of the row's first completion token; more than 0 in a row that
             holds only the later turns.
-        copy: If the row belongs to a copy of a group, made to replace a missing group: number of the copy, from 1.
+        copy: Number, from 1, of the copy of its group that the row belongs to; 0 for the group itself. Copies replace
+            missing groups.
     """
 
     episode: Episode
@@ -91,7 +92,7 @@ class Row:
         return self.advantage != 0 and any(self.mask)
 
     def turn_of(self) -> IntArray:
-        """Return the number of the turn of each token of the completion; -1 on the environment's tokens.
+        """Return the index of the turn (from 0) that each completion token is in; -1 on the environment's tokens.
 
         Returns:
             Whole numbers, shape (completion tokens,).
@@ -125,7 +126,7 @@ class Row:
         return found
 
     def _spread(self, values: Sequence[int]) -> IntArray:
-        """Assign one value per turn to the policy's tokens of that turn."""
+        """Assign each turn's value to the policy's tokens of that turn, and -1 to all other tokens."""
         found = np.full(len(self.completion_ids), -1, dtype=np.int64)
         for turn, value in zip(self.episode.steps, values, strict=True):
             found[max(0, turn.start - self.start) : max(0, turn.stop - self.start)] = value

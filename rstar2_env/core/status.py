@@ -26,7 +26,7 @@ class ToolStatus(StrEnum):
     SYNTAX_ERROR = "syntax_error"
     """The program does not compile; nothing of it ran."""
     EXCEPTION = "exception"
-    """The program raised, exited with a nonzero code, or was killed by a signal that it caused."""
+    """The program raised an exception, exited with a nonzero code, or was killed by a signal that it caused."""
     TIMEOUT = "timeout"
     """The program used up its wall-clock or CPU time."""
     MEMORY = "memory"

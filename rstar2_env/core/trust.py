@@ -66,7 +66,7 @@ _SETTING = re.compile(r"""(?<!\w)(\w+)["']?\s*[=:]\s*["']?(?=([^\s,;+"')\]}]*))"
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 _WRITES = re.compile(r"(?<![\w.-])record_episodes(?![\w.-])")
-"""Names of the parts that write a file which their options name."""
+"""Matches the name of a part that writes a file whose path its options state."""
 _ENGINE_OPTIONS = frozenset(
     {
         *("max_rows", "seed", "max_prefill_tokens", "max_tokens_in_cache", "cache_share", "idle_s", "threads"),
@@ -86,8 +86,8 @@ _SAFE_OPTIONS: Mapping[str, frozenset[str]] = {
         }
     ),
 }
-"""Options that data may set where other options are passed on to vLLM and TRL, which import code that some of them name
-(``worker_cls``), or send and write files (``push_to_hub``)."""
+"""Options of engines and of TRL that data may set, by the option that holds them. All others are refused: vLLM and TRL
+may import code that they name (``worker_cls``), or write and upload files (``push_to_hub``)."""
 
 
 class _Name(str):
@@ -330,9 +330,10 @@ def _files(text: str) -> set[str]:
 
 
 def _texts(values: Any, place: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield every value with its place, except an entry of a list that is itself a list or a mapping.
+    """Yield every value with its place, the dotted name of its option.
 
-    Every name of a mapping is also yielded, as a ``_Name``.
+    Lists and mappings within a list are not yielded themselves, only their values. The names of each mapping are
+    yielded too, as ``_Name``.
     """
     if isinstance(values, Mapping):
         for name, value in values.items():

@@ -23,8 +23,8 @@ class Turn:
         statuses: Status of each of the policy's calls in this turn, without injected faults.
         version: Version of the weights that generated the turn.
         info: ``info`` of the environment's step, as JSON-compatible values.
-        entropy: Entropy over the most likely tokens at the start of the turn, if a rollout part requested it: the sum
-            of -p ln p over the first tokens and their candidates, divided by the logarithm of the vocabulary's size.
+        entropy: Entropy at the start of the turn, if a rollout part requested it (``Manner.candidates``): the sum of
+            -p ln p over the most likely candidates of each of the first tokens, divided by ln of the vocabulary's size.
         stale: Whether older weights generated the turn, at the request of a rollout part.
     """
 

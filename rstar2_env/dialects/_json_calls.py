@@ -25,7 +25,7 @@ _SPACE = re.compile(r"\s*")
 _MAX_DIGITS = 4000
 _WINDOW = 512
 _LONGEST_WORD = 16
-"""An error at most this many characters before a window's end may be due to a cut word, such as ``-Infinity``."""
+"""An error at most this many characters before a window's end may come from a word cut there, such as ``-Infinity``."""
 _UNTERMINATED = "Unterminated string starting at"
 _HINTS = {
     "Invalid control character at": r"a line break inside a string is written \n",
@@ -105,8 +105,8 @@ def _decode(turn: str, start: int) -> tuple[Any, int]:
     """Decode the JSON value at ``start``; return the value and the position after it.
 
     For each error, ``raw_decode`` counts lines from the start of its text, so a turn with many broken calls would take
-    quadratic time. Therefore ``raw_decode`` receives a window of the turn. The window grows while an error may be due
-    to its cut end. The ``pos`` of an error counts from ``start``.
+    quadratic time. Therefore ``raw_decode`` receives only a window of the turn, which grows as long as the error may be
+    caused by the window's end. The ``pos`` of a raised error counts from ``start``.
     """
     size = _WINDOW
     while True:

@@ -2,9 +2,9 @@ r"""The dialect ``fenced``: programs in code fences, as base models write them (
 
 Covered: a program between ```` ```python ```` and a closing fence is a call of the Python tool with empty input; its
 result is returned in an ``output`` fence; the answer is the last ``\boxed{}`` of the policy's own text. A Python fence
-that cannot be run has the status ``malformed``. A fence of another kind at the end of a turn without an answer has the
-same status, so that a model that forgot the tag sees a message instead of losing the episode. Not covered: tools whose
-argument is not a program.
+that cannot be run has the status ``malformed``. So has a fence without a tag, or an ``output`` fence, at the end of a
+turn with neither a Python fence nor an answer: a model that forgot the tag sees a message instead of losing the
+episode. Not covered: tools whose argument is not a program.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OPEN = re.compile(
 )
 _LINE = re.compile(r"^[ \t]*+(?P<fence>`{3,}+)[ \t]*+(?P<tag>[^\s`]*+)[ \t\r]*+$", re.MULTILINE)
 _RESPONSE = re.compile(r"<tool_response>.*?(?:</tool_response>|\Z)", re.DOTALL)
-"""A result as other dialects write it."""
+"""Matches a tool result in the format of other dialects; it is not the policy's own text."""
 _FENCE_LINE = re.compile(r"^[ \t]*+(`{3,}+)", re.MULTILINE)
 _OWN_TAGS = frozenset({"python", "python3", "py", "output"})
 
@@ -179,7 +179,7 @@ def _read(turn: str, opening: re.Match[str]) -> _Block:
 
 
 def _stray(turn: str, blocks: Sequence[_Block]) -> str | None:
-    """Return the error of a fence of another kind at the end of a turn without an answer; ``None`` if there is none."""
+    """Return the error if a turn without an answer ends with an untagged or an ``output`` fence; else ``None``."""
     from rstar2_env.verification import last_boxed
 
     text = turn.rstrip()

@@ -120,7 +120,7 @@ class Rstar2Dialect:
 
 
 def _signature(tool: ToolSpec) -> str:
-    """Return a tool as ``name(code, input=...)``, with the optional arguments marked."""
+    """Return a tool as ``name(code, input=...)``, where ``=...`` marks the optional arguments."""
     function = tool.schema()["function"]
     parameters = function["parameters"]
     required = parameters.get("required", ())

@@ -1,1 +1,1 @@
-"""``rstar2 doctor``: checks whether this machine is ready for training, with suggested fixes."""
+"""``rstar2 doctor``: checks whether this machine is ready for training, and suggests fixes."""

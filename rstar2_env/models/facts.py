@@ -98,7 +98,10 @@ _WIDTHS = {"F64": 8, "I64": 8, "F32": 4, "I32": 4, "BF16": 2, "F16": 2, "I16": 2
 
 
 def _safetensors(file: Path) -> list[tuple[str, list[int]]]:
-    """Return precision and shape of every tensor; a file starts with the length of its header, a JSON object."""
+    """Read the precision and the shape of every tensor from the header of a safetensors file.
+
+    The file starts with the length of the header (8 bytes, little endian), then the header, a JSON object.
+    """
     try:
         with file.open("rb") as stream:
             (length,) = struct.unpack("<Q", stream.read(8))

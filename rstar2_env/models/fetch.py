@@ -91,7 +91,7 @@ def _known(known: KnownModel, out: Path, wheel: Path | None, say: Callable[[str]
 
 
 def _existing(out: Path) -> Path:
-    """Create and return the parent of a folder: the model is written to another folder in it, and then renamed."""
+    """Create and return the parent of ``out``, in which the model is first written to a temporary folder."""
     parent = out.absolute().parent
     parent.mkdir(parents=True, exist_ok=True)
     return parent

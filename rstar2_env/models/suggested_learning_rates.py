@@ -1,10 +1,10 @@
 """``suggest``: learning rates, lengths and warm-up that fit a pretrained model, from its number of parameters.
 
-The learning rate is a power of the number of parameters, through two points. The first point was tried with
-SmolLM2-135M-Instruct, whose cold start learns the form of a tool call at 3e-4. The second point, 2e-5 for a cold start
-and 1e-6 for reinforcement learning at 7 billion parameters, is the value of public recipes of that size. A LoRA adapter
-gets ten times the rate of full weights ("LoRA Without Regret", Thinking Machines Lab 2025). Not covered: a search for
-the best values.
+The learning rate is a power law of the number of parameters through two points, and constant beyond them. The first
+point was tried with SmolLM2-135M-Instruct, whose cold start learns the format of a tool call at 3e-4. The second point,
+7 billion parameters, has the rates of public recipes for models of that size: 2e-5 for a cold start, and 1e-6 for
+reinforcement learning. A LoRA adapter gets ten times the rate of full weights ("LoRA Without Regret", Thinking Machines
+Lab 2025). Not covered: a search for the best values.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def suggest(parameters: int, *, context: int | None = None, lora: bool = False) 
 
 
 def _between(parameters: int, small: float, large: float) -> float:
-    """Return the value of the power law between two points; outside of them it is constant."""
+    """Interpolate by a power law between ``small``, the value at the first point, and ``large``, that at the second."""
     share = math.log(max(_SMALL, min(_LARGE, parameters)) / _SMALL) / math.log(_LARGE / _SMALL)
     return float(small * (large / small) ** share)
 

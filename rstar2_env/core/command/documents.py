@@ -1,7 +1,7 @@
 """Reads the documentation pages and their sections by topic, from a checkout or an installed wheel.
 
-A topic is a page (``training``, ``trainers/recipes``), a section of a page (``troubleshooting#options``), or a section
-of the page about errors alone (``options``). Not covered: the display (``rstar2_env.cli.help``).
+A topic is a page (``training``, ``trainers/recipes``), a section of a page (``troubleshooting#options``), or, without
+a page, a section of the page about errors (``options``). Not covered: the display (``rstar2_env.cli.help``).
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 SUFFIXES = (".toml", ".yaml", ".yml", ".json")
 """File-name suffixes of configuration files."""
 _MOST_VALUES, _MOST_REPEATED = 100_000, 10
-"""Largest number of values of a YAML file, counted with every repetition by an alias: the first number, or if it is
-more, the second number times the number of values that are written in the file."""
+"""Limits on the values of a YAML file, in which each repetition by an alias counts: it may have ``_MOST_VALUES``
+values, or, if that is more, ``_MOST_REPEATED`` times the number of values that are written in it."""
 _FLOAT = re.compile(r"[-+]?(\d[\d_]*\.?\d*|\.\d+)[eE][-+]?\d+")
 
 

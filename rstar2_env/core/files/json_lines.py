@@ -125,7 +125,7 @@ def add_line(file: TextIO, record: Mapping[str, Any]) -> None:
 
 
 def difference(there: Any, here: Mapping[str, Any]) -> str:
-    """Describe how a recorded run differs from this run; "" if both are equal."""
+    """Describe how the settings of a recorded run (``there``) differ from those of this run (``here``); "" if equal."""
     if not isinstance(there, Mapping):
         return "it does not describe its run"
     names = [name for name in {**there, **here} if there.get(name) != here.get(name)]

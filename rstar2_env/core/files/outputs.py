@@ -249,7 +249,7 @@ def refuse_inputs(output: Location, inputs: object, *, option: str = "out") -> N
 
 
 def named_paths(value: object) -> Iterator[Path]:
-    """Yield every existing path that options contain, as a whole text or before the first ``:`` or ``@`` of a text."""
+    """Yield every existing path in options: a whole text, or its part before the first ``:`` or the last ``@``."""
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, (list, tuple)):
@@ -320,7 +320,7 @@ class _Manifest:
         return own is None or own._lists(inner, {})
 
     def remove(self) -> None:
-        """Remove every file in the manifest, the manifest itself last, and then the empty folders."""
+        """Remove every file in the manifest except locks in use, then the empty folders, and last the manifest."""
         nested: dict[str, _Manifest | None] = {}
         for name in sorted(files_in(self.folder), key=lambda name: name.endswith(MANIFEST)):
             held = name.endswith(".lock") and _is_held(self.folder / name)

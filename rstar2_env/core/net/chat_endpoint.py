@@ -22,7 +22,7 @@ from rstar2_env.core.telemetry import endpoint_span
 
 _NOT_FOUND = 404
 _NAMED = re.compile(r"\bmodel\b|model_not_found|\bresponse\b|\bresp_", re.IGNORECASE)
-"""In an answer that something does not exist: it is a model or an earlier response, and not the address."""
+"""Matches an answer with status 404 if a model or an earlier response does not exist, rather than the address."""
 _FILTERED = re.compile(r"content_filter|content_policy_violation|ResponsibleAIPolicyViolation")
 _TOO_LONG = re.compile(r"context_length_exceeded|maximum context length|context (?:window|size|length)", re.IGNORECASE)
 

@@ -242,7 +242,7 @@ class HttpClient:
         Args:
             method: ``"GET"`` or ``"POST"``.
             where: The address before ``path``, or a function that chooses one.
-            path: Begins with a slash.
+            path: Path of the request, which begins with a slash.
             body: Sent as JSON.
             timeout_s: Overrides the client's timeout.
             retries: Overrides the client's number of retries.

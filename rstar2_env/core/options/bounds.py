@@ -55,7 +55,7 @@ def check_count(name: str, value: object, *, written: str | None = None) -> None
 
     Args:
         name: The option.
-        value: The given value; any other type is accepted, as are numbers within a list.
+        value: The given value: a whole number or a list of them; values of other types are accepted.
         written: The option in the message, such as its flag; ``None`` for its name.
 
     Raises:

@@ -292,7 +292,7 @@ def _fitted(name: str, value: Any, parameter: Parameter | None, *, passed_on: bo
     Args:
         name: The option, as the user wrote it.
         value: The given value.
-        parameter: The target of the option; ``None`` for an unknown option.
+        parameter: The declaration of the option; ``None`` for an unknown option.
         passed_on: Leave the text of unknown options to the next target; otherwise parse it without an annotation.
     """
     if parameter is None:

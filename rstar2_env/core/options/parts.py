@@ -114,7 +114,7 @@ def parts_within(value: Any, seen: set[str] | None = None) -> Iterator[Part]:
 
 
 def _within_text(text: str) -> list[Any]:
-    """Return the values of which a text may consist: its JSON, or the items of a list and the value of an option."""
+    """Return what a text may contain: its JSON; else the text without brackets, list items, the value of an option."""
     with contextlib.suppress(ValueError, RecursionError):
         return [json.loads(text)]
     option = _OPTION.fullmatch(text)

@@ -1,7 +1,7 @@
 """The options that a function, a class or a record accepts: names, annotations, rules and defaults.
 
 Covered: annotations that are strings, and those that cannot be resolved (which allow any value); classes whose
-``__init__`` passes ``**options`` on to the next one; records. Not covered: handling the values
+``__init__`` passes ``**options`` on to that of the next base; records. Not covered: the handling of the values
 (``rstar2_env.core.options.declare``).
 """
 
@@ -153,7 +153,7 @@ def resolved(annotation: Any, names: Mapping[str, Any]) -> Any:
 
 
 def _names_of(target: Any) -> Mapping[str, Any]:
-    """Return the names that the annotations of a function or a class may use."""
+    """Return the namespace in which the annotations of a function or a class are evaluated."""
     if isinstance(target, type):
         module = sys.modules.get(target.__module__)
         return {**(vars(module) if module else {}), **vars(target), target.__name__: target}

@@ -208,7 +208,7 @@ def _is(name: str, whole: Path) -> bool:
 
 
 def _failed(what: str, error: BaseException) -> ConfigurationError:
-    """Describe an error and its location: the last line in the user's code, not in code that it called."""
+    """Describe an error and its location: the innermost line of the traceback that is in the user's code."""
     if isinstance(error, SyntaxError) and error.filename:
         return ConfigurationError(f"{what} cannot be imported: {error.filename}, line {error.lineno}: {error.msg}.")
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame.filename)]

@@ -216,7 +216,7 @@ class Run:
         return (entry for _, _, entry in self.placed(step, split))
 
     def _files(self, split: Split, step: int) -> list[tuple[int, Path]]:
-        """Return the files of a split's step, each with the process that wrote it."""
+        """Return the episode files of a split and step, each with the number of the process that wrote it."""
         if self._file:
             return [(0, self.path)] if (split, step) == ("eval", 0) else []
         files = step_files(self.path / EPISODES)
@@ -227,7 +227,7 @@ class Run:
         return inside(self.path, self.path / name)
 
     def _lasting(self, name: str) -> list[dict[str, Any]]:
-        """Return the events with a name, without events of steps that were lost when the run resumed earlier."""
+        """Return the events of one kind, except those of later steps than the one from which the run then resumed."""
         lasting: list[dict[str, Any]] = []
         for event in self.events:
             if event.get("event") == "resumed":

@@ -205,7 +205,7 @@ class RunWriter:
             self.told(split, step, line, entries)
 
     def _append_step(self, path: Path, records: Sequence[Mapping[str, Any]]) -> int:
-        """Append lines to the file of a step; return the number of the first."""
+        """Append lines to the file of a step; return the number of the first appended line, from 0."""
         with self._lock:
             # The file of a step that is played again after a kill is started from scratch.
             truncate = path not in self._lines
@@ -225,7 +225,7 @@ class RunWriter:
             partial.write_text(text, "utf-8")
 
     def _cut(self, last: int) -> None:
-        """Remove the data of all steps after ``last``; if ``last`` is negative, remove everything."""
+        """Remove metrics, episodes and tokens of all steps after ``last``; if it is negative, also all events."""
         events, figures = self.folder / EVENTS_FILE, self.folder / METRICS_FILE
         if last < 0:
             events.unlink(missing_ok=True)

@@ -174,8 +174,8 @@ class _Sender:
     """The OpenTelemetry providers that ``recording`` created, and their exporters.
 
     Attributes:
-        closing: Functions that shut down each provider and send the remaining data.
-        abandoning: Functions that make each exporter stop retrying.
+        closing: One function per provider, which sends the remaining data and shuts the provider down.
+        abandoning: One function per exporter, which makes it stop retrying.
     """
 
     closing: list[Callable[[], Any]] = field(default_factory=list)
@@ -183,7 +183,10 @@ class _Sender:
     _told: _FirstFailure | None = None
 
     def open(self, endpoint: str) -> tuple[Any, Any]:
-        """Return providers that send to a collector, ``None`` for a signal that is switched off."""
+        """Return a tracer provider and a meter provider that send to a collector.
+
+        Either is ``None`` if its exporter is switched off. If ``endpoint`` is empty, the standard variables define it.
+        """
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.metrics import MeterProvider
@@ -237,7 +240,7 @@ class _Sender:
 
 
 def _alive(threads: list[threading.Thread], seconds: float) -> bool:
-    """Wait for threads, for some seconds each; return whether one still runs."""
+    """Wait at most ``seconds`` for each thread; return whether any thread still runs."""
     for thread in threads:
         thread.join(seconds)
     return any(thread.is_alive() for thread in threads)
@@ -266,7 +269,7 @@ class _FirstFailure(logging.Handler):
         self._logger.addHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Log a message about a variable, and only the first one about sending."""
+        """Log every message about an environment variable, but only the first message about sending."""
         if not self.sending:
             _LOG.warning("OpenTelemetry could not use an environment variable: %s", record.getMessage())
         elif not self.said:

@@ -12,7 +12,7 @@ _WITHOUT_MSCCL = "7.13"
 
 
 _SUGGESTED = {"NCCL_MIN_NCHANNELS": "112", "HSA_ENABLE_IPC_MODE_LEGACY": "1"}
-"""Variables of AMD's, verl's and miles' images for several accelerators."""
+"""Values of environment variables that the images of AMD, verl and miles set for several accelerators."""
 
 
 def rccl(machine: MachineState) -> DoctorResult:

@@ -73,7 +73,7 @@ def request_of(messages: Sequence[Mapping[str, Any]], fields: Mapping[str, Any],
 
 
 def problem_of(answer: Any) -> tuple[str, str] | None:
-    """Return the reason of a failed response, and ``passing`` if another attempt may succeed, else ""."""
+    """Return why a response failed, and ``passing`` if another attempt may succeed, else ""; ``None`` if it did not."""
     if not isinstance(answer, Mapping) or answer.get("status") != "failed":
         return None
     error = answer.get("error")
@@ -92,7 +92,7 @@ def read_response(answer: Any, url: str) -> ChatReply:
         url: The endpoint, for the message.
 
     Raises:
-        ServiceError: The answer is not a response, or the response is not complete.
+        ServiceError: The answer is not a response, or its status is neither ``completed`` nor ``incomplete``.
     """
     try:
         status, items = str(answer.get("status") or "completed"), [dict(item) for item in answer["output"]]
