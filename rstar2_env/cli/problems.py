@@ -119,7 +119,7 @@ def decontaminate(
     out: _Out,
     more: Annotated[
         list[str] | None,
-        typer.Argument(metavar="SPEC", help="Benchmarks to compare with in addition to those of --against."),
+        typer.Argument(metavar="SPEC", help="Further benchmarks to compare with, besides those of --against."),
     ] = None,
     ngram: Annotated[
         int,

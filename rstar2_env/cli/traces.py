@@ -206,7 +206,7 @@ def traces_command(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Kind of mistake that --error-rate adds to first calls. Repeat the option to allow "
+            help="Kind of mistake that --error-rate makes in the first call of a trace. Repeat the option to allow "
             "several kinds [default: all kinds].",
             rich_help_panel=_WORKED,
         ),

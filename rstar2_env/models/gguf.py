@@ -76,8 +76,8 @@ def converted(file: Path, folder: Path | None = None) -> Path:
             return folder
         what = "the model of another version of this file" if found else "something else"
         raise ConfigurationError(
-            f"The GGUF file {file} is converted to the folder {folder}, which holds {what}. Remove that folder, or "
-            f"convert the file with `rstar2 model get {file} --out FOLDER` and name FOLDER.",
+            f"The GGUF file {file} must be converted, but the folder for it, {folder}, holds {what}. Remove that "
+            f"folder, or convert the file with `rstar2 model get {file} --out FOLDER` and pass FOLDER as the model.",
             option="model",
         )
     try:
@@ -85,8 +85,8 @@ def converted(file: Path, folder: Path | None = None) -> Path:
         part = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     except OSError as error:
         raise ConfigurationError(
-            f"The GGUF file {file} is converted to the folder {folder}, which cannot be written ({error.strerror}). "
-            f"Convert it with `rstar2 model get {file} --out FOLDER` and name FOLDER.",
+            f"The GGUF file {file} must be converted, but the folder {folder} cannot be written ({error.strerror}). "
+            f"Convert it with `rstar2 model get {file} --out FOLDER`, and pass FOLDER as the model.",
             option="model",
         ) from error
     try:

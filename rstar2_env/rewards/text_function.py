@@ -70,7 +70,7 @@ class TextFunction:
             if name not in known and one.default is one.empty:
                 raise ConfigurationError(
                     f"The reward function {self._name} has a parameter {name!r}, for which the problem "
-                    f"has no value: the parameters can be {', '.join(sorted(known))}, or have a default."
+                    f"has no value: give it a default, or use some of {', '.join(sorted(known))}."
                 )
         return {name: [known[name]] for name in parameters if name in known}
 

@@ -167,7 +167,7 @@ def test_sessions_of_a_loop_that_ended_are_lost_and_new_ones_have_a_new_loop():
     session._loop.call_soon_threadsafe(session._loop.stop)
     session._thread.join(60)
     assert not session.usable
-    with pytest.raises(LostError, match="the thread of the sessions ended"):
+    with pytest.raises(LostError, match="the background thread that serves the MCP sessions has ended"):
         session.call("add", {"a": 1, "b": 1}, {})
     session.close()
     session.wait_closed()

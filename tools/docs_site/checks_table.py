@@ -33,8 +33,9 @@ entropy, shows that the check reads the figure, not that a real collapse looks l
 
 A fault is named in time if its check finds it within 3 steps of the step at which it can be seen, by a rule that was
 fixed before the measurement and reads no figure of a check. A clean run is a false alarm if any check finds something
-after any of its steps. Checks were corrected on the half *tried*. The half *aside* has seeds and strengths that are
-drawn, and was measured after the corrections; its ranges of strengths were chosen with the thresholds known.
+after any of its steps. The checks were corrected on one half of the runs (*tried*). The other half (*aside*) has
+seeds and strengths that are drawn, and was measured after the corrections; its ranges of strengths were chosen with
+the thresholds known.
 
 Faults of several processes are planted in two processes of one machine; faults of several machines are not planted.
 """

@@ -91,8 +91,8 @@ class StartedCommand:
                 probe.bind((address.hostname or "127.0.0.1", address.port or 0))
             except OSError as error:
                 raise ConfigurationError(
-                    f"{self.command.name} cannot listen on {self.command.url}: {error.strerror}. Choose another port "
-                    "with --port (serve.port of a stage)."
+                    f"{self.command.name} cannot listen on {self.command.url}: {error.strerror}. Choose another port: "
+                    "--port on the command line, or serve.port of a pipeline's stage."
                 ) from error
 
     def tail(self) -> str:

@@ -129,8 +129,8 @@ register(
         name="verifier_times_out",
         title="The verifier runs out of time",
         looks_at="`verdict` of the episodes",
-        rule="the reason `timeout` for more than 5 % of the answers in 3 consecutive steps or in an evaluation; in the "
-        "recorded answers of models it is below .5 %",
+        rule="the reason `timeout` for more than 5 % of the answers in 3 consecutive steps or in an evaluation; in "
+        "recorded answers of models, this share is below 0.5 %",
         severity="warning",
         cause="Answers that are long expressions, or a machine that is busy.",
         change=("--set env.verify_timeout_s=MORE", "--set rollout.max_in_flight=FEWER"),

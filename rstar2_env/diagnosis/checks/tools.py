@@ -105,7 +105,7 @@ register(
         title="Tool calls fail",
         looks_at="statuses of the policy's calls, without injected faults and `unavailable`",
         rule="more than 90 % errors in 3 consecutive steps or in an evaluation with at least 5 calls: a model that "
-        "has not learned the tool yet reaches 30 to 70 %",
+        "has not learned the tool yet fails in 30 to 70 % of its calls",
         severity="error",
         cause="A dialect, a name of the tool or its arguments that the model does not know, or a tool that is broken.",
         change=("rstar2 sandbox run -c 'print(6 * 7)'", "--set env.dialect=fenced", "rstar2 sft --model MODEL"),

@@ -136,8 +136,8 @@ def hub_rows(
         raise ConfigurationError(
             f"The data set {repository} (configuration {config or 'default'}, split {split}) cannot be loaded: "
             f"{why or f'{type(error).__name__}: {reason}'}. Without a network: load the data set on a machine that "
-            "has a network, write it with save_to_disk, copy the folder here, and pass the path of the folder (for "
-            "a named set, with like=NAME)."
+            "has a network, write it with save_to_disk, copy the folder here, and pass the path of the folder; for "
+            "a set that `rstar2 problems sources` names, add like=NAME, so that its columns are read the same way."
         ) from error
 
 

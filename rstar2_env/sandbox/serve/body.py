@@ -110,5 +110,5 @@ async def _read(request: Request, max_bytes: int) -> bytes:
 def _whole(digits: str) -> int:
     """Read a whole number; the time grows with the square of its digits."""
     if len(digits) > _MOST_DIGITS:
-        raise ValueError(f"a whole number of {len(digits)} digits; at most {_MOST_DIGITS} can be read")
+        raise ValueError(f"an integer has {len(digits)} digits; at most {_MOST_DIGITS} are accepted")
     return int(digits)

@@ -192,7 +192,7 @@ class McpSession:
     def _submit(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
         if not self._thread.is_alive():
             work.close()
-            raise LostError("the thread of the sessions ended")
+            raise LostError("the background thread that serves the MCP sessions has ended")
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     @contextlib.asynccontextmanager

@@ -99,9 +99,9 @@ def plain(text: Any) -> str:
         UnusableError: The value is not a string, or contains marks of a chat template or of this dialect.
     """
     if not isinstance(text, str):
-        raise UnusableError("a text is missing")
+        raise UnusableError("the text of a message is not a string")
     if any(mark in text for mark in MARKS):
-        raise UnusableError("a text contains marks of a chat template, of calls or of reasoning")
+        raise UnusableError("a text contains special tags of a chat template, of a tool call or of a reasoning block")
     return text
 
 

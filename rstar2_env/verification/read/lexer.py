@@ -220,7 +220,7 @@ def _group(text: str, at: int) -> tuple[str, int]:
     while at < len(text) and text[at] == " ":
         at += 1
     if at >= len(text):
-        raise ReadError("the last command has no argument")
+        raise ReadError("the last LaTeX command has no argument")
     if text[at] != "{":
         return text[at], at + 1
     depth = 0

@@ -145,7 +145,10 @@ def try_process_limit(plan: IsolationPlan) -> None:
     if made >= _TRIED_LIMIT:
         raise OSError(1, "the kernel does not limit the number of processes of the user that runs programs")
     if made < _TRIED_LIMIT - 1:
-        raise OSError(1, "the kernel counts programs together with other processes of the user")
+        raise OSError(
+            1,
+            "the kernel limits the processes of the user together, not only those of the sandbox's programs",
+        )
 
 
 def count_own_tasks() -> int:
