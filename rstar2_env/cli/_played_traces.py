@@ -112,7 +112,7 @@ def _player_options(
     max_tokens: int | None,
     chat_template: str | None,
 ) -> dict[str, Any]:
-    """Convert the flags and ``--set`` options that select the player and its environment to keywords of ``evaluate``."""
+    """Convert the flags and ``--set`` options of the player and its environment to keywords of ``evaluate``."""
     import os
 
     from rstar2_env.core.net.chat_endpoint import served_model
