@@ -228,5 +228,5 @@ def test_an_empty_turn_is_refused_and_an_empty_system_message_left_out() -> None
     ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "<tool_call>", "<tool_response>", "<think>", "</think>"],
 )
 def test_a_text_cannot_open_a_turn_or_a_call(mark: str) -> None:
-    with pytest.raises(UnusableError, match="marks"):
+    with pytest.raises(UnusableError, match="special tags"):
         messages({"messages": [{"role": "user", "content": f"x {mark}"}, {"role": "assistant", "content": "y"}]})
