@@ -194,7 +194,7 @@ def as_typed(value: Any, written: str) -> Any:
     """Convert the value of a flag for the options of a run; a number becomes text whose error messages name the flag.
 
     Args:
-        value: The value.
+        value: The flag's value: a number, a path, or any other value, which is returned unchanged.
         written: The flag as it was typed.
     """
     from rstar2_env.core.options.text import Written

@@ -12,7 +12,7 @@ def say(text: str = "", *, err: bool = False, nl: bool = True, tells: Secret | N
     """Print a text; secrets become ``***``, and characters that a terminal would interpret are escaped.
 
     Args:
-        text: The text.
+        text: The text to print.
         err: Print to standard error.
         nl: End the line.
         tells: A secret that is printed unchanged, because the purpose of the text is to show it.

@@ -1,6 +1,6 @@
 """``Typist``: reads turns that a person types: lines up to a full stop, or a multi-line editor with prompt_toolkit.
 
-Covered: typing, and commands that format a call or an answer in the environment's dialect. Not covered: the display
+Covered: the input, and commands that format a call or an answer in the environment's dialect. Not covered: the display
 (``rstar2_env.cli._screen``).
 """
 

@@ -96,7 +96,7 @@ def show_comparison(comparison: Comparison, problems: int) -> None:
     """Print a comparison of evaluations.
 
     Args:
-        comparison: The comparison.
+        comparison: A run compared with the baseline.
         problems: Maximum number of changed problems to list.
     """
     from rstar2_env.cli._tables import print_table, print_text

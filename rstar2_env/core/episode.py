@@ -260,7 +260,7 @@ class Episode:
         """End the episode, exclude it from means and losses, and reset its reward.
 
         Args:
-            end: The reason.
+            end: The reason, which becomes the episode's ``end``.
             error: Traceback of the failure, or a description of the unusable reply.
         """
         self.end, self.reward, self.correct, self.error = end, 0.0, False, error

@@ -91,7 +91,7 @@ def hidden(text: str, but: Secret | None = None) -> str:
     """Return a text in which ``***`` replaces every secret of this process.
 
     Args:
-        text: The text.
+        text: Any text that will be written or printed.
         but: A secret that is not replaced, because the purpose of the text is to show it.
     """
     # A copy, since another thread may add one; the longest first, since a secret may contain another.

@@ -1,7 +1,7 @@
 """``Stop``: a stop request shared by threads; ``in_order``: runs tasks on threads and yields results in order.
 
-Covered: the behaviour on Ctrl-C: nothing new begins, work in flight is counted and finishes. Not covered: the
-signal handler that requests the stop (``rstar2_env.cli._interrupt``).
+Covered: after a request, nothing new begins, and work in flight is counted and finishes. Not covered: the signal
+handler that requests the stop on Ctrl-C (``rstar2_env.cli._interrupt``).
 """
 
 from __future__ import annotations

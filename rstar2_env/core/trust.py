@@ -205,8 +205,8 @@ def found(path: Path, values: Any, only: Any = None) -> bool:
 
     Args:
         path: The file or the folder, for the message.
-        values: The data.
-        only: The part of the data that is used; ``None`` if all of it is used.
+        values: Everything that was read from the file.
+        only: The part of ``values`` that is used; ``None`` if all of it is used.
 
     Returns:
         Whether the data may name code, because the user trusts or recorded it.

@@ -1,6 +1,6 @@
 """Read tool calls written as JSON between ``<tool_call>`` and ``</tool_call>``, well-formed or not.
 
-Covered: finding every call, strict JSON, messages that tell a model how to correct a call, time linear in the length of
+Covered: every call in a turn, strict JSON, messages that explain how to correct a call, time linear in the length of
 the text. Not covered: whether the tool exists and whether the arguments fit it, which the tool chain checks.
 """
 

@@ -2,7 +2,7 @@
 
 Checks depend on this record alone, so the state of another machine can be checked anywhere: ``rstar2 doctor --json``
 writes it, ``rstar2 doctor --machine FILE`` reads it, and the tests contain several such records. Covered: the record.
-Not covered: recording the state of this machine (``record``), and the checks. Unknown values are empty, 0, -1 (no
+Not covered: how the state of this machine is recorded (``record``), and the checks. Unknown values are empty, 0, -1 (no
 limit) or ``None``.
 """
 
@@ -162,7 +162,7 @@ class MachineState(CheckedOptions):
         """Read the output of ``rstar2 doctor --json``, or the state alone.
 
         Args:
-            text: The text.
+            text: Output of the command, or the JSON object of the state.
             name: Name of the text in messages, such as its file.
 
         Raises:

@@ -1,8 +1,7 @@
 """Descriptions of environments, made from their docstring, their signature and a played episode.
 
 Covered: the one-line description, the arguments ("knobs") and the mean reward of a random player ("baseline") of each
-    environment, and the gallery docs/environments.md. Not covered: the layout on a terminal (see
-    ``rstar2_env.cli.envs``).
+environment, and the gallery docs/environments.md. Not covered: the layout on a terminal (see ``rstar2_env.cli.envs``).
 """
 
 from __future__ import annotations
@@ -151,7 +150,7 @@ def sample_episode(env_id: str, *, seed: int = 0) -> Episode:
     """Play one episode with the environment's ``oracle_turn`` if it has one, else with the agent ``oracle``.
 
     Args:
-        env_id: The environment.
+        env_id: Id of the environment.
         seed: Seed of the episode; later seeds are tried if the player cannot finish it.
 
     Raises:

@@ -1,7 +1,7 @@
 """``EvaluationOptions``: the options of one evaluation, shared by ``evaluate``, suites and ``rstar2 eval``.
 
-Covered: the options, and the parts that are made from them before a model is loaded. Not covered: playing
-(``rstar2_env.evaluation.run``), layers of options (``rstar2_env.evaluation.suite``).
+Covered: the options, and the parts that are made from them before a model is loaded. Not covered: how episodes are
+played (``rstar2_env.evaluation.run``), layers of options (``rstar2_env.evaluation.suite``).
 """
 
 from __future__ import annotations

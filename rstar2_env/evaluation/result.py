@@ -133,7 +133,7 @@ class EvalResult:
         return plot_evaluation(self.figures, self.ks, self.title)
 
     def __repr__(self) -> str:
-        """The evaluation's names and its pass rate, without the episodes."""
+        """Names of environment, agent, problems and split, number of episodes, and pass rate."""
         return (
             f"EvalResult(env_id={self.env_id!r}, agent={self.agent!r}, problems={self.problems!r}, "
             f"split={self.split!r}, episodes={self.tally.count}, pass_rate={self.summary.pass_rate.value!r})"

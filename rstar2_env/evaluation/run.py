@@ -1,8 +1,9 @@
 """Play many episodes in parallel and report their figures, with standard errors and intervals.
 
 Covered: agents and models as players, several samples of each start, a result file that can be resumed, interruption.
-Not covered: the choice of problems (``play.plan``), playing (``play.agent_crew``, ``play.policy_crew``), the figures
-(``figures``), several evaluations in one run (``suite``), and evaluation during training.
+Not covered: the choice of problems (``play.plan``), how episodes are played (``play.agent_crew``,
+``play.policy_crew``), the figures (``figures``), several evaluations in one run (``suite``), and evaluation during
+training.
 """
 
 from __future__ import annotations

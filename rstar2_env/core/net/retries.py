@@ -1,6 +1,6 @@
 """Rules for retrying HTTP requests: when to retry, how long to wait, and the reason in a server's answer.
 
-Covered: the rules shared by all clients of the package. Not covered: sending anything.
+Covered: the rules shared by all clients of the package. Not covered: the requests themselves (``http``).
 """
 
 from __future__ import annotations

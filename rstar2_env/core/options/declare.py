@@ -202,7 +202,7 @@ def parse_options(written: Iterable[str], *, flag: str = "") -> dict[str, Any]:
     one (``read_loosely``).
 
     Args:
-        written: The pairs.
+        written: The ``name=value`` pairs.
         flag: Text that precedes each pair on the command line (``"--set env."``), for messages about the options.
 
     Raises:

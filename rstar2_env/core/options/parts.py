@@ -1,9 +1,10 @@
 """The notation of a part (a replaceable component, such as a wrapper) with options, for configurations and commands.
 
-``name``, ``name:key=value,key2=a+b`` (a list joined by ``+``), ``["name", {...}]``, or ``{"name": ..., key: value}``,
-as in a TOML table. Brackets, braces and quotes protect their content, so a value may be JSON (``rate={"lost": 0.1}``),
-and an item of a list may be a part with options (``(tool_use:each=0.1)+answer_format``). The name may refer to user
-code: see ``user_code``. Values are typed by the signature of the part: see ``options``.
+A part is written as ``name``, ``name:key=value,key2=a+b`` (a list joined by ``+``), ``["name", {...}]``, or
+``{"name": ..., key: value}``, as in a TOML table. Brackets, braces and quotes protect their content, so a value may be
+JSON (``rate={"lost": 0.1}``), and an item of a list may be a part with options
+(``(tool_use:each=0.1)+answer_format``). The name may refer to user code: see ``user_code``. Values are typed by the
+signature of the part: see ``options``.
 """
 
 from __future__ import annotations

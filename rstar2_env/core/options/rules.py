@@ -1,6 +1,6 @@
 """Checks and describes the valid values of an option, from its annotation and its ``Rule``.
 
-Covered: whether a value is valid, and words for the valid values. Not covered: parsing text
+Covered: whether a value is valid, and words for the valid values. Not covered: how text is parsed
 (``rstar2_env.core.options.text``), and where annotations come from (``rstar2_env.core.options.targets``).
 """
 

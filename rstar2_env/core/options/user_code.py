@@ -1,9 +1,9 @@
 """Loads parts from the user's code, named ``module:Name``, ``./file.py:Name`` or ``./file.py``.
 
-Covered: adding the current folder to ``sys.path``, which lacks it in a console script; a file by its path, loaded once
-under its own name so that other processes can import it; errors that name the file and the line. Not covered: a file
-that changed after it was loaded (start a new process), and pickles of objects from a file that has the same name as
-another module (only forked processes can load them; rename the file or put it into a package).
+Covered: modules in the current folder, which is added to ``sys.path`` since a console script lacks it; a file by its
+path, loaded once under its own name so that other processes can import it; errors that name the file and the line. Not
+covered: a file that changed after it was loaded (start a new process), and pickles of objects from a file that has the
+same name as another module (only forked processes can load them; rename the file or put it into a package).
 """
 
 from __future__ import annotations

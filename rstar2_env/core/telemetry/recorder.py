@@ -1,7 +1,7 @@
 """``Recorder``: creates all spans and metrics of the package with given OpenTelemetry providers.
 
-Covered: parent spans across coroutines and threads (``spans.carried``), failures, recording texts on request only,
-replacing secrets by ``***``. Not covered: exporters (``switch``), spans inside a sandbox or an inference server.
+Covered: parent spans across coroutines and threads (``spans.carried``), failures, texts (recorded only on request),
+secrets (replaced by ``***``). Not covered: exporters (``switch``), spans inside a sandbox or an inference server.
 
 Names that a policy chooses are not recorded: a call of an unknown tool has no ``gen_ai.tool.name``, and the class of an
 exception is recorded only if Python defines it. An exception's message is never recorded.
@@ -169,7 +169,7 @@ class OpenSpan(NoSpan):
     """A recorded span; it begins when its ``with`` block is entered, and is the parent of all spans within the block.
 
     Args:
-        recorder: The recorder.
+        recorder: The recorder that created the span.
         name: Name of the span.
         kind: Kind of the span.
         measured: Attributes of the span and of its metrics.

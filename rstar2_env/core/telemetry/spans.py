@@ -1,6 +1,6 @@
 """Functions that open spans and report metrics; while telemetry is off, each function returns immediately.
 
-Not covered: making spans (``recorder``) and sending them (``switch``).
+Not covered: how spans are made (``recorder``) and sent (``switch``).
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class AuditBench:
     """Grades answers with one target, and caches the grade of every call.
 
     Attributes:
-        target: The target.
+        target: The audited grader.
         folder: Folder for files of the audit.
         grade_timeout_s: Time limit of one grade, in seconds.
         until: Time at which the audit must end, on the clock ``time.monotonic``.

@@ -11,7 +11,7 @@ def page(report: AuditReport) -> str:
     """Return the report as the text of one HTML file.
 
     Args:
-        report: The report.
+        report: Findings and counts of the audit.
     """
     verdict = "nothing found" if report.ok else f"{len(report.findings)} findings"
     chapters = "".join(

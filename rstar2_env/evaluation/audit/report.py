@@ -68,7 +68,7 @@ class AuditReport:
         paid_at: Smallest score that counted as accepted.
         golds: Number of gold answers of each class that the target supports.
         score: Share of correctly graded pairs among the pairs that count, with its 95 % Wilson interval.
-        findings: The confirmed findings.
+        findings: The findings, each reproduced by its program in a fresh process.
         unconfirmed: Sentences about suspected findings that the program did not reproduce in a fresh process.
         causes: Counts of the pairs, by cause.
         grades: Number of distinct calls that were graded.

@@ -39,7 +39,7 @@ def confirm(script: str, *, timeout_s: float) -> Confirmation:
     """Run a reproduction in a fresh process, in an empty folder.
 
     Args:
-        script: The program.
+        script: Source of the program.
         timeout_s: Time limit, in seconds.
     """
     with tempfile.TemporaryDirectory(prefix="rstar2-audit-") as place:

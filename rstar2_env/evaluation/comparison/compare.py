@@ -2,7 +2,7 @@
 
 Covered: for the problems that both runs played, pass@k, maj@k and the figures of ``rstar2_env.core.episode_metrics``;
 the curves of pass@k and the k at which they cross; the problems whose share of right samples changed. Not covered:
-corrections for comparing many runs; the picture (``rstar2_env.evaluation.comparison.picture``).
+corrections of p-values if many runs are compared; the picture (``rstar2_env.evaluation.comparison.picture``).
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ class Comparison:
     """The comparison of a run with the baseline, over the problems that both played.
 
     Attributes:
-        baseline: The baseline.
-        other: The other run.
+        baseline: Name and size of the baseline.
+        other: Name and size of the run that is compared with it.
         problems: Number of problems that both played.
         other_gold: Number of problems left out because the two runs have different gold answers for the same id.
         figures: The compared figures by name: ``pass@1``, ``maj@8``, ``tool_error_share``, …

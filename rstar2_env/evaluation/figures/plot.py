@@ -97,8 +97,8 @@ def plot_evaluation(figures: IntervalFigures, ks: Sequence[int], title: str) -> 
     """Plot the shares of an evaluation with their intervals, and pass@k if there are several k.
 
     Args:
-        figures: The figures.
-        ks: The values of k.
+        figures: The figures to plot, with their intervals.
+        ks: The values of k for which pass@k is plotted.
         title: Title of the picture.
 
     Raises:

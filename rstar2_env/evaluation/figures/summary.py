@@ -1,7 +1,7 @@
 """Summary of many episodes: every figure with its standard error.
 
-Covered: errors that take into account that episodes of the same problem are not independent. Not covered: playing the
-episodes (``rstar2_env.evaluation.run``), intervals and figures of several samples of a problem
+Covered: errors that take into account that episodes of the same problem are not independent. Not covered: how episodes
+are played (``rstar2_env.evaluation.run``), intervals, and figures of several samples of a problem
 (``rstar2_env.evaluation.figures.intervals``).
 """
 
@@ -114,10 +114,9 @@ class Summary:
         """Return the figures under the metric names of training; ``None`` for a figure without data.
 
         Returns:
-            ``episodes`` (the number of those that are neither unavailable nor cancelled), ``unavailable`` and
-        ``cancelled`` (shares of all episodes), the figures of ``FIGURES``, ``pass_rate_se`` (the standard error of
-        ``pass_rate``), ``reward/<component>``, and the shares ``status/<name>`` of calls and ``end/<name>`` of
-        episodes.
+            ``episodes`` (the number of episodes that count), ``unavailable`` and ``cancelled`` (shares of all
+            episodes), the figures of ``FIGURES``, ``pass_rate_se`` (the standard error of ``pass_rate``),
+            ``reward/<component>``, and the shares ``status/<name>`` of calls and ``end/<name>`` of episodes.
         """
         total = self.episodes + self.unavailable + self.cancelled + self.unusable
         return {

@@ -1,6 +1,6 @@
 """The figures of an evaluation as text: rows of a table, with names and units that need no explanation.
 
-Covered: the output of ``print(result)`` and ``rstar2 eval``. Not covered: computing the figures
+Covered: the output of ``print(result)`` and ``rstar2 eval``. Not covered: how the figures are computed
 (``rstar2_env.evaluation.figures.summary``).
 """
 

@@ -14,7 +14,7 @@ class StatusesJudge(CheckedOptions):
 
     Attributes:
         errors: Maximum number of errors in a right chain.
-        last: Require that the last call is not an error, whatever the number of errors before it.
+        last: Judge the last call alone, which must not be an error; earlier errors, and ``errors``, are ignored.
 
     Raises:
         ConfigurationError: A number is out of its range.

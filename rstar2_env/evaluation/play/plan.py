@@ -112,7 +112,7 @@ def plan_of(source: ProblemSource | None, episodes: int | None, seed: int, sampl
     Args:
         source: Source of the problems; ``None`` leaves the choice to the environment, by the episode's seed.
         episodes: Number of starts; ``None`` plays every problem of a finite source.
-        seed: Seed of the choice and of every episode.
+        seed: Seed for the choice of problems and for every episode.
         samples: Episodes of each start.
 
     Raises:

@@ -1,6 +1,6 @@
 """A model as player of an evaluation: the policy's own tool loop over an engine, token for token as in training.
 
-Every episode is a coroutine in one event loop; environments run in threads. Not covered: loading a model
+Every episode is a coroutine in one event loop; environments run in threads. Not covered: how a model is loaded
 (``rstar2_env.rollout.pretrained``), the loop itself (``rstar2_env.rollout.player``).
 """
 

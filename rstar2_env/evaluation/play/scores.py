@@ -78,7 +78,7 @@ class EpisodeScores:
     Threads and coroutines may share this object.
 
     Args:
-        components: The components.
+        components: The reward components that score the episodes.
         samples: Episodes of each start.
         source: Source of the problems; ``None`` if the environment chooses.
         lacking: Needs that the player cannot meet, as ``check_needs`` takes them.
@@ -117,7 +117,7 @@ class EpisodeScores:
         """Take an episode that has ended, and score all episodes that can be scored now.
 
         Args:
-            played: The episode.
+            played: The episode that has ended.
             policy: Takes the episodes to score and returns the policy that the components may use; ``None`` without a
                 policy.
 

@@ -29,8 +29,8 @@ class Difference:
     Attributes:
         turn: Number of the policy's turn before the difference, from 1; 0 for the result of ``reset``.
         what: ``text``, ``role``, ``reward``, ``over``, ``error``, or a key of ``info``, as in ``info.end``.
-        stored: The stored value.
-        replayed: The new value.
+        stored: Value in the stored episode.
+        replayed: Value in the replay.
     """
 
     turn: int

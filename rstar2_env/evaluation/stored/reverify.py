@@ -1,7 +1,7 @@
 """Reverify: grade the stored answers of a run again, with the same verifier or another, and report the changes.
 
 Covered: answers that are compared with a gold answer. Not covered: environments that grade in another way (puzzles,
-games), whose episodes have no gold answer and are left out; extracting an answer from its turn.
+games), whose episodes have no gold answer and are left out; how an answer is extracted from its turn.
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ class Stored:
 
     Attributes:
         name: Name of the run, as the user wrote it.
-        run: The run.
-        step: The step after which they were played; 0 in an evaluation.
+        run: Reader of the run's folder or file.
+        step: Training step after which they were played; 0 in an evaluation.
     """
 
     name: str

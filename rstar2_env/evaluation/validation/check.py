@@ -4,7 +4,7 @@
     def its_name(bench: Bench) -> CheckFinding: ...
 
 A check returns its finding, or raises ``NotApplicableError`` with the reason. A check that is also in RFC 008 of
-OpenEnv has the same name there. Not covered: running checks (``levels``), and the checks themselves (``static``,
+OpenEnv has the same name there. Not covered: how checks are run (``levels``), and the checks themselves (``static``,
 ``runtime``, ``containment``, ``semantic``, ``leakage``, ``grading_again``, ``statistical``).
 """
 
@@ -72,7 +72,7 @@ class Result:
     """The result of one check.
 
     Attributes:
-        check: The check.
+        check: The check that was performed.
         outcome: ``PASSED``, ``FAILED`` or ``NOT_APPLICABLE``.
         said: The finding, or why the check does not apply.
         figures: Numbers by name.
@@ -125,7 +125,7 @@ def make_check(one: Check, bench: Bench) -> Result:
     """Perform one check; an error that the check raises counts as a failure.
 
     Args:
-        one: The check.
+        one: The check to perform.
         bench: The environment under test.
     """
     try:

@@ -26,7 +26,7 @@ Leak: TypeAlias = tuple[str, int, list[BenchEpisode]]
 _BEFORE = 12
 """A rule of a text consists of this many characters, which precede the gold answer."""
 _LEAST = 3
-"""Minimum number of episodes in which a rule must apply."""
+"""Minimum number of episodes in which a rule must give the gold answer."""
 _SURE = 0.9
 """Minimum share of a rule's episodes in which the rule gives the gold answer."""
 

@@ -38,7 +38,7 @@ class Report:
     """The results of the checks.
 
     Attributes:
-        env_id: The environment.
+        env_id: Id of the environment.
         level: The highest requested level.
         plays: Number of episodes of each player.
         seed: The first seed.

@@ -48,7 +48,7 @@ class FailedCheck:
     """A check that a problem does not pass.
 
     Attributes:
-        problem_id: The problem.
+        problem_id: Id of the problem.
         check: One of ``CHECKED``, or ``UNREADABLE``.
         detail: The expected and the actual result.
     """
@@ -67,8 +67,8 @@ class Validation:
     """The result of a validation.
 
     Attributes:
-        env_id: The environment.
-        problems: Name of the source.
+        env_id: Id of the environment.
+        problems: Name of the source of the problems.
         split: Split of the source.
         checked: Number of problems checked.
         faults: Every check that a problem does not pass, in the order of the problems.

@@ -132,7 +132,7 @@ def trajectory_record(bench: Bench) -> CheckFinding:
     remedy="Correct the schema (ToolSpec.parameters), or the arguments that the tool accepts.",
 )
 def tool_declaration_accuracy(bench: Bench) -> CheckFinding:
-    """Check that declared tools accept fitting calls, and undeclared tools are unknown (OpenEnv RFC 008)."""
+    """Check that declared tools accept fitting calls, and that any other tool name is refused (OpenEnv RFC 008)."""
     env = bench.env
     seed, tools = next(
         ((seed, tools) for seed in bench.seeds if (tools := env.reset(seed=seed)[1].get("tools"))), (0, ())

@@ -1,7 +1,7 @@
 """Asks a language model for a judgement: options of its endpoint, delimiters around untrusted texts, one-word verdicts.
 
 Every judge of the package uses this module: judges of chains of thought, rewards, steps and answers. Not covered: the
-questions that judges ask, and serving a model.
+questions that judges ask, and a server for the model.
 """
 
 from __future__ import annotations

@@ -55,9 +55,9 @@ def digest(url: str, body: Mapping[str, Any], sample: Any) -> str:
     """Return a digest that identifies a request.
 
     Args:
-        url: The endpoint.
-        body: The request.
-        sample: Distinguishes several replies to the same request.
+        url: Address of the endpoint.
+        body: Body of the request.
+        sample: Value that makes equal requests distinct, so that each gets its own reply.
     """
     text = json.dumps([url, body, sample], sort_keys=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest()

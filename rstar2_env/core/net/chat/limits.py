@@ -134,7 +134,7 @@ class Pace:
     Requests are spread evenly. The tokens of a reply are known only afterwards, so they delay later requests.
 
     Args:
-        limits: The rates.
+        limits: The limits, of which the rates and ``in_flight`` are used.
     """
 
     def __init__(self, limits: ChatLimits) -> None:

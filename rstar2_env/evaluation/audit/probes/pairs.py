@@ -1,4 +1,4 @@
-"""Probe of pairs of gold answer and answer, by cause: right answers that are rejected, wrong answers that are accepted.
+"""Probe for wrongly graded pairs (gold answer, answer), by cause: rejected right answers, accepted wrong answers.
 
 A rejected right answer counts only if the grader accepts most answers that are written in the same way: only then is
 the grader inconsistent. A text with two answers counts only if the grader accepts it for both gold answers. The

@@ -1,4 +1,4 @@
-"""Probe of reproducibility: calls are graded again, in another order, in another process, with other settings of it.
+"""Probe of reproducibility: calls are graded again, in another order, and in processes with other settings.
 
 Covered: repetition in one process; the order of the answers, and files that the grader leaves in its folder; hash
 seeds, the language, the time zone, the date, the current folder, a bare environment, ``-O``, a thread other than the

@@ -72,7 +72,7 @@ HEAVY = (
 
 
 def times(bench: AuditBench) -> Suspicions:
-    """Yield at most two suspicions: an answer without a grade within the deadline, a pattern that takes too long."""
+    """Yield at most two suspicions: an answer without a grade in time, and a pattern whose time grows too fast."""
     golds = _golds(bench)
     hung = [call for call, grade in bench.known.items() if grade.hung]
     for gold in golds:
@@ -109,7 +109,7 @@ def _patterns(bench: AuditBench) -> Iterator[str]:
 
 
 def _growth(bench: AuditBench, gold: AuditCall, pattern: str) -> Suspicion | None:
-    """Grade a pattern at doubling sizes; return a suspicion if the time of the last two grows by ``_FACTOR`` or more.
+    """Grade a pattern at doubling sizes; return a suspicion if the last doubling multiplies the time by ``_FACTOR``.
 
     If a grade exceeds the deadline, the suspicion is about that answer. Times too short to measure are ignored.
     """
