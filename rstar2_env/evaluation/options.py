@@ -132,7 +132,7 @@ class EvaluationParts:
     """The objects created from the options of an evaluation.
 
     Attributes:
-        env: The environment.
+        env: Name, id and creator of the environment.
         env_options: Options of the environment, with their types.
         wrappers: Wrappers of the environment.
         policy: Options of the model's sampling and token budgets; ``None`` if an agent plays.
@@ -156,8 +156,8 @@ def make_parts(env_id: EnvSpec, options: EvaluationOptions) -> EvaluationParts:
     """Create the objects that an evaluation needs (judge, reward components, ...), without loading a model.
 
     Args:
-        env_id: The environment.
-        options: The options.
+        env_id: The environment, as ``make_env`` takes it.
+        options: Options of the evaluation.
 
     Raises:
         ConfigurationError: Options are invalid or contradict each other.

@@ -162,8 +162,8 @@ def open_crew(env_id: EnvSpec, asked: EvaluationOptions, parts: EvaluationParts,
     """Create the player of an evaluation (agents or a loaded model), and register it with ``opened`` for closing.
 
     Args:
-        env_id: The environment.
-        asked: The options.
+        env_id: The environment, as ``make_env`` takes it.
+        asked: Options of the evaluation.
         parts: The parts that ``make_parts`` made from the options.
         opened: Closes the player, and the model if it was loaded here.
     """
@@ -186,8 +186,8 @@ def check_resumed_model(
 
     Args:
         out: See ``evaluate``.
-        env_id: The environment.
-        asked: The options; without a model that must be loaded, there is nothing to check early.
+        env_id: The environment, as ``make_env`` takes it.
+        asked: Options of the evaluation; nothing is checked unless they name a model that must be loaded.
         parts: The parts that ``make_parts`` made from the options.
 
     Raises:
@@ -210,7 +210,7 @@ def run_record(
     """Return environment, player and options as JSON values; a file with other values is not resumed.
 
     Args:
-        asked: The options.
+        asked: Options of the evaluation.
         parts: The parts that ``make_parts`` made from the options.
         player: The record of the crew that plays; see ``Crew.record``.
         source: Source of the problems; ``None`` if the environment chooses.

@@ -1,7 +1,7 @@
 """Crews, which play an evaluation's episodes many at a time, and the loop that collects the episodes.
 
-Covered: results arrive one by one in the caller's thread, in the order in which the episodes end; after an error or
-Ctrl-C no further episode begins. Not covered: how an episode is played (``agent_crew``, ``policy_crew``).
+Results arrive one by one in the caller's thread, in the order in which the episodes end; after an error or Ctrl-C no
+further episode begins. Not covered: how an episode is played (``agent_crew``, ``policy_crew``).
 """
 
 from __future__ import annotations

@@ -111,8 +111,8 @@ class BenchEpisode:
     Attributes:
         player: Name of the player.
         seed: Seed of ``reset``.
-        question: The text of ``reset``.
-        info: The ``info`` of ``reset``.
+        question: The text that ``reset`` returned.
+        info: The ``info`` that ``reset`` returned.
         gold: The gold answer, if the environment has a problem.
         turns: The turns, in order.
     """
@@ -176,9 +176,9 @@ class View:
 
     Attributes:
         env: The environment.
-        question: The text of ``reset``.
-        info: The ``info`` of ``reset``.
-        shown: The last text shown.
+        question: The text that ``reset`` returned.
+        info: The ``info`` that ``reset`` returned.
+        shown: The last text that the environment showed.
         turn: Number of the turn, from 0.
         seed: Seed of the episode.
         draw: Number of the repetition from the same start, from 0.
@@ -233,7 +233,7 @@ class Bench:
         plays: Number of episodes of each player.
         seed: The first seed of episodes.
         bounds: The bounds that the author declared.
-        contract: Whether to check the whole contract too.
+        contract: Whether to perform the check ``contract``, which checks the whole contract.
     """
 
     found: NamedEnv

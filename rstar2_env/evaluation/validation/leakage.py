@@ -2,7 +2,7 @@
 
 There are two searches. First, if the environment accepts a given problem, a problem with a marker as its gold answer is
 played: the marker must not appear anywhere. Second, the environment's own episodes are searched for a **fixed rule**:
-words that the gold answer always follows, or a place in ``info`` that always holds the gold answer. An answer that
+words that the gold answer nearly always follows, or a key of ``info`` that nearly always holds it. An answer that
 appears in a question by chance, or among several options, is not a leak, because no fixed rule finds it. Not covered:
 programs that search the sandbox (``containment.oracle_containment``), and rules that compute something.
 """

@@ -170,7 +170,7 @@ def validate_problems(
 
 
 def _named(make: Callable[[], gym.Env[str, str]], name: str) -> Callable[[], gym.Env[str, str]]:
-    """Set the name of a function, which messages show, and return the function."""
+    """Give a function the name of the environment, which messages show, and return the function."""
 
     def environment() -> gym.Env[str, str]:
         return make()

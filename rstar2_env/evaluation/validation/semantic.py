@@ -23,7 +23,7 @@ from rstar2_env.testing.harness import canonical
 
 _DO_NOTHING = ("silent", "empty")
 _LEAKS = 2
-"""Minimum growth in handles or threads that counts as a leak; a new worker or an open log may explain smaller growth."""
+"""Minimum growth in handles or threads that counts as a leak; a new worker or an open log can explain a smaller one."""
 
 
 @check(

@@ -174,9 +174,9 @@ def ordered(bench: AuditBench) -> Suspicions:
 
 
 def surroundings(bench: AuditBench) -> Suspicions:
-    """Repeat calls in processes with other settings (hash seed, time zone, ...); yield a suspicion per changed grade.
+    """Repeat calls in processes with other settings, such as another hash seed or time zone.
 
-    At most one suspicion is yielded for each of ``SURROUNDINGS``.
+    Yield a suspicion for each of ``SURROUNDINGS``, and for a bare environment, that changes a grade.
     """
     import os
 
