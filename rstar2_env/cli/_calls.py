@@ -81,7 +81,7 @@ class TypedCall:
 
 
 def read_call(arguments: Sequence[str]) -> TypedCall:
-    """Parse a command line: find the subcommand and its form, and replace names of the last version."""
+    """Parse a command line: find the subcommand and its form, and replace old names by the new ones."""
     at = next((place for place, word in enumerate(arguments) if not word.startswith("-")), None)
     if at is None:
         return TypedCall("", "", tuple(arguments))

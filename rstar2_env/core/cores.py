@@ -6,10 +6,10 @@ import os
 
 
 def usable_cores() -> int:
-    """Return the number of CPU cores for this process: its usable cores divided by the run's processes on the machine.
+    """Return the number of CPU cores for this process: the usable cores divided among the run's local processes.
 
-    ``torchrun`` sets the number of processes of a machine (``LOCAL_WORLD_SIZE``); each process opens its own sandbox
-    and verifiers.
+    ``torchrun`` sets the number of the run's processes on this machine (``LOCAL_WORLD_SIZE``); each process opens its
+    own sandbox and verifiers.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     processes = os.environ.get("LOCAL_WORLD_SIZE", "")

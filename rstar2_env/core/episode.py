@@ -374,7 +374,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "policy_version": read.number,
     "error": read.or_none(read.text),
 }
-"""Readers of the value of each key of a record."""
+"""For each key of a record, the function that reads its value."""
 
 _LATER: Mapping[str, Callable[[Any], Any]] = {
     "steps": read.list_of(read.mapping),
@@ -385,7 +385,7 @@ _LATER: Mapping[str, Callable[[Any], Any]] = {
     "usage": read.dict_of(read.decimal),
     "shown": read.text,
 }
-"""Readers of keys that files of earlier versions lack: the field of a missing key gets its default."""
+"""As ``_READERS``, for the keys that files of earlier versions lack: the field of a missing key gets its default."""
 
 
 Group = Sequence[Episode]

@@ -111,8 +111,8 @@ class Row:
     def answered_of(self) -> IntArray:
         """Return, for each environment token, how many of the policy's calls its text answers; -1 for policy tokens.
 
-        These calls are in the turn before the token. The number is 0 if that turn has no call, or if its calls met an
-        injected fault. Policy tokens whose mask is 0 in this row also get -1.
+        These calls are in the turn before the token. Calls that an injected fault answered are not counted, so the
+        number may be 0. Policy tokens whose mask is 0 in this row also get -1.
 
         Returns:
             Whole numbers, shape (completion tokens,).

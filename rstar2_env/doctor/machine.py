@@ -29,7 +29,7 @@ class Gpu(CheckedOptions):
 
 @dataclass(frozen=True)
 class System(CheckedOptions):
-    """The machine and its operating system; the versions of kernel, distribution, Python and C library."""
+    """The machine and its operating system; ``kernel``, ``distribution``, ``python`` and ``glibc`` are versions."""
 
     kernel: str = ""
     distribution: str = ""
@@ -190,9 +190,9 @@ class MachineState(CheckedOptions):
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """Variables with a value; empty variables count as not set, as in vLLM."""
+        """Environment variables with a value; an empty variable counts as not set, as in vLLM."""
         return {name: value for name, value in self.environment.items() if value}
 
     def is_enabled(self, name: str) -> bool:
-        """Whether a variable is ``1``, ``true`` or ``yes``."""
+        """Whether an environment variable is ``1``, ``true`` or ``yes``."""
         return self.environment.get(name, "").strip().casefold() in ("1", "true", "yes")

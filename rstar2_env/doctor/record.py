@@ -116,7 +116,7 @@ def record(folder: str | os.PathLike[str] = ".") -> MachineState:
 
 
 def variables(environment: os._Environ[str] | dict[str, str]) -> dict[str, str]:
-    """Filter variables to those that affect training, without any that may contain a secret."""
+    """Return the environment variables that affect training, except any that may contain a secret."""
     return {
         name: value
         for name, value in sorted(environment.items())

@@ -1,4 +1,4 @@
-"""Makes Ctrl-C end the command ``rstar2`` without a traceback, also while the command imports modules.
+"""Makes Ctrl-C end the command ``rstar2`` without a traceback, even while the command imports modules.
 
 Not covered: other programs that import the package, whose signals are left alone.
 """

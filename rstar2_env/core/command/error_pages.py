@@ -99,8 +99,8 @@ def section_of(module: str) -> str:
 def raised_in(error: BaseException, frame: FrameType | None) -> str:
     """Return the name of the module that raised an error.
 
-    This is the module of the first frame, from ``frame`` on outwards, that is neither the error's own ``__init__`` nor
-    a check for other modules; empty if there is none.
+    This is the module of the first frame, from ``frame`` outwards, that is neither the error's own ``__init__`` nor in
+    a module with checks for other modules (``_FOR_CALLERS``); empty if there is none.
     """
     while frame is not None:
         module = str(frame.f_globals.get("__name__", ""))

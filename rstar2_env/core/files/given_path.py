@@ -1,4 +1,4 @@
-"""``check_given``: reports a path that a user gave if it does not exist, or is a file where a folder is needed."""
+"""``check_given``: raises an error if a path that a user gave does not exist, or is a file instead of a folder."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ def check_option(name: str, value: Any, hint: Any, rule: Rule = NO_RULE) -> None
     Args:
         name: The option, as the user wrote it.
         value: The given value.
-        hint: The type.
+        hint: The type that the value must have.
         rule: Constraints beyond the type.
 
     Raises:

@@ -271,8 +271,8 @@ def refusal(name: str, hint: Any, rule: Rule, value: Any) -> str:
 
     Args:
         name: The option, as the user wrote it.
-        hint: The annotation.
-        rule: The rule.
+        hint: Annotation of the option.
+        rule: Constraints beyond the annotation.
         value: The given value.
     """
     shown = repr(value)

@@ -12,7 +12,7 @@ def inside(folder: Path, file: Path) -> Path:
 
     Raises:
         ConfigurationError: The path leads out of the folder, by a link or by its name, or to something other than a
-            file, such as a named pipe. Otherwise, a run of another person could show any file of this machine.
+            file, such as a named pipe. Without this check, another person's run could show any file of this machine.
     """
     try:
         place, root = file.resolve(), folder.resolve()

@@ -199,7 +199,9 @@ class Run:
     def placed(
         self, step: int, split: Split = "train", *, without: int | None = None
     ) -> Iterator[tuple[int, int, EpisodeEntry]]:
-        """Yield the episodes of a step in the files' order, each with the process and the line (from 0) of its file.
+        """Yield (process, line, episode) for each episode of a step, in the order of the files.
+
+        ``process`` is the number of the process that wrote the file, and ``line`` the episode's line in it, from 0.
 
         Args:
             step: The step.

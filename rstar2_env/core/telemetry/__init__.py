@@ -2,7 +2,7 @@
 
 ``recording`` switches telemetry on according to environment variables; ``recorder`` creates all spans, with names from
 ``conventions``. While telemetry is off, OpenTelemetry is not imported and no object is created for a turn: each
-function below returns the same constant. docs/telemetry.md lists the spans, the metrics and the variables.
+function that opens a span returns the same constant. docs/telemetry.md lists the spans, the metrics and the variables.
 """
 
 from rstar2_env.core.telemetry.spans import (

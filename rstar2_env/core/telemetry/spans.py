@@ -48,7 +48,7 @@ class NoSpan:
         """Add the outcome of an episode."""
 
     def generation(self, prompt_tokens: int | None, completion_tokens: int | None, finish: str) -> None:
-        """Add the tokens of a turn's prompt and text, ``None`` if unknown, and its finish reason."""
+        """Add the numbers of tokens in a turn's prompt and in its text (``None`` if unknown), and its finish reason."""
 
     def texts(self, messages: Iterable[tuple[str, str]], text: str, finish: str) -> None:
         """Add the conversation before a turn (roles and texts), and the turn; call it only if ``content`` is set."""
