@@ -1,7 +1,7 @@
 """The protocols of agents, and the function that starts an agent's episode.
 
-Covered: the protocols, and passing each agent the arguments that it declares. Not covered: playing
-(``rstar2_env.evaluation.play.episode``), agents themselves (``rstar2_env.agents``), and their tests
+Covered: the protocols, and the arguments that each agent declares and receives. Not covered: the loop that plays an
+episode (``rstar2_env.evaluation.play.episode``), agents themselves (``rstar2_env.agents``), and their tests
 (``rstar2_env.testing.check_agent``).
 """
 

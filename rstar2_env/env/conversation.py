@@ -24,11 +24,11 @@ class Conversation:
 
     Args:
         dialect: The dialect in which the environment reads calls and shows results.
-        native: Whether to use native tool calls. If not, native calls in replies are played as text.
+        native: Whether to offer the tools as native tools. If not, native calls in replies are converted to text.
 
     Attributes:
-        messages: The messages, in the form that requests need.
-        fields: Further fields of a request.
+        messages: The messages so far, in the form that a request needs.
+        fields: Further fields of a request: ``tools`` with the schemas if calls are native.
 
     Raises:
         ConfigurationError: The dialect cannot write every call.
@@ -63,7 +63,7 @@ class Conversation:
         self._pending = ()
 
     def add_observation(self, text: str, role: str) -> None:
-        """Add an observation of the environment."""
+        """Add an observation with a role, or, after native calls, one ``tool`` message for the result of each call."""
         calls, self._pending = self._pending, ()
         if not calls:
             self.messages.append({"role": role, "content": text})
@@ -75,7 +75,7 @@ class Conversation:
         """Add a reply of the model.
 
         Returns:
-            The turn as the environment reads it.
+            The reply as text, with its native calls written in the dialect: the action for ``env.step``.
 
         Raises:
             UnusableReplyError: The reply has no text and only calls that the dialect cannot write.
@@ -98,7 +98,10 @@ class Conversation:
         return turn
 
     def _written(self, call: NativeCall) -> str:
-        """Write a call in the dialect. If its arguments are not a JSON object, the dialect cannot parse it either."""
+        """Write a native call in the dialect, or return "" if the dialect cannot write it.
+
+        Arguments that are not a JSON object are written such that the dialect rejects them, too, if possible.
+        """
         try:
             arguments = json.loads(call.arguments or "{}")
         except ValueError:
@@ -115,7 +118,7 @@ class Conversation:
             return ""
 
     def _results(self, text: str, count: int) -> list[str]:
-        """Split an observation into the results of one turn's calls."""
+        """Split an observation into one text per call; if that fails, the first text is the whole observation."""
         before, _, after = self._dialect.results([ToolResult("", ToolStatus.OK, "\0")]).partition("\0")
         if text.startswith(before) and text.endswith(after):
             parts = text[len(before) : len(text) - len(after)].split(f"{after}\n{before}")

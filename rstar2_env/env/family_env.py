@@ -1,7 +1,7 @@
 """The common base of puzzle and game environments: knobs as options, and one environment class per family.
 
-Covered: ``FamilyEnv``, and creating an environment class from a family. Not covered: turns and rewards
-(``rstar2_env.env.puzzle_env``, ``rstar2_env.env.game_env``).
+A knob is an option of a puzzle or game, such as its size. Covered: ``FamilyEnv``, and ``environment_class``, which
+creates the class. Not covered: turns and rewards (``rstar2_env.env.puzzle_env``, ``rstar2_env.env.game_env``).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class FamilyEnv(ToolEnv):
 
     @classmethod
     def own_knobs(cls, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Split options into knobs of the family and other options."""
+        """Split options into those that are knobs of the family, and the others."""
         names = cls.family_class.defaults()
         return (
             {name: value for name, value in options.items() if name in names},

@@ -1,8 +1,8 @@
 """``GameEnv``: a game over several turns against a scripted opponent. ``register`` gives a game its Gymnasium id.
 
 An author writes a ``Game`` (knobs, rules, ``start``) whose docstring is the specification, and calls ``register`` once.
-Covered: the turn loop, illegal and unparsable moves, the F1 of the intermediate answers, the reward. Not covered: games
-with several policies.
+Covered: the turn loop, illegal and unparsable moves, the F1 score of the intermediate answers, the reward. Not covered:
+games with several policies.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class GameEnv(FamilyEnv):
         self.match, self._illegal, self._tally = match, 0, IntermediateCounts()
 
     def answer_turn(self, turn: str) -> Ended | GoesOn:
-        """Play the move of the turn, and have the opponent reply."""
+        """Play the turn's move and the opponent's reply."""
         assert self.match is not None
         move = self.dialect.answer([turn])
         played: dict[str, Any] = {"text": None if move is None else encodable(move[:_SHOWN])}
@@ -176,7 +176,7 @@ class GameEnv(FamilyEnv):
         return Ended(encodable(move), sum(self._parts("answered").values()), self.match.won, info=info)
 
     def end_info(self, end: str) -> Mapping[str, Any]:
-        """Return the result of the game."""
+        """Return the ``info`` of the whole game: outcome, intermediate answers, illegal moves, reward components."""
         return {
             "outcome": self._outcome,
             "intermediate": self._tally.record(),
@@ -198,7 +198,7 @@ class GameEnv(FamilyEnv):
         return {"outcome": (1 - self._weight) * self._outcome, "intermediate": self._weight * self._tally.f1}
 
     def oracle_turn(self) -> str:
-        """Return the turn of a player who knows the opponent: all intermediate answers correct, and the best move.
+        """Return the turn of a player that knows the opponent: correct intermediate answers and the best move.
 
         For tests and reference figures: it reads the match, which agents must not do.
         """

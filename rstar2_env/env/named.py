@@ -25,7 +25,7 @@ EnvSpec: TypeAlias = "str | Callable[..., gym.Env[str, str]]"
 """An environment given by a name (see the module's docstring), or by the class or function that creates it."""
 
 EXTRA_OF = {"rstar2/ReasoningGym-v0": "reasoning-gym"}
-"""Ids that are registered only if an extra is installed, and the extra."""
+"""Ids that are registered only if an extra of the package is installed, with the name of that extra."""
 
 _SHAPE = Shape(
     lambda value: inspect.isclass(value) and issubclass(value, gym.Env), "a class derived from gymnasium.Env"
@@ -106,7 +106,7 @@ def _registered(name: str, env_id: str) -> NamedEnv:
 
 
 def _known_id(env_id: str, written: str) -> str:
-    """Return the registered id; if the version is omitted, the highest version."""
+    """Return the registered id; if ``env_id`` has no version, return its highest registered version."""
     try:
         namespace, name, version = parse_env_id(env_id)
     except gym.error.Error:

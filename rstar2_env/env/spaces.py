@@ -25,7 +25,7 @@ def check_action(action: object, space: gym.Space[str], advice: str = "") -> Non
     Args:
         action: The action.
         space: The action space, a ``UnicodeText``.
-        advice: End of the message for an action that is too long.
+        advice: Advice at the end of the error message for an action that is too long.
 
     Raises:
         TypeError: The action is not a string.

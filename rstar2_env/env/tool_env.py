@@ -159,11 +159,13 @@ class ToolEnv(gym.Env[str, str]):
         return Ended(answer, float(verdict.correct), verdict.correct, info=info)
 
     def answer_tags(self) -> int:
-        """Count the answers that the policy has marked so far. Override it if an episode asks for several answers."""
+        """Return the number of marked answers so far. Override it if an episode asks for several answers."""
         return self.dialect.answer_tags(self._turns)
 
     def end_info(self, end: str) -> Mapping[str, Any]:
-        """Return further keys of ``info`` at the end of an episode, also if a budget ended it. Override it to add keys.
+        """Return the keys to add to ``info`` at the end of every episode, even one that a budget ended.
+
+        By default there are none; override it to add keys.
 
         Args:
             end: The value of ``info["end"]``.

@@ -15,7 +15,7 @@ _GOOD, _BAD, _OURS = "\x1b[32m", "\x1b[31m", "\x1b[34m"
 
 
 class Transcript:
-    """The conversation so far as coloured text, formatted only when it is read."""
+    """The conversation so far; ``text`` and ``news`` format it as coloured text."""
 
     def __init__(self) -> None:
         self._entries: list[_Block] = []
@@ -54,7 +54,7 @@ class Transcript:
         return "\n".join(entry.draw() for entry in self._entries)
 
     def news(self) -> str:
-        """Return the text added since the last call of ``news``."""
+        """Return the text added since the previous call of ``news``."""
         fresh, self._shown = self._entries[self._shown :], len(self._entries)
         return "\n".join(entry.draw() for entry in fresh)
 

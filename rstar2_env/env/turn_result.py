@@ -21,7 +21,7 @@ StepReturn: TypeAlias = "tuple[str, float, bool, bool, dict[str, Any]]"
 
 
 def call_counts(statuses: Iterable[ToolStatus]) -> dict[str, int]:
-    """Return the number of failed calls, and of all calls except ``unavailable`` ones, as entries of ``info``.
+    """Return two entries of ``info``: ``tool_errors``, the failed calls, and ``tool_calls_total``, the counted calls.
 
     Args:
         statuses: Statuses of the calls, without injected faults.

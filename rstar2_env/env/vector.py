@@ -1,10 +1,10 @@
 """``ThreadVectorEnv``: a vector environment that steps its sub-environments in parallel, each in a thread.
 
-A step of a text environment mostly waits for a sandbox, a judge or a service. ``SyncVectorEnv`` steps the environments
-one after the other, and ``AsyncVectorEnv`` needs a process per environment. Here all environments wait at the same
-time, in one process with one shared sandbox. Covered: Gymnasium's autoreset modes and ``reset_mask``, with the same
-results as ``SyncVectorEnv``. Not covered: environments that are bound by Python computation, which the interpreter lock
-serializes (use ``AsyncVectorEnv``).
+A text environment spends most of a step waiting for a sandbox, a judge or a service. ``SyncVectorEnv`` steps the
+environments one after the other, and ``AsyncVectorEnv`` needs a process per environment. Here all environments wait at
+the same time, in one process with one shared sandbox. Covered: Gymnasium's autoreset modes and ``reset_mask``, with the
+same results as ``SyncVectorEnv``. Not covered: environments that are bound by Python computation, which the interpreter
+lock serializes (use ``AsyncVectorEnv``).
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class ThreadVectorEnv(SyncVectorEnv[Any, Any]):
         return env
 
     def _at_once(self, work: dict[int, Callable[[], None]]) -> None:
-        """Run all work items in threads, wait for all of them, and raise the first failure."""
+        """Run the functions in threads and wait for all; if any failed, drop all results and raise the first error."""
         if self._threads is None:
             self._threads = ThreadPoolExecutor(self._size, thread_name_prefix="rstar2-vector")
         futures: list[Future[None]] = [self._threads.submit(job) for job in work.values()]
@@ -142,7 +142,7 @@ class _Ahead(gym.Wrapper[str, str, str, str]):
         self.forget()
 
     def forget(self) -> None:
-        """Drop the results computed ahead."""
+        """Drop the results computed in advance."""
         self._step: Any = None
         self._reset: Any = None
 
@@ -155,12 +155,12 @@ class _Ahead(gym.Wrapper[str, str, str, str]):
             self._reset = self.env.reset()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
-        """Return the reset computed ahead, or reset now."""
+        """Return the result of the reset that was computed in advance; if there is none, reset now."""
         done, self._reset = self._reset, None
         return self.env.reset(seed=seed, options=options) if done is None else done
 
     def step(self, action: str) -> Any:
-        """Return the step computed ahead, or step now."""
+        """Return the result of the step that was computed in advance; if there is none, step now."""
         done, self._step = self._step, None
         return self.env.step(action) if done is None else done
 
@@ -200,12 +200,12 @@ def make_threaded(
 
 
 def vector_entry_point(env_id: str) -> str:
-    """Return the ``vector_entry_point`` of an id, as text, so that the specification can be written as JSON."""
+    """Return the ``vector_entry_point`` of an id: a string, so that Gymnasium can write the ``EnvSpec`` as JSON."""
     return f"{_MODULE}:{env_id}"
 
 
 def add_vector_forms(namespace: str = "rstar2") -> list[str]:
-    """Make ``ThreadVectorEnv`` the vector form of the registered ids of a namespace that have no vector form yet.
+    """Set ``ThreadVectorEnv`` as the vector form of each registered id in a namespace that does not have one yet.
 
     Returns:
         The ids that were changed.
@@ -219,7 +219,7 @@ def add_vector_forms(namespace: str = "rstar2") -> list[str]:
 
 
 def __getattr__(name: str) -> Callable[..., ThreadVectorEnv]:
-    """Resolve ``rstar2_env.env.vector:<id>``; Gymnasium does not pass the id to an entry point."""
+    """Make every id an attribute of this module, since Gymnasium does not pass the id to ``vector_entry_point``."""
     if "-v" in name:
         return partial(make_threaded, name)
     raise AttributeError(f"module {_MODULE!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""The protocol of reward components: each scores one episode and declares its needs beyond the episode.
+"""The protocol of reward components: each scores one episode and declares the further inputs that it needs.
 
 A component without needs works inside an environment's wrapper, in an evaluation and in a trainer. A component that
 needs a judge works if a judge is configured. A component that needs the problem works if the environment has a source
@@ -21,8 +21,8 @@ from rstar2_env.core.options.user_code import Shape, is_class_with
 from rstar2_env.problems.problem import Problem
 
 Need: TypeAlias = Literal["group", "judge", "lm", "play", "problem", "tokens"]
-"""A need of a component: the episodes of the group, a judge, the policy's log-probabilities, further episodes, the
-problem with its gold answer, or the tokens of the episode."""
+"""An input that a component needs, in the order of the literals: the group's episodes, a judge, the policy's
+log-probabilities, further episodes, the problem with its gold answer, or the episode's tokens."""
 
 
 class LanguageModel(Protocol):
@@ -45,7 +45,7 @@ class Plays(Protocol):
     """Interface through which a component that needs ``play`` plays further episodes."""
 
     async def branch(self, episode: Episode, token: int, n: int) -> list[Episode]:
-        """Play ``n`` episodes that share the beginning of ``episode`` and then differ; their ``reward`` is the return.
+        """Play ``n`` episodes that share the beginning of ``episode``; their ``reward`` is the environment's return.
 
         Args:
             episode: An episode of the group that is being scored.
@@ -58,8 +58,8 @@ class Plays(Protocol):
 class OnTurns(tuple[float, ...]):
     """A score with one number per turn of the episode.
 
-    Each number is added to the advantage of the tokens of its own turn only; the episode's reward, which is compared
-    within the group, does not include them.
+    Each number is added to the advantage of its own turn's tokens only. The episode's reward, which is compared within
+    the group, does not include these numbers.
     """
 
 
@@ -73,7 +73,7 @@ class RewardJudge(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RewardContext:
-    """Inputs of a component in addition to the episode.
+    """The inputs of a component in addition to the episode.
 
     Attributes:
         info: The ``info`` of the episode's last step.
@@ -102,7 +102,7 @@ the component is a function of a module, or an object of a class of a module."""
 
 
 class GroupOutcome(Protocol):
-    """The result of one group of a step, from any process."""
+    """The result of one group in a training step, which any process may have played."""
 
     @property
     def successes(self) -> int:
@@ -125,7 +125,7 @@ class Learns(Protocol):
     """Protocol of a component whose scores depend on earlier steps; its state is saved in checkpoints."""
 
     def observe(self, outcomes: Sequence[GroupOutcome]) -> None:
-        """Update the state with the groups of a training step, which every process receives from all processes."""
+        """Update the state with a training step's groups; every process receives the groups of all processes."""
         ...
 
     def state_dict(self) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """``clean_success``: success, lowered by the penalty that Resample-on-Correct uses (arXiv 2508.20722, Eqs. 4 and 5).
 
 The selector ``roc`` trains more often on successes with a low penalty, so its expected update is not the gradient of
-the success rate. This reward states the same preference as an objective, of which an unbiased estimator such as
-``advantage=rloo`` follows the gradient.
+the success rate. This reward states the same preference as an objective, whose gradient an unbiased estimator such as
+``advantage=rloo`` follows.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from rstar2_env.rewards.roc_penalty import format_penalty
 
 @dataclass(frozen=True)
 class CleanSuccess(CheckedOptions):
-    """1 for a correct episode, less ``cost * penalty / 2``; 0 for a wrong one.
+    """``1 - cost * penalty / 2`` for a correct episode, 0 for a wrong one.
 
-    The penalty is p_err + p_format. p_err is the share of calls that failed, or ``no_call`` without a call. p_format is
-    1 without an answer tag, else min(1, (tags - 1) / turns).
+    The penalty is p_err + p_format, in [0, 2]. p_err is the share of failed calls, or ``no_call`` without a call.
+    p_format is 1 without an answer tag, else min(1, (tags - 1) / turns), where ``tags`` counts the answer tags.
 
     Attributes:
-        cost: Largest amount that the penalty takes off, in [0, 1]. A correct episode never earns less than a wrong one.
+        cost: Largest amount that is subtracted, in [0, 1], so a correct episode never earns less than a wrong one.
         no_call: p_err of an episode without a call, in [0, 1]; ``roc`` uses 0.5.
     """
 

@@ -29,11 +29,11 @@ class Component:
         score: Computes the value: a function or object called with an episode and its context, or a function of texts
             with a parameter ``completions``; see ``TextFunction``.
         weight: Factor on the value.
-        gate: When the component counts: ``"always"``, only in ``"correct"`` or ``"wrong"`` episodes, or if a function
-            returns true. With a closed gate its value is 0.
+        gate: When the component counts: ``"always"``, only in ``"correct"`` or ``"wrong"`` episodes, or if a given
+            function returns true. Otherwise (the gate is closed) its value is 0.
         clip: Minimum and maximum value before the weight; ``None`` for no bounds.
         when: ``"end"`` scores the episode once, at its end; ``"step"`` scores every turn, and works only in a wrapper.
-        judge: The judge that the score uses; ``None`` uses the judge of the context, which a training run has.
+        judge: The judge that the score uses; ``None`` uses the judge of the context, for example a training run's.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Component:
 
     @property
     def needs(self) -> frozenset[Need]:
-        """Names of the inputs that the score needs besides the episode and the component's own judge."""
+        """The inputs that the score needs in addition to the episode; no ``judge`` if the component has its own."""
         return needs_of(self.score) - ({"judge"} if self.judge is not None else set())
 
     def value(self, episode: Episode, ctx: RewardContext) -> float | None:
@@ -75,7 +75,7 @@ class Component:
         return found
 
     async def avalue(self, episode: Episode, ctx: RewardContext) -> Score:
-        """Return the weighted value as ``value`` does, also for a score with one number per turn.
+        """Return the weighted value as ``value`` does, or ``OnTurns`` if the score has one number per turn.
 
         Raises:
             ConfigurationError: The score is not a finite number.
@@ -139,14 +139,14 @@ class Component:
 
 
 def make_component(written: Component | PartSpec, **given: Any) -> Component:
-    """Make a part of a reward from its notation in a configuration.
+    """Create a component of a reward from its notation in a configuration.
 
     Args:
         written: A name in ``REWARDS``, or the user's own code, with options
             ("tool_use:each=0.05,weight=2,gate=correct"), in any form of ``rstar2_env.core.options.parts``. The options
             are those of the score, and ``weight``, ``gate``, ``clip``, ``when``, ``label`` (the component's name, if
-            it differs from the score's) and ``judge`` ("(model:url=...,model=...)"). Or a score or a ``Component`` as
-            an object.
+            it differs from the score's) and ``judge`` ("(model:url=...,model=...)"). A score or a ``Component`` may
+            also be passed as an object.
         **given: Options of the score from the caller, for a class that accepts them; options in ``written`` override
             them.
 
@@ -194,7 +194,7 @@ async def _result(score: Awaitable[Score]) -> Score:
 
 
 def _unscored(episode: Episode, ctx: RewardContext) -> None:
-    """Placeholder for a score when only the component's own options matter."""
+    """Placeholder for a score, used to check the options in ``OF_COMPONENT`` alone."""
 
 
 OF_COMPONENT = ("label", "weight", "gate", "clip", "when", "judge")
@@ -211,7 +211,7 @@ def check_bounds(bounds: Any) -> None:
     """Check the bounds of the option ``clip``.
 
     Raises:
-        ConfigurationError: The clip is neither ``None`` nor a pair of numbers in order.
+        ConfigurationError: The bounds are neither ``None`` nor a pair of numbers, minimum first.
     """
     if bounds is None:
         return

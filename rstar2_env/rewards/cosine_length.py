@@ -2,8 +2,9 @@
 
     r = end + (start - end) (1 + cos(pi min(L / longest, 1))) / 2
 
-with start 1 and end 0.5 for a correct answer, -1 and -0.5 for a wrong answer. L is the number of policy tokens, as in
-open-rs; a wrapper has no tokens, and counts characters (``of="text"``) or the tokens of a ``tokenizer``.
+with start 1 and end 0.5 for a correct answer, and start -1 and end -0.5 for a wrong one. L is the number of policy
+tokens, as in open-rs. In a wrapper, which has no tokens, L counts characters (``of="text"``) or, with ``tokenizer``,
+tokens of the text.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class CosineLength:
         longest: The length at which the cosine ends, in tokens or characters; beyond it, the score is constant.
         of: ``"tokens"`` counts policy tokens, as open-rs does, and needs a trainer; ``"text"`` counts the characters of
             the policy's turns.
-        tokenizer: Tokenizer that counts the length of the text, or its folder or hub name.
+        tokenizer: Tokenizer that counts the tokens of the text, or its folder or hub name.
     """
 
     longest: Count

@@ -6,15 +6,15 @@ of their unified diffs, with ``context`` lines around each change; 0 for a file 
 writes, for each file, its path after ``###`` and then
 
     <<<<<<< SEARCH
-    lines as they are
+    the current lines
     =======
-    lines as they shall be
+    the new lines
     >>>>>>> REPLACE
 
-A search begins at the start of a line, and every match is replaced, as in the authors' code. That code also requires a
-``<think>`` and a ``<solution>`` block, which this part does not.
-``problem.meta["files"]`` has the text of each file by its path; the gold answer is a unified diff, or
-``problem.meta["fixed"]`` has the fixed files.
+The searched lines must match from the start of a line, and every match is replaced, as in the authors' code. That code
+also requires a ``<think>`` and a ``<solution>`` block, which this component does not.
+``problem.meta["files"]`` maps each file's path to its text; the gold answer is a unified diff, or
+``problem.meta["fixed"]`` maps the paths to the fixed texts.
 
 The module parses the edits, applies them to the files, and compares the two patches.
 """
@@ -46,7 +46,7 @@ class DiffSimilarity(CheckedOptions):
     """Similarity of the policy's patch to the gold patch; -1 for a patch without effect (SWE-RL, arXiv 2502.18449).
 
     Attributes:
-        context: Number of unchanged lines around each change that are compared too.
+        context: Number of unchanged lines around each change that are also compared.
         broken: Score if an edit cannot be parsed, matches nothing or changes nothing.
     """
 
@@ -82,18 +82,18 @@ class DiffSimilarity(CheckedOptions):
         return sum(similarity(own.get(path, ""), gold.get(path, "")) for path in paths) / len(paths)
 
     def changes(self, before: str, after: str) -> str:
-        """Return the hunks of the unified diff of a file."""
+        """Return the hunks of the unified diff between two versions of a file."""
         lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=self.context)
         return "\n".join(list(lines)[2:])
 
 
 def similarity(own: str, gold: str) -> float:
-    """Return the share of characters that two diffs have in common, in order; 0 if one is empty."""
+    """Return the ``SequenceMatcher`` ratio of two diffs, in [0, 1]; 0 if one is empty."""
     return difflib.SequenceMatcher(None, own, gold, autojunk=False).ratio() if own and gold else 0.0
 
 
 def edited_files(text: str, files: Mapping[str, str]) -> dict[str, str] | None:
-    """Return the files that the edits in a text change; ``None`` if there is no edit or an edit cannot be applied."""
+    """Return the new text of each edited file, by path; ``None`` if there is no edit or an edit cannot be applied."""
     heads = list(_FILE.finditer(text))
     found: dict[str, str] = {}
     ends = [*(head.start() for head in heads[1:]), len(text)]
@@ -110,7 +110,7 @@ def edited_files(text: str, files: Mapping[str, str]) -> dict[str, str] | None:
 
 
 def _of_diff(diff: str) -> dict[str, str]:
-    """Return the hunks of each file of a unified diff; the name of a function after a hunk's numbers is left out."""
+    """Return each file's hunks in a unified diff, without the function names that may follow the line numbers."""
     heads = list(_GOLD_FILE.finditer(diff))
     ends = [*(head.start() for head in heads[1:]), len(diff)]
     found = {}

@@ -1,9 +1,9 @@
 """``exploration``: rewards longer or more creative reasoning, in addition to the outcome (RLSP, arXiv 2502.06773).
 
-``how="length"``: -``scale`` / (characters / 4) of the policy's text up to its first answer, which approaches 0 as the
-text grows, plus ``unanswered`` if it marked no answer, as in the authors' code. ``how="creativity"``: a judge's mark
-from 0 to 1 for the policy's search: whether it tried several approaches, checked its results and backtracked. The paper
-adds the length score to the outcome, or uses 0.8 outcome + 0.2 creativity
+``how="length"``: -``scale`` / (c / 4), where c is the number of characters of the policy's text up to its first answer,
+so that the score approaches 0 as the text grows; plus ``unanswered`` if no answer was marked, as in the authors' code.
+``how="creativity"``: a judge's mark from 0 to 1 for the policy's search: whether it tried several approaches, checked
+its results and backtracked. The paper adds the length score to the outcome, or uses 0.8 outcome + 0.2 creativity
 (``reward=return:weight=0.8+exploration:how=creativity,weight=0.2``).
 """
 
@@ -36,8 +36,8 @@ class Exploration(CheckedOptions):
 
     Attributes:
         how: ``"length"``, or ``"creativity"``, which a judge marks.
-        scale: Numerator of the length penalty.
-        unanswered: With ``"length"``, added to the score of an episode that marked no answer.
+        scale: With ``"length"``, the numerator of the penalty.
+        unanswered: With ``"length"``, added to the score of an episode without a marked answer.
     """
 
     how: Literal["length", "creativity"] = "length"

@@ -1,6 +1,6 @@
-"""Judges: models that reward components query with text, and that reply with text. ``model`` queries an endpoint.
+"""Judges: models to which reward components send a text, and which reply with text. ``model`` queries an endpoint.
 
-Not covered: serving a model; writing the questions and parsing the replies, which the components do.
+Not covered: how a model is served; the questions and the parsing of the replies, which are part of each component.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class RewardModelJudge(AskedModel):
         model: Name of the model at the endpoint.
         api_key_env: Environment variable that holds the API key, if the endpoint requires one.
         temperature: Sampling temperature.
-        max_tokens: Maximum number of tokens of an answer.
-        timeout_s: Seconds for one request.
-        retries: Further attempts for one answer.
+        max_tokens: Maximum number of tokens in an answer.
+        timeout_s: Maximum seconds for one request.
+        retries: Number of further attempts after a failed request.
         api: API of the endpoint: ``chat`` (chat completions) or ``responses``.
     """
 
@@ -54,7 +54,7 @@ def make_reward_judge(written: PartSpec) -> RewardJudge:
     """Make a judge from its specification.
 
     Args:
-        written: A name of ``REWARD_JUDGES`` or the user's own code, with or without options; or a coroutine function.
+        written: A name in ``REWARD_JUDGES`` or the user's own code, with or without options; or a coroutine function.
 
     Raises:
         UnknownNameError: There is no judge with this name.

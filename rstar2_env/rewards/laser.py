@@ -4,17 +4,18 @@ The score is ``correct`` (1) or ``wrong`` (-0.5), plus ``bonus`` (0.5) for a cor
 
 - ``mode="fixed"`` (LASER): L_T is ``target``, 2048 to 8192 in the paper.
 - ``mode="d"`` (LASER-D): L_T depends on the group's accuracy a, in three bands: easy (a >= 2/3), medium (a >= 1/3) and
-  hard. L_T is the smallest length L of a grid, in steps of ``step`` up to ``limit``, with int(c k) >= 1. Here c is the
-  share of the band's monitored answers, correct or wrong, with at most L tokens, and k is int(2n/3), int(n/3) and 1 for
-  the three bands in groups of n. For n = 8 this requires a share of 1/5, 1/2 and 1. If no L of the grid satisfies the
-  condition, L_T is the longest monitored answer. Targets are updated every ``every`` rollouts.
+  hard. For each band, L_T is the smallest length L of a grid (from ``lowest`` to ``limit`` in steps of ``step``) with
+  int(c k) >= 1. Here c is the share of the band's monitored answers, correct or wrong, that have at most L tokens, and
+  k is int(2n/3), int(n/3) and 1 for the three bands, in groups of n episodes. For n = 8 this requires a share c of 1/5,
+  1/2 and 1. If no L of the grid satisfies the condition, L_T is the length of the longest monitored answer. Targets are
+  updated every ``every`` rollouts.
 - ``mode="de"`` (LASER-DE): in addition, a wrong answer longer than L_T without repetition gets the bonus, so that an
   attempt at a hard problem may continue.
 
 The authors monitor 500 separate problems, which they replay each time; here the latest ``monitor`` training groups are
 monitored, which needs no further episodes. Before the first update, L_T is ``limit``.
 
-The module implements all three rewards. The targets of LASER-D and LASER-DE are part of its state in checkpoints.
+The module implements all three rewards. Checkpoints contain the targets of LASER-D and LASER-DE.
 """
 
 # This module is longer than most parts because it implements three published rewards.
@@ -43,16 +44,16 @@ class Laser(CheckedOptions):
         mode: Choice of the target length: ``"fixed"`` uses ``target``; ``"d"`` (LASER-D) and ``"de"`` (LASER-DE) choose
             one for each difficulty.
         target: The target length with ``"fixed"``, in policy tokens.
-        limit: Maximum target; a trainer fills in ``max_episode_tokens``. The paper uses 16,384.
-        lowest: Minimum target.
-        step: Step of the grid of targets.
+        limit: Largest length in the grid of targets; a trainer fills in ``max_episode_tokens``. The paper uses 16,384.
+        lowest: Smallest length in the grid of targets.
+        step: Difference between neighbouring lengths in the grid.
         every: Rollouts between updates of the targets.
-        monitor: Number of latest groups whose lengths count.
+        monitor: Number of latest groups whose lengths determine the targets.
         bonus: Bonus for an answer within the target.
         correct: Score of a correct answer.
         wrong: Score of a wrong answer.
         ngram: Length of the n-grams that detect repetition, with ``"de"``.
-        repeats: Minimum share of repeated n-grams in a repetitive answer.
+        repeats: Share of repeated n-grams from which an answer counts as repetitive.
     """
 
     mode: Literal["fixed", "d", "de"] = "fixed"
@@ -118,7 +119,7 @@ class Laser(CheckedOptions):
         return self.targets.get(_band(accuracy), self.limit or _PAPER_LIMIT)
 
     def _smallest(self, band: str) -> int:
-        """Return the target of a band, from the monitored answers."""
+        """Compute the target length L_T of a band from the monitored answers."""
         limit = self.limit or _PAPER_LIMIT
         lengths = [length for name, _, each in self._seen if name == band for length in each]
         if not lengths:

@@ -4,10 +4,10 @@
 
 The state s is the problem as shown: the question and the expert's lines so far. The policy writes a latent z:
 ``<act>``, to continue directly, or ``<think>`` and one line of thought, which states the purpose of the next lines. The
-gold answer a is the expert's next line; its log-probability is summed over its tokens under the policy being trained.
-The second term is equal for a whole group and removes the difficulty of the state: ``<act>`` earns 0. The cost is
-charged for each thought. The paper uses 0.05; with 0.01 the policy always thinks, with 0.2 almost never. A large cost
-reduces the method to next-token prediction. Example: p(a) of 0.5 after ``<act>`` and 0.8 after the thought earn
+gold answer a is the expert's next line; log p(a | ...) is summed over its tokens, under the policy being trained. The
+second term is equal for a whole group and removes the difficulty of the state, so that ``<act>`` earns 0. Each thought
+costs ``cost``. The paper uses 0.05; with 0.01 the policy always thinks, with 0.2 almost never. A large cost reduces the
+method to next-token prediction. Example: if p(a) is 0.5 after ``<act>`` and 0.8 after the thought, the thought earns
 log 1.6 - 0.05 = 0.42; a thought without effect earns -0.05. Not covered: the prior over intents as a separate
 distribution.
 
@@ -47,7 +47,7 @@ class LatentAction(CheckedOptions):
     """Increase of the likelihood of the expert's next line by a thought, minus a cost (RA3, arXiv 2509.25810).
 
     Attributes:
-        cost: Cost of a thought, in nats.
+        cost: Amount that is subtracted for a thought, in nats.
     """
 
     cost: float = option(0.05, least=0)
@@ -76,7 +76,7 @@ async def log_likelihood(lm: TokenScorer, prompt_ids: Sequence[int], latent: str
 
     Args:
         lm: The policy.
-        prompt_ids: The state: ids before the policy's turn.
+        prompt_ids: The state s: all token ids before the policy's turn.
         latent: The latent, from ``latent_of``.
         line: The expert's next line.
     """

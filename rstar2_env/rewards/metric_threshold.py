@@ -1,10 +1,10 @@
 """``metric_threshold``: rule rewards for the format and for a metric above a threshold (MT-R1-Zero, arXiv 2504.10160).
 
-A correct format earns 1, plus 2 if the metric of the answer exceeds the threshold, else minus 1.5, so 3 or -0.5 in
-total. With ``how="continuous"``, the metric itself is added instead, as in the authors' script ``main_grpo.sh``. With a
-broken format, or without an answer, no metric is computed; the score is then -1 - 2 = -3, as in the authors' code. A
-correct format is exactly one answer in the notation of the environment; the authors' code requires a ``<think>`` and a
-``<translate>`` block.
+A correct format earns 1; a metric of the answer above the threshold adds 2, and any other subtracts 1.5, so the total
+is 3 or -0.5. With ``how="continuous"``, the metric itself is added instead, as in the authors' script ``main_grpo.sh``.
+With a broken format, or without an answer, no metric is computed; the score is then -1 - 2 = -3, as in the authors'
+code. A correct format is exactly one answer in the notation of the environment; the authors' code requires a
+``<think>`` and a ``<translate>`` block.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rstar2_env.rewards.text_metrics import TEXT_METRICS, TextMetric
 
 @dataclass(frozen=True)
 class MetricThreshold(CheckedOptions):
-    """1 for the format, and 2 for a metric above its threshold, else -1.5 (MT-R1-Zero, arXiv 2504.10160).
+    """1 for the format, plus 2 for a metric above its threshold or minus 1.5 (MT-R1-Zero, arXiv 2504.10160).
 
     Use it for answers that are texts, such as translations. The paper uses BLEU and COMET; COMET is a model, which your
     own code can load.
@@ -29,10 +29,10 @@ class MetricThreshold(CheckedOptions):
     Attributes:
         metric: ``"bleu"`` or ``"word_f1"``; or a function of the answer and the gold answer, ``./mine.py:comet``.
         how: ``"discrete"`` compares the metric with the threshold; ``"continuous"`` adds the metric.
-        threshold: The threshold.
-        above: Score of a metric above the threshold.
-        below: Score of any other metric.
-        broken: Score instead of the metric's if the format is broken or the answer is missing.
+        threshold: Value that the metric must exceed, with ``"discrete"``.
+        above: Amount that is added for a metric above the threshold.
+        below: Amount that is added for any other metric.
+        broken: Amount that is added to the format's -1 if the format is broken or the answer is missing.
     """
 
     metric: Any = "bleu"

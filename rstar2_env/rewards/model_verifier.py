@@ -31,7 +31,7 @@ class ModelVerifierReward:
     Attributes:
         missing: Score of an episode without an answer (General-Reasoner).
         per_token: Penalty per token of length difference.
-        most: Maximum number of tokens to penalize.
+        most: Largest length difference that is penalized, in tokens; a larger one costs no more.
         tokenizer: Tokenizer that counts lengths, or its folder or hub name; ``None`` counts words and symbols.
     """
 

@@ -20,10 +20,10 @@ PLACES: Mapping[Place, frozenset[Need]] = {
     "models": ALL,
     "training": ALL,
 }
-"""Needs that each place meets, given a named judge, a source of problems and an engine that scores."""
+"""Needs that each place meets, if a judge, a source of problems and an engine for log-probabilities are configured."""
 
 OWN_JUDGE = "name one in its option judge, such as judge=(model:url=http://localhost:8000/v1,model=NAME)."
-"""Advice for a component without a judge."""
+"""End of the error message for a component that needs a judge but has none."""
 
 _WORDS: Mapping[Need, str] = {
     "group": "the other episodes of its group",

@@ -21,10 +21,10 @@ class Overlong:
     limit of 20,480 and a buffer of 4,096.
 
     Attributes:
-        limit: The limit of tokens; a trainer fills in ``max_episode_tokens``.
-        buffer: Number of tokens before the limit in which the penalty grows; ``None`` for ``share`` times the limit.
+        limit: Number of tokens at which the penalty is largest; a trainer fills in ``max_episode_tokens``.
+        buffer: Number of tokens before the limit over which the penalty grows; ``None`` for ``share`` times the limit.
         share: The buffer as a share of the limit, if ``buffer`` is not set.
-        factor: The maximum penalty.
+        factor: The largest penalty.
     """
 
     limit: Annotated[Count, FromRun("rollout.max_episode_tokens")]

@@ -1,9 +1,9 @@
 """``plan_value``: success rate of further episodes that start with the same plan (PTA-GRPO, arXiv 2510.01833).
 
-r = the share of correct episodes among ``rollouts`` further episodes that start with the episode's own text up to the
-end of its plan. r is added to the rewards for the outcome and the format. Each scored episode needs that many further
-episodes; they are not shared between equal plans. An episode without a plan earns 0. The weights of the sum are not
-known from the paper; here all are 1.
+The score is the share of correct episodes among ``rollouts`` further episodes that start with the episode's own text up
+to the end of its plan. It is added to the rewards for the outcome and the format. Every scored episode needs
+``rollouts`` further episodes, even if two episodes have the same plan. An episode without a plan earns 0. The paper
+does not state the weights of the sum; here all are 1.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class PlanValue(CheckedOptions):
         return sum(counted) / len(counted) if counted else None
 
     def planned(self, episode: Episode, lm: LanguageModel) -> int | None:
-        """Return the number of tokens up to the end of the plan; ``None`` if there is no plan or nothing after it."""
+        """Return the number of tokens up to the plan's end; ``None`` without a plan or without text after it."""
         if not episode.steps:
             return None
         start, stop = episode.steps[0].start, episode.steps[0].stop

@@ -1,15 +1,16 @@
 """``process``: bounded scores of steps, so that repeating a good step earns nothing: Clip and Delta (arXiv 2410.15115).
 
-With the scores r_1 ... r_K of the steps, the episode earns the sum of
+Let r_1 ... r_K be the scores of the K steps. The episode earns the sum over k of the bounded scores
 
     clip:  min(r_k - eta, 0)                            only steps below the threshold count, as a penalty
     delta: r_k - r_{k+1} for k < K, and r_K for the last   the sum is r_1 for any number of steps
     both:  delta of the clipped scores
 
 A plain sum would grow with every step, so a policy would learn to repeat a step with a high score. The steps are the
-policy's turns. The paper pays each step separately: with ``credit="turns"``, the sum of a turn's and all later bounded
-scores is added to the advantage of the turn; for ``delta`` and ``both`` this is the turn's own (clipped) score. With
-``credit="episode"``, the sum over all turns is added to the reward for the answer.
+policy's turns, and eta is a threshold. The paper pays each step separately, as ``credit="turns"`` does: the sum of the
+bounded scores of a turn and of all later turns is added to the turn's advantage; for ``delta`` and ``both``, this sum
+is the turn's own (clipped) score. With ``credit="episode"``, the sum over all turns is added to the reward for the
+answer.
 """
 
 # This module is longer than most parts because it has two forms of credit.
@@ -36,9 +37,9 @@ class Process(CheckedOptions):
         of: Scores each turn: ``"statuses"`` (the share of calls without error), ``"turn_rewards"`` (the environment's
             rewards), or a function of the episode, such as a process reward model: ``./mine.py:scores``.
         bound: ``"clip"``, ``"delta"`` or ``"both"``.
-        eta: Threshold of the clip.
-        credit: ``"episode"`` adds the sum to the episode's reward; ``"turns"`` adds the sum from each turn on to the
-            advantage of the turn's tokens.
+        eta: Threshold of the clip: a higher score counts as 0.
+        credit: ``"episode"`` adds the sum of all bounded scores to the episode's reward; ``"turns"`` adds to the
+            advantage of each turn's tokens the sum of the bounded scores of that turn and all later ones.
     """
 
     of: Any = "statuses"
@@ -48,7 +49,7 @@ class Process(CheckedOptions):
     _scores: StepScores = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Look up the scorer of turns.
+        """Look up the function that scores the turns.
 
         Raises:
             ConfigurationError: An option is not valid.
@@ -59,7 +60,7 @@ class Process(CheckedOptions):
         object.__setattr__(self, "_scores", part.made_by or STEP_SCORES.get(part.name))
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float | OnTurns:
-        """Return the sum over the turns, or one sum per turn with ``credit="turns"``.
+        """Return the sum of the bounded scores; with ``credit="turns"``, one sum per turn, over it and later turns.
 
         Raises:
             ConfigurationError: The number of scores differs from the number of turns.

@@ -1,15 +1,16 @@
 """``progress``: each turn earns the increase of a prover's success probability (PAV, arXiv 2410.08146).
 
-Let Q_t be the probability of a correct answer after turn t, and the prover be the best of K episodes of the policy:
+Let Q_t be the policy's probability of a correct answer after turn t. The prover is the best of K episodes of the
+policy, with success probability Q^mu_t, and the progress of turn t is A_t:
 
-    Q^mu = 1 - (1 - Q)^K,   A_t = Q^mu_t - Q^mu_{t-1},
+    Q^mu_t = 1 - (1 - Q_t)^K,   A_t = Q^mu_t - Q^mu_{t-1}.
 
-and A_t, times alpha (the option ``weight``), is added to the advantage of the tokens of turn t. The gradient is the
-gradient of the outcome plus alpha times the progress. Q is the share of correct episodes among ``rollouts`` further
-episodes from the end of the turn; at the start it is the group's pass rate, and after the last turn the verdict itself.
-With K = 1 the prover would be the policy itself, whose progress only scales the gradient; if K is too large, every
+A_t, times alpha (the option ``weight``), is added to the advantage of the tokens of turn t. The gradient is therefore
+that of the outcome plus alpha times the progress. Q_t is estimated as the share of correct episodes among ``rollouts``
+further episodes from the end of the turn; Q_0 is the group's pass rate, and after the last turn Q_t is the verdict.
+With K = 1, the prover would be the policy itself, whose progress only scales the gradient; if K is too large, every
 probability is 1. The paper trains with alpha 5 for a model of 2B and 3 for 9B (appendix E); 0.5 and 0.2 are its values
-for search. Its provers are fixed and their progress is predicted by a model, while here the current policy is the
+for search. In the paper, the provers are fixed and a model predicts their progress; here the current policy is the
 prover.
 """
 
@@ -43,7 +44,7 @@ class Progress(CheckedOptions):
     needs: ClassVar[frozenset[Need]] = frozenset({"group", "play", "tokens"})
 
     async def __call__(self, episode: Episode, ctx: RewardContext) -> OnTurns | None:
-        """Return one number per turn; ``None`` if there is no turn."""
+        """Return the progress of each turn; ``None`` if there is no turn."""
         assert ctx.play is not None  # it is needed
         if not episode.steps:
             return None
@@ -60,7 +61,7 @@ class Progress(CheckedOptions):
         """Return the progress of each turn.
 
         Args:
-            chances: Success probability of one episode before its first turn, and after each turn.
+            chances: The policy's success probability Q_t before the first turn and after each turn.
         """
         mu = [1 - (1 - chance) ** self.best_of for chance in chances]
         return OnTurns(after - before for before, after in pairwise(mu))

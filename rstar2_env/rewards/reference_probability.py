@@ -4,8 +4,9 @@
 
 PR is the mean of the probabilities of the gold answer's tokens, not their product, which a single token could dominate.
 The gold answer replaces the answer in the policy's last turn; an episode without an answer earns 0. The second term
-subtracts the policy's knowledge without reasoning. No verifier is needed, so it works for answers that are texts. The
-paper trains on 0.9 r + 0.1 format, and drops groups with too little deviation of rewards (``selector=deviation``).
+subtracts the policy's knowledge without reasoning. No verifier is needed, so the reward also works for answers that are
+texts. The paper trains on 0.9 r + 0.1 format, and drops groups whose rewards deviate too little
+(``selector=deviation``).
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class ReferenceProbability(CheckedOptions):
         return max(0.0, thought - await self._probability(ctx.lm, episode.prompt_ids, self.lead, gold))
 
     async def _probability(self, lm: LanguageModel, ids: Sequence[int], lead: str, gold: str) -> float:
-        """Return the mean probability of the gold answer's tokens after some ids and a text."""
+        """Return the mean probability of the gold answer's tokens after the token ids and the text ``lead``."""
         before, own = split_ids(lm.encode, lead, gold)
         logps = await lm.score([*ids, *before], own)
         return sum(map(math.exp, logps)) / max(len(logps), 1)

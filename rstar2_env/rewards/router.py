@@ -1,10 +1,11 @@
 """``router``: a separate reward for each source of problems (Guru, Reasoning360, arXiv 2506.14965).
 
 An episode is scored by the component of its source, with that component's weight, gate and clip. A source without a
-component is an error, not a 0, since a 0 would train the policy away from ungraded problems. Not covered: normalizing
-each source by its own statistics, which ``advantage=task_norm`` does.
+component is an error, not a 0, since a 0 would train the policy away from ungraded problems. Not covered: normalization
+of each source by its own statistics (``advantage=task_norm``).
 
-The router passes the results of each step to components that adapt, and saves their states in checkpoints.
+The router passes the results of each training step to the components that learn from them (``Learns``), and checkpoints
+contain these components' states.
 """
 
 # This module is longer than most parts because nested components can adapt and have a state.
@@ -32,8 +33,8 @@ class Router(CheckedOptions):
         routes: The component of each source, in the notation of a recipe:
             ``{"math": "return", "code": "tool_use:weight=2"}``. By default, the paper's six domains with the
             environment's own reward.
-        by: Definition of the source: ``"task"``, the environment's task, as a mixture of environments sets it;
-            ``"problem"``, the source of the problem.
+        by: The field that names an episode's source: ``"task"`` for ``Episode.task``, which a mixture of environments
+            sets; ``"problem"`` for ``Problem.source``.
     """
 
     routes: dict[str, Any] = field(default_factory=lambda: dict.fromkeys(_DOMAINS, "return"))
@@ -90,7 +91,7 @@ class Router(CheckedOptions):
         return {source: learner.state_dict() for source, learner in self._learners().items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Load the states of the components."""
+        """Load the states that ``state_dict`` returned."""
         for source, learner in self._learners().items():
             learner.load_state_dict(state[source])
 

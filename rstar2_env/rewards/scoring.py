@@ -17,9 +17,9 @@ from rstar2_env.rewards.needs import check_needs
 _LOG = logging.getLogger(__name__)
 
 _OWN = "return/"
-"""Prefix of the names of reward components that the environment itself reported."""
+"""Prefix in ``Episode.rewards`` for the names of the reward components that the environment itself reported."""
 TURN_SCORES = "turn_scores"
-"""Key in ``Episode.measured`` for the scores of single turns."""
+"""Key in ``Episode.measured`` for each turn's sum of the scores that have one number per turn (``OnTurns``)."""
 TURN_RETURNS = "turn_returns"
 """Key in ``Episode.measured`` for the environment's reward of each turn, scaled by the weight of the component
 ``return``."""
@@ -76,9 +76,9 @@ class RewardScorer:
     async def score(self, group: Sequence[Episode], policy: ComponentPolicy | None, *, pays: bool = True) -> None:
         """Set ``rewards`` of every available episode of a group, and ``reward`` to the sum of its components.
 
-        A component with nothing to score is omitted from ``rewards``. The components of the environment's own return
-        are kept as ``return/<name>``, and the mean of a component's scores of single turns as ``turns/<name>``. If a
-        judge does not answer, the episode becomes ``unavailable``.
+        A component with nothing to score is omitted from ``rewards``. The environment's own reward components become
+        ``return/<name>``. A component with one score per turn is recorded as ``turns/<name>``, the mean of its scores,
+        which is not part of the sum. If a judge does not answer, the episode becomes ``unavailable``.
 
         Args:
             group: All episodes of the group.
@@ -122,7 +122,7 @@ class RewardScorer:
                 episode.measured[TURN_SCORES] = [sum(each) for each in zip(*of_turns.values(), strict=True)]
 
     def _share_of_return(self, episode: Episode, paid: Mapping[str, float]) -> float:
-        """Return the factor by which weights, gates and clips change the environment's return."""
+        """Return the ratio of the return after weights, gates and clips to the environment's own return."""
         whole = sum(turn.reward for turn in episode.steps)
         shares = (
             paid[component.name] / whole if whole else component.weight

@@ -1,4 +1,4 @@
-"""Scores of steps: the quality of each turn, from 0 to 1; by name, or the user's own process reward model."""
+"""Functions that score each turn of an episode, available by name; or the user's own process reward model."""
 
 from __future__ import annotations
 

@@ -28,10 +28,10 @@ _OF_PROBLEM = {"answer": "answer", "answers": "answer", "question": "question", 
 class TextFunction:
     """A reward component that calls a function of texts.
 
-    The arguments by name: ``completions`` (all turns of the policy, joined by newlines), ``prompts`` (the first message
-    of the user), ``completion_ids`` (the policy's token ids), ``answer`` or ``answers`` (the gold answer), ``question``
-    or ``questions``, and any other name of the problem's ``meta``. A parameter with a default keeps it if the problem
-    lacks the name; ``**kwargs`` receives everything that is known.
+    Arguments are passed by the parameter's name: ``completions`` (all turns of the policy, joined by newlines),
+    ``prompts`` (the first message of the user), ``completion_ids`` (the policy's token ids), ``answer`` or ``answers``
+    (the gold answer), ``question`` or ``questions``, and any key of the problem's ``meta``. A parameter with a default
+    keeps it if there is no value of that name. A function with ``**kwargs`` receives all of these arguments.
 
     Attributes:
         function: The function.
@@ -41,7 +41,7 @@ class TextFunction:
 
     @property
     def needs(self) -> frozenset[Need]:
-        """The need ``problem`` if a parameter is a field of it, and ``tokens`` if one is ``completion_ids``."""
+        """``tokens`` for a parameter ``completion_ids``; ``problem`` if a parameter's value comes from the problem."""
         names = {name for name, one in parameters_of(self.function).items() if one.kind is not one.VAR_KEYWORD}
         found: set[Need] = {"problem"} if names - set(_OF_EPISODE) else set()
         return frozenset(found | ({"tokens"} if "completion_ids" in names else set()))
@@ -97,5 +97,5 @@ class TextFunction:
 
 
 def as_score(value: Any) -> Any:
-    """Return a component that calls a function of texts; any other object is returned unchanged."""
+    """Wrap a function of texts (``is_text_function``) in ``TextFunction``; return any other object unchanged."""
     return TextFunction(value) if is_text_function(value) else value

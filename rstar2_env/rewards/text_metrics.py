@@ -31,9 +31,9 @@ _PUNCTUATION = dict.fromkeys(map(ord, string.punctuation))
 
 
 def word_f1(answer: str, gold: str) -> float:
-    """Return 2 * common words / words of both texts; 1 for two texts without words.
+    """Return 2 * (number of common words) / (number of words in both texts together); 1 for two texts without words.
 
-    As in the evaluation of HotpotQA (arXiv 1809.09600), which Tool-Star and ARPO use: case, order, punctuation and
+    As in the evaluation of HotpotQA (arXiv 1809.09600), which Tool-Star and ARPO use, case, order, punctuation and
     English articles are ignored, and "yes" and "no" match nothing but themselves.
     """
     own, other = Counter(_words(answer)), Counter(_words(gold))
@@ -46,8 +46,8 @@ def word_f1(answer: str, gold: str) -> float:
 def bleu(answer: str, gold: str) -> float:
     """Return BLEU of one sentence: the geometric mean of 1- to 4-gram precisions, times the brevity penalty.
 
-    For n of 2 and more, 1 is added to matches and counts (Lin and Och, 2004), so that a sentence without a matching
-    4-gram does not score 0.
+    For n >= 2, 1 is added to the number of matches and of n-grams (Lin and Och, 2004), so that a sentence without a
+    matching 4-gram does not score 0.
     """
     own, other = pieces(answer), pieces(gold)
     logs = []

@@ -44,7 +44,7 @@ def need_tokens(episode: Episode, name: str) -> None:
 
 
 def pieces(text: str) -> list[str]:
-    """Return the words and single symbols of a text, which approximate tokens if there is no tokenizer.
+    """Split a text into words and single symbols, which approximate tokens if there is no tokenizer.
 
     Each Chinese or Japanese character counts as a word.
     """
@@ -52,7 +52,7 @@ def pieces(text: str) -> list[str]:
 
 
 def length_of(text: str, tokenizer: Tokenizer | None) -> int:
-    """Return the length of a text in tokens or, without a tokenizer, in words and signs (see ``pieces``)."""
+    """Return the length of a text in tokens or, without a tokenizer, in words and symbols (see ``pieces``)."""
     return len(pieces(text) if tokenizer is None else tokenizer.encode(text, add_special_tokens=False))
 
 

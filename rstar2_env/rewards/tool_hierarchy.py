@@ -24,11 +24,11 @@ class ToolHierarchy(CheckedOptions):
     """-1 for a broken format, else the answer's score and a bonus for several tools (Tool-Star, arXiv 2505.16410).
 
     Attributes:
-        score: ``"exact"`` is the environment's verdict, 1 for a correct episode, as for mathematics; ``"f1"`` is the
-            overlap of words with the gold answer, as for questions whose answer is a text.
-        broken: Score of a broken format.
-        bonus: Bonus for an answer with a positive score and ``tools`` different tools.
-        tools: Number of different tools that earn the bonus.
+        score: The answer's score: ``"exact"`` is the environment's verdict (1 or 0), for problems such as mathematics;
+            ``"f1"`` is the overlap of words with the gold answer, for questions whose answer is a text.
+        broken: Reward of an episode with a broken format.
+        bonus: Bonus for an answer with a positive score in an episode that called ``tools`` different tools.
+        tools: Number of different tools that an episode must call to earn the bonus.
     """
 
     score: Literal["exact", "f1"] = "exact"

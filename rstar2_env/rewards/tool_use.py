@@ -1,7 +1,8 @@
 """``tool_use``: a bonus for tool calls in correct answers (AgentMath, arXiv 2512.20745).
 
-Correct: min(most, base + each N) for N calls; wrong: 0. The paper does not state the constants; the defaults are this
-package's. rStar2's authors found that penalizing tool errors hurts; this bonus does not penalize them.
+A correct answer earns min(``most``, ``base`` + ``each`` N) for N tool calls, and a wrong one 0. The paper does not
+state the constants; the defaults are this package's. rStar2's authors found that penalizing tool errors hurts; this
+bonus does not penalize them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ class ToolUse:
     ``min(most, base + each * calls)``.
 
     Attributes:
-        each: Bonus per tool call that counts (``Episode.tool_calls``).
+        each: Bonus per tool call; ``Episode.tool_calls`` defines which calls count.
         base: Bonus of any correct answer.
         most: Maximum bonus.
     """

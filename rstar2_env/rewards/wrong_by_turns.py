@@ -1,7 +1,7 @@
 """``wrong_by_turns``: a penalty for a wrong answer that shrinks with the number of turns (GRPO-TCR, arXiv 2510.11701).
 
-Wrong: min(-0.6, -1 + 0.1 (turns - 2) / 2), counting the turns of the policy and of the environment; correct: 0. The
-paper adds it to 1 for a correct answer, which is the component ``outcome``.
+A wrong answer earns min(-0.6, -1 + 0.1 (turns - 2) / 2), where ``turns`` counts the turns of the policy and of the
+environment; a correct answer earns 0. The paper gives 1 for a correct answer: add the component ``outcome``.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from rstar2_env.rewards.base import REWARDS, RewardContext
 class WrongByTurns:
     """A penalty for a wrong answer, smaller with more turns; 0 for a correct answer (GRPO-TCR, arXiv 2510.11701).
 
-    ``min(-0.6, -1 + 0.1 * (turns - 2) / 2)``, counting the turns of the policy and of the environment: -1 at 2, -0.8 at
-    6, -0.6 from 10 on.
+    ``min(-0.6, -1 + 0.1 * (turns - 2) / 2)``, where ``turns`` counts the turns of the policy and of the environment:
+    -1 for 2 turns, -0.8 for 6, -0.6 for 10 or more.
     """
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float:

@@ -37,7 +37,7 @@ class ToolSpec:
 
 
 def _copied(value: Any) -> Any:
-    """Return a deep copy as dicts and lists: callers may change ``info``, and environments share the schema."""
+    """Return a deep copy made of dicts and lists, since callers may change ``info`` but environments share schemas."""
     if isinstance(value, Mapping):
         return {key: _copied(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -62,12 +62,12 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """Position of a call in an episode, and the episode's seed.
+    """Position of a tool call in an episode, and the episode's seed.
 
     Attributes:
         seed: The episode's seed.
-        number: 0-based number of the call within the episode.
-        turn: 0-based number of the turn.
+        number: 0-based index of the call within the episode.
+        turn: 0-based index of the turn that contains the call.
     """
 
     seed: int
@@ -103,7 +103,7 @@ class ToolResult:
     session: str | None = None
 
     def record(self) -> dict[str, Any]:
-        """Return the record for ``info``; it is deterministic and has no times."""
+        """Return the call's entry in ``info``: without ``text``, and deterministic, so also without ``wall_s``."""
         record: dict[str, Any] = {
             "name": encodable(self.name),
             "status": str(self.status),

@@ -29,14 +29,14 @@ def make_tools(tools: Sequence[ToolChoice], own: Mapping[str, Callable[[], Tool]
     Args:
         tools: The tools, in the order of their schemas in the prompt; one name stands for several tools if it is
             an MCP server.
-        own: Functions that create ``python`` and ``notebook`` with the environment's sandbox and limits.
+        own: For ``python`` and ``notebook``, functions that create the tool with the environment's sandbox and limits.
 
     Raises:
         UnknownNameError: There is no tool of that name.
         ConfigurationError: A name or an option is not valid.
         MissingExtraError: The extra ``mcp`` is not installed.
         ToolServerError: An MCP server does not start or does not answer.
-        UntrustedError: A file names an MCP server or gives it more rights, and not the user.
+        UntrustedError: An MCP server, or an option that gives it more rights, comes from a file, not from the user.
     """
     known = {**_PLAIN, **(own or {})}
     made: list[Tool] = []

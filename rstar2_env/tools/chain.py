@@ -21,7 +21,7 @@ _LONGEST_NAME = 80
 
 
 class ToolChain:
-    """Runs calls: first the middleware, starting with the outermost, then the tool that the call names.
+    """Passes each call through the middleware, outermost first, and then to the tool that the call names.
 
     Args:
         tools: The tools, with distinct names.

@@ -41,7 +41,7 @@ def check_tokenizer(name: str) -> None:
     """Check that a folder has the files of a tokenizer, without loading it; other names pass unchecked.
 
     Raises:
-        ConfigurationError: The path exists, and has no such files.
+        ConfigurationError: The folder exists but does not contain a tokenizer's files.
     """
     folder = Path(name)
     if folder.exists() and not any(next(folder.glob(pattern), None) for pattern in _TOKENIZER_FILES):
@@ -86,21 +86,21 @@ def _loaded(name: str) -> Tokenizer:
 
 
 _TOKENIZER_FILES = ("tokenizer*", "vocab*", "*.model", "merges.txt")
-"""Files of which a folder with a tokenizer has at least one."""
+"""Patterns of file names; a folder with a tokenizer contains at least one match."""
 _HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 
 
 def cut_text(text: str, limit: int, *, omit: Omitted = "middle", tokenizer: Tokenizer | None = None) -> tuple[str, int]:
-    """Keep ``limit`` units of ``text``, and replace the rest with a note on the number of omitted units.
+    """Keep ``limit`` characters or tokens of ``text``, and replace the rest with a note that gives their number.
 
     Args:
         text: Any text.
-        limit: Number of characters or tokens to keep, without the note on the omitted part.
+        limit: Number of characters or tokens to keep; the note comes on top.
         omit: The part to omit: the ``"head"``, the ``"middle"`` or the ``"tail"``.
-        tokenizer: Tokenizer that counts the units; ``None`` counts characters.
+        tokenizer: Tokenizer, to count tokens; with ``None``, characters are counted.
 
     Returns:
-        The text, and the number of omitted units (0 if it was short enough).
+        The text, and the number of omitted characters or tokens (0 if the text was short enough).
     """
     units: Any = text
     if tokenizer is not None:
@@ -121,11 +121,11 @@ def cut_text(text: str, limit: int, *, omit: Omitted = "middle", tokenizer: Toke
 
 
 def cut_middle(text: str, limit: int, *, tokenizer: Tokenizer | None = None) -> tuple[str, int]:
-    """Keep the head and the tail of ``text``, ``limit`` units in total: ``cut_text`` with its default ``omit``.
+    """Keep the head and the tail of ``text``: the same as ``cut_text`` with its default ``omit``.
 
     Args:
         text: Any text.
-        limit: Number of characters or tokens to keep, without the note on the omitted part.
-        tokenizer: Tokenizer that counts the units; ``None`` counts characters.
+        limit: Number of characters or tokens to keep, head and tail together; the note comes on top.
+        tokenizer: Tokenizer, to count tokens; with ``None``, characters are counted.
     """
     return cut_text(text, limit, tokenizer=tokenizer)

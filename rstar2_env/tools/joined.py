@@ -22,7 +22,7 @@ class JoinedChains:
 
     @property
     def specs(self) -> list[ToolSpec]:
-        """The tool schemas of the environment of the current episode."""
+        """The tool schemas of the active environment; empty if it has no tools."""
         chain = self._chains[self.current]
         return [] if chain is None else list(chain.specs)
 

@@ -1,8 +1,8 @@
 """The notebook tool: ``jupyter_code(code)``, cells that share one session of the sandbox for a whole episode.
 
 Covered: one session for each episode, with a unique name; messages to the policy when a cell is interrupted or ends its
-session; a session that was lost through no fault of the policy is rebuilt by running its cells again, once. Not
-covered: isolation (``rstar2_env.sandbox``), and rich output: a cell shows text.
+session; sessions lost through no fault of the policy, which are rebuilt by running their cells again, once. Not
+covered: isolation (``rstar2_env.sandbox``), and rich output: a cell shows text only.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _ENDED_BY_ITSELF = Outcome(
 
 @dataclass(frozen=True, slots=True)
 class SessionCell:
-    """A cell that ran, with everything needed to run it again.
+    """A cell, with everything needed to run it again.
 
     Attributes:
-        code: Its Python code.
-        seed: Seed of its random states.
-        status: Its status.
+        code: The cell's Python code.
+        seed: Seed of the random states with which the cell runs.
+        status: The status of its first run, which a repetition must reproduce.
     """
 
     code: str
@@ -56,7 +56,7 @@ class NotebookTool(SandboxTool):
 
     An instance serves one environment. If a cell ends the session (too much memory, an exit), the cell has the status
     of its error and the policy sees a message; the next cell starts in a new session. If the session was lost through
-    no fault of the policy (eviction, a restarted provider), and in a copy of an environment, the earlier cells are run
+    no fault of the policy (eviction, a restarted provider), or if the environment is a copy, the earlier cells are run
     again in a new session. If that fails, the call is ``unavailable``, unless the cells themselves end every session.
 
     The arguments are those of ``SandboxTool``; ``limits`` apply to the wall clock and output of one cell, and to the
@@ -143,7 +143,7 @@ class NotebookTool(SandboxTool):
         return outcome
 
     def _is_lost(self, outcome: Outcome) -> bool:
-        """Return whether the cell ran, or failed, without the state of the earlier cells."""
+        """Return whether the sandbox was unavailable, or the cell ran without the state of the earlier cells."""
         gone = outcome.session in ("died", "replaced") or (outcome.session == "new" and bool(self._cells))
         return gone or outcome.status is ToolStatus.UNAVAILABLE
 

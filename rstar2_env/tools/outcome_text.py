@@ -13,7 +13,7 @@ def outcome_text(outcome: Outcome, *, noun: str, limits: Limits, traceback: bool
     Args:
         outcome: The outcome of the program.
         noun: The word for the policy's code, such as "program".
-        limits: The limits of the program, which the sentence names.
+        limits: The program's limits; the sentence states the limit that was exceeded.
         traceback: Whether to show the traceback of an exception, or only its type and message.
     """
     parts = [_marked(outcome.stdout, outcome.stdout_left_out)]

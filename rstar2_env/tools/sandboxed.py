@@ -1,7 +1,7 @@
 """Common base class of the tools that run Python: it opens and releases a sandbox, and converts outcomes to results.
 
-Not covered: the text of an outcome (``outcome_text``), and the job of a call (``python``: a new process for each call;
-``notebook``: one session for each episode).
+Not covered: the text of an outcome (``outcome_text``), and how a call runs (``python``: in a new process for each call;
+``notebook``: in one session for each episode).
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class SandboxTool(ABC):
         return self._sandbox
 
     def _result(self, outcome: Outcome, note: str = "") -> ToolResult:
-        """Return the result for an outcome; a note follows the output and is never cut."""
+        """Convert an outcome to a result whose text is the output, cut to ``max_output``, and then the whole note."""
         text, left_out = cut_middle(
             outcome_text(outcome, noun=self.noun, limits=self._limits, traceback=self._traceback),
             self._max_output,
@@ -123,12 +123,12 @@ class SandboxTool(ABC):
 
 
 def call_seed(context: CallContext) -> int:
-    """Return the seed of a call's random states: different for every call, equal if the call is replayed."""
+    """Return the seed of a call's random states: different for every call, and the same when the call is replayed."""
     return int(np.random.SeedSequence([context.seed, context.number]).generate_state(1, np.uint64)[0])
 
 
 def _packages_of(choice: Sandbox | str | Mapping[str, Any]) -> str:
-    """Return the sentence for the policy that lists the installed packages, as declared by the sandbox."""
+    """Return the sentence that lists for the policy the packages that the sandbox declares."""
     names = declared(choice)
     if names is None:
         return "NumPy and SymPy are installed."

@@ -32,7 +32,7 @@ def holds(addends: Sequence[str], total: str, digits: Mapping[str, int]) -> bool
 
 
 def solutions(addends: Sequence[str], total: str) -> Iterator[dict[str, int]]:
-    """Every solution, found column by column from the right; the digits of the addends determine the sum's digit."""
+    """Yield every solution, searching column by column from the right; the addends' digits determine the sum's."""
     width = max(len(total), *map(len, addends))
     columns = [[word[-place] for word in addends if place <= len(word)] for place in range(1, width + 1)]
     sums = [total[-place] if place <= len(total) else "" for place in range(1, width + 1)]
@@ -83,8 +83,8 @@ def is_unique(addends: Sequence[str], total: str) -> bool:
 def interchangeable(addends: Sequence[str], total: str) -> bool:
     """Whether two letters have the same weight in the sum, so that swapping them gives a second solution.
 
-    A cheap test to run before the solver: most random sums have such letters. Two letters of which only one may be 0
-    are not compared, since swapping them may be invalid.
+    It is cheaper than the solver, and most random sums have such letters. A letter that begins a word is not compared
+    with one that does not: only the latter may be 0, so swapping them may be invalid.
     """
     weights: dict[str, int] = {}
     for sign, words in ((1, addends), (-1, [total])):
@@ -97,16 +97,16 @@ def interchangeable(addends: Sequence[str], total: str) -> bool:
 
 
 def random_sums(addends: int, length: int, letters: int, rng: np.random.Generator) -> Iterator[tuple[list[int], int]]:
-    """Draw a batch of sums, and yield those with the wanted number of different digits.
+    """Draw a batch of random sums, and yield those that contain exactly ``letters`` different digits.
 
     Args:
         addends: Number of addends.
         length: Number of digits of each addend.
-        letters: Number of different digits in the addends and the sum.
+        letters: Number of different digits in the addends and their total together.
         rng: The generator of random numbers.
 
-    Returns:
-        The addends and their sum, for each sum of the batch that fits.
+    Yields:
+        The addends and their total.
     """
     least = 10 ** (length - 1)
     numbers = rng.integers(least, 10 * least, size=(_BATCH, addends))
@@ -147,7 +147,7 @@ def written(digits: Mapping[str, int]) -> str:
 
 
 def read_digits(answer: str, addends: Sequence[str], total: str) -> dict[str, int]:
-    """Read an answer that gives every letter once.
+    """Read an answer that assigns a digit to every letter.
 
     Args:
         answer: The policy's answer.
@@ -155,7 +155,7 @@ def read_digits(answer: str, addends: Sequence[str], total: str) -> dict[str, in
         total: The word for their sum.
 
     Raises:
-        UnreadableAnswerError: The answer does not give every letter exactly once.
+        UnreadableAnswerError: The answer does not assign exactly one digit to every letter.
     """
     text = " ".join(plain(answer).split())
     pairs = _PAIR.findall(text)

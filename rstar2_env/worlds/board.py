@@ -79,16 +79,16 @@ class Board:
 
 @dataclass(slots=True)
 class BoardMatch:
-    """A game on a board.
+    """A game on a board, between the policy ("X") and a scripted opponent ("O").
 
     Attributes:
-        rules: The geometry.
+        rules: The geometry of the board.
         seed: Seed of the opponent's choices.
         strength: Probability that the opponent looks for wins and threats in a position; otherwise it plays a random
             move.
         search: Number of random move sequences that the search for a win tries; ``None`` tries all sequences.
-        board: The position.
-        score: 1 for a win, 0.5 for a draw, 0 for a loss.
+        board: The current position.
+        score: 1 if the policy won, 0.5 for a draw, 0 if it lost; ``None`` until the game is over.
     """
 
     rules: Board
@@ -127,7 +127,7 @@ class BoardMatch:
         return int(text)
 
     def truths(self, move: int) -> tuple[frozenset[str], ...]:
-        """The moves that would win immediately for the policy, and for the opponent if it were the opponent's turn."""
+        """Two sets of moves: those that win immediately for the policy, and for the opponent if it were to move."""
         return tuple(frozenset(map(str, self.rules.winning(self.board, mark))) for mark in (MINE, THEIRS))
 
     def play(self, move: int) -> str:
@@ -136,7 +136,7 @@ class BoardMatch:
         return f"You played {move}. " + (f"The opponent played {reply}." if reply else "")
 
     def outcome(self, board: str, move: int) -> tuple[str, int, float | None]:
-        """The board after a move and its reply, the reply (0 if none), and the score if the game is over."""
+        """The board after the policy's move and the reply, the reply (0 if none), and the score if the game is over."""
         board, wins = self.rules.place(board, move, MINE)
         if wins:
             return board, 0, 1.0
@@ -149,14 +149,14 @@ class BoardMatch:
         return board, reply, None if FREE in board else 0.5
 
     def reply(self, board: str) -> int:
-        """The opponent's move: with probability ``strength`` a win or else a block, if possible; else a random move."""
+        """The opponent's move: with probability ``strength``, it wins or else blocks if it can; otherwise random."""
         choice = self.rules.moves(board)
         if draw(self.seed, "looks", board) < self.strength:
             choice = self.rules.winning(board, THEIRS) or self.rules.winning(board, MINE) or choice
         return choice[int(draw(self.seed, "plays", board) * len(choice))]
 
     def best(self) -> str:
-        """Return the next move of a winning sequence; if none was found, return a move that does not lose."""
+        """Return the next move of a winning sequence; if none was found, a block, or else the first legal move."""
         if self.board not in self._book:
             self._book |= self._line(self.board)
         return str(self._book.get(self.board) or self._safe())
@@ -175,7 +175,7 @@ class BoardMatch:
         return (moves or self.rules.moves(self.board))[0]
 
     def _line(self, board: str) -> dict[str, int]:
-        """Positions and moves of a winning line; empty if none is found."""
+        """Search for a winning sequence from a position; return its move in each position, or an empty dict."""
         if self.search is None:
             return self._exhaustive(board, set()) or {}
         for attempt in range(self.search):

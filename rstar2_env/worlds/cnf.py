@@ -1,7 +1,7 @@
-"""Formulas in conjunctive normal form: random satisfiable formulas, their text, a solver, SATURN's difficulty, answers.
+"""Formulas in conjunctive normal form: random satisfiable formulas, their text, a solver, their difficulty, answers.
 
-The difficulty is defined in SATURN (arXiv 2505.16368). A clause is a list of literals: 1-based numbers of variables,
-negative if negated. The solver tries every assignment and is meant for tests and small instances.
+The difficulty is defined in SATURN (arXiv 2505.16368). A clause is a list of literals; a literal is the 1-based number
+of a variable, negative if negated. The solver tries every assignment and is meant for tests and small instances.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LETTERS = "ABCDEFGHIJKLMNOPQRST"
 def planted(
     clause_size: int, variables: int, count: int, rng: np.random.Generator
 ) -> tuple[list[int], list[list[int]]]:
-    """Draw an assignment, and distinct clauses, uniformly among all clauses that the assignment satisfies.
+    """Draw an assignment, and then distinct clauses, uniformly among all clauses that the assignment satisfies.
 
     Args:
         clause_size: Number of variables in a clause.

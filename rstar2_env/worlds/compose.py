@@ -1,7 +1,7 @@
 """Draws compositions of string functions, and writes them as programs.
 
-The frequencies of the kinds of nodes are taken from "From f(x) and g(x) to f(g(x))" (arXiv 2509.25123);
-``rstar2_env.worlds.string_functions`` has the functions.
+Each kind of node is drawn with its frequency in "From f(x) and g(x) to f(g(x))" (arXiv 2509.25123). The functions are
+in ``rstar2_env.worlds.string_functions``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Composition:
     Attributes:
         expression: The expression in Python.
         value: Value of the expression for the input with which it was drawn.
-        functions: The functions in the expression, each once, in the order of their numbers.
+        functions: The functions that the expression calls, each once, sorted by the number in their name.
         reads_input: Whether the expression contains the input.
     """
 
@@ -36,7 +36,7 @@ class Composition:
     reads_input: bool = False
 
     def program(self, show_source: bool) -> str:
-        """The program ``main_solution``; with ``show_source``, preceded by the functions that it calls."""
+        """Source of the function ``main_solution``; with ``show_source``, preceded by the functions that it calls."""
         parts = [function.source for function in self.functions] if show_source else []
         if any("gcd(" in part for part in parts):
             parts.insert(0, "from math import gcd")
@@ -49,7 +49,7 @@ def compose(
     """Draw an expression over the input ``x``; ``None`` if one of its values gets too long.
 
     Args:
-        text: The input.
+        text: Value of ``x``, from which the expression's value is computed.
         depth: Nesting depth, at least 1.
         pool: The functions that may be called.
         longest: Maximum length of a value, in characters.
@@ -82,7 +82,7 @@ def letters(rng: np.random.Generator, least: int, most: int) -> str:
 def _join(
     inner: Composition, text: str, depth: int, pool: Sequence[StringFunction], longest: int, rng: np.random.Generator
 ) -> Composition | None:
-    """Join two strings, one of the full depth and one of a lower depth, in either order."""
+    """Join ``inner`` with a new expression of less than ``depth``, in random order, by ``+`` or a binary function."""
     other = compose(text, int(rng.integers(depth)), pool, longest, rng)
     if other is None:
         return None
@@ -99,7 +99,7 @@ def _join(
 
 
 def _wrap(inner: Composition, pool: Sequence[StringFunction], rng: np.random.Generator) -> Composition:
-    """Transform a string with a method, a function of one argument, or a function with a parameter."""
+    """Apply to ``inner`` a string method, a function of one argument, or a function with a further parameter."""
     if rng.random() < _METHOD:
         method = pick(rng, CASE_METHODS)
         value = str(getattr(inner.value, method)())

@@ -1,7 +1,8 @@
 r"""Arithmetic over given numbers: a parser without ``eval``, exact values, and a solver.
 
-Covered: whole numbers, ``+ - * /`` and parentheses, exact rationals, the notations that models use for them (``×``,
-``÷``, ``\times``, ``\frac{a}{b}``). Deliberately not covered: unary minus, powers, implicit multiplication.
+Covered: whole numbers, ``+ - * /`` and parentheses, exact rationals as values, other notations of the operators that
+models use (``×``, ``÷``, ``\times``, ``\frac{a}{b}``). Deliberately not covered: unary minus, powers, implicit
+multiplication.
 """
 
 from __future__ import annotations
@@ -73,11 +74,11 @@ class ParsedExpression:
 
 
 def read_expression(answer: str, target: int | None = None) -> ParsedExpression:
-    """Read an expression.
+    """Parse the expression in an answer.
 
     Args:
-        answer: The content of the box.
-        target: A number that may follow an equals sign at the end, as in ``(1+2)*8 = 24``.
+        answer: The policy's answer, as the dialect extracts it from the turn.
+        target: The number that may follow an equals sign at the end, as in ``(1+2)*8 = 24``.
 
     Raises:
         UnreadableAnswerError: The answer is not an expression over whole numbers; the message names the position.
@@ -146,8 +147,8 @@ def uses_each_at_most_once(used: Iterable[int], given: Iterable[int]) -> bool:
 def solve(numbers: Sequence[int], target: int) -> str | None:
     """An expression that uses every number once and has the target's value; ``None`` if there is none.
 
-    The solver tabulates the values of every proper subset of the numbers. For the whole set, it looks up whether the
-    remaining numbers can make the value that completes the target. Meant for up to five numbers.
+    The solver tabulates all values that each proper subset of the numbers can make. For the whole set, it combines each
+    value of a subset with the value that the remaining numbers would have to make. Meant for up to five numbers.
     """
     everything = (1 << len(numbers)) - 1
     made: dict[int, dict[Fraction, str]] = {1 << i: {Fraction(n): str(n)} for i, n in enumerate(numbers)}
@@ -179,7 +180,7 @@ def solve(numbers: Sequence[int], target: int) -> str | None:
 
 
 def _parts(whole: int) -> list[int]:
-    """Every subset except the empty set and the whole set, as bit masks."""
+    """Every subset of ``whole`` except the empty set and ``whole`` itself; all sets are bit masks."""
     parts, part = [], (whole - 1) & whole
     while part:
         parts.append(part)
@@ -188,7 +189,7 @@ def _parts(whole: int) -> list[int]:
 
 
 def random_expression(numbers: Sequence[int], rng: np.random.Generator) -> str:
-    """A random expression over all the numbers: random operators join two terms until one term is left."""
+    """A random expression that uses every number once: random operators join two terms until one term is left."""
     left = list(map(str, numbers))
     while len(left) > 1:
         a, b = _take_two(left, rng)
@@ -197,7 +198,7 @@ def random_expression(numbers: Sequence[int], rng: np.random.Generator) -> str:
 
 
 def random_whole_expression(numbers: Sequence[int], rng: np.random.Generator) -> tuple[str, int] | None:
-    """A random expression and its value; ``None`` if a value on the way is not a positive whole number."""
+    """A random expression and its value; ``None`` if an intermediate result is not a positive whole number."""
     left = [(str(number), number) for number in numbers]
     while len(left) > 1:
         (a, x), (b, y) = _take_two(left, rng)
@@ -216,12 +217,12 @@ def _take_two(items: list[T], rng: np.random.Generator) -> tuple[T, T]:
 
 
 def random_target(numbers: Sequence[int], least: int, largest: int, rng: np.random.Generator) -> tuple[str, int] | None:
-    """Draw an expression over all the numbers whose value is not one of the numbers.
+    """Draw an expression that uses every number once and whose value is not one of the numbers.
 
     Args:
         numbers: The numbers.
-        least: Smallest value.
-        largest: Largest value.
+        least: Smallest allowed value of the expression.
+        largest: Largest allowed value of the expression.
         rng: The generator of random numbers.
 
     Returns:
@@ -236,5 +237,5 @@ def random_target(numbers: Sequence[int], least: int, largest: int, rng: np.rand
 
 @lru_cache(maxsize=1 << 14)
 def solution(numbers: tuple[int, ...], target: int) -> str | None:
-    """Return the cached result of ``solve``; random draws repeat the same numbers."""
+    """Return the result of ``solve`` from a cache, since random draws often repeat the same numbers."""
     return solve(numbers, target)

@@ -1,7 +1,8 @@
 """``Family``, the base class of puzzles and games: a name, difficulty options with ranges, a measured random baseline.
 
-Covered: checks of the knobs, and the family's name with the knobs that were changed. Not covered: instances
-(``rstar2_env.worlds.puzzle``, ``rstar2_env.worlds.game``), and environments.
+A difficulty option is called a knob. Covered: checks of the knobs, and the family's name with the knobs that differ
+from their defaults. Not covered: instances (``rstar2_env.worlds.puzzle``, ``rstar2_env.worlds.game``), and
+environments.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class Family(CheckedOptions):
         return source_name(self.name, self.knobs | more, self.defaults() | dict.fromkeys(more, 0))
 
     def require(self, knob: str, least: float | None, most: float | None) -> None:
-        """Check that a knob is a number in a range; for ranges that depend on another knob.
+        """Check that a knob is a number in a range. A subclass calls this if the range depends on another knob.
 
         Args:
             knob: Name of the knob.

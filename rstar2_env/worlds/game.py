@@ -1,7 +1,7 @@
-"""Games: rules with knobs, a match against a scripted opponent, graded intermediate answers.
+"""Games: rules with knobs (difficulty options), a match against a scripted opponent, graded intermediate answers.
 
-The intermediate answers follow GAMEBoT (arXiv 2412.13602). Covered: the protocols, reading, writing and counting
-intermediate answers, the opponent's random numbers. Not covered: the turn loop and the reward
+The intermediate answers follow GAMEBoT (arXiv 2412.13602). Covered: the protocols; how intermediate answers are read,
+written and counted; the opponent's random numbers. Not covered: the turn loop and the reward
 (``rstar2_env.env.game_env``), and the rules of each game, which are in its own file.
 """
 
@@ -93,11 +93,11 @@ class IntermediateCounts:
     """Counts of the policy's intermediate answers in one turn or one game.
 
     Attributes:
-        tp: Items that are right.
-        fp: Items that are wrong.
-        fn: Right items that were not given.
-        tn: Questions correctly answered with "none".
-        missing: Questions without an answer.
+        tp: Number of correct items that the policy gave.
+        fp: Number of wrong items that it gave.
+        fn: Number of correct items that it did not give.
+        tn: Number of questions that it correctly answered with "none".
+        missing: Number of questions that it did not answer.
     """
 
     tp: int = 0
@@ -126,7 +126,7 @@ class IntermediateCounts:
 
     @property
     def f1(self) -> float:
-        """``2 TP / (2 TP + FP + FN)``. If all three are 0, 1 if "none" was answered and is correct, else 0."""
+        """``2 TP / (2 TP + FP + FN)``; if all three are 0: 1 if a question was correctly answered "none", else 0."""
         wrong = self.fp + self.fn
         if not self.tp and not wrong:
             return float(self.tn > 0)
@@ -148,7 +148,7 @@ def write_intermediate(number: int, items: frozenset[str]) -> str:
 
 
 def draw(seed: int, *what: object) -> float:
-    """A pseudorandom number in [0, 1) that depends only on the arguments, and so is the same in every replay."""
+    """A pseudorandom number in [0, 1) that depends only on the arguments and is therefore the same in every replay."""
     data = "|".join(map(str, (seed, *what))).encode()
     return int.from_bytes(hashlib.blake2b(data, digest_size=7).digest(), "big") / 2**56
 

@@ -34,7 +34,7 @@ def random_statement(speaker: int, people: int, depth: int, rng: np.random.Gener
     """Draw a statement. A simple statement is never about the speaker, since it would be empty or a paradox.
 
     Args:
-        speaker: Number of the person who makes it.
+        speaker: 0-based number of the person who makes it; -1 for a part of a compound statement.
         people: Number of people.
         depth: Maximum nesting depth.
         rng: The generator of random numbers.
@@ -139,10 +139,10 @@ def read_kinds(answer: str, names: Sequence[str]) -> list[bool]:
 
 
 def signature(statements: Sequence[Statement]) -> str:
-    """A signature that is equal for puzzles that differ only in names or in the order of ``and``, ``or`` and ``same``.
+    """A signature that ignores names, the order of people, and the order of the parts of ``and``, ``or`` and ``same``.
 
-    Each person gets a colour from their statement and the people in it, refined in a few rounds; the sorted colours are
-    the signature. Two different puzzles may have the same signature, which is harmless here.
+    Each person gets a colour (a hash) from their statement and the colours of the people in it, refined in a few
+    rounds; the sorted colours are the signature. Different puzzles may share a signature, which is harmless here.
     """
     colours = ["person"] * len(statements)
     for _ in range(len(statements)):

@@ -30,13 +30,13 @@ class Negotiation:
         counts: Number of items of each kind in the pool.
         mine: Value of one item of each kind to the policy.
         theirs: Value of one item of each kind to the opponent.
-        demands: Smallest value that the opponent accepts in each round.
+        demands: For each round, the smallest value for itself that the opponent accepts.
         seed: Seed of the opponent's offers.
         reveal: Whether the policy knows the opponent's values.
         round: 0-based number of the round.
         offer: The deal that the opponent offered last.
-        score: Value of the deal to the policy, divided by the largest value that this opponent would ever have accepted
-            for it.
+        score: Value of the agreed deal to the policy, divided by its value in the best deal that this opponent would
+            ever accept, at most 1; 0 without agreement; ``None`` while the negotiation is in progress.
     """
 
     counts: Deal
@@ -105,7 +105,7 @@ class Negotiation:
         return "The opponent refuses."
 
     def best(self) -> str:
-        """The most valuable deal that the opponent will ever accept."""
+        """The move that proposes the best deal for the policy among all that the opponent will ever accept."""
         return ", ".join(map(str, self._most()))
 
     def guess(self, rng: np.random.Generator) -> str:
@@ -119,7 +119,7 @@ class Negotiation:
         return TOTAL - _value(self.theirs, deal)
 
     def _most(self) -> Deal:
-        """Return the most valuable deal that the opponent will ever accept."""
+        """Return the best deal for the policy among all that the opponent will ever accept."""
         deals = [deal for deal in self._deals() if self._rest(deal) >= min(self.demands)]
         return max(deals, key=lambda deal: (_value(self.mine, deal), self._rest(deal), deal))
 

@@ -1,4 +1,4 @@
-"""Puzzles: a family with difficulty knobs, and the functions ``draw``, ``solves`` and ``guess``.
+"""Puzzles: a family with knobs (difficulty options), and its functions ``draw``, ``solves`` and ``guess``.
 
 Covered: the base class, its problem source, its grader. Not covered: the environment (``rstar2_env.env.puzzle_env``).
 """
@@ -20,7 +20,7 @@ from rstar2_env.worlds.reading import LONGEST_ANSWER
 
 T = TypeVar("T")
 Meta: TypeAlias = Mapping[str, Any]
-"""``Problem.meta`` of an instance."""
+"""``Problem.meta`` of a puzzle: everything that its ``solves`` reads."""
 
 
 class UnreadableAnswerError(ValueError):
@@ -56,7 +56,7 @@ class Puzzle(Family, ABC):
 
         Args:
             meta: ``Problem.meta`` of the instance.
-            answer: The content of the box, up to ``LONGEST_ANSWER`` characters.
+            answer: The policy's answer, as the dialect extracts it: at most ``LONGEST_ANSWER`` characters.
 
         Raises:
             UnreadableAnswerError: The answer does not have the documented form.
@@ -71,7 +71,7 @@ class Puzzle(Family, ABC):
 
         Args:
             split: "train", "validation" or "test".
-            seed: Chooses among unlimited sequences of problems.
+            seed: Each seed gives another sequence of problems.
 
         Raises:
             ConfigurationError: There is no such split, or the seed is not an integer of at least 0.
@@ -84,7 +84,7 @@ class Puzzle(Family, ABC):
 
         Args:
             split: "train", "validation" or "test".
-            seed: Chooses among unlimited sequences of problems.
+            seed: Each seed gives another sequence of problems.
             **knobs: The family's knobs.
 
         Raises:
@@ -95,7 +95,7 @@ class Puzzle(Family, ABC):
 
 @dataclass(frozen=True, slots=True)
 class PuzzleGrader:
-    """Grades with the puzzle's own verifier, which needs no worker and cannot hang.
+    """Grades with the puzzle's own verifier, in this process, since that verifier cannot hang.
 
     Args:
         puzzle: The family.

@@ -1,8 +1,9 @@
-"""The string functions of "From f(x) and g(x) to f(g(x))" (arXiv 2509.25123), compiled from the sources in prompts.
+"""The string functions of "From f(x) and g(x) to f(g(x))" (arXiv 2509.25123), compiled from the source in the prompts.
 
-Thirteen functions for training and twelve for evaluation only, with fixed numbers. Their sources are strings in this
-file; the functions are compiled from them once, when first used. As in the published sets, some evaluation functions
-(repeat, rotate, interlace) compute the same result as a training function, with different code, so they test little.
+There are thirteen functions for training and twelve for evaluation only, with fixed numbers in their names. Their
+sources are strings in this file; the functions are compiled from them once, when first used. As in the published sets,
+some evaluation functions (repeat, rotate, interlace) compute the same result as a training function, with different
+code, so they test little.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ class StringFunction:
     Attributes:
         title: A short description.
         name: Name of the function in programs, such as "func_7".
-        source: Definition of the function.
-        kind: Arguments of the function: "plain" (one string), "binary" (two strings), or the kind of its second
-            argument: "count" (2 to 4), "turn" (1 to 3), "shift" (1 to 5), "depth" (1 to 3), "affix" (2 to 4 letters) or
-            "mark" (one of ``-``, ``_``, ``|``).
+        source: Python source of the function's definition.
+        kind: The arguments: "plain" (one string), "binary" (two strings), or the kind of an argument after the string:
+            "count" (2 to 4), "turn" (1 to 3), "shift" (1 to 5), "depth" (1 to 3), "affix" (2 to 4 letters) or "mark"
+            (one of ``-``, ``_``, ``|``).
         split: "train" or "eval".
         call: The function itself.
     """
@@ -151,4 +152,4 @@ def functions() -> Mapping[str, StringFunction]:
 
 
 CASE_METHODS = ("upper", "lower", "capitalize", "swapcase")
-"""Methods of ``str`` that programs may call in addition, both for training and for evaluation."""
+"""Methods of ``str`` that programs may also call, both for training and for evaluation."""

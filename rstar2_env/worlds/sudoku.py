@@ -15,7 +15,7 @@ from rstar2_env.worlds.puzzle import UnreadableAnswerError, pick, shuffled
 from rstar2_env.worlds.reading import plain
 
 BOXES = {4: (2, 2), 6: (2, 3), 9: (3, 3)}
-"""Rows and columns of a box, by the grid's size."""
+"""Number of rows and columns of a box, by the grid's size."""
 
 _SKIPPED = re.compile(r"\\(?:begin|end)\{[a-zA-Z]{1,16}\*?\}(?:\{[|clr ]*\})?|\\hline|\\\\|[\s,;|/&+_\-\[\](){}]+")
 
@@ -55,10 +55,10 @@ def obeys(grid: Sequence[int], givens: Sequence[int], size: int) -> bool:
 
 
 def solutions(grid: Sequence[int], size: int, orders: Sequence[Sequence[int]] | None = None) -> Iterator[list[int]]:
-    """Every way to fill the grid.
+    """Yield every solution of a puzzle.
 
     Args:
-        grid: The givens.
+        grid: The puzzle, 0 for an empty cell.
         size: 4, 6 or 9.
         orders: For each cell, the order in which digits are tried; ascending by default.
     """
@@ -98,7 +98,7 @@ def random_grid(size: int, rng: np.random.Generator) -> list[int]:
 
 
 def dig(solution: Sequence[int], holes: int, size: int, rng: np.random.Generator) -> list[int] | None:
-    """Empty cells of a full grid as long as the solution stays unique.
+    """Empty ``holes`` cells of a full grid, skipping each cell whose removal would allow a second solution.
 
     Args:
         solution: A full grid, in reading order.
@@ -107,7 +107,7 @@ def dig(solution: Sequence[int], holes: int, size: int, rng: np.random.Generator
         rng: Draws the order in which cells are tried.
 
     Returns:
-        The puzzle; ``None`` if this order of cells does not lead to one.
+        The puzzle; ``None`` if fewer than ``holes`` cells could be emptied in this order.
     """
     grid = list(solution)
     cells = shuffled(rng, range(size * size))
@@ -174,14 +174,17 @@ def _renamed(grid: Sequence[int]) -> str:
 
 
 def _allowed(grid: Sequence[int], size: int) -> list[int] | None:
-    """Return a bit mask of the possible digits of each cell; ``None`` if the grid contradicts itself."""
+    """Return each cell's possible digits as a bit mask (bit 0 for 1); ``None`` if the grid contradicts itself."""
     allowed = [(1 << size) - 1] * (size * size)
     placed = (_place(allowed, cell, 1 << (digit - 1), size) for cell, digit in enumerate(grid) if digit)
     return allowed if all(placed) else None
 
 
 def _place(allowed: list[int], cell: int, bit: int, size: int) -> bool:
-    """Set a cell, and then every cell with a single possible digit; ``False`` if a cell has no possible digit."""
+    """Set a cell to the digit of ``bit``, and then each cell left with one possible digit; update ``allowed`` in place.
+
+    Return ``False`` if a cell is left without a possible digit.
+    """
     allowed[cell], waiting = bit, [cell]
     if not bit:
         return False

@@ -1,4 +1,4 @@
-"""Wrappers for every text environment; faults, budgets and limits act in the environment's tool chain."""
+"""Wrappers for text environments; faults, budgets and limits are middleware in the environment's tool chain."""
 
 from rstar2_env.wrappers.fault_injection import Fault, FaultInjection
 from rstar2_env.wrappers.instruction import AddedInstruction

@@ -23,7 +23,7 @@ class SupportsToolUse(Protocol):
 
 
 class TextWrapper(gym.Wrapper[str, str, str, str]):
-    """A wrapper of a text environment; ``take`` calls the wrapped environment's ``step`` with a ``float`` reward."""
+    """A wrapper of a text environment; ``take`` steps the wrapped environment and returns the reward as a ``float``."""
 
     def take(self, action: str) -> StepReturn:
         """Take one step in the wrapped environment."""
@@ -71,7 +71,7 @@ class EpisodeSeeds:
 def log_parts(info: dict[str, Any], parts: Mapping[str, float]) -> None:
     """Record the components of a reward in ``info``; components of the wrapped environment become ``task/<name>``.
 
-    The components without a slash in their name add up to the reward.
+    Only the components without a slash in their name add up to the reward.
     """
     inner = info.get("reward_components") or {}
     info["reward_components"] = {**parts, **{f"task/{name}": value for name, value in inner.items()}}

@@ -1,8 +1,8 @@
 """``FaultInjection``: seeded and labelled faults in tool calls, to train and test with environment noise.
 
-Covered: timeouts, lost, truncated and misplaced output, transient errors, latency; by rate and kind; a record of each
-call that was hit, and of whether the fault changed its result. Not covered: faults while a program runs (such as a full
-disk).
+A call is "hit" if a fault is drawn for it, and the fault "lands" if it changes the call's result. Covered: timeouts,
+lost, truncated and misplaced output, transient errors, latency; rates by kind; a record of each hit. Not covered:
+faults while a program runs (such as a full disk).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Hit:
     """The fault that was injected into one call.
 
     Attributes:
-        fault: The fault drawn for the call.
+        fault: The kind of fault that was drawn for the call.
         landed: Whether the fault changed the result. A fault never changes the result of a call that failed by itself,
             so the policy's own errors stay visible.
         own_status: The status of the call without the fault.
@@ -108,7 +108,7 @@ class FaultInjection(TextWrapper, gym.utils.RecordConstructorArgs):
         return self.env.reset(seed=seed, options=options)
 
     def step(self, action: str) -> StepReturn:
-        """Play a turn, and label the calls into which a fault was injected."""
+        """Play a turn, and add ``fault`` to the record of each call that was hit."""
         self._faults.hits.clear()
         text, reward, terminated, truncated, info = self.take(action)
         first = self._faults.first

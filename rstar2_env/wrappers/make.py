@@ -21,9 +21,9 @@ E = TypeVar("E", bound="gym.Env[str, str]", covariant=True)
 
 
 class MadeEnv(gym.Env[str, str], Generic[E]):
-    """The type of the environments that ``make_env`` returns, for type checkers: ``unwrapped`` has its own type.
+    """The return type of ``make_env`` for type checkers only, so that they know the type of ``unwrapped``.
 
-    It is not instantiated: an environment keeps its class.
+    It is never instantiated: an environment keeps its class.
     """
 
     @property
@@ -56,8 +56,8 @@ def make_env(env: EnvSpec, *, wrappers: str | Sequence[PartSpec] = (), **options
         **options: Options of the environment.
 
     Returns:
-        The environment, with its wrappers. Type checkers take the type of ``unwrapped`` from a class or function; for a
-        name, they take ``ToolEnv``, from which the environments of this package derive.
+        The environment, with its wrappers. For type checkers, ``unwrapped`` has the type of the class or function that
+        was passed; for a name it is a ``ToolEnv``, the base class of this package's environments.
 
     Raises:
         UnknownEnvError: The environment does not exist.

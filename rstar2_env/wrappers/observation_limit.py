@@ -24,7 +24,7 @@ class ObservationLimit(TextWrapper, gym.utils.RecordConstructorArgs):
 
     Args:
         env: A text environment.
-        limit: Number of units to keep of one result, without the note on the omitted part.
+        limit: Number of characters or tokens to keep of one result; the note comes on top.
         cut: The part to omit: the ``"head"``, the ``"middle"`` or the ``"tail"``.
         tokenizer: Tokenizer that counts ``limit`` in tokens instead of in characters, or its folder or hub name.
 

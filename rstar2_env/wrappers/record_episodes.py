@@ -1,7 +1,8 @@
 """``RecordEpisodes``: writes every finished episode as one line of JSON; compressed for ``.gz``, resumable.
 
-Covered: a file truncated by a crash, files of several runs, several environments of one process that share a file. Not
-covered: episodes that were abandoned before their end; several processes that write one file (use one file each).
+Covered: files truncated by a crash, files that several runs continue, and files that several environments of one
+process share. Not covered: episodes that were abandoned before their end; several processes that write one file (use
+one file each).
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from rstar2_env.wrappers.registry import WRAPPERS
 
 
 class RecordEpisodes(TextWrapper, gym.utils.RecordConstructorArgs):
-    """Writes each episode when it ends.
+    """Writes each episode to a file when it ends.
 
-    A line is ``Episode.record()`` with ``index`` (the number of the episode in the file) instead of ``group``, and
-    ``info`` of the last step. A file whose name ends in ``.gz`` is compressed, with one gzip member per episode, so
-    that a crash loses at most the episode that is being written.
+    A line is ``Episode.record()`` without ``group``, but with ``index`` (the episode's 0-based number in the file) and
+    the last step's ``info``. A file whose name ends in ``.gz`` is compressed, with one gzip member per episode, so that
+    a crash loses at most the episode that is being written.
 
     Args:
         env: A text environment.
@@ -43,7 +44,7 @@ class RecordEpisodes(TextWrapper, gym.utils.RecordConstructorArgs):
     Attributes:
         path: The file.
         count: Number of episodes in the file.
-        played: Seed and problem id of each episode in the file; a resumed run skips them.
+        played: Seed and problem id of each episode in the file, which a resumed run can skip.
 
     Raises:
         ConfigurationError: The file exists and is not empty, and neither ``resume`` nor ``overwrite`` is set; or the
@@ -84,7 +85,7 @@ class RecordEpisodes(TextWrapper, gym.utils.RecordConstructorArgs):
         return text, info
 
     def step(self, action: str) -> StepReturn:
-        """Play a turn; the last turn writes the episode."""
+        """Play a turn; after the last turn, write the episode."""
         step = self.take(action)
         if self._episode.step(action, step):
             self._write(step[4])
@@ -143,7 +144,7 @@ class _File:
                 file.truncate(kept)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the path: a copy in another process continues the file. Writing from both processes loses lines."""
+        """Pickle only the path; a copy in another process continues the file, so both must not write at once."""
         return _opened, (self.path, True, False, True)
 
 
@@ -170,10 +171,10 @@ def record_episodes(
     overwrite: bool = False,
     shared: bool = True,
 ) -> RecordEpisodes:
-    """Writes every finished episode as a line of JSON.
+    """Write every finished episode as a line of JSON.
 
-    This is ``RecordEpisodes`` as created by its name in a configuration: the many environments of one configuration
-    share the file.
+    This is the wrapper ``record_episodes`` in a configuration: ``RecordEpisodes`` with ``shared=True`` by default,
+    since the many environments of one configuration share the file.
 
     Args:
         env: A text environment.
@@ -186,7 +187,7 @@ def record_episodes(
 
 
 def read_episodes(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """Return the lines of a file that ``RecordEpisodes`` wrote, without a truncated last line."""
+    """Return the records in a file that ``RecordEpisodes`` wrote, without a truncated last line."""
     path = Path(path)
     data = path.read_bytes()
     return [json.loads(line) for line, _ in (members(data) if path.suffix == ".gz" else lines(data))]

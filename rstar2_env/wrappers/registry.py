@@ -16,7 +16,7 @@ from rstar2_env.core.options.registry import Registry
 from rstar2_env.core.options.user_code import Shape
 
 Wrap: TypeAlias = Callable[..., "gym.Env[str, str]"]
-"""Applies a wrapper: takes the environment as the first argument, then options by name."""
+"""A wrapper class, or a function that wraps: takes the environment as its first argument, then options by name."""
 
 WRAPPERS: Registry[Wrap] = Registry(
     "wrapper",
@@ -71,11 +71,11 @@ def wrap(env: gym.Env[str, str], wrappers: str | Sequence[PartSpec]) -> gym.Env[
 
 
 def recorded(wrappers: str | Sequence[PartSpec]) -> list[str]:
-    """Return wrappers in the notation from which ``read_wrappers`` reads them, for a file."""
+    """Return wrappers as strings that can be written to a file and that ``read_wrappers`` can read again."""
     return [str(part) for part in read_wrappers(wrappers)]
 
 
 def options_of_wrapper(wrapper: Wrap) -> dict[str, Any]:
-    """Return a wrapper's options and defaults; an option without a default has ``inspect.Parameter.empty``."""
+    """Return the default of each option of a wrapper, or ``inspect.Parameter.empty`` if it does not have one."""
     parameters = list(inspect.signature(wrapper).parameters.values())[1:]
     return {one.name: one.default for one in parameters}

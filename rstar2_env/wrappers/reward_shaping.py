@@ -1,7 +1,7 @@
 """``RewardShaping``: a reward built from named components, each logged separately.
 
-Covered: weights, gates, clips of each component and of the sum; components scored at the end or at every turn; the
-problem, for components that need it, if the environment has a source of problems; judges, for which a step waits. Not
+Covered: weights, gates, and clips of each component and of the sum; components scored at the end or at every turn;
+components that need the problem, if the environment has a source of problems; judges, for which a step waits. Not
 covered: components that need more (the group, the policy, its tokens); use them in a trainer's reward or in the scores
 of an evaluation.
 """
@@ -38,9 +38,8 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
 
     Args:
         env: A text environment.
-        components: The other components, with distinct names; each is a ``Component`` or a value that
-            ``make_component`` accepts. Or all of them in one string
-            ("(tool_use:each=0.05,gate=correct)+answer_format").
+        components: The other components, with distinct names: a list of values that ``make_component`` accepts, or one
+            string for all of them ("(tool_use:each=0.05,gate=correct)+answer_format").
         task_weight: Factor on the environment's own reward.
         clip: Minimum and maximum reward of one step.
 
@@ -125,7 +124,7 @@ class RewardShaping(TextWrapper, gym.utils.RecordConstructorArgs):
         return dict.fromkeys(["task", *(component.name for component in self._components)], 0.0)
 
     def _without_judge(self, error: ServiceError, info: dict[str, Any]) -> StepReturn:
-        """End the episode as ``unavailable``, so that it is not counted."""
+        """End the episode as ``unavailable``, which excludes it from all figures, because a judge did not answer."""
         _LOG.warning("An episode could not be scored, so it is left out of the figures: %s", error)
         self._unjudged, episode = True, self._episode
         # Keys that an environment sets at the end, if they are missing.

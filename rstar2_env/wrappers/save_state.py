@@ -26,7 +26,7 @@ class RestoreError(Rstar2Error, RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class SavedState:
-    """An episode up to a turn; can be pickled and restored by another instance of the same environment.
+    """An episode up to a turn; it can be pickled, and restored in another instance of the same environment.
 
     Attributes:
         seed: The seed passed to ``reset``.
@@ -89,10 +89,10 @@ class SaveState(TextWrapper, gym.utils.RecordConstructorArgs):
         return SavedState(self._seed, copied(self._options), tuple(self._actions), self._digest)
 
     def restore(self, state: SavedState) -> tuple[str, dict[str, Any]]:
-        """Restore the episode at a saved turn by replay.
+        """Replay a saved episode up to the turn at which it was saved.
 
         Returns:
-            The observation and ``info`` before the policy's next turn.
+            The observation and ``info`` that precede the policy's next turn.
 
         Raises:
             RestoreError: The replay differs from the episode; call ``reset`` before you continue.

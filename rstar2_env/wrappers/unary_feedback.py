@@ -22,18 +22,18 @@ class UnaryFeedback(TextWrapper, gym.utils.RecordConstructorArgs):
     """Continues the episode with feedback after a wrong answer, until an answer is correct or no attempts are left.
 
     Each attempt is an episode of the wrapped environment from the same seed, with its own budget of turns. Success at
-    attempt ``t`` (0-based) earns ``decay ** t``. At the end ``penalty * (1 - E / T)`` is subtracted, where ``E`` of the
-    ``T`` given answers are distinct (compared in lower case without white space). An attempt without an answer counts
-    as wrong and is included in neither ``E`` nor ``T``.
+    attempt ``t`` (0-based) earns ``decay ** t``. At the end, ``penalty * (1 - E / T)`` is subtracted, where ``T`` is
+    the number of answers and ``E`` the number of distinct ones (compared in lower case without white space). An attempt
+    without an answer counts as wrong and is included in neither ``E`` nor ``T``.
 
     At the end, ``info`` holds the sums of ``turns``, ``tool_errors`` and ``tool_calls_total`` over the attempts, and
-    ``answer``, ``correct``, ``verdict``, ``answer_tags`` and ``end`` of the last attempt. It also has ``attempts``
-    (their number) and ``reward_components`` (``success``, ``repetition``). If an attempt is ``truncated``, the whole
-    episode is ``truncated``.
+    ``answer``, ``correct``, ``verdict``, ``answer_tags`` and ``end`` of the last attempt. It also has ``attempts`` (the
+    number of attempts) and ``reward_components`` (``success``, ``repetition``). If an attempt is ``truncated``, the
+    whole episode is ``truncated``.
 
     Args:
         env: The environment; an answer is correct if ``info["correct"]`` at its end is true, or its reward is positive.
-        attempts: Maximum number of answers.
+        attempts: Maximum number of attempts in one episode.
         feedback: The observation after a wrong answer.
         decay: Factor on the reward for each earlier wrong attempt.
         penalty: Weight of the penalty on repetition.

@@ -10,7 +10,7 @@ import threading
 _KEPT = 4096
 _CHUNK = 1 << 16
 _CHUNKS = 16
-"""Chunks in the largest pipe that a user without privileges can have."""
+"""Number of chunks of ``_CHUNK`` bytes that fill the largest pipe of an unprivileged user (1 MiB)."""
 
 
 class ErrorOutput:
@@ -47,7 +47,7 @@ class ErrorOutput:
             self._reading = -1
 
     def _read(self, chunks: int = 1) -> None:
-        """Read at most ``chunks``: a program that writes without end must not hold the event loop."""
+        """Read at most ``chunks`` chunks, so that a program that never stops writing cannot block the event loop."""
         with self._lock, contextlib.suppress(BlockingIOError):
             for _ in range(chunks if self._reading >= 0 else 0):
                 self._last = (self._last + os.read(self._reading, _CHUNK))[-_KEPT:]

@@ -17,12 +17,12 @@ from rstar2_env.sandbox.stdio import StdioLimits
 
 _SCHEMES = ("http://", "https://")
 _OF_A_PROGRAM = frozenset({"pass_env", *(one.name for one in fields(StdioLimits))})
-"""Options of a local program."""
+"""Names of the options that apply only to a server that is a local program."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerOptions(StdioLimits):
-    """Options of the tools of one MCP server, with the limits of a local program.
+    """The address of one MCP server, the options of its tools, and, for a local program, its resource limits.
 
     Attributes:
         target: A Python file (``./server.py``), the address of a server over HTTP (``http://127.0.0.1:8000/mcp``), or a
@@ -32,12 +32,12 @@ class ServerOptions(StdioLimits):
         only: Names of the tools to offer; empty for all tools of the server.
         prefix: Text before the name of each tool, to distinguish the tools of several servers.
         timeout_s: Seconds that one call may take.
-        start_timeout_s: Seconds until the server must have answered its first request.
+        start_timeout_s: Seconds within which the server must have started and answered its first request.
         max_output: Maximum length of a result that the policy is shown, in characters; a longer result is cut in the
             middle.
-        pass_env: Names of variables of the environment that a local program receives, besides ``PATH``, ``HOME`` and
-            the like.
-        token_env: Name of the variable of the environment with the bearer token for a server over HTTP.
+        pass_env: Names of further environment variables to pass to a local program; it always receives ``PATH``,
+            ``HOME`` and the like.
+        token_env: Name of the environment variable that holds the bearer token for a server over HTTP.
     """
 
     target: str
@@ -53,11 +53,11 @@ class ServerOptions(StdioLimits):
     _place: ClassVar[str] = "mcp."
 
     def __post_init__(self) -> None:
-        """Refuse options that no server could have.
+        """Check the options.
 
         Raises:
-            ConfigurationError: An option is out of its range, the address is not complete, the file or a variable of
-                the environment does not exist, or an option belongs to the other kind of server.
+            ConfigurationError: An option is out of its range, the address is not complete, the file or an environment
+                variable does not exist, or an option applies only to the other kind of server.
         """
         StdioLimits.__post_init__(self)
         if self.is_http:
@@ -103,7 +103,7 @@ class ServerOptions(StdioLimits):
         """Return the command of a local program.
 
         Raises:
-            ConfigurationError: The Python file does not exist, or the command line has an open quote.
+            ConfigurationError: The Python file does not exist, or the command line has an unclosed quote.
         """
         if self.is_file:
             check_given(Path(self.target), "give the Python file of an MCP server", kind="file")

@@ -1,7 +1,7 @@
 """The text that the policy is shown for the result of an MCP tool.
 
-Covered: text, structured content without text, embedded text, links. Images, sounds and other bytes are named and not
-shown. Not covered: the length of the text (``rstar2_env.tools.cut``).
+Covered: text, structured content without text, embedded text, links. Images, sounds and other binary content appear
+only as a note with their type. Not covered: the length of the text (``rstar2_env.tools.cut``).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def result_text(result: Any) -> str:
-    """Return the text of a ``mcp_types.CallToolResult``: its blocks, or its structured content if it has no block."""
+    """Return the text blocks of a ``mcp_types.CallToolResult``, or its structured content as JSON if there are none."""
     blocks = list(_blocks(result.content))
     if not blocks and result.structured_content is not None:
         # A server should repeat structured content as text, but need not.

@@ -1,11 +1,11 @@
-"""``McpServer``: the tools of one MCP server for one environment. Each result has a status of the package.
+"""``McpServer``: the tools of one MCP server for one environment. Each result has a ``ToolStatus``.
 
-A result that the server marks as an error is ``exception``; a call that takes too long is ``timeout``; arguments that
-the schema or the server rejects are ``invalid_arguments``. Everything else that goes wrong is ``unavailable``,
-which is never the policy's error: the server ended, cannot be reached, or breaks the protocol or its own schema.
+The status is ``exception`` if the server marks the result as an error, ``timeout`` if the call takes too long, and
+``invalid_arguments`` if the schema or the server rejects the arguments. Every other failure is ``unavailable``, which
+is never the policy's error: the server ended, cannot be reached, or breaks the protocol or its own schema.
 
-Covered: one server for each episode or one that is shared; the seed of each call, as ``rstar2-env/seed`` in ``_meta``;
-a copy of an environment starts its own local program and repeats the calls of the episode in it. Not covered: state
+Covered: one server for each episode, or a shared one; the seed of each call, as ``rstar2-env/seed`` in ``_meta``;
+copies of an environment, which start their own local program and repeat the episode's calls in it. Not covered: state
 that a server over HTTP keeps outside of its session, which copies and episodes share.
 """
 
@@ -39,21 +39,21 @@ from rstar2_env.tools.sandboxed import call_seed
 _log = logging.getLogger(__name__)
 _RESTARTED = "The tool was restarted: what earlier calls changed in it is gone."
 _ATTEMPTS = 2
-"""Starts of a server before a call is ``unavailable``."""
+"""Number of attempts to start the server; if all fail, the call is ``unavailable``."""
 
 
 class McpServer:
     """The tools of one MCP server, as one environment uses them.
 
     The tools are listed once in each process, when the first environment is made, and again if the server's Python file
-    has changed since. It starts at the first call of an episode, or of the process if it is shared.
+    has changed since. The server starts at the first call of an episode, or of the process if it is shared.
 
     Args:
         options: The server.
 
     Raises:
         ToolServerError: The server does not start or does not answer.
-        ConfigurationError: It has no tools, the schema of a tool is not valid, or ``only`` names an unknown tool.
+        ConfigurationError: The server has no tools, a tool's schema is not valid, or ``only`` names an unknown tool.
     """
 
     def __init__(self, options: ServerOptions) -> None:
@@ -65,7 +65,7 @@ class McpServer:
         self.tools = [McpTool(self, name, spec) for name, spec in _listing(options)]
 
     def call(self, name: str, arguments: Mapping[str, Any], context: CallContext) -> ToolResult:
-        """Call a tool by the server's name for it; ``ToolResult.name`` is that name too."""
+        """Call a tool by the server's name for it, without the option ``prefix``; ``ToolResult.name`` is that name."""
         began = time.monotonic()
         try:
             self._connect(context)
@@ -131,7 +131,7 @@ class McpServer:
         """Repeat a call of the episode in a new program.
 
         Raises:
-            LostError: The call did not return, so the program does not have the state of the episode.
+            LostError: The call failed this time, so the program does not have the state of the episode.
         """
         try:
             self._send(name, arguments, context)
@@ -147,7 +147,7 @@ class McpServer:
         return self._session.call(name, arguments, meta)
 
     def _overran(self, name: str) -> ToolResult:
-        """Return the result of a call that timed out: ``unavailable`` if a shared or HTTP server no longer responds."""
+        """Stop the call's own program and return ``timeout``; ``unavailable`` if a shared or HTTP server is lost."""
         options, session = self._options, self._session
         message = f"The call was stopped: it took longer than {options.timeout_s:g} s."
         own_program = options.lifetime == "episode" and not options.is_http
@@ -161,7 +161,7 @@ class McpServer:
         return ToolResult(name, ToolStatus.TIMEOUT, message, error_type="timeout")
 
     def _unavailable(self, name: str, why: str) -> ToolResult:
-        """Return the result of a call that the server did not carry out, and log a reason that is new."""
+        """Return the result of a call that the server did not carry out; log the reason unless it was the last one."""
         if why != self._why:
             _log.warning("The tool %r of the MCP server %r is not available: %s", name, self._options.target, why)
             self._why = why
@@ -177,10 +177,13 @@ class McpServer:
         return ToolResult(name, ToolStatus.OK, text, truncated=left_out > 0)
 
     def _leave(self, *, lost: bool = False) -> McpSession | None:
-        """Leave the server, and return the session that was left.
+        """Stop using the current session: close it, or release it if it is shared.
 
         Args:
             lost: Whether the session is broken, so that other environments cannot use it either.
+
+        Returns:
+            That session, or ``None`` if there was none.
         """
         session, self._session = self._session, None
         if session is None:
@@ -198,8 +201,8 @@ class McpTool:
 
     Args:
         server: The server.
-        theirs: The server's name for the tool.
-        spec: Name, description and schema for the policy.
+        theirs: The server's own name for the tool.
+        spec: The name (with the option ``prefix``), description and schema that the policy sees.
     """
 
     def __init__(self, server: McpServer, theirs: str, spec: ToolSpec) -> None:
@@ -221,7 +224,7 @@ class McpTool:
         self._server.end_episode()
 
     def close(self) -> None:
-        """Stop using the server, which ends if no other environment uses it."""
+        """Stop using the server; it ends if no other environment uses it."""
         self._server.close()
 
 
@@ -234,14 +237,14 @@ class _Share:
 
 
 class _Shared:
-    """The shared sessions of this process, one for equal options, each closed by the last environment that leaves."""
+    """The shared sessions of this process, one per distinct ``ServerOptions``; the last user of a session closes it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._shares: dict[ServerOptions, _Share] = {}
 
     def join(self, options: ServerOptions) -> McpSession:
-        """Return the session of these options, opened now if there is none.
+        """Return the session with these options, and count one more user; open it if none is usable.
 
         Raises:
             ToolServerError: The server does not start or does not answer.
@@ -256,7 +259,7 @@ class _Shared:
             return share.session
 
     def leave(self, session: McpSession, *, lost: bool) -> None:
-        """Stop using a session; it is closed if it is lost or if no other environment uses it."""
+        """Stop using a session; close it if it is lost or if no other environment uses it."""
         with self._lock:
             share = self._shares.get(session.options)
             if share is not None and share.session is session:
@@ -269,12 +272,12 @@ class _Shared:
 
 _SHARED = _Shared()
 _listings: dict[tuple[ServerOptions, int], list[tuple[str, ToolSpec]]] = {}
-"""The tools of each server, for each modification of a server that is a Python file."""
+"""The tools of each server, keyed by its options and, if it is a Python file, the file's modification time (ns)."""
 _listing_lock = threading.Lock()
 
 
 def _after_fork() -> None:
-    """Replace the locks, which another thread of the parent may hold; its sessions belong to the parent."""
+    """Replace the locks, which a thread of the parent may have held, and the sessions, which belong to the parent."""
     global _SHARED, _listing_lock
     _SHARED, _listing_lock = _Shared(), threading.Lock()
 
@@ -284,7 +287,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _listing(options: ServerOptions) -> list[tuple[str, ToolSpec]]:
-    """Return the server's name of each tool, and its description for the policy; cached in each process."""
+    """Return the server's own name of each tool, and the spec that the policy sees; cached in each process."""
     key = options, os.stat(options.target).st_mtime_ns if options.is_file else 0
     with _listing_lock:
         if key not in _listings:

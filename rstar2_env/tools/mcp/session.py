@@ -1,8 +1,8 @@
 """``McpSession``: one session with an MCP server, for callers in any thread.
 
-Covered: servers over standard input and output and over HTTP, of the specification 2026-07-28 and of earlier versions,
-as the SDK (``mcp`` 2) negotiates. All sessions of a process run in one event loop in a thread of its own. Not covered:
-requests of a server to a person or a model (elicitation, sampling), which are refused; prompts and resources.
+Covered: servers over standard input and output or over HTTP that implement the specification 2026-07-28 or an earlier
+version, as the SDK (``mcp`` 2) negotiates. All sessions of a process run in one event loop, in its own thread. Not
+covered: requests of a server to a person or a model (elicitation, sampling), which are refused; prompts and resources.
 """
 
 from __future__ import annotations
@@ -83,12 +83,13 @@ class McpSession:
         self._loop, self._thread = _event_loop()
 
     def open(self) -> None:
-        """Start or reach the server, agree on a version of the protocol, and ask for the tools.
+        """Start or reach the server, negotiate the version of the protocol, and list the tools.
 
         Raises:
             ToolServerError: The server did not start, did not answer, or the session was closed meanwhile; the message
-                has the end of its error output.
-            SandboxUnavailableError: The machine lacks a layer that the option ``isolation`` requires for a program.
+                contains the end of its error output.
+            SandboxUnavailableError: The machine lacks an isolation layer that the option ``isolation`` requires for a
+                local program.
         """
         if not self.options.is_http:
             check_layers(self.options)
@@ -112,7 +113,7 @@ class McpSession:
 
     @property
     def usable(self) -> bool:
-        """Whether the session is still running, and belongs to this process."""
+        """Whether the session is running and was opened by this process, not by its parent before a fork."""
         here = self._client is not None and self._process == os.getpid()
         return here and self._thread.is_alive() and not (self._keeper and self._keeper.done())
 
@@ -147,7 +148,7 @@ class McpSession:
         return True
 
     def said(self) -> str:
-        """Return a sentence with the end of a local program's error output; "" without any."""
+        """Return a sentence with the end of a local program's error output, or "" if there is none."""
         said = "" if self._errors is None else self._errors.end()[-1000:]
         return f" It said: {said}" if said else ""
 
@@ -227,7 +228,7 @@ class McpSession:
             yield streamable_http_client(options.target, http_client=http)
 
     def _wait(self, work: Coroutine[Any, Any, T], limit_s: float, grace_s: float = _GRACE_S) -> T:
-        """Run a coroutine in the event loop, until it ends, its time is up, or the session ends."""
+        """Run a coroutine in the event loop for at most ``limit_s + grace_s`` seconds or until the session ends."""
         assert self._keeper is not None  # open has run
         future = self._submit(work)
         awaited: list[concurrent.futures.Future[Any]] = [future, self._keeper]
@@ -274,7 +275,7 @@ def _raise_as_ours(error: MCPError) -> NoReturn:
 
 
 def _first(error: BaseException) -> BaseException:
-    """Return the first exception of groups within groups."""
+    """Return the first exception within nested exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
@@ -282,7 +283,7 @@ def _first(error: BaseException) -> BaseException:
 
 _lock = threading.Lock()
 _loops: dict[int, tuple[asyncio.AbstractEventLoop, threading.Thread]] = {}
-"""The event loop of each process and its thread: a fork has the entry of its parent, but not the thread."""
+"""The event loop and its thread by process id: a forked process inherits its parent's entry, but not the thread."""
 
 
 def _event_loop() -> tuple[asyncio.AbstractEventLoop, threading.Thread]:
