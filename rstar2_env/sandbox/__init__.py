@@ -5,8 +5,8 @@
     with make_sandbox("local") as sandbox:
         print(sandbox.run(Job("print(6 * 7)")).stdout)
 
-The records are in ``job`` and ``limits``, the registry of providers in ``providers``, the local provider in ``local``
-and ``inside``. docs/sandbox.md describes which layers isolate a program, and their gaps.
+``job`` and ``limits`` define the records, ``providers`` the registry of providers, and ``local`` and ``inside`` the
+local provider. docs/sandbox.md describes the layers that isolate a program, and their gaps.
 """
 
 from __future__ import annotations

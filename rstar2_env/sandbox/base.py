@@ -1,7 +1,7 @@
 """``BaseSandbox``: base class with the code that the sandboxes of all providers share.
 
-Covered: waiting for jobs (blocking and async), rejecting invalid jobs, use as a context manager, closing, forks,
-pickling, cleanup at process exit, and the warning about missing isolation. Not covered: running a job. A
+Covered: how callers wait for jobs (blocking and async), rejection of invalid jobs, use as a context manager, closing,
+forks, pickling, cleanup at process exit, and the warning about missing isolation. Not covered: how a job is run. A
 custom provider does not have to subclass ``BaseSandbox``: it must implement ``Sandbox`` (``job``), and
 ``rstar2_env.testing.check_sandbox`` tests whether it does.
 """
@@ -47,7 +47,7 @@ class SandboxOptions(Protocol):
     """Interface of a provider's options, as ``BaseSandbox`` needs it."""
 
     def as_given(self) -> dict[str, Any]:
-        """Return the options as a dictionary, from which equal options can be constructed."""
+        """Return the options as keyword arguments that construct equal options."""
         ...
 
 
@@ -61,8 +61,8 @@ class BaseSandbox(Sandbox, abc.ABC):
         options: The provider's options. Unpickling constructs a new sandbox from them.
 
     Attributes:
-        unisolated: Text of the warning that ``isolation="none"`` gives; ``None`` for no warning.
-        lacking: Start of the warning that ``isolation="best"`` gives, before the list of missing layers.
+        unisolated: Text of the warning under ``isolation="none"``; ``None`` for no warning.
+        lacking: Beginning of the warning under ``isolation="best"``; the list of missing layers follows.
     """
 
     options: SandboxOptions
@@ -105,7 +105,7 @@ class BaseSandbox(Sandbox, abc.ABC):
         """End a session and delete its state; an unknown name is ignored."""
 
     def _submit_many(self, jobs: Sequence[Job]) -> Sequence[PendingJob]:
-        """Start several jobs: either all of them or none."""
+        """Start several jobs; if one cannot be started, drop those that were, and raise its error."""
         pending: list[PendingJob] = []
         try:
             for job in jobs:
@@ -121,7 +121,7 @@ class BaseSandbox(Sandbox, abc.ABC):
             each.drop()
 
     def _forked(self) -> None:  # optional: most providers have nothing to release
-        """In a forked child: close inherited descriptors. Everything else belongs to the parent."""
+        """Called in a forked child: close inherited descriptors, and leave everything else to the parent."""
 
     @property
     def _isolation(self) -> str:
@@ -191,7 +191,7 @@ class BaseSandbox(Sandbox, abc.ABC):
     # Methods that a provider calls
 
     def _started(self) -> None:
-        """Register the sandbox, to be closed at exit and detached in forks. Warns about missing isolation."""
+        """Register the sandbox to be closed at exit and marked as closed in forks; warn about missing isolation."""
         _open.add(self)
         # Exit hooks run last in, first out: this one must run before those of its dependencies, such as Ray's.
         atexit.unregister(_close_all)
@@ -262,7 +262,7 @@ _inherited: list[BaseSandbox] = []  # after a fork: kept alive here, since final
 
 
 def _close_all() -> None:
-    """Close the sandboxes that are still open, while threads still run."""
+    """Close the sandboxes that are still open; called at exit, while daemon threads still run."""
     for sandbox in list(_open):
         sandbox.close()
 

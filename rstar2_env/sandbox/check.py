@@ -1,6 +1,6 @@
-"""Self-test of a sandbox: for each guarantee, runs a program that really tries to break it.
+"""Self-test of a sandbox: for each guarantee, runs a program that tries to break it.
 
-Covered: each guarantee in ``capabilities()``, attacked by a program in the sandbox, with a target outside of it. Not
+Covered: each guarantee in ``capabilities()``, attacked by a program in the sandbox that aims at a target outside. Not
 covered: exploits of the kernel. ``rstar2 sandbox check`` prints the result.
 """
 
@@ -21,8 +21,8 @@ from rstar2_env.sandbox.limits import Limits
 
 _DEATH_S = 60.0
 _LOOKS = 4
-"""Number of jobs that write files, and number of later jobs that search for these files: several containers may take
-turns."""
+"""Number of jobs that write files, and also of later jobs that search for them; it is above 1 because several
+containers may take turns."""
 _LEAVE = """
 import os
 for folder in (".", "/tmp", "/dev/shm"):
@@ -73,7 +73,7 @@ def try_to_escape(sandbox: Sandbox) -> list[Trial]:
 
 
 def _leave_and_look(sandbox: Sandbox) -> Trial:
-    """Leave files in every writable folder, and look for them in later calls."""
+    """Test that calls are isolated from one another: leave files in writable folders, and look for them later."""
     mark = f"rstar2-left-{os.getpid()}-{time.monotonic_ns()}"
     for _ in range(_LOOKS):
         sandbox.run(Job(_LEAVE.format(mark=mark), limits=_LIMITS))
@@ -273,7 +273,7 @@ print("{mark}")
 
 
 def _gone(outcome: Outcome) -> bool:
-    """Wait for the end of the daemon that the program started; return whether it ended in time."""
+    """Wait for the daemon that the program started to end; return whether it ended within ``_DEATH_S`` seconds."""
     name = outcome.stdout.strip()
     deadline = time.monotonic() + _DEATH_S
     while name in _names_of_processes():

@@ -1,9 +1,8 @@
 """``WardenClient``: a sandbox that sends its jobs to a warden, the process that supervises the programs.
 
-Covered: sending jobs, waiting for outcomes, detecting that the warden died or stalled, starting a new one, and retrying
-the calls that were in flight.
-
-Not covered: starting and reaching a warden (``host``), and the isolation of programs (``inside``, docs/sandbox.md).
+Covered: how jobs are sent and outcomes awaited; what happens if the warden dies or stalls: a new one is started, and
+the calls that were in flight are retried. Not covered: how a warden is started and reached (``host``), and the
+isolation of programs (``inside``, docs/sandbox.md).
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class _Ticket:
         self.frame = encode_job(call_id, job)
         self.session = job.session
         self.key = call_id if job.session is None else job.session
-        """Frames about this call, and about the other calls of its session, are sent in order."""
+        """Frames with the same key, so also those of all calls of one session, are sent in order."""
         self.future: Future[Outcome] = Future()
         self.attempts = 0
 
@@ -164,7 +163,7 @@ class WardenClient(BaseSandbox):
     def _on_lost(self, connection: Connection, why: str) -> None:
         """Start a new warden after one was lost, and resend the calls in flight that have retries left.
 
-        A cell of a session with earlier cells is not sent again, since it would run without their state.
+        A cell (a call of a session) that follows earlier cells is not resent, since it would run without their state.
         """
         with self._lock:
             if self._closed or connection is not self._connection:
@@ -196,7 +195,7 @@ class WardenClient(BaseSandbox):
             ticket.lose(why)
 
     def _attach(self, fresh: Connection) -> bool:
-        """Use a started connection and send the waiting calls; return false if the connection is already lost."""
+        """Adopt a started connection and send all waiting calls on it; return false if it is already lost."""
         with self._lock:
             if fresh.lost:  # lost before it was attached, so its callback was ignored
                 return False

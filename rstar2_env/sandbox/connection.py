@@ -1,7 +1,7 @@
 """``Connection``: starts one warden (the process that supervises programs), and exchanges messages with it in a thread.
 
-Covered: sending, receiving, the heartbeat, shutdown. Not covered: how a warden is started and reached (``host``), the
-contents of messages, and calls in flight when the warden is lost (``client``).
+Covered: how messages are sent and received, the heartbeat, shutdown. Not covered: how a warden is started and reached
+(``host``), the contents of messages, and the calls in flight when the warden is lost (``client``).
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class Connection:
             self._on_lost(self, why)
 
     def _converse(self, stream: socket.socket) -> str:
-        """Exchange frames with the warden until it is gone; return the reason."""
+        """Exchange frames with the warden until the warden ends; return the reason for its end."""
         frames = wire.FrameReader()
         received_at = pinged_at = time.monotonic()
         poll = select.poll()

@@ -1,4 +1,4 @@
-"""``Host``: base class that starts a warden (the process that supervises programs) in some place, and ends it.
+"""``Host``: base class for the places in which a warden (the process that supervises programs) is started and ended.
 
 The provider ``local`` starts the warden as a process on this machine (``local.process``), ``docker`` in a container.
 """
@@ -17,8 +17,8 @@ class Host(abc.ABC):
     Attributes:
         name: Name of the sandbox in messages ("The local sandbox").
         stall_timeout_s: Seconds without a response after which the warden is considered lost.
-        warden_pid: Process id of the warden on this machine, or 0.
-        scratch: Folder of the warden's temporary files on this machine, or empty.
+        warden_pid: Process id of the warden, or 0 if it does not run as a process on this machine.
+        scratch: Folder of the warden's temporary files on this machine; empty if there is none.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """One container with a warden (the process that supervises programs), reached over the container's standard streams.
 
-Covered: the isolation of the container, starting it, removing the engine's framing from its output, ending it. The
+Covered: the isolation, start and end of the container, and the engine's framing of its output, which is removed. The
 container ends when the stream closes, and therefore also when this process dies. Not covered: the messages
 (``connection``).
 """
@@ -81,7 +81,7 @@ class Container(Host):
 
     Args:
         options: Options of the container.
-        patience: Seconds to wait for an engine that does not answer.
+        patience: Seconds to wait for the engine to answer, for example while it restarts.
     """
 
     name = "The docker sandbox"

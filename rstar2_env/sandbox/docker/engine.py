@@ -1,7 +1,8 @@
 """Access to the Docker engine for the provider ``docker``: connecting, checking the image, removing old containers.
 
-Covered: connecting, with actionable errors; finding the image and checking its version; removing containers of
-processes that have ended. Not covered: running a container (``container``) and building an image (``image``).
+Covered: the connection, with actionable errors; the check that the image exists and has the right version; the removal
+of containers whose process has ended. Not covered: how a container runs (``container``) and how an image is built
+(``image``).
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def connect(base_url: str | None = None, timeout_s: int = _TIMEOUT_S) -> APIClie
 
 
 def _reason(error: BaseException) -> str:
-    """Extract the root cause from the nested exceptions of the SDK."""
+    """Shorten the text of the SDK's nested exceptions to the root cause, if it is a known one."""
     text = str(error)
     for known in ("Permission denied", "No such file or directory", "Connection refused", "timed out"):
         if known in text:
@@ -106,12 +107,12 @@ def check_runtime(engine: APIClient, runtime: str | None) -> None:
 
 
 def owner() -> str:
-    """Return a label for containers that identifies this process, so that other processes can see if it still runs."""
+    """Return a container label that identifies this process, so that others can check whether it still runs."""
     return f"{_machine()}|{os.getpid()}|{_started(os.getpid())}"
 
 
 def sweep(engine: APIClient) -> int:
-    """Remove the containers whose owner, a process on this machine, has ended; return how many were removed."""
+    """Remove the containers that a process on this machine started and that outlived it; return their number."""
     removed = 0
     for found in engine.containers(all=True, filters={"label": OWNER_LABEL}):
         machine, pid, started = found["Labels"][OWNER_LABEL].rsplit("|", 2)
@@ -129,14 +130,14 @@ def remove(engine: APIClient, container: str) -> bool:
 
 
 def _machine() -> str:
-    """Return an id of this boot of the machine and of this process namespace."""
+    """Return an id that changes if the machine reboots, and that differs between process namespaces."""
     with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id") as file:
         return f"{file.read().strip()}:{os.stat('/proc/self/ns/pid').st_ino}"
     return socket.gethostname()
 
 
 def _started(pid: int) -> str:
-    """Start time of a process in clock ticks; empty if it has ended."""
+    """Return the start time of a process in clock ticks, or "running" if it is unknown; empty if it has ended."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             return file.read().rpartition(")")[2].split()[19]
@@ -153,6 +154,10 @@ def _started(pid: int) -> str:
 
 
 def limits_missing(info: dict[str, Any]) -> list[str]:
-    """Return the names of the limits that an engine cannot set, for example if it is rootless, from ``docker info``."""
+    """Return the names of the limits that an engine (a rootless one, for example) cannot set.
+
+    Args:
+        info: Result of ``docker info``.
+    """
     known = {"MemoryLimit": "memory", "PidsLimit": "processes", "CpuCfsQuota": "CPU"}
     return [what for key, what in known.items() if not info.get(key, True)]

@@ -1,9 +1,9 @@
 """Collects this machine's Python files for an image (``rstar2 sandbox image --from-host``).
 
-Covered: the running interpreter, its standard library without tests, modules by name with their dependencies, the
-shared libraries of all of these (as found by the loader), a shell and a few small programs. The layout is that of an
-ordinary Python image: files below ``/usr/local``, libraries in the default search path of the loader. Not covered: data
-outside of the packages, and libraries that a module opens at run time without linking to them.
+Covered: the running interpreter, its standard library without tests, modules by name with their dependencies, a shell
+and a few small programs, and all shared libraries that the loader finds for these. The layout is that of an ordinary
+Python image: files below ``/usr/local``, libraries in the default search path of the loader. Not covered: data outside
+of the packages, and libraries that a module opens at run time without linking to them.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def folders(tree: Tree) -> list[str]:
 
 
 def _add(tree: Tree, folder: str, place: str) -> None:
-    """Add a folder, without files that programs do not need."""
+    """Add the files of a folder under the path ``place`` in the image, without files that programs do not need."""
     for top, below, names in os.walk(folder):
         below[:] = [name for name in below if name not in _LEFT_OUT and not name.startswith("config-")]
         inner = os.path.relpath(top, folder)

@@ -1,7 +1,7 @@
 """Builds the image of the ``docker`` sandbox, from the Dockerfile in this folder or from the files of this machine.
 
-Covered: the build context, building with the SDK, importing, the fingerprint that shows whether an image fits
-this package. Not covered: the list of files of this machine (``host_files``).
+Covered: the build context; the build through the SDK and through ``docker import``; the fingerprint that shows whether
+an image fits this package. Not covered: the list of files of this machine (``host_files``).
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _failed(tag: str, base: str, lines: list[str]) -> str:
 
 
 def _context() -> io.BytesIO:
-    """Pack the build context: the Dockerfile and the warden."""
+    """Return the build context as a tar archive: the Dockerfile and the warden's source files."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
         archive.add(os.path.join(_HERE, "Dockerfile"), "Dockerfile", filter=as_root)

@@ -1,9 +1,9 @@
 """``DockerSandbox``: runs programs under wardens (supervising processes) in containers that are already running.
 
-The warden is the one of the provider ``local``. If it can isolate each call inside a container, many calls share a
-container. Otherwise (another runtime, or an engine that denies namespaces to containers), a container serves one call
-and is replaced. Covered: the pool of containers and the choice of a container for a call. Not covered: a container
-(``container``), the image (``image``), the mechanism behind each guarantee (``walls``).
+The warden is the same program as for the provider ``local``. If it can isolate each call inside a container, many calls
+share a container. Otherwise (another runtime, or an engine that denies namespaces to containers), a container serves
+one call and is replaced. Covered: the pool of containers and the choice of a container for a call. Not covered: a
+single container (``container``), the image (``image``), the mechanism behind each guarantee (``walls``).
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class DockerSandbox(BaseSandbox):
 
     @staticmethod
     def _start(options: DockerOptions) -> WardenClient:
-        """Start a container; the returned client starts a new one if it is lost, and waits if the engine restarts."""
+        """Start a container and return its client, which replaces a lost container and waits if the engine restarts."""
         patience = iter([0.0])
         return WardenClient(
             options,

@@ -1,6 +1,6 @@
 """``SingleUse``: containers that serve one call each, for engines where only the container isolates a call.
 
-Covered: keeping containers warm, assigning one to each call, and replacing it afterwards, so that changes that a
+Covered: the pool of started containers. Each call gets one, which is replaced afterwards, so that changes that a
 program makes to its container do not persist. Not covered: sessions, which would need a container for their whole
 lifetime.
 """
@@ -31,7 +31,7 @@ class _Waiting:
         self._dropped = False
 
     def start(self, client: WardenClient) -> PendingJob | None:
-        """Submit the job to a container that has not run anything; return ``None`` if the call was cancelled."""
+        """Submit the job to an unused container; return ``None`` if the call was cancelled before."""
         with self._lock:
             if not self._dropped:
                 self._inner = client.submit(self.job)
@@ -105,7 +105,7 @@ class SingleUse:
                     return
 
     def _keep(self) -> None:
-        """Keep one container warm, and serve calls one after the other, each in a fresh container."""
+        """Loop of one thread: keep one container ready, and serve calls one by one, each in a fresh container."""
         client: WardenClient | None = None
         why = CLOSED
         while not self._closed:

@@ -1,7 +1,7 @@
 """Determines how the provider ``docker`` isolates calls: layers around each call, or a container for each call.
 
-Covered: which of these two mechanisms is active, and the result of ``capabilities()``. Not covered: configuring the
-isolation of the container (``container``).
+Covered: which of these two mechanisms is active, and the result of ``capabilities()``. Not covered: the configuration
+of the container's isolation (``container``).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rstar2_env.sandbox.docker.options import DockerOptions
 from rstar2_env.sandbox.job import Capability
 
 APART = "calls kept apart"
-"""Name of a guarantee that only this provider lists: calls are isolated from one another."""
+"""Name of the guarantee that calls are isolated from one another; only this provider lists it."""
 _BY_CONTAINER = {
     "no network": "no network except a private loopback interface",
     "no sight of other processes": "a process namespace with only this call and its warden",

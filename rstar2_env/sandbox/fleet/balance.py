@@ -1,7 +1,7 @@
 """``Balance``: distributes calls over servers, by capacity, calls in flight, and the cost of a request.
 
-Covered: the size of batches, waiting to fill a batch, the balance between servers. Not covered: sending, and calls that
-must go to a certain server (``dispatch``).
+Covered: the size of batches, the wait until a batch is full, the balance between servers. Not covered: how calls are
+sent, and calls that must go to a certain server (``dispatch``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Balance:
 
     Args:
         batch: Largest number of calls in one request.
-        linger_s: Seconds that calls wait for others to share a request with, if every server is busy.
+        linger_s: Seconds that calls wait for further calls with which to share a request, if every server is busy.
         resume: Called when calls have waited for ``linger_s`` seconds, to send them.
     """
 
@@ -30,10 +30,10 @@ class Balance:
         self._lingered = False
 
     def choose(self, links: Sequence[Link], waiting: int) -> tuple[Link, int] | None:
-        """Choose the server with the fewest calls in flight for its capacity, and the number of calls to send to it.
+        """Choose the server with the fewest calls in flight per slot, and the number of calls to send to it.
 
-        If several servers are equal, the server with the fewest sessions per slot is chosen. A server whose sandbox
-        fails is chosen last.
+        A slot is room for one concurrent program. Among equal servers, the one with the fewest sessions per slot is
+        chosen. A server whose sandbox fails is chosen last.
 
         Returns:
             The server and the number of calls; ``None`` if no server can receive a call now.
@@ -49,8 +49,8 @@ class Balance:
     def takes(self, link: Link, waiting: int) -> int:
         """Return how many of the waiting calls to send to a server now.
 
-        A slot is room for one concurrent program. A server with a free slot gets calls immediately. Otherwise, several
-        waiting calls wait a little longer to share a request. A busy server gets at least half a batch or nothing,
+        A server with a free slot gets calls immediately. If all its slots are in use, several waiting calls first wait
+        for others to share a request with them. A server with two calls per slot gets at least half a batch or nothing,
         since a request costs as much as a short call.
         """
         loop = asyncio.get_running_loop()

@@ -1,6 +1,6 @@
 """``FleetCall``: a call of a fleet's client, from submission to outcome; ``Home``: the server of a session.
 
-Not covered: sending calls (``dispatch``), and assigning sessions to servers (``homes``).
+Not covered: how calls are sent (``dispatch``), and how sessions are assigned to servers (``homes``).
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class FleetCall:
         on_drop: Function that is called with this object when the outcome is no longer needed.
 
     Attributes:
-        id: Id under which the call is sent and resent. It changes if the sandbox of a server fails the call.
-        body: The job as JSON members without the enclosing braces, and without the session.
+        id: Id under which the call is sent and resent. It changes if a server's sandbox fails to run the call.
+        body: The job as the members of a JSON object, without the braces and without the session.
         session: Name that the caller gave the session; ``None`` without a session.
         home: Server of the session, if the call belongs to one.
         starts: Number of times that the call was started and then lost.
-        doubt: Boot id of the server that may have accepted the call, if the server's answer was lost. A boot id changes
-            when a server restarts.
-        since: Time by the loop's clock from which the waiting time of the call counts.
+        doubt: If a server's answer was lost, so that it may have accepted the call: the server's boot id, which changes
+            when the server restarts.
+        since: Time on the loop's clock from which the call's waiting time is counted.
         avoid: Server whose sandbox failed during the call. The server receives the call again only if no other server
             is up.
         given_up: Whether the outcome is no longer needed.
@@ -53,7 +53,7 @@ class FleetCall:
         self.given_up = False
 
     def encode(self) -> bytes:
-        """Encode the call as JSON; a session is named as on its server."""
+        """Encode the call as JSON, with the name that its session has on the server."""
         place = b'","session":"%s",' % self.home.wire.encode() if self.home is not None else b'",'
         return b"".join((b'{"id":"', self.id.encode(), place, self.body, b"}"))
 

@@ -1,8 +1,8 @@
 """``FleetSandbox``: a sandbox that runs its calls on servers; one background thread sends all calls.
 
-Covered: the thread, its event loop, the pool of connections, incoming calls, forks, pickling, shutdown. Not covered:
-the list of servers, which a provider supplies (``remote``: addresses, ``ray``: the nodes of a cluster), and the
-distribution of calls (``dispatch``).
+Covered: the thread, its event loop, the pool of connections, how calls are accepted, forks, pickling, shutdown. Not
+covered: the list of servers, which a provider supplies (``remote``: addresses, ``ray``: the nodes of a cluster), and
+the distribution of calls (``dispatch``).
 """
 
 from __future__ import annotations

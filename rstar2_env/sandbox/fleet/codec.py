@@ -1,7 +1,7 @@
 """Converts jobs and outcomes to JSON and back, for the client and the server of the remote sandbox.
 
-Covered: every field of ``Job`` and ``Outcome``, any string (lone surrogates included) and any bytes. The JSON is ASCII,
-so each value is one line. Not covered: sending them.
+Covered: every field of ``Job`` and ``Outcome``, any string (including lone surrogates) and any bytes. The JSON is ASCII
+without line breaks, so that each value is one line. Not covered: how they are sent.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def dump(value: Any) -> bytes:
 
 
 def job_to_json(job: Job) -> dict[str, Any]:
-    """Convert a job to JSON values. The session is omitted, since its name on the server is added later."""
+    """Convert a job to JSON values, without its session, whose name on the server is added later."""
     written: dict[str, Any] = {"code": pack_text(job.code)}
     if job.stdin:
         written["stdin"] = pack_text(job.stdin)
@@ -78,7 +78,7 @@ def outcome_to_json(outcome: Outcome) -> dict[str, Any]:
 
 
 def outcome_from_json(written: Mapping[str, Any]) -> Outcome:
-    """Convert the result of ``outcome_to_json`` back to an outcome. Unknown fields, as of a newer server, are ignored.
+    """Convert the result of ``outcome_to_json`` to an outcome; ignore unknown fields, which a newer server may send.
 
     Raises:
         ValueError: The object is not an outcome.

@@ -1,9 +1,10 @@
 """``Dispatcher``: sends calls to servers, and handles lost connections and lost servers.
 
-Covered: calls that a server refuses, lost connections, lost servers, and when to give up. After a lost connection, a
-call is sent again under the same id to the server that may have accepted it, and that server answers from memory. The
-call is sent to another server only if the first server has certainly lost it or never accepted it. Not covered: the
-distribution of calls (``balance``), threads (``client``). Everything here runs in one event loop.
+Covered: calls that a server refuses, lost connections, lost servers, and when a call is given up. After a lost
+connection, a call is sent again under the same id to the server that may have accepted it; if that server has run the
+call, it answers from memory. The call is sent to another server only if the first server has certainly lost it or never
+accepted it. Not covered: the distribution of calls (``balance``), threads (``client``). Everything here runs in one
+event loop.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ class Dispatcher:
     # Queueing
 
     def _queue_up(self, call: FleetCall, *, first: bool = False) -> None:
-        """Put a call into the queue of its server, or into the common queue if any server may run it."""
+        """Put a call into the queue of the server that must run it, or into the common queue if any server may."""
         link = self.homes.place(call.home) if call.home is not None else None
         queue = self._queue if link is None else self._pinned[link]
         if first:
@@ -179,7 +180,7 @@ class Dispatcher:
         """Handle one line of an answer: an outcome, an error in the job, or a refusal.
 
         Raises:
-            ValueError, KeyError, TypeError: The line is invalid; the call still waits.
+            ValueError, KeyError, TypeError: The line is invalid; its call keeps waiting for an answer.
         """
         outcome = outcome_from_json(answer["outcome"]) if "outcome" in answer else None
         call = left.pop(answer["id"], None)
@@ -214,7 +215,10 @@ class Dispatcher:
         self._finish(call)
 
     def _judge(self, link: Link, failed: bool) -> None:
-        """Pause a server whose sandbox fails, longer each time; then send it one call at a time until one succeeds."""
+        """Record whether a server's sandbox failed a call. After a failure, pause the server, longer each time.
+
+        After the pause, it gets one call at a time until one succeeds.
+        """
         if not failed:
             link.strikes = 0
         elif self._loop.time() >= link.blocked_until:  # calls that fail together count once
@@ -222,9 +226,9 @@ class Dispatcher:
             self._hold(link, "full", min(_LONGEST_REST_S, _REST_S * 2**link.strikes))
 
     def _may_retry(self, call: FleetCall, starts: int) -> bool:
-        """Add ``starts`` lost starts to a call, and return whether it may be retried.
+        """Return whether a call that was started ``starts`` times and lost may be retried; if so, count these starts.
 
-        A cell is never retried if earlier cells of its session have run.
+        A cell (a call of a session) is never retried if earlier cells of its session have run.
         """
         if call.given_up or call.starts + starts > self._options.retries or (call.home and call.home.opened):
             return False
@@ -258,7 +262,7 @@ class Dispatcher:
     # Failures
 
     def _doubt(self, link: Link, boot: str, left: dict[str, FleetCall], why: str) -> None:
-        """Handle calls that a server may have accepted: resend them to it, with the same ids, when it answers again."""
+        """Handle calls that a server may have accepted: mark it as down, and queue them for it under the same ids."""
         now = self._loop.time()
         for call in left.values():
             if call.doubt is None:
@@ -268,7 +272,7 @@ class Dispatcher:
         self._down(link, why)
 
     def _back(self, left: dict[str, FleetCall]) -> None:
-        """Put calls that a server did not accept back into the queue."""
+        """Put calls that a server did not accept back at the head of their queues."""
         for call in reversed(left.values()):
             link = self._sent.get(call)
             if call.doubt is not None and link is not None:
@@ -279,7 +283,7 @@ class Dispatcher:
             self._queue_up(call, first=True)
 
     def _hold(self, link: Link, why: str, after_s: float) -> None:
-        """After a refusal, pause a full server for ``after_s`` seconds; mark a stopping server as down."""
+        """After a refusal, pause a full server for ``after_s`` seconds, or mark a server that is stopping as down."""
         if why == "stopping":
             self._down(link, "it is stopping")
         elif why == "full":
@@ -291,7 +295,7 @@ class Dispatcher:
         self._sweep()
 
     def _returned(self, link: Link) -> None:
-        """Handle a server that is up again; after a restart, its calls are lost."""
+        """Handle a server that answers again or was removed: retry the calls that it lost, or report them as lost."""
         if link.gone:
             for call in [call for call, sent_to in self._sent.items() if sent_to is link]:
                 call.doubt = call.doubt or "in flight"
@@ -321,7 +325,7 @@ class Dispatcher:
             self._loop.call_later(_SWEEP_S, self._swept)
 
     def _swept(self) -> None:
-        """Move calls that waited too long for a server that is down to another server, or report them as lost."""
+        """Handle calls that waited too long for a server that is down: move them elsewhere, or report them as lost."""
         self._sweeping = False
         horizon = self._loop.time() - self._options.reconnect_timeout_s
         any_up = self.servers.any_up
@@ -349,12 +353,12 @@ class Dispatcher:
     # Bookkeeping
 
     def _finish(self, call: FleetCall) -> None:
-        """Queue the next cell of a session after the outcome of a call."""
+        """After the outcome of a call, queue the next cell of its session, if there is one."""
         if (following := self.homes.leave(call)) is not None:
             self._queue_up(following)
 
     def _lose(self, call: FleetCall, why: str) -> None:
-        """Resolve a call that was lost through no fault of its program, and drop its session."""
+        """Give a call that was lost through no fault of its program its outcome, and drop its session."""
         if call.home is not None:
             self.homes.reset(call.home)
         call.lose(why)

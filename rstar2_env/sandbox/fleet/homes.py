@@ -1,7 +1,7 @@
 """``Homes``: assigns each session to a server, and runs the session's cells (its calls) there one after the other.
 
-Covered: a session stays on its server. If the server is lost, a new session starts on another server, and the outcome
-of its first cell reports this. Not covered: sending (``dispatch``).
+A session stays on its server. If the server is lost, a new session starts on another server, and the outcome of its
+first cell reports this. Not covered: how calls are sent (``dispatch``).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Homes:
         self._next = 0
 
     def enter(self, call: FleetCall) -> bool:
-        """Add a call to its session's queue; return false if the call must wait for earlier cells."""
+        """Add a call to its session; return whether it can be sent now, without waiting for earlier cells."""
         assert call.session is not None  # the caller passes cells only
         home = self._homes.get(call.session)
         if home is None:
@@ -48,7 +48,7 @@ class Homes:
         return True
 
     def leave(self, call: FleetCall) -> FleetCall | None:
-        """Remove a call that has its outcome from its session's queue; return the next cell of the session."""
+        """Remove a call that has its outcome from its session; return the session's next cell, if there is one."""
         home = call.home
         if home is None or home.current is not call:
             return None

@@ -1,7 +1,7 @@
 """``Link``: a client's connection to one sandbox server: whether it is up, its capacity, and requests to it.
 
-Covered: the capabilities that a server reports, and sending. Not covered: the choice of calls (``dispatch``).
-Everything here runs in the client's event loop.
+Covered: the capabilities that a server reports, and the requests to it. Not covered: which calls it gets
+(``dispatch``). Everything here runs in the client's event loop.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import httpx
 
 _BEATS = 5
-"""Number of missed heartbeats after which a server counts as stalled."""
+"""Number of heartbeat intervals without data after which an answer of a server counts as lost."""
 
 
 class LinkError(Exception):
@@ -111,7 +111,7 @@ class Link:
             await self._http.post(f"{self.url}{path}", content=dump(value), timeout=2.0)
 
     def warn_of_cut(self, names: Sequence[str]) -> None:
-        """Warn, the first time only, that the server lowered these limits of a job."""
+        """Warn that the server lowered the named limits of a job; only the first call warns."""
         if not self._cut_warned:
             self._cut_warned = True
             bounds = ", ".join(f"{name} {self.max_limits.get(name)}" for name in names)

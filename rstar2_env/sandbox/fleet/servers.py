@@ -1,7 +1,7 @@
 """``FleetServers``: tracks which servers of a fleet are up, reconnects to servers that are down, removes lost servers.
 
-Covered: the first contact with a server, reconnecting, servers that join and servers that are lost. Not covered: their
-calls (``dispatch``), and finding servers (``RemoteOptions.urls``, ``rstar2_env.sandbox.ray``).
+Covered: the first contact with a server, reconnection, servers that join and servers that are lost. Not covered: their
+calls (``dispatch``), and where the list of servers comes from (``RemoteOptions.urls``, ``rstar2_env.sandbox.ray``).
 Everything here runs in one event loop.
 """
 
@@ -27,8 +27,8 @@ class FleetServers:
     Attributes:
         links: All servers that were not removed.
         on_down: Called with a server that stops answering.
-        none: Reason why no server is up, used if ``links`` is empty.
-        dark_since: Time on the event loop's clock since which no server is up.
+        none: Text for ``why`` if ``links`` is empty.
+        dark_since: Time on the event loop's clock at which the last server went down.
     """
 
     def __init__(self, returned: Callable[[Link], None], spawn: Callable[[Coroutine[Any, Any, None]], object]) -> None:

@@ -2,5 +2,5 @@
 
 Both are started in new Python interpreters (``launch``) and import only the standard library and the modules of this
 folder. A process that is forked from the zygote runs a model's code and inherits the zygote's memory, so the zygote
-must not hold secrets: jobs and outputs are sent directly between the warden and the forked process.
+must not hold secrets. Therefore jobs and outputs pass directly between the warden and the forked process.
 """

@@ -1,7 +1,7 @@
 """Messages between the warden and a zygote: small records of fixed layout, so that the zygote touches little memory.
 
 After each fork, the zygote shares its memory with the child, and a write to a page, even a reference count, copies the
-page. Covered: packing and unpacking. Not covered: executing an order (``zygote``).
+page. Covered: how messages are packed and unpacked. Not covered: how an order is executed (``zygote``).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ FORK, KILL, WATCH, PING, INTERRUPT, HALT, RESUME, DEPRIORITIZE = range(8)
 resume it, deprioritize it."""
 READY, FAILED, PONG, ENDED, BROKEN, GONE, FORK_FAILED, OVERDRAWN, INTERRUPTED, DEPRIORITIZED = range(10)
 """Kinds of replies. ``BROKEN``: the program was killed from outside. ``GONE``: no process of the tree is left.
-``OVERDRAWN``: the tree was killed for exceeding the limit that the text names. ``DEPRIORITIZED``: whether the tree has
-the lower weight now (1 or 0), and for how long it has waited for a core since then."""
+``OVERDRAWN``: the tree was killed for exceeding the limit that the text names. ``DEPRIORITIZED``: see ``OrderReply``.
+"""
 
 MAX_BYTES = 8192
 _ORDER = struct.Struct("=BIIQQI")
@@ -42,7 +42,8 @@ class Order(NamedTuple):
 class OrderReply(NamedTuple):
     """A message to the warden. ENDED and BROKEN contain a wait status, CPU time and peak memory; a failure has a text.
 
-    For DEPRIORITIZED, ``status`` is 1 if the tree has the lower weight, and ``cpu_s`` is the time it waited for a core.
+    For DEPRIORITIZED, ``status`` is 1 if the tree now has the lower weight, and ``cpu_s`` is not CPU time but the time
+    in seconds that the tree has waited for a core since then.
     """
 
     kind: int

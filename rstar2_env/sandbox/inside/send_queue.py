@@ -14,7 +14,7 @@ from . import wire
 PART_BYTES = 1 << 17
 """Size in bytes of the longest frame that is sent in one piece, and of the parts of a longer frame."""
 _AT_ONCE = 1 << 20
-"""Number of bytes after which ``flush`` returns, since the other end may read as fast as this end writes."""
+"""Number of bytes after which ``flush`` returns, since it might never end if the other end reads fast enough."""
 
 
 class SendQueue:
@@ -31,7 +31,7 @@ class SendQueue:
         self._numbers = 0
 
     def __bool__(self) -> bool:
-        """Whether a frame is not yet written."""
+        """Whether the queue has bytes that are not yet written."""
         return bool(self._next or self._lanes)
 
     def append(self, frame: bytes, key: Hashable | None = None) -> None:
@@ -39,8 +39,7 @@ class SendQueue:
 
         Args:
             frame: The frame.
-            key: Key of the frame, which is written after all earlier frames with the same key; ``None`` if the order
-                does not matter.
+            key: The frame is written after all earlier frames with an equal key; ``None`` if the order does not matter.
         """
         is_long = len(frame) > PART_BYTES
         if not is_long and (key is None or key not in self._lanes):

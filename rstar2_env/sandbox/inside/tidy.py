@@ -1,4 +1,4 @@
-"""Removes a folder that an untrusted program filled, with any depth, names, modes and links."""
+"""Removes a folder that an untrusted program filled, whatever its depth and the names, modes and links in it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def remove_tree(path: str) -> None:
 
 
 def removal(path: str) -> Iterator[None]:
-    """Remove a folder step by step: each iteration makes a few system calls.
+    """Remove a folder step by step; each iteration of the returned iterator makes a few system calls.
 
     A subfolder is moved to the top of the folder before it is emptied. A deep folder therefore needs no recursion, no
     additional file descriptors and no long paths.

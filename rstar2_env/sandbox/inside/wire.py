@@ -1,9 +1,9 @@
 """Frames: the format of the messages between caller, warden and child over a byte stream.
 
 A frame consists of two 32-bit lengths (of the rest of the frame, and of the header), a JSON header, and blobs of bytes
-whose lengths are in the header. Nothing is pickled. A long frame can be sent as several frames, its parts. Covered:
-packing, splitting a stream into frames, and splitting and joining long frames. Not covered: sockets, and the order of
-sending (``send_queue``).
+whose lengths are in the header. Nothing is pickled. A long frame can be sent as several frames, its parts. Covered: how
+frames are packed, how a stream is split into frames, and how long frames are split and joined. Not covered: sockets,
+and the order of sending (``send_queue``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ STARTED = b'{"started": true}'
 MAX_FRAME_BYTES = (1 << 32) - 1
 """Size in bytes of the largest possible frame, given by the width of the length field."""
 _MOST_UNFINISHED = 4096
-"""Largest number of long frames of which a reader has some, but not all, parts."""
+"""Largest number of incomplete long frames (of which only some parts have arrived) that a reader accepts."""
 
 # Created once: they cost as much as a small header.
 _encode = json.JSONEncoder(separators=(",", ":")).encode
@@ -84,8 +84,8 @@ def split(frame: bytes, number: int, size: int) -> Iterator[bytes]:
 
     Args:
         frame: The long frame.
-        number: Number of the long frame, different from the numbers of the other long frames that are being sent.
-        size: Bytes of the long frame in each part.
+        number: Number that identifies the long frame among all long frames that are being sent.
+        size: Number of bytes of the long frame in each part.
     """
     with memoryview(frame) as whole:
         for at in range(0, len(frame), size):
@@ -159,7 +159,7 @@ class FrameReader:
         return frames
 
     def _join(self, frame: Frame) -> Frame | None:
-        """Return the frame, or the long frame whose last part it is; ``None`` for another part."""
+        """Return a frame; for the last part of a long frame, the long frame; for any other part, ``None``."""
         number = frame.header.get("part_of")
         if number is None:
             return frame

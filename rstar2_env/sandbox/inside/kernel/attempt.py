@@ -1,4 +1,4 @@
-"""Tries an action in a forked process: whether the kernel supports a layer is found by trial, not by its version."""
+"""Tries an action in a forked process, to find by trial, not by version, whether the kernel supports a layer."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def run_and_report(action: Callable[[], Any], report: int) -> NoReturn:
 
 
 def reason(error: OSError) -> str:
-    """Return the message of an error without its number, and the file that it is about."""
+    """Return the message of an error without its number, with the name of the file that it concerns, if any."""
     said = error.strerror or str(error) or type(error).__name__
     return f"{said}: {error.filename}" if error.filename else said
 

@@ -1,7 +1,7 @@
-"""Control groups: limits on the memory and processes of a call, including its child processes. Groups are reused.
+"""Control groups: limits on the memory and processes of a call, including its child processes.
 
-Covered: version 1 hierarchies and the version 2 tree, as root or in a delegated subtree; peak memory and the number of
-kills for exceeding the memory limit. Not covered: CPU shares and input/output.
+A group is reused for later calls. Covered: version 1 hierarchies and the version 2 tree, as root or in a delegated
+subtree; peak memory, and the number of kills for exceeding the memory limit. Not covered: CPU shares and input/output.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ before the kernel kills it."""
 
 
 class ControlGroup:
-    """The control group of one call at a time. Its files stay open, since every call reads and writes them."""
+    """The control group of one call at a time. The group's files stay open, since every call reads and writes them."""
 
     def __init__(self, folders: dict[str, str], version: int) -> None:
         self._folders = folders
@@ -51,17 +51,17 @@ class ControlGroup:
         self.reset_counters()
 
     def reset_counters(self) -> None:
-        """Reset the counters for the next cell of a session."""
+        """Reset the counters, for the next call or the next cell (call of a session)."""
         if self._peak >= 0:
             os.pwrite(self._peak, b"0", 0)
         self._kills = self._kills_now()
 
     def out_of_memory(self) -> bool:
-        """Whether the kernel has killed a process for exceeding the memory limit since ``prepare``."""
+        """Whether the kernel has killed a process for exceeding the memory limit since the counters were reset."""
         return self._kills_now() > self._kills
 
     def peak_bytes(self) -> int:
-        """Return the peak memory of the call since ``prepare``, in bytes; 0 if the kernel does not report it."""
+        """Return the peak memory in bytes since the counters were reset; 0 if the kernel does not report it."""
         return int(os.pread(self._peak, 32, 0)) if self._peak >= 0 else 0
 
     def close(self) -> None:
@@ -115,7 +115,7 @@ class ControlGroups:
         return tuple(self._parents)
 
     def make(self, index: int) -> ControlGroup:
-        """Create the control group with a number that is not in use.
+        """Create a control group, whose name contains the unused number ``index``.
 
         Raises:
             OSError: The group cannot be created.
@@ -140,7 +140,7 @@ class ControlGroups:
 
 
 def _version_2() -> dict[str, str]:
-    """Find the nearest control group, from this process upwards, below which groups can be created (version 2)."""
+    """Return the nearest version 2 group, from this process's own upwards, below which groups can be created."""
     mount = next((path for kind, path in _mounts() if kind == "cgroup2"), None)
     own = next((line[3:] for line in _own_groups() if line.startswith("0::")), None)
     if mount is None or own is None:
@@ -167,7 +167,7 @@ def _version_2() -> dict[str, str]:
 
 
 def _version_1() -> dict[str, str]:
-    """Folders of this process in the version 1 hierarchies of memory and pids."""
+    """Return the writable folders of this process's groups in the version 1 hierarchies ``memory`` and ``pids``."""
     found: dict[str, str] = {}
     for line in _own_groups():
         _, names, path = line.split(":", 2)
@@ -184,7 +184,7 @@ def _version_1() -> dict[str, str]:
 
 
 def _sweep(folder: str) -> None:
-    """Remove groups of killed wardens, whose locks are free."""
+    """Remove the groups of wardens that were killed, recognized by their free locks."""
     for name in os.listdir(folder):
         stale = os.path.join(folder, name)
         if not name.startswith(_PREFIX) or not os.path.isdir(stale):
@@ -198,7 +198,7 @@ def _sweep(folder: str) -> None:
 
 
 def _make_locked(folder: str) -> int:
-    """Create and lock a folder; retried if another warden removes it before it is locked."""
+    """Create and lock a folder; try again if another warden removes the folder before it is locked."""
     for _ in range(10):
         with contextlib.suppress(FileExistsError):
             os.mkdir(folder)

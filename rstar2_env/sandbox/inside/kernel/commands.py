@@ -1,11 +1,11 @@
 """Allow-lists of commands, options and flags for system calls that are allowed only with certain arguments.
 
 Each entry occurs in a trace of the test suites of CPython, NumPy and SymPy (``tools/trace_calls.py``), or is the
-counterpart of such an entry (the getter of a setter). The numbers are part of the kernel's interface, and equal on
-x86-64 and arm64. Excluded, among others: typing into a terminal and line disciplines (TIOCSTI, TIOCLINUX, TIOCSETD),
-flags of files (FS_IOC_SETFLAGS), signals to the owner of a descriptor (F_SETOWN), larger pipes and socket buffers,
-which only a control group counts (F_SETPIPE_SZ, SO_SNDBUF), and hiding a process from the checks of ``zygote.watch``
-(PR_SET_DUMPABLE).
+counterpart of such an entry (the getter of a setter). The numbers are part of the kernel's interface, and the same on
+x86-64 and arm64. Among the excluded entries are those that insert terminal input or change line disciplines (TIOCSTI,
+TIOCLINUX, TIOCSETD), set flags of files (FS_IOC_SETFLAGS), send signals to the owner of a descriptor (F_SETOWN),
+enlarge pipes and socket buffers, which only a control group counts (F_SETPIPE_SZ, SO_SNDBUF), or hide a process from
+the checks of ``zygote.watch`` (PR_SET_DUMPABLE).
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ CLONE = {0x0D0F00: "a thread", 0x11: "fork", 0x4111: "vfork and posix_spawn"}
 """Allowed flags of ``clone``, as complete sets. Other flags would create a thread with its own descriptors, another
 parent, another exit signal, or new namespaces."""
 CLONE_FREE = 0x01300000 | 0x00400000
-"""Flags of ``clone`` that are always allowed, since they do not affect isolation: addresses of thread ids, and
-CLONE_DETACHED."""
+"""Flags of ``clone`` that are always allowed, since they do not affect isolation: the flags that set the addresses of
+thread ids, and CLONE_DETACHED."""
 
 SEEN_AND_REFUSED = {
     "ioctl": {
@@ -86,5 +86,5 @@ SEEN_AND_REFUSED = {
     "prctl": {},
     "arch_prctl": {},
 }
-"""Commands that occur in the traces but are refused, by system call: for pseudo-terminals, which do not exist in the
-sandbox, larger pipes, and locks."""
+"""By system call, the commands that occur in the traces but are refused: for pseudo-terminals (which do not exist in
+the sandbox), larger pipes, and locks."""

@@ -1,7 +1,7 @@
 """Applies the layers of isolation to a child process right after the fork, before it receives its job.
 
 The order matters: control group, namespaces, mounts, the change of user (which drops all capabilities), Landlock (which
-would block ``/proc``, where users are mapped), and the system-call filter last. Any failure ends the child before it
+blocks ``/proc``, through which users are mapped), and the system-call filter last. Any failure ends the child before it
 receives a job. Covered: everything except rlimits, which depend on the job (``intake``).
 """
 
@@ -62,7 +62,7 @@ class Isolation:
         self._prepared: dict[tuple[int, int], tuple[linux.PreparedCalls, linux.PreparedCalls]] = {}
 
     def most_processes(self, wanted: int) -> int | None:
-        """Return the rlimit that lets a program have ``wanted`` processes; ``None`` if no rlimit can be set."""
+        """Return the RLIMIT_NPROC that lets a program have ``wanted`` processes; ``None`` if none can be set."""
         if self._plan.counted:
             return wanted
         # The kernel counts all processes of the caller's user: this limit is coarse, and the watch adds a fine one.
@@ -92,11 +92,11 @@ class Isolation:
             self._prepared[slot, file_bytes] = (self._mounts(user, file_bytes), _change_of_user(user))
 
     def enter(self, entrances: tuple[int, ...], init: int, workdir: str, slot: int, file_bytes: int) -> None:
-        """Isolate this process. It was forked after ``prepare``, and every file descriptor is open.
+        """Isolate this process, which was forked after ``prepare`` and still has all its file descriptors.
 
         Args:
-            entrances: Open ``cgroup.procs`` files of the call's control group.
-            init: Descriptor of the process that does nothing but hold the namespaces (``linux.Pausing``), or -1.
+            entrances: Descriptors of the ``cgroup.procs`` files of the call's control group.
+            init: Descriptor of the process that only holds the namespaces (``linux.Pausing``), or -1.
             workdir: The working folder.
             slot: As in ``prepare``.
             file_bytes: As in ``prepare``.
@@ -129,7 +129,7 @@ class Isolation:
             linux.set_seccomp(self._filter.program)
 
     def _make_net(self) -> int:
-        """Create a network namespace for one slot; one for each call would cost more than all other layers."""
+        """Create the network namespace of a slot, since one per call would cost more than all other layers."""
         linux.unshare(linux.CLONE_NEWNET)
         try:
             return os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
@@ -150,7 +150,7 @@ class Isolation:
         return calls
 
     def _settle_in(self, workdir: str, slot: int) -> None:
-        """If there is no private file system, use a separate folder on the file system of the machine."""
+        """Change to a separate working folder on the machine's file system, if there is no private file system."""
         if self._plan.users_from:
             os.chown(workdir, self._plan.users_from + slot, self._plan.users_from + slot)
         os.chdir(workdir)
@@ -158,7 +158,7 @@ class Isolation:
 
 
 def _change_of_user(user: int) -> linux.PreparedCalls:
-    """Prepare two steps: change to a separate user, which drops all capabilities; get SIGKILL when the parent ends."""
+    """Prepare the change to a separate user, which drops all capabilities, and the SIGKILL when the parent ends."""
     calls = linux.PreparedCalls()
     if user:
         calls.add("setgroups", 0, None)

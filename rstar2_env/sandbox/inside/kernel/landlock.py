@@ -1,8 +1,9 @@
 """Landlock: kernel rules on files and sockets that a process applies to itself, in addition to the mount namespace.
 
-Covered: reading and executing below given paths, writing only below the working folder and other named folders, no TCP,
-no abstract Unix sockets and no signals out of the sandbox (depending on the kernel version). Not covered: operations
-that Landlock does not control, such as UDP or changing the mode of a file.
+A process can read and execute files only below given paths, and write only below the working folder and other named
+folders. The rules also block TCP if the kernel's interface has version 4, and abstract Unix sockets and signals that
+lead out of the sandbox if it has version 6. Not covered: operations that Landlock does not control, such as UDP or
+changes of a file's mode.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _TRUNCATE, _IOCTL_DEV = 1 << 14, 1 << 15
 TRUNCATE_VERSION = 3
 """First version of Landlock's interface that can forbid truncating files (Linux 6.2)."""
 _FILE_RIGHTS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1}
-"""File rights that Landlock controls, by version of its interface; version 5 adds ioctl on devices."""
+"""Bit mask of the file rights that Landlock controls, by version of its interface; version 5 adds ioctl on devices."""
 _DEVICES = ("/dev/null", "/dev/full", "/dev/urandom")  # not /dev/zero: mapping it makes shared anonymous memory
 _NET_TCP = 3
 _SCOPE_ABSTRACT_SOCKETS, _SCOPE_SIGNALS = 1, 2

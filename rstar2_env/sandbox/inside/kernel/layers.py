@@ -1,7 +1,7 @@
 """Finds the layers of isolation that this machine supports, by trying each one, and plans their use.
 
 Covered: the trials, the plan for the zygote and its child processes, and the result of ``capabilities()``: first the
-guarantees (with their mechanisms), then the mechanisms themselves. Not covered: applying them (``isolation``).
+guarantees (with their mechanisms), then the mechanisms themselves. Not covered: how layers are applied (``isolation``).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TITLES = {
 
 @dataclass(slots=True)
 class Layers:
-    """How programs are isolated on this machine: plan, visible files, control groups; and why layers are missing."""
+    """The isolation of programs on this machine: plan, visible files, control groups, reasons for missing layers."""
 
     plan: IsolationPlan
     view: FileView
@@ -103,7 +103,7 @@ class Layers:
         return "; ".join(reasons) or "not in force"
 
     def _shares(self) -> list[dict[str, Any]]:
-        """Bounds on resources of the kernel that programs share, and what replaces them in this mode."""
+        """Describe each limit on the kernel resources that programs share; if it is missing, its replacement."""
         plan = self.plan
         filtered = f"{_title('seccomp')}: {self.missing.get('seccomp', 'not in force')}"
         grouped = (
@@ -155,8 +155,8 @@ def find(options: dict[str, Any]) -> Layers:
     """Try every layer of isolation, and return those that work, with a plan of their use.
 
     Args:
-        options: ``isolation``, ``without`` (layers to omit, by their short names), ``packages``, ``site_dirs``,
-            ``readable``, ``root_folders``, ``scratch``.
+        options: The warden's options: ``isolation``, ``without`` (short names of layers to omit), ``packages``,
+            ``site_dirs``, ``readable``, ``root_folders``, ``scratch``.
     """
     named = None if options["isolation"] == "none" or EVERYTHING in options["packages"] else options["packages"]
     plain = partial(plain_view, options["site_dirs"], options["readable"], named, options["scratch"])
@@ -255,7 +255,7 @@ def _find_users(plan: IsolationPlan, view: FileView, missing: dict[str, str]) ->
 
 
 def _rehearse(plan: IsolationPlan, view: FileView, scratch: str) -> None:
-    """Build the private view and the mounts of a child, to check that this works."""
+    """Check that a child's private file system can be built and mounted, by a trial in a forked process."""
     if plan.user:
         enter_user_namespace()
     if "pid" in plan.namespaces:

@@ -1,7 +1,7 @@
 """Linux system calls that have no Python function, called through ``ctypes``.
 
-Covered: thin wrappers that raise ``OSError``, and ``Pausing``, a process that becomes pid 1 of a namespace. On other
-systems than Linux, the module can be imported, but every call fails.
+Covered: thin wrappers that raise ``OSError``, and ``Pausing``, which creates a process that is pid 1 of a namespace. On
+other systems than Linux, the module can be imported, but every call fails.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def prctl(option: int, *arguments: int) -> int:
 
 @contextlib.contextmanager
 def inert() -> Iterator[None]:
-    """Within the block, replace the C library's functions by functions that do nothing and succeed, for a rehearsal."""
+    """Within the block, replace functions of the C library by one that has no effect and succeeds, for a rehearsal."""
     kept = {name: getattr(_libc, name) for name in _REPLACED}
     try:
         for name in _REPLACED:
@@ -101,7 +101,7 @@ def inert() -> Iterator[None]:
 
 
 def die_with_parent(sent: signal.Signals = signal.SIGKILL) -> None:
-    """Let the kernel send a signal to this process when the thread that started it ends."""
+    """Make the kernel send a signal to this process when the thread that started it ends."""
     prctl(PR_SET_PDEATHSIG, int(sent))
 
 
@@ -151,7 +151,7 @@ def keep_capabilities(capability: int, change_user: Callable[[], None]) -> None:
     """As root, change the user and keep a single capability, even for programs that are executed.
 
     Args:
-        capability: Number of the capability, below 32; dropped too if this process does not have it.
+        capability: Number of the capability to keep, below 32; if this process does not have it, none is kept.
         change_user: Changes the user of this process.
     """
     prctl(_PR_SET_KEEPCAPS, 1)
@@ -248,7 +248,7 @@ class PreparedCalls:
         self._steps: list[tuple[str, Any, tuple[Any, ...]]] = []
 
     def add(self, name: str, *arguments: int | str | ctypes.Array[Any] | None) -> None:
-        """Add a call of a C library function that returns -1 if it fails."""
+        """Add a call of the C library function ``name``, which must return -1 if it fails."""
         self._steps.append((name, getattr(_libc, name), tuple(_as_c(argument) for argument in arguments)))
 
     def run(self) -> None:
@@ -289,9 +289,10 @@ def plain_fork() -> Callable[[], int]:
 class Pausing:
     """Creates processes that only wait: each is pid 1 of a new pid namespace, in which the program then runs.
 
-    A program that is pid 1 itself would survive its own SIGKILL. A fork of a warm interpreter costs milliseconds, so
-    the waiting process shares this process's memory instead (CLONE_VM, without a copy) and runs one C function that
-    never returns. All signals except SIGKILL are blocked, so that no handler of the interpreter can run there.
+    If the program itself were pid 1, it would survive a SIGKILL that it sends to itself. Since a fork of a warm
+    interpreter costs milliseconds, the waiting process shares this process's memory (CLONE_VM, without a copy) and runs
+    one C function that never returns. All signals except SIGKILL are blocked, so that no handler of the interpreter can
+    run there.
 
     Args:
         flags: Kinds of namespaces that each process gets.

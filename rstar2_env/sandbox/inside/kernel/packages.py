@@ -1,8 +1,8 @@
 """Finds the files of the installed packages that a program may import, and the folders to hide from it.
 
 Covered: packages by pip name, with their installed requirements; the folders of packages to hide. Not covered: packages
-in a source checkout (an editable installation has no files to show), and folders that several packages share, which are
-shown completely.
+in a source checkout (an editable installation has no files to show), and folders that several packages share, which
+programs see completely.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FOLDERS = ("site-packages", "dist-packages", "ensurepip/_bundled")
 """Folders of packages within a folder of the standard library; the last one holds the archive of pip."""
 _LIBRARIES = ("/usr/lib/python3*", "/usr/local/lib/python3*")
 _ARCHIVES = "/usr/share/python-wheels"
-"""Where Debian keeps the archive of pip instead."""
+"""Folder in which Debian keeps the archive of pip instead."""
 
 
 def shown(packages: Iterable[str], site_dirs: list[str]) -> dict[str, str]:
@@ -69,8 +69,8 @@ def hidden(site_dirs: list[str], readable: list[str]) -> list[str]:
     """Return the folders of installed packages on this machine that must be hidden from programs.
 
     Args:
-        site_dirs: Folders from which the caller imports.
-        readable: Paths that programs can read in any case.
+        site_dirs: Folders of packages from which the caller imports.
+        readable: Paths that stay visible to programs in any case.
     """
     own = f"{glob.escape(os.path.realpath(sys.base_prefix))}/{sys.platlibdir}/python3*"
     lib = f"{glob.escape(os.path.realpath(sys.base_prefix))}/lib/python3*"
@@ -97,7 +97,7 @@ def _distribution(name: str, site_dirs: list[str]) -> Distribution | None:
 
 
 def _entries(distribution: Distribution) -> list[str]:
-    """Top-level names of a package: its modules, their bundled libraries, and its metadata."""
+    """Return the top-level names of a distribution's files: its modules, their bundled libraries, and its metadata."""
     record = distribution.read_text("RECORD")
     if record is None:  # an old format, used by packages of Debian
         return _tops((distribution.read_text("top_level.txt") or distribution.metadata["Name"]).split())
@@ -107,5 +107,5 @@ def _entries(distribution: Distribution) -> list[str]:
 
 
 def _tops(modules: Iterable[str]) -> list[str]:
-    """Possible top-level names of modules: a folder, a file, or a folder of bundled libraries."""
+    """Return the possible top-level names of each module: a folder, a file, a folder of bundled libraries."""
     return [entry for module in modules for entry in (module, f"{module}.py", f"{module}.libs")]

@@ -33,8 +33,8 @@ class IsolationPlan:
         landlock: Version of Landlock that is used; 0 means that Landlock is not used.
         memory_group: Whether a control group limits the memory of a call, including kernel memory.
         counted: Whether the kernel limits the processes of the program's user, separately from other users.
-        shared_processes: Number of processes of the caller's user at the start, plus a margin, if the kernel counts
-            programs together with these processes; otherwise 0.
+        shared_processes: If the kernel counts the processes of programs together with all others of the caller's user:
+            the number of these others at the start, plus a margin. Otherwise 0.
     """
 
     isolated: bool = True

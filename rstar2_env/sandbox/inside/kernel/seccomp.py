@@ -1,9 +1,9 @@
 """The system-call filter (seccomp), a classic BPF program for the kernel, built once and installed by each child.
 
-Covered: calls in the allow-lists of ``syscalls`` and ``commands`` are allowed; all others are refused. ``clone`` only
-creates threads and child processes, ``clone3`` returns ENOSYS (with EPERM, creating threads would fail), sockets can
-only be made as connected pairs, memory is shared only through files, and the limit on core dumps cannot be changed. Not
-covered: files and memory (other layers).
+The calls in the allow-lists of ``syscalls`` and ``commands`` are allowed; all others are refused. ``clone`` only
+creates threads and child processes, ``clone3`` returns ENOSYS (with EPERM, the C library could not create threads),
+sockets can only be made as connected pairs, memory is shared only through files, and the limit on core dumps cannot be
+changed. Not covered: files and memory (other layers).
 """
 
 from __future__ import annotations
@@ -54,12 +54,13 @@ class Needs:
     """Additional restrictions of the filter that replace missing layers of isolation.
 
     Attributes:
-        pin: Forbid leaving the process group, pidfds, and calls on other processes (if there is no process namespace).
+        pin: Forbid calls that leave the process group, open pidfds, or act on other processes (if there is no process
+            namespace).
         no_signals: Forbid signals to other processes (if there is neither a process namespace nor Landlock's scope for
             signals).
         spare_metadata: Forbid changes of mode, owner, times and attributes of files (if the user's files are visible).
-        pass_nothing: Forbid sending file descriptors to other processes, since files that are being sent are not
-            counted.
+        pass_nothing: Forbid calls that send file descriptors to other processes, since the limits on files do not count
+            descriptors that are being sent.
     """
 
     pin: bool = False
@@ -74,7 +75,7 @@ class SeccompFilter:
     Args:
         machine: Processor architecture; ``None`` for this machine.
         needs: Additional restrictions.
-        only: Refuse only these kinds of calls (``build_refusing``), for a program of the user.
+        only: If not empty, refuse only these kinds of calls (see ``build_refusing``), for a program of the user.
 
     Raises:
         OSError: There is no table of system calls for the architecture.
@@ -110,15 +111,16 @@ def actions(machine: str) -> dict[int, int]:
 
 
 def build_refusing(machine: str, only: Sequence[str]) -> list[Instruction]:
-    """Build the instructions that refuse kinds of calls, and allow every other call.
+    """Build the instructions that refuse the given kinds of calls, and allow every other call.
 
-    The calls of x32 do not exist.
+    Calls of the x32 interface return ENOSYS.
 
     Args:
         machine: Processor architecture.
-        only: ``"sockets"``: sockets other than connected pairs of streams; ``io_uring`` does not exist then, since it
-            makes sockets without a system call. ``"ipc"``: memory, semaphores and queues of System V, and queues of
-            POSIX. ``"limits"``: limits of other processes, since the kernel sends a signal at a limit on CPU time.
+        only: Kinds of calls to refuse. ``"sockets"``: calls that make sockets other than connected pairs; also
+            ``io_uring``, which makes sockets without a system call and therefore returns ENOSYS. ``"ipc"``: calls for
+            memory, semaphores and queues of System V, and queues of POSIX. ``"limits"``: calls for the limits of other
+            processes, because a limit on CPU time makes the kernel send a signal.
     """
     steps = [*_checked_architecture(machine), (_JUMP_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, _NO_SUCH_CALL)]
     if "ipc" in only:
@@ -137,7 +139,7 @@ def build_refusing(machine: str, only: Sequence[str]) -> list[Instruction]:
 
 
 def _connected_pairs() -> list[Instruction]:
-    """Allow ``socketpair`` for connected Unix sockets alone: other types could send to any socket with a path."""
+    """Allow ``socketpair`` only for connected Unix sockets, since other types could send to any socket with a path."""
     return [
         (_LOAD, 0, 0, _AT_FIRST),
         (_JUMP_EQUAL, 1, 0, commands.AF_UNIX),
@@ -147,12 +149,12 @@ def _connected_pairs() -> list[Instruction]:
 
 
 def _ended(numbers: Sequence[int], action: int) -> list[Instruction]:
-    """End the filter with an action if the loaded number is one of ``numbers``."""
+    """Return ``action`` if the loaded number is one of ``numbers``; else run the instructions that follow."""
     return [step for number in numbers for step in ((_JUMP_EQUAL, 0, 1, number), (_RETURN, 0, 0, action))]
 
 
 def _checked_architecture(machine: str) -> list[Instruction]:
-    """End a process of another architecture, whose calls have other numbers; then load the number of the call."""
+    """End the process if a call is made for another architecture, where numbers differ; then load the call's number."""
     return [
         (_LOAD, 0, 0, _AT_ARCHITECTURE),
         (_JUMP_EQUAL, 1, 0, _ARCHITECTURES[machine]),
@@ -197,7 +199,7 @@ def build(machine: str, needs: Needs | None = None) -> list[Instruction]:
 
 
 def _leaves(ranges: list[_Range]) -> list[tuple[int, list[Instruction]]]:
-    """Join ranges of numbers and the gaps between them, whose calls do not exist: first number and block of each."""
+    """Return the first number and the block of each range, and of each gap between ranges (ENOSYS), in order."""
     leaves: list[tuple[int, list[Instruction]]] = []
     end = 0
     for low, high, block in sorted(ranges, key=lambda found: found[0]):
@@ -209,10 +211,10 @@ def _leaves(ranges: list[_Range]) -> list[tuple[int, list[Instruction]]]:
 
 
 def _search(leaves: list[tuple[int, list[Instruction]]]) -> list[Instruction]:
-    """Build a binary search for the loaded number.
+    """Build a binary search for the loaded number among the leaves; every block returns an action.
 
-    The kernel runs each new filter for every number once, which took longer than everything else with one comparison
-    after the other. Every block ends the filter.
+    The kernel runs each new filter once for every number. With one comparison after the other, this took longer than
+    everything else.
     """
     if len(leaves) == 1:
         return leaves[0][1]
@@ -225,13 +227,13 @@ def _search(leaves: list[tuple[int, list[Instruction]]]) -> list[Instruction]:
 
 
 def _refuse_values(argument: int, values: Iterable[int], action: int = _REFUSE, but: int = 0) -> list[Instruction]:
-    """Refuse a call if the lower 32 bits of an argument, with the bits ``but`` cleared, equal one of ``values``."""
+    """Refuse a call (return ``action``) if an argument's lower 32 bits, without the bits ``but``, are in ``values``."""
     tests = [step for value in values for step in ((_JUMP_EQUAL, 0, 1, value), (_RETURN, 0, 0, action))]
     return [(_LOAD, 0, 0, argument), *_without(but), *tests, (_RETURN, 0, 0, _ALLOW)]
 
 
 def _allow_values(argument: int, values: Iterable[int], otherwise: int, but: int = 0) -> list[Instruction]:
-    """Allow a call if the lower 32 bits of an argument, with the bits ``but`` cleared, equal one of ``values``."""
+    """Allow a call if an argument's lower 32 bits, without the bits ``but``, are in ``values``; else ``otherwise``."""
     found = sorted(values)
     tests = [(_JUMP_EQUAL, len(found) - at, 0, value) for at, value in enumerate(found)]
     return [(_LOAD, 0, 0, argument), *_without(but), *tests, (_RETURN, 0, 0, otherwise), (_RETURN, 0, 0, _ALLOW)]
@@ -242,7 +244,7 @@ def _without(bits: int) -> list[Instruction]:
 
 
 def _keep_core_limit() -> list[Instruction]:
-    """Let prlimit64 read but not set the core-dump limit, since a program could otherwise cause a core dump outside."""
+    """Let prlimit64 read but not set the core-dump limit, since a core dump could be written outside of the sandbox."""
     return [
         (_LOAD, 0, 0, _AT_SECOND),
         (_JUMP_EQUAL, 1, 0, _RLIMIT_CORE),
@@ -258,7 +260,7 @@ def _keep_core_limit() -> list[Instruction]:
 
 
 def _extra(machine: str, needs: Needs) -> dict[int, list[Instruction]]:
-    """Instructions for calls that are safe only inside namespaces."""
+    """Return the instructions, by number, for calls that ``needs`` restricts because a layer is missing."""
 
     def own(argument: int, *also: int) -> list[Instruction]:
         """Allow an argument that is the id of the calling process, 0 (the same process), or one of ``also``."""
@@ -287,7 +289,7 @@ def _extra(machine: str, needs: Needs) -> dict[int, list[Instruction]]:
 
 
 def _runs(found: dict[int, int], without: set[int]) -> list[tuple[int, int, int]]:
-    """Join consecutive numbers with the same action: (first, last, action) in ascending order."""
+    """Join consecutive numbers with the same action, except ``without``: (first, last, action) in ascending order."""
     runs: list[tuple[int, int, int]] = []
     for number in sorted(found.keys() - without):
         action = found[number]

@@ -89,10 +89,10 @@ sethostname 170 161, setdomainname 171 162, vhangup 153 58, iopl 172 -, ioperm 1
 pidfd_getfd 438 438, name_to_handle_at 303 264, fanotify_mark 301 263, syslog 103 116, quotactl 179 60,
 quotactl_fd 443 443, splice 275 76, sync 162 81, setsid 112 157, {IPC}
 """
-"""Calls that return EPERM: benign programs try them and handle the error.
+"""Calls that return EPERM; benign programs try them and handle the error.
 
-With ``setsid``, each process would get its own share of the cores (autogroup), so that a program with many sessions
-would slow down all others.
+``setsid`` is among them because the kernel's autogroup gives each session its own share of the cores: a program that
+creates many sessions would slow down all others.
 """
 
 LOCKS = "flock 73 32"
@@ -132,8 +132,8 @@ SETTING_LIMITS = "setrlimit 160 164"
 
 SOCKETS = "socket 41 198"
 RINGS = "io_uring_setup 425 425"
-"""Calls that make sockets, or that make rings (``io_uring``), through which sockets can be made without a system call.
-"""
+"""Calls that make sockets (``SOCKETS``), and calls that make the rings of ``io_uring``, through which sockets can be
+made without a system call (``RINGS``)."""
 PASSING = "sendmsg 46 211, sendmmsg 307 269"
 """Calls that can send file descriptors to another process."""
 LEAVING = "setpgid 109 154"

@@ -1,7 +1,8 @@
 """Chooses the users that programs run as: free user ids, user namespaces, and the kernel's limit on their processes.
 
-Covered: separate users for root, including a root user that needs a user namespace for its rights (in a container); and
-a trial of the limit on processes. Not covered: changing to a user (``isolation``).
+Covered: separate users for programs if this process is root, including a root that needs a user namespace for its
+rights (in a container); and a trial of the limit on processes. Not covered: the change of a child's user
+(``isolation``).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ USERS_EACH = 512
 _USERS_FROM = 0x7A000000
 """First user id for programs, far from ids that machines assign."""
 _MOST_PROCESSES, _SMALL_BLOCK = 1 << 22, 8192
-"""Largest number of process ids in Linux, and the number of user ids to choose from in a container."""
+"""Upper bound of process ids in Linux, and the number of user ids to choose from in a container."""
 _TRIED_LIMIT = 4
 
 
@@ -111,7 +112,7 @@ def become(user: int) -> None:
 
 
 def nest(proc: int) -> None:
-    """Enter a new user namespace without capabilities: some kernels count processes separately for each namespace.
+    """Enter a new user namespace without capabilities, since some kernels count processes separately for each one.
 
     Args:
         proc: Descriptor of a ``/proc`` that contains this process.
@@ -124,7 +125,7 @@ def nest(proc: int) -> None:
 
 
 def try_process_limit(plan: IsolationPlan) -> None:
-    """Change to the user of a program, and check that the kernel limits the processes of that user alone.
+    """Change to the user of a program, and check that the kernel limits only the processes of that user.
 
     The kernel never limits the processes of the machine's user 0. Before Linux 5.14, it counts the programs of an
     ordinary user together with all other processes of that user. Call this function in a process that ends afterwards.

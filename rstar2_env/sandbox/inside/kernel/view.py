@@ -1,9 +1,9 @@
 """Builds a program's file system: a small private root, read-only, with Python and the system's libraries.
 
-Covered: the visible folders and their locations, and building the root in a new mount namespace. Not covered: the
-private ``/tmp`` and ``/proc`` of each call, which the child mounts (``isolation``). The user's home is not visible: an
-interpreter or packages in it appear below ``/python`` and ``/packages``. Only named packages are visible; others are
-hidden (``packages``).
+Covered: the visible folders and their locations, and the construction of the root in a new mount namespace. Not
+covered: the private ``/tmp`` and ``/proc`` of each call, which the child mounts (``isolation``). The user's home is not
+visible: an interpreter or packages in it appear below ``/python`` and ``/packages``. Only named packages are visible;
+others are hidden (``packages``).
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class FileView:
         binds: Bind mounts: pairs of the path outside and the path inside.
         covered: Paths inside that are replaced by empty folders.
         copies: Files to copy: pairs of the path outside and the path inside.
-        links: Links to create in the only folder of ``site_dirs``: names and targets.
-        root_folders: Names of links to create at the root, to the folders of these names in ``/tmp``.
+        links: Target of each link to create in the only folder of ``site_dirs``, by the link's name.
+        root_folders: Names of folders in ``/tmp`` to which the root gets links of the same names.
     """
 
     python: str
@@ -65,7 +65,7 @@ def plain_view(site_dirs: list[str], readable: list[str], named: list[str] | Non
 
     Args:
         site_dirs: Folders of installed packages, real paths.
-        readable: Additional paths.
+        readable: Additional paths that programs can read.
         named: The packages to show; ``None`` shows all.
         scratch: The folder of the warden, for links to the packages.
     """
@@ -95,7 +95,7 @@ def private_view(
         site_dirs: Folders of installed packages, real paths.
         readable: Additional paths, visible at the same path.
         named: The packages to show; ``None`` shows all.
-        root_folders: Names of folders of ``/tmp`` that are also found at the root.
+        root_folders: Names of folders in ``/tmp`` that programs also find at the root.
     """
     base = os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable)
     prefix = os.path.realpath(sys.base_prefix)

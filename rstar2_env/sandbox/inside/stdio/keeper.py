@@ -1,8 +1,8 @@
-"""The keeper of a program: the process above it, which ends every process that the program leaves.
+"""The keeper of a program: its parent process, which ends every process that the program leaves behind.
 
-With a process namespace, the kernel does so when the first process of the namespace ends; that process waits for the
+With a process namespace, the kernel ends them when the namespace's first process ends; that process waits for the
 program, and ends with the keeper. Without one, the keeper becomes the parent of all orphans, and kills its descendants.
-Covered: both ways, the keeper's own end, SIGTERM, which the keeper passes on, and the exit code of the program. Not
+Covered: both ways; the keeper's own end; SIGTERM, which the keeper passes on; and the exit code of the program. Not
 covered: the other layers (``layers``); without a process namespace, orphans if the keeper itself gets SIGKILL.
 """
 
@@ -24,10 +24,10 @@ from ..zygote.watch import descendants
 from . import layers
 
 Begin = Callable[[Callable[[], bool]], object]
-"""Replaces its process by the program; gets a function that tells whether the process above has ended."""
+"""Function that replaces its process by the program; its argument returns whether the parent process has ended."""
 
 _GRACE_S = 1.5
-"""Seconds from SIGTERM to the end of every process; the caller kills the keeper after two."""
+"""Seconds that the program has to end after SIGTERM; the caller kills the keeper after two seconds."""
 _SWEEPS_S = 5.0
 _PAUSE_S = 0.005
 _SIGNALS = {signal.SIGTERM, signal.SIGCHLD}
@@ -38,9 +38,9 @@ def keep(plan: IsolationPlan, begin: Begin, parent: int, *, network: bool) -> in
 
     Args:
         plan: The layers that work on this machine.
-        begin: Starts the program in a process of its own.
-        parent: Id of the parent.
-        network: Leave the network free.
+        begin: Called in a new process, which it replaces by the program.
+        parent: Id of the process that must be this process's parent.
+        network: Whether the program may use the network.
 
     Returns:
         The exit code of the program, or 128 and the number of the signal that ended it.
@@ -64,13 +64,13 @@ def keep(plan: IsolationPlan, begin: Begin, parent: int, *, network: bool) -> in
 
 
 def _lead(action: Callable[[Callable[[], bool]], object], orphaned: Callable[[], bool]) -> None:
-    """Lead a process group other than the keeper's: a signal to either group reaches the program once."""
+    """Run an action as leader of a new process group, so that a signal to the keeper's group is not delivered twice."""
     os.setpgid(0, 0)
     action(orphaned)
 
 
 def _be_first(plan: IsolationPlan, begin: Begin, orphaned: Callable[[], bool]) -> None:
-    """Be the first process of a process namespace, all of which ends with it."""
+    """Act as the first process of a process namespace: start the program, wait for its end, and end the namespace."""
     if "mount" in plan.namespaces:
         layers.mount_own_proc()
     program = _fork(partial(_start, begin))
@@ -87,10 +87,10 @@ def _start(begin: Begin, orphaned: Callable[[], bool]) -> None:
 
 
 def _fork(action: Callable[[Callable[[], bool]], object]) -> int:
-    """Run an action in a child that gets SIGKILL when this process ends; returns its id.
+    """Run an action in a forked child that gets SIGKILL when this process ends; return the child's process id.
 
-    The action gets a function that tells whether this process has ended: it may have done so before the child was
-    bound to it, and a process namespace hides its id.
+    The action receives a function that returns whether this process has ended. The child needs it because this process
+    may end before the SIGKILL is arranged, and a process namespace hides its parent's id.
     """
     waits, held = os.pipe()  # this process holds the second end until it ends
     pid = os.fork()
@@ -113,7 +113,7 @@ def _fork(action: Callable[[Callable[[], bool]], object]) -> int:
 
 
 def _drop_streams() -> None:
-    """Leave the standard streams to the program, so that they end with it."""
+    """Replace this process's standard streams by the null device, so that the program's end closes the real ones."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in range(3):
         os.dup2(nothing, stream)
@@ -141,7 +141,7 @@ def _wait(child: int, parent: int) -> int:
 
 
 def _end_descendants() -> None:
-    """Kill descendants until none is left: orphans become children of this process."""
+    """Kill descendants until none is left (for at most ``_SWEEPS_S`` seconds), since this process adopts orphans."""
     until = time.monotonic() + _SWEEPS_S
     while time.monotonic() < until:
         for pid in descendants([os.getpid()]):

@@ -1,9 +1,9 @@
 """The layers of isolation for a long-lived program of the user: finds those that work, and applies them.
 
-Covered: no network (a network namespace, and a filter that refuses sockets), writing only below named folders
-(Landlock), a limit on processes, no signals to and no shared memory with other processes, an end with its last process,
-and no gain of privileges. Not covered: which files the program can read, and their modes and times, which a program
-with the user's own id can change.
+The layers block the network (a network namespace, and a filter that refuses sockets), writes outside of named folders
+(Landlock), signals to other processes and memory shared with them, and any gain of privileges; they also limit the
+number of processes, and let none survive the program. Not covered: which files the program can read, and their modes
+and times, which a program with the user's own id can change.
 """
 
 from __future__ import annotations
@@ -79,7 +79,14 @@ class StdioLayers:
     def _guarantee(
         self, name: str, mechanisms: dict[str, bool], causes: tuple[str, ...], held: bool | None = None
     ) -> dict[str, Any]:
-        """Describe a guarantee; it is active if any of its mechanisms is, or as ``held`` says."""
+        """Describe a guarantee with the fields of ``Capability``.
+
+        Args:
+            name: Name of the guarantee.
+            mechanisms: Whether each mechanism works, by its name.
+            causes: Short names of the layers whose absence explains why the guarantee is missing.
+            held: Whether the guarantee is active; ``None`` if any working mechanism makes it active.
+        """
         by = [mechanism for mechanism, works in mechanisms.items() if works]
         active = bool(by) if held is None else held
         why = "; ".join(f"{cause}: {self.missing[cause]}" for cause in causes if cause in self.missing)
@@ -135,7 +142,7 @@ def find(without: list[str]) -> StdioLayers:
 
 
 def most_processes(plan: IsolationPlan, processes: int) -> int:
-    """Return the rlimit under which a program can have ``processes``; 0 for none. Call it in the keeper."""
+    """Return the RLIMIT_NPROC that lets a program have ``processes``; 0 if none can be set. Call it in the keeper."""
     first = int("pid" in plan.namespaces)
     if plan.counted:
         return processes + (1 + first if plan.user else 0)  # the keeper and the first process are in its namespace
@@ -143,7 +150,7 @@ def most_processes(plan: IsolationPlan, processes: int) -> int:
 
 
 def separate(plan: IsolationPlan, *, network: bool) -> None:
-    """Move this process to its namespaces, except a process namespace, where its next child is the first process.
+    """Move this process to new namespaces; its next child becomes the first process of the process namespace, if any.
 
     Args:
         plan: The layers that work on this machine.

@@ -1,8 +1,8 @@
 """Starts a program of the user under limits: ``launch.py stdio ORDER COMMAND...``; without a command, prints layers.
 
-``ORDER`` is JSON: ``without`` for the layers; for a program also ``plan``, ``parent``, ``folder``, ``writable``,
-``network``, ``memory``, ``file`` and ``processes``. On Linux, this process becomes the keeper of the program
-(``keeper``) and exits with its code; elsewhere, the program replaces it.
+``ORDER`` is a JSON object with ``without`` (layers to omit); for a program also ``plan``, ``parent``, ``folder``,
+``writable``, ``network``, ``memory``, ``file`` and ``processes``. On Linux, this process becomes the keeper of the
+program (``keeper``) and exits with its code; elsewhere, the program replaces this process.
 """
 
 from __future__ import annotations

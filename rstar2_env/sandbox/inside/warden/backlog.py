@@ -1,7 +1,7 @@
 """``Backlog``: calls that wait for a process, in order of arrival, with one queue for each parent process.
 
-A call waits for a child that its parent process forks, or only for its turn if its session already has a process. A
-parent that is still importing its modules delays only its own queue.
+A call waits for a child that is forked by its parent process; if its session already has a process, it waits only for
+its turn. A parent that is still importing its modules delays only its own queue.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Backlog:
         self._join(call).append(call)
 
     def appendleft(self, call: Call) -> None:
-        """Return a call to the head of its queue, after it was taken from it."""
+        """Put a call that was taken from its queue back at the head."""
         self._join(call).appendleft(call)
 
     def retry(self, call: Call) -> bool:
@@ -63,7 +63,8 @@ class Backlog:
         """Remove and return the first call for which a process is ready: its session's process, or a waiting child.
 
         Args:
-            take: Returns a waiting child of a parent with a file system of the given size in bytes, or ``None``.
+            take: Takes a parent and a size in bytes; returns a waiting child of that parent whose file system has that
+                size, or ``None``.
         """
         for call in self.heads():
             child = call.session.child if call.session is not None else None

@@ -1,8 +1,8 @@
 """``Cells``: runs the cells (calls) of sessions: sends a cell to its process, interrupts it, and reports its outcome.
 
 Between cells, nothing is read from the process of a session: output of its threads stays in the pipes, which limit its
-size, and is reported with the next cell. Covered: cells. Not covered: names, turns and limits on sessions
-(``sessions``); workers, deadlines and the end of processes (``supervisor``).
+size, and is reported with the next cell. Not covered: names of sessions, the order of their calls, and limits on
+sessions (``sessions``); workers, and the end of processes (``supervisor``).
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from .pool import ChildPool
 
 _HALT_AFTER_S = 0.1
-"""Seconds without a cell after which a session's processes are halted, so that none is halted between two quick cells.
-"""
+"""Seconds without a cell after which a session's processes are halted; cells in quick succession cause no halt."""
 _END = b'{"done": '
 _GRACE_S = 1.0
 """Seconds that a cell has to stop after an interrupt, before its session is ended."""
@@ -84,22 +83,22 @@ class Cells:
         self._keep_time(session, child.started_at + call.limits["wall_s"])
 
     def mute(self, child: Child, descriptor: int) -> None:
-        """Stop reading one output of an idle session; its data is read with the next cell."""
+        """Stop reading an output stream of an idle session; its data is read with the next cell."""
         if descriptor not in child.muted:
             child.muted.append(descriptor)
             self.loop.rewatch(descriptor, 0)
 
     def note_restart(self, names: list[str]) -> None:
-        """Record the names of sessions that were lost with an earlier warden, so that their next cell reports it."""
+        """Record which sessions were lost with an earlier warden, so that the next cell of each reports the loss."""
         for name in names:
             self.sessions.note_end(name, "The sandbox was restarted, and the earlier session was lost.")
 
     def is_end(self, child: Child, message: bytes) -> bool:
-        """Whether a message reports the end of the current cell; a forged message may name a cell that does not run."""
+        """Whether a message claims to report the end of the current cell; ``finish`` detects a forged one."""
         return child.call is not None and message.startswith(_END)
 
     def finish(self, child: Child, message: bytes) -> None:
-        """Report the outcome of a cell that has ended, and whose session continues."""
+        """Report the outcome of a cell that has ended and whose session continues; if ``message`` is forged, end it."""
         call, session = child.call, child.session
         assert call is not None
         assert session is not None
@@ -141,7 +140,7 @@ class Cells:
         child.order(HALT)
 
     def stop(self, child: Child, why: str) -> None:
-        """Interrupt a cell for a reason, and end its session if the cell does not stop soon."""
+        """Interrupt a cell for the reason ``why``; end its session if the cell does not stop within ``_GRACE_S``."""
         call, session = child.call, child.session
         if call is None or session is None or child.stopped_for is not None or child.wait_status is not None:
             return
@@ -188,7 +187,7 @@ class Cells:
             self.answer(call, *_ended_by_caller())
 
     def settle(self, child: Child) -> None:
-        """Handle the end of a session's process, during a cell or between cells."""
+        """Handle the end of a session's process, during a cell or between cells: report it, or retry the cell."""
         session, call = child.session, child.call
         assert session is not None
         if child.discarded:  # ended by the warden
@@ -228,7 +227,7 @@ class Cells:
         self.sessions.lose_process(session, why, "replaced" if child.broken else "died")
 
     def _keep_time(self, session: Session, deadline: float) -> None:
-        """Ensure that a cell is stopped at its deadline, with one timer for many short cells."""
+        """Schedule the check of a cell's deadline, with one timer for many short cells."""
         if not 0 < session.deadline_at <= deadline:
             session.deadline_at = deadline
             self.loop.call_at(deadline, lambda: self._on_deadline(session, deadline), session.child)
@@ -248,7 +247,7 @@ class Cells:
 
 
 def _after(earlier: str | None, note: str) -> str:
-    """Append a note to an earlier note, if there is one."""
+    """Return the note, preceded by the earlier note if there is one."""
     return note if earlier is None else f"{earlier} {note}"
 
 

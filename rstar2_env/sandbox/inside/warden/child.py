@@ -48,12 +48,12 @@ class Call:
         limits: Limits of the job, as in its frame.
         raw: Frame of the job.
         parent: Parent process whose child should run the job.
-        line: Key of its queue in the backlog: its parent, or ``None`` if its session already has a process.
+        line: Key of the call's queue in the backlog: its parent, or ``None`` if its session already has a process.
         order: Position in the order of arrival (see ``backlog``).
         child: The child process that runs the job.
         session: Session of the call, or ``None``.
-        state: State of the session, to report in the outcome.
-        note: Note about the session, to report in the outcome.
+        state: State of the session that the outcome will report (``Outcome.session``).
+        note: Note about the session that the outcome will report (``Outcome.session_note``).
         cancelled: Whether the outcome is no longer needed.
         restarts: Number of times that the job was started again because its program had not begun to run.
 
@@ -92,12 +92,13 @@ class Session:
     Attributes:
         name: Name of the session.
         pending: Calls that wait for their turn.
-        turn: The call that is queued for a worker or runs.
+        turn: The call whose turn it is: it waits for a worker, or runs.
         child: Process of the session.
         held: Whether the session counts towards the limits on sessions.
-        memory: Bytes of memory by which the session counts towards the memory limit of all sessions.
+        memory: Bytes of memory that the session counts towards the memory limit of all sessions.
         note: Note for the outcome of the next cell.
-        signalled: Whether an interrupt was ordered and not yet sent; it must not reach the next cell.
+        signalled: Whether an interrupt was ordered but may not yet be sent; the next cell must wait, so that the
+            interrupt does not reach it.
         deadline_at: Time of the current deadline timer.
     """
 
@@ -206,7 +207,7 @@ class Child:
         return int(self.call.limits["output_bytes"]) if self.call is not None else 0
 
     def note(self, message: bytes) -> None:
-        """Store a message from the child, up to a limit, since a program can send any number of messages."""
+        """Store a message from the child, unless too much is stored, since a program can send any number of them."""
         if not self.compiled and message == STARTED:
             self.compiled = True
             if self.call is not None:
@@ -220,7 +221,7 @@ class Child:
         """Write the next part of the job to the child, up to a limit, so that a long job does not delay other calls.
 
         Returns:
-            Whether the job is complete, or its process is gone.
+            Whether nothing is left to write: the job was written completely, or the child can no longer read.
         """
         room = _FED_AT_ONCE
         try:
@@ -239,7 +240,7 @@ class Child:
         return True
 
     def unread(self) -> bool:
-        """Whether the process has not yet read the whole job."""
+        """Whether a part of the job has not been written to the process yet, or not been read by it."""
         if self.job_left:
             return True
         waiting = array.array("i", [0])
@@ -288,7 +289,11 @@ class Child:
             return b""
 
     def finish_cell(self, message: bytes) -> tuple[dict[str, Any], tuple[bytes, bytes]]:
-        """Return the outcome (header and output streams) of a cell whose session continues, from its last message."""
+        """Return the outcome (header, stdout, stderr) of a cell whose session continues.
+
+        Args:
+            message: The child's message about the end of the cell.
+        """
         for stream in self.streams:
             stream.take(self.output_limit)
         self._reports = [message]
@@ -313,23 +318,23 @@ class Child:
             self._due_from = 0.0
 
     def note_ending(self, now: float) -> None:
-        """Record that the child was ordered to end, or has started to end."""
+        """Record when the child was first ordered to end, or started to end."""
         if not self.ending:
             self.ending, self._due_from = True, now
 
     def is_overdue(self, now: float, timeout_s: float) -> bool:
-        """Whether the next step of the child is late by more than ``timeout_s`` seconds."""
+        """Whether the child has needed more than ``timeout_s`` seconds to become ready or, once ordered, to end."""
         return self._due_from > 0 and now - self._due_from > timeout_s
 
     def end(self, reply: OrderReply, now: float) -> None:
-        """Record the end of the child process, as the zygote reported it."""
+        """Record the end of the child process, which its parent process reported."""
         self.note_ending(now)  # of the whole process tree
         self.wait_status, self.peak_kb, self.ended_at = reply.status, reply.peak_kb, now
         self.broken = reply.kind == BROKEN
         self.cpu_s = max(0.0, reply.cpu_s - self.cpu_at_start)
 
     def lost(self) -> str | None:
-        """Return why the call was lost through no fault of the program; ``None`` if the program may be the cause."""
+        """Return the reason if the call was lost through no fault of its program; ``None`` in any other case."""
         if self.stopped_for is not None or self.wait_status != signal.SIGKILL:
             return None
         if self.broken:
@@ -391,7 +396,7 @@ class Child:
             self.open_ends -= 1
 
     def close_ends(self) -> None:
-        """Close the output streams and the report socket, even if a process of the child still holds them."""
+        """Close the output streams and the report socket, even if a process of the child still has the other ends."""
         for stream in self.streams:
             self.close_stream(stream)
         self.close_report()

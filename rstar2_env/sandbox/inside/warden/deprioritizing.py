@@ -4,9 +4,10 @@ A program that has run for ``AFTER_S`` gets a lower weight on the cores and no l
 next call starts. The time during which it was ready to run but had no core, as reported by the kernel, is added to its
 wall-clock limit, up to a total of ``MOST`` times the limit.
 
-Covered: when a program is deprioritized, how many are, and the deadline of every call that is not a cell. Not covered:
-lowering weights (the zygote's ``priority``), and cells (``cells``): their processes outlive them, and their weight
-could not be restored on every machine, so cells keep their weight, their worker and their deadline.
+Covered: when a program is deprioritized, how many are, and the deadline of every call that is not a cell (a call of a
+session). Not covered: how weights are lowered (the zygote's ``priority``), and cells (``cells``): a cell's process
+outlives the cell, and its weight could not be restored on every machine, so cells keep their weight, their worker and
+their deadline.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 AFTER_S = 0.25
 """Run time in seconds after which a program is deprioritized."""
 MOST = 4
-"""Longest extended run time of a program, as a multiple of its wall-clock limit."""
+"""Factor by which the wall-clock limit of a program can be extended at most."""
 _STEP_S = 0.02
 """Shortest time, in seconds, until a program whose deadline was extended is checked again."""
 
@@ -80,9 +81,9 @@ class Deprioritizer:
             self._check_later(child)
 
     def _check(self, child: Child) -> None:
-        """Deprioritize a program if there is room.
+        """Deprioritize a program if the number of deprioritized programs allows it.
 
-        At the deadline of a deprioritized program, request its waiting time; end any other program at its deadline.
+        At its deadline, end the program; if it is deprioritized, first request how long it has waited for a core.
         """
         if not _runs(child):
             return
@@ -114,5 +115,5 @@ def _runs(child: Child) -> bool:
 
 
 def _deadline(child: Child, times: int = 1) -> float:
-    """Time at which a call has run for ``times`` times its wall-clock limit."""
+    """Return the time at which a call has run for ``times`` times its wall-clock limit."""
     return child.started_at + times * float(child.limits["wall_s"])

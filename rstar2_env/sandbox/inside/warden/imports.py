@@ -1,9 +1,9 @@
 """Guesses from a program's text which preloaded modules it will import.
 
-The text is not compiled: a model's text can cost the compiler seconds and gigabytes, or crash it, and this runs in the
-warden. A name counts if it occurs as a separate word outside a comment, so that an ``import`` in a function, in a
-branch or in a string for ``exec`` counts too. The guess can be wrong: a program whose parent lacks a module imports it
-itself, and forking takes longer if the parent has modules that the program does not need.
+The text is not compiled, because the warden must not be slowed down: a model's text can cost the compiler seconds and
+gigabytes, or crash it. A name counts if it occurs as a separate word outside a comment, so that an ``import`` in a
+function, in a branch or in a string for ``exec`` counts too. The guess may be wrong: a program whose parent lacks a
+module imports the module itself, and a fork takes longer if the parent has modules that the program does not need.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..wire import Frame
 
 _MOST_BYTES = 1 << 18
-"""Number of bytes of a program that are searched, to limit the time."""
+"""Number of bytes at the beginning of a text that are searched, to limit the time."""
 
 
 def program_texts(frame: Frame) -> Iterator[bytes]:

@@ -1,7 +1,7 @@
 """``EventLoop``: the warden's event loop, with callbacks for file descriptors and timers.
 
-It is minimal, since it runs a dozen rounds per call. If a callback with an owner (a child) raises, the error is
-reported for that owner and the loop continues.
+The loop is minimal, since it runs a dozen rounds per call. If a callback that has an owner (a child) raises, the error
+is reported for that owner and the loop continues.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class EventLoop:
         on_error: Called with the owner of a failed callback, and the exception.
 
     Attributes:
-        running: Whether the loop runs, because ``stop`` was not called.
+        running: True until ``stop`` is called.
     """
 
     def __init__(self, on_error: Callable[[Any, Exception], None]) -> None:
@@ -57,7 +57,7 @@ class EventLoop:
                 self._call(owner, what)
 
     def stop(self) -> None:
-        """Let ``run`` return at the end of this round."""
+        """Make ``run`` return at the end of this round."""
         self.running = False
 
     def watch(self, descriptor: int, callback: Callback, events: int = IN, owner: Any = None) -> None:
@@ -82,7 +82,7 @@ class EventLoop:
         self._epoll.unregister(descriptor)
 
     def forget(self, descriptor: int) -> None:
-        """Stop watching a descriptor that the caller closes next: only closing removes it from epoll."""
+        """Forget the callback of a descriptor that the caller closes next; the close removes it from epoll."""
         self._callbacks.pop(descriptor, None)
 
     def call_at(self, when: float, what: Callable[[], None], owner: Any = None) -> None:

@@ -1,8 +1,8 @@
 """Starts the warden, the process between the caller and the model's programs.
 
 The warden is a separate process, so that locks, imports and the global interpreter lock of the caller cannot delay a
-deadline. When the caller ends, the warden and all its processes end too. Covered: start and shutdown. Not covered:
-running jobs (``supervisor``).
+deadline. When the caller ends, the warden and all its processes end too. Covered: start and shutdown. Not covered: how
+jobs run (``supervisor``).
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """``Parents``: the parent processes of a warden, which fork the processes for programs; chooses a parent per program.
 
-A light parent, which has imported only the standard library, exists from the start. Other parents have imported exactly
-the preloaded modules that a program names, and are started for the first such program. If no further
-parent is allowed, a new one replaces a parent that was not used for a while; if there is no such parent, the parent
-with all modules is used.
+A light parent, which has imported only the standard library, exists from the start. Any other parent has imported
+exactly the preloaded modules that a program names, and is started for the first such program. If no further parent is
+allowed, the parent with all modules is used, and a parent that was not used for a while is ended to make room.
 
-Covered: the choice, start and end of parents, and their share of calls. Not covered: children (``pool``), finding the
-modules that a program names (``imports``).
+Covered: the choice, start and end of parents, and their share of calls. Not covered: children (``pool``), and the
+search for the modules that a program names (``imports``).
 """
 
 from __future__ import annotations
@@ -28,8 +27,7 @@ if TYPE_CHECKING:
 _UNUSED_S = 60.0
 """Seconds without a call after which a parent process may be replaced by another."""
 _FADING = 0.99
-"""Factor by which each new call multiplies the weight of earlier calls, when the parents' shares of calls are computed.
-"""
+"""Factor by which each new call reduces the weight of all earlier calls in the parents' shares of calls."""
 
 
 class Parents:
@@ -81,7 +79,7 @@ class Parents:
         return self._use(self._imports.named(texts))
 
     def for_session(self) -> Parent:
-        """Choose the parent process for a session, whose later cells may import anything."""
+        """Return the parent process with all modules, since the later cells of a session may import any of them."""
         return self.first if self._most == 1 or not self._all else self._use(self._all)
 
     def listen(
@@ -102,7 +100,7 @@ class Parents:
             self._watch(parent, loop)
 
     def mark_ready(self, parent: Parent) -> None:
-        """Record that a parent process has imported its modules and can fork children."""
+        """Record that a parent process has imported its modules, so that it can fork children now."""
         parent.link.control.settimeout(self._stall_timeout_s)
         parent.ready = True
 
@@ -159,7 +157,7 @@ class Parents:
         self._on_settled(parent)
 
     def _use(self, names: tuple[str, ...]) -> Parent:
-        """Return a parent with these modules, started if necessary, and count its use."""
+        """Return a parent with these modules (or more, if none can be started), and count the use."""
         found = self._by_names.get(names)
         if found is None:
             found = self._try_make(names) or self._by_names.get(self._all) or self._try_make(self._all) or self.first
@@ -171,7 +169,7 @@ class Parents:
         return found
 
     def _try_make(self, names: tuple[str, ...]) -> Parent | None:
-        """Start a parent; ``None`` if that fails, or if the last place is reserved for the parent with all modules."""
+        """Start a parent; ``None`` if that fails or no place is free (one is kept for the parent with all modules)."""
         if names in self._failed or names in self._by_names:
             return None
         kept = 0 if names == self._all or self._all in self._by_names else 1
@@ -195,7 +193,7 @@ class Parents:
         return parent
 
     def _retire_one(self) -> None:
-        """Retire the least recently used parent, if its last use was long ago."""
+        """Retire the least recently used parent if it was unused for ``_UNUSED_S``, unless one is retiring already."""
         since = time.monotonic() - _UNUSED_S
         spare = [
             parent

@@ -1,6 +1,6 @@
 """``ChildPool``: child processes that are forked and isolated ahead of the calls, and replaced when a call takes one.
 
-Covered: the number of waiting children, their slots, failures to create a child. Not covered: running a job
+Covered: the number of waiting children, their slots, failures to create a child. Not covered: how a job runs
 (``supervisor``).
 """
 
@@ -40,8 +40,8 @@ class ChildPool:
     """Creates child processes, and keeps some of them waiting for jobs.
 
     Attributes:
-        options: Numbers of ``workers``, ``parents`` and ``waiting`` children, and ``file_bytes``, the size of the
-        file system of the first children.
+        options: The numbers ``workers``, ``parents`` and ``waiting`` (children to keep waiting), and ``file_bytes``,
+            the size of the first children's file systems.
         loop: Event loop that receives the children's messages.
         parents: The parent processes that fork the children.
         make_slot: Creates a slot with the given number.
@@ -63,7 +63,7 @@ class ChildPool:
     children: dict[int, Child] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Create a slot for every concurrent child, except children of sessions.
+        """Create a slot for every concurrent child, except for the children of sessions and deprioritized programs.
 
         Raises:
             OSError: A slot cannot be created.
@@ -80,7 +80,10 @@ class ChildPool:
         self._numbers = itertools.count(1)
 
     def take(self, parent: Parent, file_bytes: int) -> Child | None:
-        """Return an idle child of a parent whose file system has the size ``file_bytes``; ``None`` if there is none."""
+        """Take a waiting child of a parent whose file system has ``file_bytes``; ``None`` if there is none.
+
+        Waiting children whose file system has another size are ended.
+        """
         self._file_bytes = file_bytes  # fixed when a child is created: children with another size are discarded
         waiting = self._waiting[parent]
         while waiting:
@@ -91,7 +94,7 @@ class ChildPool:
         return None
 
     def make_slots(self, others: int) -> None:
-        """Create slots if needed, so that ``others`` slots can be occupied by sessions and deprioritized programs."""
+        """Create slots if needed, so that sessions and deprioritized programs can occupy ``others`` slots."""
         while len(self._slots) < self._base + others:
             try:
                 slot = self.make_slot(len(self._slots))
@@ -105,8 +108,8 @@ class ChildPool:
         """Fork children until enough are waiting: the configured number, and one for each call that could start now.
 
         Args:
-            at_once: Whether to fork even if no call waits and another child is ready. A fork would slow down a program
-                that has just started, so it can be postponed until that program has ended.
+            at_once: Whether to fork even if no call waits and another child is ready. If false, such a fork, which
+                would slow down a program that has just started, is postponed until a later ``refill``.
         """
         lacking = []
         for parent in self.parents.all():
@@ -174,7 +177,7 @@ class ChildPool:
             self.refill()
 
     def overdue(self, timeout_s: float) -> list[Child]:
-        """Return the children that did not end within ``timeout_s`` seconds; kill children that never became ready."""
+        """Return the children that did not end in time; kill those that were not ready within ``timeout_s`` seconds."""
         now, found = time.monotonic(), []
         for child in list(self.children.values()):
             if not child.is_overdue(now, timeout_s):
@@ -227,7 +230,7 @@ class ChildPool:
         return max(1, round(self._target * self.parents.share(parent)))
 
     def _spare_one(self, parent: Parent) -> None:
-        """Free a slot for a call: end a waiting child of the other parent with the largest surplus of such children."""
+        """Free a slot for a call of ``parent``: end a waiting child of the other parent that has most to spare."""
         others = [other for other in self.parents.all() if other is not parent and self._waiting[other]]
         if others:
             spare = max(others, key=lambda other: len(self._waiting[other]) - self._kept(other))

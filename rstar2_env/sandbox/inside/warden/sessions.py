@@ -1,8 +1,8 @@
-"""``Sessions`` keeps the sessions of a warden: names, order of calls, and which one ends if there are too many.
+"""``Sessions``: a warden's sessions: their names, the order of their calls, and which one ends if there are too many.
 
-Covered: running one cell of a session at a time; limits on their number, memory and idle time; and the reason why a
-session ended. Not covered: the processes of sessions (module ``cells``), and running a cell inside such a process
-(module ``session`` of the zygote).
+Covered: the rule that one cell (call) of a session runs at a time; limits on the number, memory and idle time of
+sessions; and the reason why a session ended. Not covered: the processes of sessions (module ``cells``), and how a cell
+runs inside such a process (module ``session`` of the zygote).
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Sessions:
     Attributes:
         options: ``max_sessions``, ``session_timeout_s``, ``session_memory_bytes`` (0 means unlimited).
         loop: Event loop for the timer of idle sessions.
-        queue: Queue in which calls wait for a worker at their turn.
-        evict: Called with the child of a session that must end.
+        queue: Queue in which a call waits for a worker once its session's earlier calls have ended.
+        evict: Called with the child (process) of a session that must end.
     """
 
     options: dict[str, Any]
@@ -60,7 +60,7 @@ class Sessions:
         self.advance(session)
 
     def advance(self, session: Session) -> None:
-        """Let the next call of a session begin, if there is one and the limits on sessions allow it."""
+        """Queue the next call of a session for a worker, if there is one and the limits on sessions allow it."""
         if session.turn is not None or session.signalled:
             return
         if not session.pending:
@@ -110,7 +110,7 @@ class Sessions:
         self._admit()
 
     def recall(self, session: Session) -> None:
-        """Put a session's next call, if no process has it yet, back at the head of the session's queue."""
+        """If a session's call waits for a worker, take it back to the head of the session's own queue."""
         if session.turn is not None and session.turn.child is None:
             self.queue.remove(session.turn)
             session.pending.appendleft(session.turn)

@@ -19,8 +19,8 @@ class ChildSlot:
         index: Number of the slot.
         groups: The control groups of this warden, or ``None``.
         scratch: Folder for working folders; ``None`` if each child mounts its own.
-        counted: Whether the kernel limits the processes of the user of its children.
-        own_user: Whether its children run as a user of the machine that runs nothing else.
+        counted: Whether the kernel limits the number of processes of the user as which its children run.
+        own_user: Whether its children run as a user of the machine that has no other processes.
 
     Attributes:
         entrances: Open ``cgroup.procs`` files, through which a process enters the control group.
@@ -46,7 +46,7 @@ class ChildSlot:
             limits: Limits of a job.
 
         Returns:
-            Numbers of processes, bytes of memory, bytes of files, and pipes; 0 for a limit that a layer enforces.
+            The limits on processes, bytes of memory, bytes of files, and pipes; 0 for a limit that a layer enforces.
         """
         return (
             0 if self.bounds_processes else limits["processes"],

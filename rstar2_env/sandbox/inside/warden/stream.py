@@ -24,7 +24,7 @@ class Stream:
         return self.left_out > 0
 
     def take(self, limit: int) -> None:
-        """Read the bytes that are in the pipe now, and store them up to the limit."""
+        """Read the bytes that are in the pipe now, and store them up to ``limit`` bytes in total."""
         if self.descriptor < 0:
             return
         waiting = array.array("i", [0])

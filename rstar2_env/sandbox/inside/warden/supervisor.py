@@ -2,8 +2,8 @@
 
 The supervisor runs in a single thread. It enforces the limits on wall-clock time and output, reads output as it
 arrives, and builds the outcome from its own and the kernel's observations. Covered: queueing, dispatch, deadlines,
-output, outcomes. Not covered: the start (``main``), parents (``parents``), forking (the zygote's ``server``) and the
-verdict (``verdict``).
+output, outcomes. Not covered: the start (``main``), parents (``parents``), forking (the zygote's ``server``) and how
+the status of a call is decided (``verdict``).
 """
 
 from __future__ import annotations
@@ -328,9 +328,9 @@ class WardenSupervisor:
             self._pool.kill(child)
 
     def _read_rest(self, child: Child) -> None:
-        """Read what a program has left in its pipes, and close them: no process is left that could write more.
+        """Read the rest of a program's output, and close the pipes, since no process is left that could write more.
 
-        Something else may keep them open, such as a message in flight that contains a descriptor.
+        A pipe may still be open elsewhere, for example in a message in flight that contains its descriptor.
         """
         while child.report.fileno() >= 0 and child.has_message():
             self._on_report(child, ENDED)
@@ -346,7 +346,7 @@ class WardenSupervisor:
         self._settle(child)
 
     def _settle(self, child: Child) -> None:
-        """Report the outcome once the process is reaped and every pipe is at its end."""
+        """Report the outcome of a child's call, if the process is reaped and every pipe is at its end."""
         at_end = child.wait_status is not None and child.open_ends == 0
         if child.settled or not (at_end or child.written_off):
             return

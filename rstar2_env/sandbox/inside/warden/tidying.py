@@ -18,7 +18,7 @@ _AT_ONCE = 64
 
 
 class Tidying:
-    """Removes folders between the rounds of an event loop, in more steps per round if more folders wait.
+    """Removes folders between the rounds of an event loop; the more folders wait, the more steps per round.
 
     Args:
         loop: The event loop of the warden.
@@ -29,7 +29,7 @@ class Tidying:
         self._left: deque[Iterator[None]] = deque()
 
     def remove(self, path: str) -> None:
-        """Remove a folder with its contents: the first entries at once, the rest between rounds of the event loop."""
+        """Remove a folder with its contents: first steps immediately, the rest between rounds of the event loop."""
         work = removal(path)
         if _has_more(work, _AT_ONCE):
             self._left.append(work)

@@ -1,7 +1,7 @@
 """``verdict``: decides the status of a call from observations of warden and kernel, and the program's own report.
 
-These count in this order: limits enforced by the warden, the kernel's counters, the end of the process, the program's
-report. The report only adds detail, and never turns a failed exit into a success.
+The first of these that shows a failure decides: limits enforced by the warden, the kernel's counters, the end of the
+process, the program's report. The report adds detail, but never turns a failed exit into a success.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 _TEXT_LIMIT = 70_000
 _NAME_LIMIT = 200
 _OWN_SHARE = 0.9
-"""Smallest used share of the CPU limit at which the signal SIGXCPU counts as a timeout: a program can send itself this
-signal."""
+"""Share of the CPU limit that a program must have used for the signal SIGXCPU to count as a timeout, since a program
+can send itself this signal."""
 
 
 @dataclass(slots=True)
@@ -34,8 +34,8 @@ class Seen:
         output: Whether the program wrote anything to stdout or stderr.
         over_output: Whether the program wrote more than the hard limit.
         reports: Messages of the child, in order.
-        lives: Whether the call was a cell of a session whose process continues. If so, the result is the program's own
-            report, except for limits.
+        lives: Whether the call was a cell of a session whose process continues. If so, the program's own report decides
+            the status, unless a limit was exceeded.
     """
 
     wait_status: int | None = None
@@ -88,7 +88,7 @@ _STOPPED = {
 """Status, reason and message of an outcome, by the reason for which the warden ended the program
 (``Seen.stopped_for``)."""
 _Found = tuple[str, str | None, str | None]
-"""Status and reason of an outcome, and the message to use if the program's report has none."""
+"""Status and reason of an outcome, and the message that applies if the program's report has none."""
 
 
 def _status(seen: Seen, exit_code: int | None, name: str | None, report: dict[str, Any]) -> _Found:

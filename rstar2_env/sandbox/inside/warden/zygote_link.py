@@ -1,4 +1,4 @@
-"""``ZygoteLink``: the warden's connection to the zygote: starts, ends and orders it to fork parents of programs."""
+"""``ZygoteLink``: the warden's connection to the zygote: starts it, ends it, and orders it to fork parent processes."""
 
 from __future__ import annotations
 
