@@ -1,7 +1,7 @@
 """``Job`` and ``Outcome``: input and output of a sandbox; ``Sandbox``: the interface of every provider.
 
-Covered: the records. Not covered: limits (``limits``), running a job (the providers), and the text of a result for a
-model (``rstar2_env.tools``).
+Not covered: limits (``limits``), how a job runs (the providers), and the text of a result for a model
+(``rstar2_env.tools``).
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Job:
         stdin: Contents of standard input.
         limits: Limits of the program.
         files: Contents of files to write into the working folder before the program starts, by relative path.
-        seed: Seed of ``random`` and ``numpy.random``, so that a call replays exactly. In a session, a cell reseeds only
-            if its seed differs from the seed of the previous cell.
+        seed: Seed of ``random`` and ``numpy.random``, so that a call can be replayed exactly. In a session, a cell
+            reseeds only if its seed differs from the seed of the previous cell.
         session: Name of a session, which keeps its Python state across calls; its calls (cells) run one after the
             other. ``None`` runs the program in a fresh process. The first job of a session creates it with that job's
             limits on memory, processes and file size; the limits on wall clock and output apply to each cell.
@@ -58,7 +58,7 @@ class Job:
             check_options(self, "Job.")
 
     def _is_plainly_valid(self) -> bool:
-        """Whether every field has exactly its declared type. Faster than the generic option checks."""
+        """Whether every field has exactly its declared type; this is faster than the generic option checks."""
         session = self.session
         return (
             type(self.code) is str
@@ -82,7 +82,7 @@ class Outcome:
     Attributes:
         status: The status of the call.
         exit_code: Exit code; ``None`` if a signal ended the program, if it never ran, or if its session continues.
-        signal: Name of the signal that ended it ("SIGKILL"), or ``None``.
+        signal: Name of the signal that ended the program ("SIGKILL"), or ``None``.
         stdout: Standard output; undecodable bytes are replaced.
         stderr: Standard error, without the traceback of the exception that ended the program.
         value: ``repr`` of a trailing expression, as in a notebook; ``None`` without one.
@@ -93,9 +93,9 @@ class Outcome:
         cpu_s: CPU seconds of the program and its children, if known.
         peak_memory_mb: Peak memory use in MiB, if known.
         truncated: Whether output was dropped.
-        stdout_left_out: Dropped bytes of stdout.
-        stderr_left_out: Dropped bytes of stderr.
-        attempts: Number of starts; more than one after a failure of the sandbox itself.
+        stdout_left_out: Number of dropped bytes of stdout.
+        stderr_left_out: Number of dropped bytes of stderr.
+        attempts: Number of times that the call was started; more than one after a failure of the sandbox itself.
         session: ``None`` without a session. ``"new"``: first cell of a new session. ``"kept"``: the cell ran in the
             existing session, which continues. ``"interrupted"``: the cell exceeded its time or output limit and was
             interrupted; the state is kept. ``"ended"``: the session ended in this cell (a limit, a crash, an exit); the
@@ -140,7 +140,7 @@ class Capability:
     Attributes:
         name: The layer ("network namespace").
         active: Whether the layer is active.
-        detail: Mechanism of an active layer; reason for a missing one.
+        detail: The mechanism if the layer is active, or the reason why it is not.
         required: Whether ``isolation="strict"`` requires the layer.
     """
 

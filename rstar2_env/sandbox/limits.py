@@ -43,4 +43,4 @@ class Limits:
 
 
 CEILING = Limits(**HIGHEST_LIMITS)
-"""Largest limits that someone other than the user of the machine may choose: a client of a server, or data."""
+"""Largest limits that may come from elsewhere than the user of the machine: from a client of a server, or from data."""

@@ -76,9 +76,9 @@ class LocalOptions(ProviderOptions):
     Attributes:
         packages: Installed packages that programs can import, by their pip names, with their requirements; other
             packages are hidden. Packages that are not installed are skipped. ``("*",)`` makes all packages visible.
-        preload: Modules to import ahead of time. A program is forked from a parent process that has imported exactly
-            the preloaded modules that its source names; modules that the program imports only indirectly, through other
-            modules, are imported at run time.
+        preload: Modules to import in advance. A program is forked from a parent process that has imported exactly those
+            of these modules that the program's source names; modules that the program imports only indirectly, through
+            other modules, are imported at run time.
         parents: Largest number of parent processes, at least 1. One parent has imported no module of ``preload``;
             others are started when programs need them. With 1, the only parent has imported all modules of ``preload``.
         workers: Number of programs that run concurrently, not counting deprioritized ones; the default is the number of
@@ -90,19 +90,19 @@ class LocalOptions(ProviderOptions):
         isolation: ``"strict"`` refuses to start without a required layer, ``"best"`` runs with the available layers and
             warns once, ``"none"`` switches isolation off, for debugging.
         readable: Additional paths that programs can read, such as a folder with libraries.
-        root_folders: Names of folders of the working folder that programs also find at the root: with ``("app",)``,
-            ``/app`` is a link to the folder ``app`` of the working folder, which a program must create. This needs a
+        root_folders: Names of folders in the working folder that programs also find at the root: with ``("app",)``,
+            ``/app`` is a link to the folder ``app`` in the working folder, which a program must create. This needs a
             mount namespace.
         warmup: Program that each parent with preloaded modules runs once to fill caches; ``None`` calls common
             functions of numpy and sympy, if they are preloaded.
-        limits: The limits that most jobs have; the child processes that are kept ready are prepared for these limits.
+        limits: The limits that most jobs have; child processes that are kept ready are prepared for their ``file_mb``.
         without: Layers to omit, by their short names; for tests of machines that lack them.
         retries: How many times a call is retried after a failure of the sandbox itself.
         stall_timeout_s: Seconds without a response after which the zygote is replaced.
         max_sessions: Largest number of sessions; beyond it, the least recently used idle session is ended.
         session_timeout_s: Seconds after which an idle session is ended.
-        session_memory_mb: Upper bound of the sum of the memory limits of all sessions, in MiB; ``None`` for no bound
-            besides ``max_sessions``.
+        session_memory_mb: Largest sum of all sessions' memory limits, in MiB; with ``None``, only ``max_sessions``
+            limits the sessions.
     """
 
     provider: ClassVar[str] = "local"

@@ -1,7 +1,7 @@
 """Lists the packages that programs can import, for the prompt that describes a sandbox to a policy.
 
 Covered: the packages that the options of a sandbox on this machine declare. Not covered: the packages of a container, a
-server or another node, and hiding other packages (``inside/kernel/packages``).
+server or another node, and how other packages are hidden (``inside/kernel/packages``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rstar2_env.sandbox.options import PACKAGES, LocalOptions, site_dirs
 
 
 def declared(sandbox: Sandbox | str | Mapping[str, Any]) -> tuple[str, ...] | None:
-    """Return the packages that a sandbox declares; ``None`` if they depend on the server, node or image.
+    """Return the packages that a sandbox declares; ``None`` if it shows all packages or is not a local sandbox.
 
     Args:
         sandbox: A sandbox, the name of a provider, or options with the name under ``"provider"``.

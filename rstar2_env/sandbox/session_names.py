@@ -1,6 +1,6 @@
 """``SessionNames``: the names of the sessions that a caller has started, to report sessions lost with their warden.
 
-Covered: names. Not covered: sessions themselves (``inside.warden.sessions``).
+Not covered: the sessions themselves (``inside.warden.sessions``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class SessionNames:
         return name in self._names
 
     def note(self, name: str, state: str) -> None:
-        """Record the state of a session that an outcome reported."""
+        """Add the session, or remove it if its state (``Outcome.session``) is "ended"."""
         if state == "ended":
             self.forget(name)
             return

@@ -28,8 +28,7 @@ from rstar2_env.sandbox.session_names import SessionNames
 KEEP_S = 30.0
 """Seconds for which a sandbox is kept after its last handle was closed."""
 KEEP_MOST = 4
-"""Largest number of sandboxes that are kept without a handle; beyond it, the one that has been idle longest is ended.
-"""
+"""Largest number of sandboxes that are kept without a handle; if there are more, the longest idle one is ended."""
 
 _Key = tuple[int, str, tuple[tuple[str, Any], ...]]
 
@@ -38,7 +37,7 @@ class _Entry:
     """A sandbox that several handles share.
 
     Attributes:
-        lock: Held while the sandbox is created, and while calls are counted.
+        lock: Held while the sandbox is created, and while ``calls`` or ``sessions`` change.
         sandbox: The sandbox, once it exists.
         handles: Number of open handles.
         calls: Number of calls in flight.
@@ -136,7 +135,10 @@ class SharedSandbox(Sandbox):
 
     @contextlib.contextmanager
     def _call(self, jobs: Sequence[Job]) -> Iterator[tuple[Sandbox, list[Outcome]]]:
-        """Yield the sandbox and a list for the outcomes; count the call, and record which sessions stay alive."""
+        """Within the block, count a call. Yield the sandbox and an empty list, to which the caller adds the outcomes.
+
+        The outcomes show which sessions stay alive.
+        """
         for job in jobs:
             check_job(job)
         entry = self._open()
@@ -208,7 +210,7 @@ def _acquire(provider: str, options: dict[str, Any]) -> _Entry:
 
 
 def _release(key: _Key, entry: _Entry) -> None:
-    """Drop one handle. After the last one, keep an idle sandbox for a while, and end sandboxes beyond the bound."""
+    """Drop one handle. After the last one, keep the sandbox if it is idle, else end it; keep at most ``KEEP_MOST``."""
     with _guard:
         entry.handles -= 1
         if entry.handles > 0:
@@ -254,7 +256,7 @@ def _stop_timer(key: _Key) -> None:
 
 
 def _end_idle(key: _Key, entry: _Entry) -> None:
-    """In the thread of a timer: end a sandbox that has been idle since the timer was started."""
+    """Called in a timer's thread: end the sandbox if it has been idle since the timer was started."""
     timer = threading.current_thread()
     with _guard:
         if _idle.get(key) is not entry or entry.timer is not timer or _exiting:
@@ -272,7 +274,7 @@ def _made(entry: _Entry) -> Sandbox:
 
 
 def _key(provider: str, options: dict[str, Any]) -> _Key:
-    """Key of a shared sandbox: process, provider and options."""
+    """Return the key of a shared sandbox: process id, provider and hashable options."""
     frozen = tuple(sorted((name, _hashable(value)) for name, value in options.items()))
     return os.getpid(), provider, frozen
 

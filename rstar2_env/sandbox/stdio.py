@@ -42,7 +42,7 @@ class StdioLimits:
         file_mb: Maximum size of each file that the program writes, in MiB.
         processes: Maximum number of concurrent processes and threads. All of them end with the program.
         network: Whether the program may use the network and other sockets.
-        write: Folders and files that the program may write, besides a temporary folder of its own (``TMPDIR``).
+        write: Folders and files that the program may write, in addition to its own temporary folder (``TMPDIR``).
         isolation: ``"strict"`` refuses to start without a required layer, ``"best"`` runs with the available layers and
             warns once, ``"none"`` keeps only the limits on memory and on files.
     """
@@ -82,8 +82,8 @@ def limited(
         without: Layers to omit, by their short names; for tests of machines that lack them.
 
     Yields:
-        The command, which may be started once as a child of this process, and environment variables for it, such as its
-        temporary folder.
+        The command, which may be started once as a child of this process, and the environment variables to add for it
+        (``TMPDIR``).
 
     Raises:
         SandboxUnavailableError: The machine lacks a layer that ``isolation="strict"`` requires.

@@ -1,7 +1,7 @@
 """Starts a warden (the process that supervises programs) as a process on this machine, reached over a pair of sockets.
 
-Covered: starting and ending it, its folder, and removing folders of processes that were killed. Not covered: the
-messages (``connection``).
+Covered: its start and end, its folder, and the removal of folders that killed processes left. Not covered: the messages
+(``connection``).
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class LocalProcess(Host):
         return stderr
 
     def abandon(self) -> None:
-        """Close this process's copy of the warden's socket, if the caller was forked while the warden was started."""
+        """In a process forked while the warden was being started: close the copy of the warden's end of the socket."""
         if self._theirs is not None and (descriptor := self._theirs.detach()) >= 0:
             with contextlib.suppress(OSError):
                 os.close(descriptor)
@@ -96,7 +96,8 @@ def make_scratch() -> tuple[str, int]:
     """Create a temporary folder that stays locked while this process lives; remove folders of killed processes.
 
     Returns:
-        The folder, and the descriptor of its lock; ``remove_tree`` removes the folder before the lock is closed.
+        The folder, and the descriptor of its lock. The caller removes the folder (``remove_tree``), and then closes the
+        descriptor.
     """
     parent = tempfile.gettempdir()
     for name in os.listdir(parent):
@@ -111,7 +112,7 @@ def make_scratch() -> tuple[str, int]:
 
 
 def _tail(log: IO[bytes]) -> str:
-    """Last part of the warden's error output, for an error message."""
+    """Return the last part of the warden's error output, for an error message."""
     log.seek(0, os.SEEK_END)
     log.seek(max(0, log.tell() - 2000))
     return log.read().decode("utf-8", "replace").strip()

@@ -1,6 +1,6 @@
 """``LocalSandbox``: runs each program in a fresh fork of a warm interpreter on this machine, without a daemon.
 
-Covered: the construction of the sandbox. Not covered: the client of the warden (``client``), and the isolation of
+Covered: the construction of the sandbox. Not covered: the connection to the warden (``client``), and the isolation of
 programs (``inside``, docs/sandbox.md).
 """
 

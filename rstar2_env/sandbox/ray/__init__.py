@@ -4,6 +4,6 @@
         outcomes = sandbox.run_many(jobs)
 
 ``provider`` contains the sandbox, ``nodes`` starts a server on every node and reports lost servers to the fleet,
-``keeper`` is the actor that runs a server. Not covered: sending calls (``rstar2_env.sandbox.fleet``). Importing this
-package does not need Ray; making a sandbox does (extra ``ray``).
+``keeper`` contains the actor that runs a server. Not covered: how calls are sent (``rstar2_env.sandbox.fleet``). The
+package can be imported without Ray (extra ``ray``), which only the sandbox needs.
 """

@@ -30,9 +30,9 @@ class StartResult:
     """Result of starting the sandbox server of a node.
 
     Attributes:
-        url: Address of its server.
-        error: Reason why it did not start, or ``None``.
-        mistaken: Whether the start failed because the options are invalid.
+        url: Address of the server.
+        error: Reason why the server did not start, or ``None``.
+        mistaken: Whether the server did not start because the options are invalid.
     """
 
     url: str = ""

@@ -1,9 +1,9 @@
 """``Nodes``: starts a sandbox server on each node of a Ray cluster, and follows nodes that join or are lost.
 
-Covered: nodes that join and leave, actors that die, stall, or whose sandbox fails repeatedly. A server is removed only
-if Ray confirms that its actor is dead: until then its calls may still run, so they must not run elsewhere. Not covered:
-calls (``rstar2_env.sandbox.fleet``), the actor itself (``keeper``), whether a silent actor is stuck (``silence``).
-Everything here runs in the event loop of the fleet.
+Covered: nodes that join and leave, and actors that die, stall, or have a sandbox that fails repeatedly. A server is
+removed only if its node has left or Ray confirms that its actor is dead: until then its calls may still run, so they
+must not run elsewhere. Not covered: calls (``rstar2_env.sandbox.fleet``), the actor itself (``keeper``), and whether a
+silent actor is stuck (``silence``). Everything here runs in the event loop of the fleet.
 """
 
 from __future__ import annotations
@@ -72,11 +72,11 @@ class Nodes:
         servers.on_down = self._on_down
 
     async def start(self) -> None:
-        """Start a server on every node; every node must provide the requested isolation.
+        """Start a server on every node.
 
         Raises:
-            SandboxUnavailableError: There is no node, or the sandbox of a node does not start; the message names
-                the node.
+            SandboxUnavailableError: There is no node, or a node's sandbox does not start, for example because it lacks
+                the requested isolation; the message names the node.
             ConfigurationError: A node rejects an option.
         """
         found = await asyncio.to_thread(living_nodes, self._options.resource)
@@ -167,7 +167,7 @@ class Nodes:
                 self._starting[name] = asyncio.create_task(self._join(found[name]))
 
     async def _join(self, where: RayNode) -> None:
-        """Start a server on a node that joined later or whose actor died; skip a node that lacks required isolation."""
+        """Start a server on a node that joined later or whose actor died; if that fails, pause it and log a warning."""
         try:
             await self._start(where)
         except (SandboxUnavailableError, ConfigurationError) as error:

@@ -1,7 +1,7 @@
 """``RaySandbox``: the sandbox of the provider ``ray``, with a server on every node of a cluster.
 
-Covered: the interface ``Sandbox`` over all nodes. Not covered: starting and stopping a cluster (``ray start``), and
-installing code on its nodes (use one image, or Ray's ``runtime_env``).
+Covered: the interface ``Sandbox`` over all nodes. Not covered: the start and end of a cluster (``ray start``), and the
+installation of code on its nodes (use one image, or Ray's ``runtime_env``).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class RaySandbox(FleetSandbox):
         self._started()
 
     def capabilities(self) -> Sequence[Capability]:
-        """Return each layer of isolation; it is active if every node has it, else its detail names the other nodes."""
+        """Return each layer of isolation: active if every node has it; else its detail names the nodes that lack it."""
         layers: dict[str, list[tuple[str, Capability]]] = {}
         for node, capabilities in self.node_capabilities().items():
             for layer in capabilities:

@@ -1,8 +1,8 @@
 """``why_lost``: decides whether an actor whose server does not answer is dead, stuck, or only slow.
 
-A silent actor is stuck if another process on its node answers and the actor does not. On a node that is busy with other
-work, all processes are slow, and killing an actor because it is slow would cost each of its calls a retry. Covered:
-pings, the comparison, and killing an actor. Not covered: replacing an actor (``nodes``).
+A silent actor is stuck if another process on its node answers and the actor does not. If the node is busy with other
+work, all its processes are slow, and to kill a slow actor would cost each of its calls a retry. Covered: pings, the
+comparison with another process, and how an actor is killed. Not covered: how it is replaced (``nodes``).
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ async def why_lost(actor: Any, where: RayNode, link: Link, options: RayOptions) 
         options: The provider's options.
 
     Returns:
-        Why the actor is lost, after Ray confirmed its death; ``None`` if its server answers or was removed.
+        The reason why the actor is lost, once Ray has confirmed its death; ``None`` if its server answers again or was
+        removed.
     """
     from ray.exceptions import ActorDiedError
 
@@ -72,7 +73,7 @@ class _OtherProcess:
 
     Args:
         where: The node.
-        longest_s: Seconds after which the actor counts as stuck if neither has answered.
+        longest_s: Seconds after which the actor counts as stuck even if this other process has not answered either.
     """
 
     def __init__(self, where: RayNode, longest_s: float) -> None:
@@ -83,7 +84,7 @@ class _OtherProcess:
         self._task = asyncio.create_task(self._ask(where))
 
     def shows_stuck(self) -> bool:
-        """Whether the actor had twice the time in which this process answered."""
+        """Whether the actor is stuck: it had twice the time in which this process answered, or ``longest_s``."""
         return self._clock() - self._since >= min(2 * self._answered_s, self._longest_s)
 
     def end(self) -> None:
@@ -109,7 +110,7 @@ def _pinged(actor: Any) -> asyncio.Task[None]:
 
 
 async def killed(actor: Any) -> bool:
-    """Kill an actor; returns whether Ray confirms its death, so that its calls may run elsewhere."""
+    """Kill an actor; return whether Ray confirms its death, after which its calls may run elsewhere."""
     from ray.exceptions import ActorDiedError
 
     kill(actor)
@@ -142,11 +143,11 @@ def call(actor: Any, method: str) -> Any:
 
 
 def kill(actor: Any) -> None:
-    """Order Ray to kill an actor."""
+    """Make Ray kill an actor; ignore any error, since the actor may be dead already."""
     with contextlib.suppress(Exception):  # it is dead already, or Ray is
         connected().kill(actor, no_restart=True)
 
 
 def short(error: BaseException) -> str:
-    """Shorten the reason of Ray to one line without its advice."""
+    """Return the message of an error from Ray as one line, without Ray's advice."""
     return " ".join(str(error).split()).partition(" Some common causes")[0][:500]

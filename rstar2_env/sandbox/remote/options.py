@@ -22,19 +22,20 @@ class RemoteOptions(FleetOptions):
     """Options of the provider ``remote``: the addresses of its servers, and the handling of failures.
 
     Attributes:
-        url: Address of the server. If ``url`` and ``urls`` are missing, the variable RSTAR2_SANDBOX_URL gives the
-            addresses, separated by commas.
+        url: Address of the server. If neither ``url`` nor ``urls`` is given, the addresses are read from the
+            environment variable RSTAR2_SANDBOX_URL, separated by commas.
         urls: Addresses of several servers.
-        token: Token that the servers require; ``None`` reads the environment variable RSTAR2_SANDBOX_TOKEN, which is
-            preferable: files that record the options contain ``***`` instead of the token. The token is pickled with
-            the other options.
+        token: Token that the servers require; ``None``, which is preferable, reads it from the environment variable
+            RSTAR2_SANDBOX_TOKEN. Files that record the options contain ``***`` instead of the token, but the token is
+            pickled with the other options.
         retries: How many times a call is retried after its server is known to have lost it.
         reconnect_timeout_s: Seconds that a call waits for a server that is down, or for an answer to a call in flight;
             then the call is ``unavailable``. At most 120, since a server remembers a call for 180 seconds by default.
         start_timeout_s: Seconds within which a server must answer at the start.
         isolation: ``"strict"`` refuses servers that lack a required layer, ``"best"`` warns once, ``"none"`` does not
             check.
-        limits: The limits that most jobs have; a warning at the start names servers that would lower these limits.
+        limits: The limits that most jobs have; they only determine the warning at the start about servers that would
+            lower them.
         ca_file: File of certificates to trust for HTTPS, instead of the system's certificates.
     """
 

@@ -8,7 +8,7 @@
     GET  /healthz           200 while it accepts calls, 503 while it stops; requires no token
     and the requests of code-judge (``code_judge``)
 
-Covered: parsing, validating and routing requests. Not covered: queueing and running (``service``).
+Covered: how requests are parsed, validated and routed. Not covered: the queue, and how calls run (``service``).
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def build_app(service: Service) -> ASGIApp:
 
 
 def _calls(service: Service, body: dict[str, Any]) -> Response:
-    """Accept a batch: wait for known calls, and accept new ones while there is room."""
+    """Answer a batch of calls: attach to calls that are known by their id, and accept new ones while there is room."""
     boot, calls = body.get("boot"), body.get("calls")
     if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls) or not calls:
         raise ConfigurationError("A batch must have the field 'calls', a list of at least one object.")

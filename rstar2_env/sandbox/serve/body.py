@@ -62,8 +62,8 @@ async def count_values(body: bytes, most: int) -> int:
     """Count the values and containers of a JSON text, without parsing it.
 
     Returns:
-        The number of values that a parser would make, with empty containers counted twice; once it is above ``most``,
-        any number above ``most``.
+        The number of values that a parser would create, with empty containers counted twice. If that number is above
+        ``most``, the result is any number above ``most``, since counting stops there.
     """
     count, at, in_string = 1, 0, False
     while at < len(body) and count <= most:
@@ -108,7 +108,7 @@ async def _read(request: Request, max_bytes: int) -> bytes:
 
 
 def _whole(digits: str) -> int:
-    """Read a whole number; the time grows with the square of its digits."""
+    """Read a whole number of limited length, since the time grows with the square of the number of digits."""
     if len(digits) > _MOST_DIGITS:
         raise ValueError(f"an integer has {len(digits)} digits; at most {_MOST_DIGITS} are accepted")
     return int(digits)

@@ -1,8 +1,8 @@
 """Serves the HTTP API of code-judge, rStar2-Agent's tool service, so that its clients work unchanged.
 
-The paths are ``/run`` and ``/judge``, their forms ``/batch`` and ``/long-batch``, ``/ping`` and ``/status``. Covered:
-the fields and reasons of code-judge, for Python. Not covered: other languages (``invalid_input``), and truncation of
-stdout, which is returned whole. docs/code-judge.md lists the differences.
+The paths are ``/run`` and ``/judge``, each also with ``/batch`` and ``/long-batch`` appended, ``/ping`` and
+``/status``. Covered: the fields and reasons of code-judge, for Python. Not covered: other languages
+(``invalid_input``), and truncation of stdout, which is returned completely. docs/code-judge.md lists the differences.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class _Run:
         self._changed.set()
 
     def _add(self, place: int, found: Outcome | str) -> None:
-        """Store a result; if the answer would hold too much, the result is an internal error without output."""
+        """Store a result; if the response would exceed ``max_answer_mb``, store an internal error without output."""
         result = _result(self._submissions[place], found, with_output=self._with_output)
         size = sum(len(result.get(name) or "") for name in ("stdout", "stderr"))
         if size > self._room:
@@ -146,7 +146,7 @@ class _Run:
         self.results[place] = result
 
     def leave(self) -> None:
-        """Stop waiting, and end running calls, since a client of this API cannot reconnect to a call."""
+        """Stop waiting, and end all calls that are not finished, since a client of this API cannot reconnect."""
         for call in list(self._places):
             self._service.leave(call, self.finished, grace_s=0.0)
 
@@ -166,7 +166,7 @@ def _invalid_field(submission: Any) -> tuple[str, str] | None:
 
 
 def _invalid(where: list[Any], text: str) -> Response:
-    """Answer to an invalid request, in the format of FastAPI, which code-judge uses."""
+    """Return the response to an invalid request, in FastAPI's format, which code-judge uses."""
     return JSONResponse({"detail": [{"loc": where, "msg": text, "type": "value_error"}]}, 422)
 
 
@@ -193,7 +193,7 @@ def _result(submission: dict[str, Any], found: Outcome | str, *, with_output: bo
 
 
 def _stderr_tail(outcome: Outcome) -> str:
-    """Return the traceback that an interpreter would print to stderr, or the reason why the program was ended."""
+    """Return the traceback, as an interpreter would print it to stderr, or the error message if there is none."""
     if outcome.traceback:
         return outcome.traceback
     return f"{outcome.error_message}\n" if outcome.error_message else ""

@@ -18,14 +18,14 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from rstar2_env.core.open_file_limit import raise_open_file_limit
 
 _RESERVED = 128
-"""Number of file descriptors that the server needs in addition to its connections: for sandbox, log and listener."""
+"""Number of file descriptors reserved for other uses than connections: for sandbox, log and listening socket."""
 
 
 def bounded(most: int, header_timeout_s: float) -> type[H11Protocol]:
     """Create a protocol class for uvicorn whose connections are limited.
 
     Args:
-        most: Largest number of connections. The limit on open files of this process may lower this number.
+        most: Largest number of connections; lower if this process's limit on open files requires it.
         header_timeout_s: Maximum seconds for the header of a request, counted from its first byte or the connection's
             start.
     """

@@ -1,9 +1,9 @@
 """``ServiceGuard``: checks requests before they reach the application: token, content type, size.
 
 Covered: every request except ``/healthz`` and ``/ping``, before its body is read; and all requests while the server
-stops. Without a token, only programs on this machine are allowed, not web pages in its browser: the Host header must
-name this machine (a page could resolve its own name to 127.0.0.1), and the Origin header must not name another host.
-Not covered: encryption (TLS options or a proxy), and rate limits.
+stops. If no token is required, programs on this machine are allowed, but web pages in its browser are not: the Host
+header must name this machine (a page could make its own name resolve to 127.0.0.1), and the Origin header must not name
+another host. Not covered: encryption (TLS options or a proxy), and rate limits.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class ServiceGuard:
 
 
 def _closing(send: Send) -> Send:
-    """Close the connection after the answer, since an open connection would keep the server from stopping."""
+    """Wrap ``send`` so that the connection closes after the response, since an open one would keep the server alive."""
 
     async def send_and_close(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -108,7 +108,7 @@ def _closing(send: Send) -> Send:
 
 
 def foreign_origin(request: HTTPConnection) -> str | None:
-    """Return the header that names another host, as text; ``None`` if a program on this machine sent the request."""
+    """Return the first of the headers Host and Origin that names another host, as text; ``None`` if neither does."""
     for header, start in (("host", "//"), ("origin", "")):
         value = request.headers.get(header, "//localhost".removeprefix(start))
         try:

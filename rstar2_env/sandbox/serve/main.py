@@ -1,6 +1,6 @@
 """The server process: serves one sandbox on one socket, in one event loop, until a signal ends it.
 
-Covered: starting, listening, graceful shutdown (refuse new and waiting calls, finish calls in flight). Not covered:
+Covered: start, listening socket, graceful shutdown (refuse new and waiting calls, finish calls in flight). Not covered:
 several processes; on a machine too large for one process, start several servers and give clients all addresses.
 """
 

@@ -20,7 +20,8 @@ class Metrics:
     """The metrics that the server shows at ``/metrics``.
 
     Args:
-        gauges: Gauges by name: a function that is called when the metrics are requested, and a help text.
+        gauges: For each gauge, by name: a function that returns its value whenever the metrics are requested, and a
+            help text.
 
     Attributes:
         calls: Finished calls, by status.

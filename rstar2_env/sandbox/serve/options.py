@@ -30,8 +30,8 @@ class ServeOptions(CheckedOptions):
         judge_limits: Limits of calls through the code-judge API, whose requests cannot specify limits.
         max_request_mb: Largest size of a request in MiB.
         max_calls: Largest number of calls in a request.
-        max_answer_mb: MiB of outcomes that an answer holds while its client does not read them. Further outcomes are
-            replaced by a message.
+        max_answer_mb: Largest size in MiB of the outcomes that the server holds for a client that does not read its
+            answer. Further outcomes are replaced by a message.
         connections: Largest number of connections. Beyond it, a new connection replaces the oldest connection without a
             complete request; if there is none, the new connection is closed.
         header_timeout_s: Seconds within which a client must send the header of a request; after that, its connection is
@@ -110,7 +110,7 @@ def is_loopback(host: str) -> bool:
 
 
 def cut_to(limits: Limits, most: Limits) -> tuple[Limits, list[str]]:
-    """Reduce each limit to at most ``most``; return all limits, and the names of those that were reduced."""
+    """Reduce each limit to at most its value in ``most``; return the limits, and the names of the reduced ones."""
     cut: dict[str, Any] = {}
     for item in fields(Limits):
         asked, bound = getattr(limits, item.name), getattr(most, item.name)

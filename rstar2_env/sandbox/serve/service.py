@@ -1,8 +1,9 @@
 """``Service``: a queue of limited length in front of one sandbox; each call has an id and runs once.
 
-The outcome is kept for some time, so that a client that has lost its connection can ask again. Covered: accepting or
-refusing calls, running them, passing the outcome to every watcher, calls that are sent again, cancelling, clients that
-disconnect and reconnect, stopping. Not covered: HTTP (``app``, ``stream``). Everything here runs in one event loop.
+The outcome is kept for some time, so that a client that has lost its connection can request it again. A watcher is a
+function that waits for a call's outcome, on behalf of a client. Covered: how calls are accepted, refused, run and
+cancelled; how the outcome reaches every watcher; calls that are sent again; clients that disconnect and reconnect;
+shutdown. Not covered: HTTP (``app``, ``stream``). Everything here runs in one event loop.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from rstar2_env.sandbox.serve.options import ServeOptions, cut_to
 from rstar2_env.sandbox.session_names import SessionNames
 
 Watcher: TypeAlias = "Callable[[ServedCall], None]"
-"""Function that is called with a call when the call has its answer."""
+"""Function to which a call is passed when the call has its answer."""
 _SHORTEST_RETRY_S, _LONGEST_RETRY_S = 0.05, 30.0
 _GIVEN_UP = "The call was ended because its client disconnected or cancelled it."
 
@@ -40,8 +41,8 @@ class ServedCall:
 
     Attributes:
         id: Id that the client chose.
-        answer: Outcome or refusal of the call as a JSON object, while it is remembered; ``None`` before.
-        outcome: The outcome, while its watchers are notified; ``None`` if the call did not run.
+        answer: Outcome or refusal of the call, encoded as a line of JSON; ``None`` before, and once it is forgotten.
+        outcome: The outcome, only while the watchers are notified; ``None`` if the call did not run.
     """
 
     def __init__(self, call_id: str, job: Job | None, arrived: float) -> None:
@@ -110,7 +111,7 @@ class Service:
         return max(0, self.options.queue - len(self._queue)) + max(0, self.in_flight_limit - self.running)
 
     def known(self, call_id: str) -> ServedCall | None:
-        """Return the call with that id; ``None`` if the service does not remember such a call."""
+        """Return the call with an id; ``None`` if the service does not know it or has forgotten it."""
         call = self._calls.get(call_id)
         if call is not None:
             self.metrics.repeated.inc()

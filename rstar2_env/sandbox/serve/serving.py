@@ -57,5 +57,5 @@ class QuietServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave the signal handlers unchanged within the block."""
+        """Do nothing, instead of installing signal handlers within the block."""
         yield

@@ -1,7 +1,7 @@
 """Streams the outcomes of a batch, one JSON object per line, so that a slow call does not delay the others.
 
-Covered: the answer to a batch of calls, heartbeats while no call finishes, clients that disconnect. Not covered:
-running calls (``service``).
+Covered: the answer to a batch of calls, heartbeats while no call finishes, clients that disconnect. Not covered: how
+calls run (``service``).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from rstar2_env.sandbox.messages import lost
 from rstar2_env.sandbox.serve.service import ServedCall, Service
 
 _GATHER_S = 0.01
-"""Seconds for which outcomes are collected and sent together while calls wait, since a packet is expensive for short
-calls."""
+"""Seconds for which outcomes are collected to be sent together if calls wait in the queue, since for short calls a
+packet is expensive."""
 _FORGOTTEN = lost("The call has run, but its outcome is no longer kept.", 1)
 _UNREAD = lost("The call has run, but the client did not read the outcomes of this request fast enough.", 1)
 
 
 class OutcomeStream(Response):
-    """The answer to a batch: sends refused and finished calls immediately, the others as they finish, one line each."""
+    """The response to a batch of calls: one line for each call, sent as soon as the call is refused or finished."""
 
     media_type = "application/x-ndjson"
 
@@ -34,7 +34,7 @@ class OutcomeStream(Response):
         self._waiting: set[ServedCall] = set()
         self._lines: list[bytes] = []
         self._held = 0
-        """Bytes of the lines that the client has not read."""
+        """Number of bytes in lines that were not sent yet because the client does not read them."""
         self._room = int(service.options.max_answer_mb * (1 << 20))
         self._changed = asyncio.Event()
         self._gone = False

@@ -1,8 +1,8 @@
 """The steps of a forked child process: isolate itself, wait for a job, run it, report, and exit.
 
-Covered: the order of these steps, and the descriptors. Not covered: reading a job and applying its limits (``intake``),
-running a program (``program``), cells after the first (``session``), and the verdict, which the warden makes
-(``verdict``).
+Covered: the order of these steps, and the descriptors. Not covered: how a job is read and its limits applied
+(``intake``), how a program runs (``program``), the cells of a session (``session``), and the status of the call, which
+the warden decides (``verdict``).
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ EXAMPLE = {
     "seed": 0,
     "files": [],
 }
-"""Header of a small job, for the rehearsal of a child's steps (``rehearsal``)."""
+"""Header of a small job with which a child's steps are run in advance (``rehearsal``)."""
 OPEN_FILES = 256
 """Largest number of open files of a program."""
 PENDING_SIGNALS = 256
-"""Largest number of queued signals of a program: the kernel counts them for each user, also outside of the sandbox."""
+"""Largest number of queued signals of a program's user, which the kernel counts over all processes of the user."""
 
 
 def main(descriptors: tuple[int, ...], order: Order, isolation: Isolation, init: int) -> NoReturn:
@@ -41,7 +41,7 @@ def main(descriptors: tuple[int, ...], order: Order, isolation: Isolation, init:
 
     Args:
         descriptors: The job pipe's reading end, the report socket, the writing ends of stdout and stderr, and the
-            entrances of the control group.
+            ``cgroup.procs`` files of the control group.
         order: The warden's order for this child.
         isolation: The active layers.
         init: Descriptor of the process that only holds the child's namespaces (``linux.Pausing``), or -1.
@@ -65,7 +65,7 @@ def main(descriptors: tuple[int, ...], order: Order, isolation: Isolation, init:
 
 
 def _serve(isolation: Isolation) -> int:
-    """Read the job, run it, report; return the exit code."""
+    """Read the job, run it, and report its result; return the exit code for this process."""
     exit_now, finish, encode, write = os._exit, program.finish, program.encode_report, os.write
     try:
         frame = read_job()
@@ -103,7 +103,7 @@ def _serve(isolation: Isolation) -> int:
 
 
 def arrange(descriptors: tuple[int, ...]) -> None:
-    """Move the file descriptors to their fixed numbers, and close all others."""
+    """Move the file descriptors to their fixed numbers, close all others, and create the file for standard input."""
     # Move them to high numbers first, so that no move overwrites a descriptor that is not yet moved.
     job, report, out, err = (fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 64) for descriptor in descriptors)
     null = os.open(os.devnull, os.O_RDONLY)

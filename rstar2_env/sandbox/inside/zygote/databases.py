@@ -18,14 +18,14 @@ _NAME = b"unix-dotfile"
 
 
 def lock_databases_by_folders() -> None:
-    """Make SQLite lock databases by folders, as soon as a program imports ``sqlite3``."""
+    """Make SQLite lock databases by folders, now or as soon as a program imports ``sqlite3``."""
     if "sqlite3" in sys.modules:
         _use_folders(sys.modules["sqlite3"])
     AfterImport("databases", {"sqlite3": _use_folders}).install()
 
 
 def _use_folders(_: ModuleType) -> None:
-    """Make the second way the default of the SQLite library, whose functions the extension module shows."""
+    """Make ``unix-dotfile`` SQLite's default, by calling the library's functions through the extension module."""
     with contextlib.suppress(AttributeError, OSError):  # a build that hides the functions
         library = ctypes.CDLL(getattr(sys.modules["_sqlite3"], "__file__", None))
         library.sqlite3_vfs_find.restype = ctypes.c_void_p

@@ -2,8 +2,8 @@
 
 A process cannot block SIGSTOP, but running processes can wake one another. Therefore SIGSTOP is sent to the whole tree
 repeatedly, until every task (thread) is stopped. The state of a process shows only its first thread, which can end
-while others run, so every thread is checked. No process of a stopped tree can wake another. Covered: finding, stopping
-and waking a tree. Not covered: when a session is halted (the warden's ``cells``).
+while others run, so every thread is checked. Once all are stopped, no process of the tree can wake another. Covered:
+how a tree is found, stopped and woken. Not covered: when a session is halted (the warden's ``cells``).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class TreeHalt:
         self._sweeps = 0
 
     def sweep(self) -> bool:
-        """Send SIGSTOP to all current processes of the tree; return false after too many calls."""
+        """Send SIGSTOP to all running processes of the tree; return false after more than ``MOST_SWEEPS`` calls."""
         self._sweeps += 1
         for pid, tasks in self._tree().items():
             if not _rests(pid, tasks):
@@ -69,7 +69,7 @@ def _rests(pid: int, tasks: list[str]) -> bool:
 
 
 def _state(pid: int, task: int | str) -> bytes:
-    """State of a task as a letter of the kernel; ``X`` if it is gone."""
+    """Return the kernel's letter for the state of a task (``T`` for stopped); ``X`` if the task has ended."""
     try:
         with open(f"/proc/{pid}/task/{task}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split(maxsplit=1)[0]

@@ -13,8 +13,9 @@ class AfterImport:
     """An import hook that calls a function for each of the given modules, once, after the module was loaded.
 
     Args:
-        purpose: Name of the hook; a hook replaces an installed hook of the same name.
-        actions: Functions by the name of the module. Modules that are already loaded are ignored.
+        purpose: Name of the hook; it replaces an installed hook of the same name.
+        actions: The function to call for each module, by the module's name. Modules that are loaded already are
+            ignored.
     """
 
     def __init__(self, purpose: str, actions: dict[str, Callable[[ModuleType], object]]) -> None:
@@ -30,7 +31,7 @@ class AfterImport:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Return the spec of a module with an action, with a loader that calls it; ``None`` for other modules."""
+        """Return the spec of a module that has an action, with a loader that calls the action; else ``None``."""
         action = self._actions.pop(name, None)
         if action is None:
             return None

@@ -1,7 +1,7 @@
 """Prepares a job in a child process, before the code runs: reads the job, writes its files and input, applies limits.
 
-Covered: the fixed numbers of the descriptors, and rlimits. Not covered: the layers of isolation (``isolation``), and
-limits on process trees (``cgroups``, ``watch``).
+Covered also: the fixed numbers of the descriptors, and rlimits. Not covered: the layers of isolation (``isolation``),
+and limits on process trees (``cgroups``, ``watch``).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def bound(limits: dict[str, Any], isolation: Isolation, cpu_over_life_s: int = 0
     Args:
         limits: Limits of the job.
         isolation: The active layers.
-        cpu_over_life_s: CPU seconds over all cells of a session; 0 for a single program.
+        cpu_over_life_s: Limit on the CPU seconds of all cells of a session together; 0 for a single program.
     """
     soft = _cpu_limit(limits)
     limit(resource.RLIMIT_CPU, soft, max(soft + 1, cpu_over_life_s))
@@ -70,7 +70,7 @@ def limit(kind: int, soft: int, hard: int) -> None:
 
 
 def _cpu_limit(limits: dict[str, Any]) -> int:
-    """CPU time of the process, in whole seconds from its start, at which the job reaches its limit."""
+    """Return the CPU time of the process, in whole seconds from its start, at which the job reaches its limit."""
     return max(1, int(-(-(limits["cpu_s"] + time.process_time()) // 1)))
 
 
@@ -85,7 +85,7 @@ def read_job() -> wire.Frame | None:
 
 
 def _fill(raw: bytearray, at: int) -> bool:
-    """Read from the job pipe into a buffer from ``at`` to its end; return false if the pipe is closed before."""
+    """Fill a buffer from index ``at`` to its end from the job pipe; return false if the pipe is closed before."""
     with memoryview(raw) as whole:
         while at < len(raw):
             count = os.readv(JOB_FD, (whole[at : at + (1 << 20)],))
@@ -96,7 +96,7 @@ def _fill(raw: bytearray, at: int) -> bool:
 
 
 def write_files(names: list[str], frame: wire.Frame) -> None:
-    """Write the files of a job to the working folder; the frame's blobs after code and input are their contents."""
+    """Write the files of a job to the working folder. Their contents are the frame's blobs after code and input."""
     for place, name in enumerate(names, 2):
         os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
         with open(name, "wb") as file:

@@ -23,8 +23,8 @@ from . import parent
 from .wakeup import stop_waking, wake_on_child_exit
 
 _PATIENCE_S, _LOOK_S = 0.8, 0.005
-"""Seconds that parent processes have to end their programs when the zygote ends, less than the warden's timeout for the
-zygote; and seconds between two checks."""
+"""Seconds that parent processes have to end their programs when the zygote ends (less than the time that the warden
+gives the zygote), and seconds between two checks."""
 
 
 def main() -> None:
@@ -84,7 +84,7 @@ def _serve(control: socket.socket, options: dict[str, Any]) -> set[int]:
 
 
 def _next(control: socket.socket) -> tuple[list[str], int] | None:
-    """Receive the module names and the socket of the next parent; ``None`` if the warden is gone."""
+    """Receive the module names and the socket for the next parent to fork; ``None`` if the warden is gone."""
     try:
         message, descriptors, _, _ = socket.recv_fds(control, 1 << 16, 1)
     except ConnectionError:
@@ -102,7 +102,7 @@ def _reap(parents: set[int]) -> None:
 
 
 def _end(parents: set[int]) -> None:
-    """Without a pid namespace: let the parents end their children, and kill the remaining processes."""
+    """End all processes if there is no pid namespace: wait for the parents to end theirs, then kill the rest."""
     until = time.monotonic() + _PATIENCE_S
     while parents and time.monotonic() < until:
         time.sleep(_LOOK_S)

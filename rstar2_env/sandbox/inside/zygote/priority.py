@@ -1,10 +1,10 @@
 """Lowers the priority of a process tree, and measures how long the tree has waited for a core since then.
 
 The nice value of the tree's processes becomes ``LEVEL`` more than that of the zygote, at most 19. If the kernel
-schedules by session (autogroup), the nice value of their sessions, at first 0, becomes ``LEVEL``. New processes inherit
+schedules by session (autogroup), the nice value of their sessions is raised from 0 to ``LEVEL``. New processes inherit
 both values, and programs cannot raise their weight: the zygote sets RLIMIT_NICE to 0, and files below ``/proc`` are not
-writable. On idle cores, the tree runs at full speed. Covered: finding and lowering a tree, and its waiting time. Not
-covered: when a program is deprioritized (the warden's ``deprioritizing``).
+writable. On idle cores, the tree runs at full speed. Covered: how a tree is found and lowered, and its waiting time.
+Not covered: when a program is deprioritized (the warden's ``deprioritizing``).
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ LEVEL = 6
 _HIGHEST = 19
 """Highest nice value of Linux."""
 _MOST_SWEEPS = 8
-"""Largest number of passes over the tree; a tree that forks faster than a pass finds its processes cannot be lowered.
-"""
+"""Largest number of passes over the tree; if even the last pass finds a new process, the tree counts as not lowered."""
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
@@ -43,7 +42,7 @@ class LoweredTree:
         self._spent = _spent(tree)
 
     def lower(self) -> bool:
-        """Lower the weight of all current processes; return false if this fails, or if waiting cannot be measured."""
+        """Lower the weight of all processes; return false if this fails or if their waiting time cannot be measured."""
         try:
             return self._main in self._tree() and str(self._main) in self._waited and self._sweep_all()
         except OSError:  # processes of another user, or too soon after another session was lowered
@@ -97,7 +96,7 @@ def _lower_session(pid: int) -> bool:
 
 
 def _waited(tree: dict[int, list[str]]) -> dict[str, float]:
-    """Waiting seconds of each task of a tree; tasks with unknown times are omitted."""
+    """Return the seconds for which each task of a tree waited for a core; tasks with unknown times are omitted."""
     found: dict[str, float] = {}
     for pid, tasks in tree.items():
         for task in tasks:
@@ -109,7 +108,7 @@ def _waited(tree: dict[int, list[str]]) -> dict[str, float]:
 
 
 def _spent(tree: dict[int, list[str]]) -> float:
-    """CPU seconds of the processes of a tree and of their reaped children."""
+    """Return the CPU seconds of a tree's processes and of their reaped children."""
     ticks = 0
     for pid in tree:
         with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:

@@ -1,9 +1,9 @@
 """Runs one program like a notebook cell, and reports the result.
 
-Covered: compiling before any code runs, the value of a trailing expression, tracebacks without frames of the harness,
-orderly exit (threads joined, ``atexit`` run, output flushed). Not covered: isolation and limits (``child``), and the
-verdict on the call (``verdict``): the report is created in the program's own process, so the program can tamper with
-it.
+Covered: compilation before any code runs, the value of a trailing expression, tracebacks without frames of the harness
+(the code around the program), orderly exit (threads joined, ``atexit`` run, output flushed). Not covered: isolation and
+limits (``child``), and the status of the call (``verdict``): the report is created in the program's own process, so the
+program can tamper with it.
 """
 
 from __future__ import annotations
@@ -86,12 +86,12 @@ def compile_cell(source: str, filename: str = FILENAME, flags: int = 0) -> tuple
 
 
 def _compile_last_line(source: str, filename: str, flags: int) -> tuple[types.CodeType, types.CodeType] | None:
-    """Compile a cell whose last line is an expression, without building a tree of objects that would copy pages.
+    """Compile a cell whose last line is an expression, without a syntax tree, whose objects would copy pages.
 
     If the lines before it are complete statements, a last line that is an expression is the last statement.
 
     Returns:
-        As ``compile_cell``; ``None`` for any other cell.
+        The same as ``compile_cell``; ``None`` for any other cell.
     """
     at = source.rstrip("\n").rfind("\n") + 1
     first = source[at : at + 1]
@@ -118,7 +118,7 @@ def run_cell(
         source: The program.
         namespace: Globals of the program.
         started: Called with the compiled code before it runs.
-        ended: Called as soon as the code has stopped running.
+        ended: Called when the code has stopped running, before the report is made.
         filename: Name of the program in tracebacks.
         flags: Flags of ``__future__`` features from earlier cells.
 
@@ -164,7 +164,7 @@ def fresh_stdin() -> None:
 
 
 def remember() -> None:
-    """Save the globals that a report needs, before the program can change them."""
+    """Save the globals of the modules that make a report, before a program can change them."""
     for module in (builtins, json, traceback, linecache, sys.modules[__name__]):
         _REMEMBERED.append((vars(module), dict(vars(module))))
 
@@ -176,7 +176,7 @@ def restore(remembered: Remembered) -> None:
 
 
 def exit_report(error: BaseException) -> tuple[int, CellReport]:
-    """Return the exit code and the report for an uncaught exception; the exit code is as in Python's interpreter."""
+    """Return the report for an uncaught exception, and the exit code that Python's interpreter would return for it."""
     if not isinstance(error, SystemExit):
         return 1, describe(error, error.__traceback__)
     code = error.code
@@ -284,4 +284,4 @@ def _cut(text: str, limit: int) -> tuple[str, int]:
 
 
 FUTURE_FLAGS = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
-"""The bits of a code object's ``co_flags`` that stand for ``__future__`` features."""
+"""All bits of a code object's ``co_flags`` that stand for ``__future__`` features."""

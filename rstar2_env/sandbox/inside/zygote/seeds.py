@@ -1,8 +1,8 @@
 """Seeds random generators, so that every call starts from the seed of its job and can be replayed exactly.
 
-Covered: ``random``, and the global generators of ``numpy.random`` and ``sympy``, loaded by the parent or imported later
-by the program. Not covered: generators that a program creates without a seed (``numpy.random.default_rng()``,
-``secrets``), which use randomness of the kernel.
+Covered: ``random``, and the global generators of ``numpy.random`` and ``sympy``, whether these modules are loaded by
+the parent or imported later by the program. Not covered: generators that a program creates without a seed
+(``numpy.random.default_rng()``, ``secrets``), which use randomness of the kernel.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SEEDED = ("numpy.random", "sympy.core.random")
 
 
 _current = [0]
-"""The seed for generators of modules that are imported later."""
+"""The seed (the only element) for the generators of modules that are imported later."""
 _generator: Any = random._inst  # the one of the functions of ``random``
 _seed_random = super(random.Random, _generator).seed
 

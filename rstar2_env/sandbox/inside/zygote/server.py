@@ -24,8 +24,7 @@ from .wakeup import stop_waking, wake_on_child_exit
 from .watch import INTERVAL_S, Watch
 
 _PATIENCE_S, _LEAVING_S = 0.5, 0.005
-"""Seconds that orphaned processes have to end when the parent ends, and seconds between two checks of ending processes.
-"""
+"""Seconds that orphaned processes have to end when this parent process ends, and seconds between two checks for it."""
 _DESCRIPTOR_SPACE = socket.CMSG_SPACE(16 * 4)
 
 
@@ -200,7 +199,7 @@ class ZygoteServer:
             self._check_leaving()
 
     def _check_leaving(self) -> None:
-        """Report ended trees of which no process is left; without a pid namespace, some may take long to end."""
+        """Report each ended tree that has no process left; without a pid namespace, some processes take long to end."""
         if self._pausing is None:
             self._kill_orphans()
         for number, tree in list(self._leaving.items()):
@@ -228,7 +227,7 @@ class ZygoteServer:
             self._bounded.add(tree.number)
 
     def _deprioritize(self, tree: _Tree) -> None:
-        """Lower the weight of a tree with all its new processes, and reply with its waiting time."""
+        """Lower the weight of a tree, including processes started since the last call; reply with its waiting time."""
         if tree.ended or tree.killed:
             return
         tree.lowered = tree.lowered or LoweredTree(tree.main, tree.init)
@@ -236,7 +235,7 @@ class ZygoteServer:
         self._send(orders.pack_reply(orders.DEPRIORITIZED, tree.number, lowered, waited_us))
 
     def _check_halting(self) -> None:
-        """Check that halting trees are stopped, and end trees that cannot be stopped."""
+        """Check whether the trees that are being halted have stopped; end those that cannot be stopped."""
         for number in list(self._halting):
             tree = self._trees.get(number)
             if tree is None or tree.ended or tree.halt is None:
@@ -278,10 +277,10 @@ class ZygoteServer:
             linux.kill(tree.main)
 
     def _kill_orphans(self) -> None:
-        """Kill children that were not forked here, orphans of ended processes, and reap those that have ended.
+        """Kill the children that were not forked here (orphans of ended processes), and reap those that have ended.
 
-        It waits for none of them: a process with many mappings takes long to end. With pid namespaces there should be
-        no orphans; if one exists, it would keep the pid 1 of its namespace from ending.
+        This does not wait for any of them, since a process with many mappings takes long to end. With pid namespaces
+        there should be no orphans; if one exists, it would keep the pid 1 of its namespace from ending.
         """
         trees = [*self._trees.values(), *(tree for tree, _ in self._watched.values())]
         known = {pid for tree in trees for pid in (tree.main, tree.init)}
@@ -302,7 +301,7 @@ class ZygoteServer:
 
 
 def _group_exists(pid: int) -> bool:
-    """Whether a process of the group that ``pid`` led is left; the number of the group is then not reused."""
+    """Whether a process is left in the group that ``pid`` led; as long as one is, the kernel does not reuse its id."""
     try:
         os.killpg(pid, 0)
     except (ProcessLookupError, PermissionError):

@@ -1,9 +1,9 @@
 """Runs the cells of a session in its child process, one after the other, with the same globals.
 
-A session ends when the program exits or is ended. Covered: the loop, interrupts, resetting state between cells. Not
-covered: running one cell (``program``), and lifetimes of sessions (the warden's ``sessions``). The report that ends a
-cell is sent by the program's own process; a program that forges it ends its own cell early, and its later actions count
-for the next cell.
+A session ends when the program exits or is ended. Covered: the loop, interrupts, and the state that is reset between
+cells. Not covered: how one cell runs (``program``), and the lifetime of sessions (the warden's ``sessions``). The
+report that ends a cell is sent by the program's own process; a program that forges it ends its own cell early, and its
+later actions count for the next cell.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from ..kernel.isolation import Isolation
 
 _CPU_OVER_LIFE_S = 3600
-"""Total CPU seconds of a session, which limits threads that run between cells."""
+"""Limit on the total CPU seconds of a session, which also bounds threads that run between cells."""
 
 
 def _too_late(number: int, frame: types.FrameType | None) -> None:
-    """Ignore an interrupt between cells."""
+    """Signal handler between cells: ignore an interrupt that arrived after its cell ended."""
 
 
 def serve(frame: wire.Frame, isolation: Isolation) -> int:
@@ -46,7 +46,7 @@ def serve(frame: wire.Frame, isolation: Isolation) -> int:
     state = _State()
 
     def disarm() -> None:
-        """Ignore interrupts from here on, and remove any handler that the cell set."""
+        """Ignore interrupts from now on, replacing any handler that the cell has set."""
         handle(number, _too_late)
 
     disarm()
@@ -81,7 +81,7 @@ def serve(frame: wire.Frame, isolation: Isolation) -> int:
 
 
 class _State:
-    """State of a session in addition to its namespace."""
+    """The state of a session in addition to its global variables."""
 
     def __init__(self) -> None:
         self.cells = 0
@@ -91,7 +91,10 @@ class _State:
         self.memory = resource.getrlimit(resource.RLIMIT_AS)
 
     def started(self, code: types.CodeType) -> None:
-        """Record that a cell was compiled; its ``__future__`` features stay on for later cells, as in a notebook."""
+        """Record a compiled cell, so that its ``__future__`` features apply to later cells, as in a notebook.
+
+        For the first cell, also report that the program starts.
+        """
         self.flags |= code.co_flags & program.FUTURE_FLAGS
         if self.cells == 1:
             os.write(intake.REPORT_FD, wire.STARTED)

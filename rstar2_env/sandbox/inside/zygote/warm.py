@@ -1,11 +1,11 @@
 """Prepares an interpreter, so that its forks are ready to run programs and cost little memory and time.
 
 A fork copies the page tables of all memory. Later, each page is copied when a process writes to it, even if only a
-reference count changes. Therefore the heap is moved to huge pages (one table entry for 2 MiB instead of 512). Memory
-that every child touches is separated from the preloaded modules, most of which is rarely used: a write to a shared huge
-page splits it.
+reference count changes. Therefore the heap is moved to huge pages (one table entry for 2 MiB instead of 512). Since a
+write to a shared huge page splits it, the memory that every child touches is separated from the preloaded modules,
+whose memory is mostly unused.
 
-Covered: imports, filling caches by a first use, the layout of memory. Not covered: forking (``server``).
+Covered: imports, caches that a first use fills, the layout of memory. Not covered: forking (``server``).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def find(names: list[str], site_dirs: list[str]) -> None:
     """Add folders of installed packages to the import path, and check that modules exist, without importing them.
 
     Args:
-        names: Names of modules.
+        names: Names of the modules to check.
         site_dirs: Folders of installed packages.
 
     Raises:
@@ -69,7 +69,7 @@ def load(names: list[str], warmup: str) -> None:
 
 
 def fill_gaps() -> None:
-    """Fill free gaps in the memory of the preloaded modules, so that later allocations get memory elsewhere."""
+    """Occupy the free gaps in the memory of the preloaded modules, so that later allocations use other memory."""
     atexit._clear()
     gc.collect()
     gc.disable()
@@ -136,7 +136,7 @@ def use_huge_pages() -> int:
 
 
 def _writable_spans() -> list[tuple[int, int]]:
-    """Address ranges of the writable memory of this process, without files."""
+    """Return the address ranges (start, end) of this process's writable memory that is not mapped from a file."""
     spans = []
     with contextlib.suppress(OSError), open("/proc/self/maps") as file:
         for line in file.readlines():

@@ -1,7 +1,7 @@
 """Limits a process tree by frequent checks, if no control group or private file system enforces the limits.
 
-An rlimit applies to one process or one file, but a program can have many. Covered: the sum of the memory of a tree,
-including kernel memory of its sockets; its tasks; its pipes; and its files, including unnamed ones that are open or
+An rlimit applies to one process or one file, but a program can have many. Covered: a tree's total memory, including
+kernel memory of its sockets; its tasks (threads); its pipes; and its files, including unnamed ones that are open or
 mapped. A check has a bounded duration and continues where the previous one stopped, since a program can make its
 processes slow to read. Not covered: usage between two checks, tens of milliseconds apart, which rlimits bound.
 """
@@ -54,7 +54,7 @@ class Watch:
         self._nameless = _TreeSum(_nameless)
 
     def overdrawn(self, roots: list[int]) -> str | None:
-        """Return the name of the limit that the process tree of ``roots`` exceeds; ``None`` if it exceeds none."""
+        """Return the name of the first limit that the tree below the processes ``roots`` exceeds; ``None`` if none."""
         tree = descendants(roots) if self._memory or self._tasks or self._files or self._most_pipes else {}
         if self._tasks and sum(map(len, tree.values())) > self._tasks:
             return "processes"
@@ -88,8 +88,8 @@ class _TreeSum:
     """Sum of a resource over the processes of a tree. If one check has no time for all processes, the next continues.
 
     Args:
-        read: Returns the amounts that one process uses, by the id of the used object (a pipe, a file, the process
-            itself); an object that several processes use counts once.
+        read: Returns the amount of each object that one process uses, by the object's id (of a pipe, a file, or the
+            process itself); an object that several processes use counts once.
     """
 
     def __init__(self, read: Callable[[int], dict[int | str, int]]) -> None:
@@ -127,7 +127,7 @@ def descendants(roots: list[int]) -> dict[int, list[str]]:
 
 
 def _holder(pid: int, tasks: list[str]) -> int:
-    """Id of a task through which ``/proc`` shows the memory and the files of a process.
+    """Return the id of a task through which ``/proc`` shows the memory and the files of a process.
 
     If the first thread has ended and others run, ``/proc`` shows nothing under the id of the process; the same holds
     for a thread that is ending.
@@ -146,7 +146,7 @@ def _resident(pid: int) -> int:
 
 
 def _proportional(pid: int) -> dict[int | str, int]:
-    """Memory of a process in bytes, with shared pages counted proportionally; the key is the process id."""
+    """Return the process id, mapped to the memory of the process in bytes, with shared pages counted proportionally."""
     try:
         with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
             lines = [line for line in file if line.startswith((b"Pss_Anon:", b"Pss_Shmem:"))]
@@ -156,7 +156,7 @@ def _proportional(pid: int) -> dict[int | str, int]:
 
 
 def _links(pid: int) -> list[str]:
-    """Link targets of the descriptors of a process."""
+    """Return the link targets of a process's file descriptors, such as ``pipe:[1234]``."""
     found = []
     with contextlib.suppress(OSError):
         for number in os.listdir(f"/proc/{pid}/fd"):
@@ -166,12 +166,12 @@ def _links(pid: int) -> list[str]:
 
 
 def _pipes(pid: int) -> dict[int | str, int]:
-    """Pipes that a process has open, each counted as 1."""
+    """Return the pipes that a process has open, each mapped to 1, so that a sum counts them."""
     return {link: 1 for link in _links(pid) if link.startswith("pipe:")}
 
 
 def _nameless(pid: int) -> dict[int | str, int]:
-    """Unnamed files that a process has open or mapped: bytes by inode number."""
+    """Return the size in bytes of each unnamed file that a process has open or mapped, by inode number."""
     found: dict[int | str, int] = {}
     with contextlib.suppress(OSError), open(f"/proc/{pid}/maps", "rb") as file:
         lines = file.read(_MOST_MAPS).splitlines()
@@ -192,7 +192,7 @@ def _nameless(pid: int) -> dict[int | str, int]:
 
 
 def _folder_exceeds(folder: str, most: int) -> bool:
-    """Whether the files below a folder use more than ``most`` bytes, or are too many."""
+    """Whether the files below a folder use more than ``most`` bytes, or there are more than ``MOST_FILES``."""
     taken = count = 0
     rest = [folder]
     while rest:
