@@ -1,7 +1,7 @@
 """The conversation with an endpoint, as text or with the endpoint's native tool calls.
 
 An environment reads and writes text. This module converts native calls to text in the environment's dialect, and the
-results that the environment shows to messages with the role ``tool``. Not covered: sending requests.
+results that the environment shows to messages with the role ``tool``. Not covered: how requests are sent.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``register_env``: registers the Gymnasium id of an environment of any kind, with its vector form.
 
-Not covered: creating environments (``rstar2_env.wrappers.make``), and finding environments of other distributions
+Not covered: how environments are created (``rstar2_env.wrappers.make``), and how those of other distributions are found
 (``rstar2_env.core.options.plugins``).
 """
 

@@ -60,7 +60,7 @@ class Process(CheckedOptions):
         object.__setattr__(self, "_scores", part.made_by or STEP_SCORES.get(part.name))
 
     def __call__(self, episode: Episode, ctx: RewardContext) -> float | OnTurns:
-        """Return the sum of the bounded scores; with ``credit="turns"``, one sum per turn, over it and later turns.
+        """Return the sum of all bounded scores; with ``credit="turns"``, for each turn the sum from that turn on.
 
         Raises:
             ConfigurationError: The number of scores differs from the number of turns.

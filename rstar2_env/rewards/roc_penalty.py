@@ -10,7 +10,7 @@ from rstar2_env.core.episode import Episode
 
 
 def tool_error_penalty(episode: Episode) -> float:
-    """Return ``p_err`` (Eq. 4): the share of failed calls by their status, in [0, 1]; 0.5 without a call."""
+    """Return ``p_err`` (Eq. 4): the share of calls whose status is an error, in [0, 1]; 0.5 without a call."""
     share = episode.error_share
     return 0.5 if share is None else share
 

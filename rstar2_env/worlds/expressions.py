@@ -220,7 +220,7 @@ def random_target(numbers: Sequence[int], least: int, largest: int, rng: np.rand
     """Draw an expression that uses every number once and whose value is not one of the numbers.
 
     Args:
-        numbers: The numbers.
+        numbers: Positive whole numbers.
         least: Smallest allowed value of the expression.
         largest: Largest allowed value of the expression.
         rng: The generator of random numbers.

@@ -98,7 +98,7 @@ class PuzzleGrader:
     """Grades with the puzzle's own verifier, in this process, since that verifier cannot hang.
 
     Args:
-        puzzle: The family.
+        puzzle: The family whose ``solves`` decides whether an answer is correct.
     """
 
     puzzle: Puzzle

@@ -49,7 +49,7 @@ class McpServer:
     has changed since. The server starts at the first call of an episode, or of the process if it is shared.
 
     Args:
-        options: The server.
+        options: Address and options of the server.
 
     Raises:
         ToolServerError: The server does not start or does not answer.
@@ -200,7 +200,7 @@ class McpTool:
     """One tool of an MCP server, as an environment offers it.
 
     Args:
-        server: The server.
+        server: The server that runs the tool, as this environment uses it.
         theirs: The server's own name for the tool.
         spec: The name (with the option ``prefix``), description and schema that the policy sees.
     """

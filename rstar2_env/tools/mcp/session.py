@@ -62,7 +62,7 @@ class McpSession:
     """One session with an MCP server. ``open`` begins it, and ``close`` ends it and the program of a local server.
 
     Args:
-        options: The server.
+        options: Address and options of the server.
         seed: Seed of the episode; a local program finds it in the variable ``RSTAR2_SEED``.
 
     Attributes:
