@@ -51,7 +51,7 @@ def test_a_tutorial_installs_the_package_where_it_is_missing(path):
     install = "".join(nbformat.read(path, as_version=4).cells[1].source)
     named = re.fullmatch(
         r'import importlib\.util\n\nif not importlib\.util\.find_spec\("rstar2_env"\):\n'
-        r'    %pip install --quiet "rstar2-env(?:\[([\w,]+)\])?"',
+        r'    %pip install --quiet "(?:rstar2-env|\.\./\.\.)(?:\[([\w,]+)\])?"',
         install,
     )
     assert named

@@ -3,7 +3,8 @@
 It is written in one place at the release: ``Repository`` of ``[project.urls]`` in pyproject.toml. The command copies it
 to the lines ``git clone`` of the documents and to CITATION.cff; the site reads it for its links to the repository. With
 ``--check`` the command changes nothing, and fails if there is no address yet or if a copy differs. Without an address,
-the documents say ``<this repository>``.
+the documents say ``<this repository>``, and the tutorials install the checkout that they are in: the package index has
+no package of ours before the release.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 UNKNOWN = "<this repository>"
 _CLONE = re.compile(r"(?<=git clone )(?:<this repository>|https?://\S+)(?= rstar2-env\b)")
+_INSTALLED = re.compile(r'(?<=%pip install --quiet \\")(?:rstar2-env|\.\./\.\.)(?=[\[\\])')
 _CITED = re.compile(r"^repository-code: .*\n", re.MULTILINE)
 
 
@@ -38,6 +40,7 @@ def address(root: Path = ROOT) -> str:
 def copies(root: Path = ROOT) -> dict[Path, str]:
     """Return the text that each file with a copy of the address must have, for the tracked files of a checkout."""
     known = address(root)
+    package = "rstar2-env" if known else "../.."
     listed = subprocess.run(
         ["git", "-c", "safe.directory=*", "ls-files", "*.md", "*.ipynb"],
         cwd=root,
@@ -46,7 +49,8 @@ def copies(root: Path = ROOT) -> dict[Path, str]:
         check=True,
     )
     texts = {root / name: (root / name).read_text("utf-8") for name in listed.stdout.splitlines()}
-    found = {path: _CLONE.sub(known or UNKNOWN, text) for path, text in texts.items() if _CLONE.search(text)}
+    made = {path: _INSTALLED.sub(package, _CLONE.sub(known or UNKNOWN, text)) for path, text in texts.items()}
+    found = {path: made[path] for path, text in texts.items() if _CLONE.search(text) or _INSTALLED.search(text)}
     citation = root / "CITATION.cff"
     cited = _CITED.sub("", citation.read_text("utf-8"))
     line = f'repository-code: "{known}"\n' if known else ""

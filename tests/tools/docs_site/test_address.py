@@ -23,6 +23,8 @@ def checkout(tmp_path: Path) -> Path:
     (tmp_path / "README.md").write_text("git clone <this repository> rstar2-env && cd rstar2-env\n")
     (tmp_path / "old.md").write_text("git clone https://other.example.org/rstar2-env rstar2-env\n")
     (tmp_path / "page.md").write_text("git clone https://other.example.org/trl trl\n")
+    (tmp_path / "extra.ipynb").write_text(r'"    %pip install --quiet \"../..[train]\""')
+    (tmp_path / "plain.ipynb").write_text(r'"    %pip install --quiet \"../..\""')
     subprocess.run(["git", "init", "-q", "."], cwd=tmp_path, check=True)
     subprocess.run(["git", "add", "."], cwd=tmp_path, check=True)
     return tmp_path
@@ -41,9 +43,18 @@ def test_the_address_is_copied_from_its_one_place(checkout: Path, monkeypatch: p
     assert (checkout / "README.md").read_text() == f"git clone {URL} rstar2-env && cd rstar2-env\n"
     assert (checkout / "old.md").read_text() == f"git clone {URL} rstar2-env\n"
     assert (checkout / "page.md").read_text() == "git clone https://other.example.org/trl trl\n"
+    assert (checkout / "extra.ipynb").read_text() == r'"    %pip install --quiet \"rstar2-env[train]\""'
+    assert (checkout / "plain.ipynb").read_text() == r'"    %pip install --quiet \"rstar2-env\""'
     assert (checkout / "CITATION.cff").read_text() == f'title: rstar2-env\nrepository-code: "{URL}"\nlicense: MIT\n'
     monkeypatch.setattr(sys, "argv", ["address.py", "--check"])
     assert address.main(checkout) == 0
+
+
+def test_without_an_address_a_tutorial_installs_its_checkout(checkout: Path) -> None:
+    notebook = checkout / "extra.ipynb"
+    was = notebook.read_text()
+    notebook.write_text(was.replace("../..", "rstar2-env"))
+    assert address.copies(checkout)[notebook] == was
 
 
 def test_the_check_fails_without_an_address_and_with_a_copy_that_differs(
@@ -64,7 +75,11 @@ def test_an_address_that_is_not_one_of_a_repository_is_refused(checkout: Path, u
 
 def test_the_documents_name_the_address_of_pyproject() -> None:
     assert address.differing() == [], "run `python tools/docs_site/address.py`"
-    assert {path.relative_to(ROOT).as_posix() for path in address.copies()} >= {"README.md", "CITATION.cff"}
+    assert {path.relative_to(ROOT).as_posix() for path in address.copies()} >= {
+        "README.md",
+        "CITATION.cff",
+        "docs/tutorials/faults.ipynb",
+    }
 
 
 def test_no_other_file_names_an_address_of_the_repository() -> None:
