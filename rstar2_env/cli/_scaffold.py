@@ -21,7 +21,7 @@ from rstar2_env.core.files.full_disk import naming_full_disk
 
 _TEST = "--- test ---\n"
 _OURS = ("rstar2", "rstar2_env")
-"""The namespace of the environments of this package, and its module."""
+"""Names that new code must not have: the namespace of this package's environments, and the package itself."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_-][A-Za-z0-9]+)*")
 
 

@@ -38,7 +38,7 @@ def disk(machine: MachineState) -> DoctorResult:
 
 
 def clock(machine: MachineState) -> DoctorResult:
-    """Compare the clock of the machine with that of the file system of the folder for runs."""
+    """Check whether the clock of this machine is right, and agrees with the clock of the disk for runs."""
     folder = machine.folder
     if not folder.year:
         return skipped("No clock was recorded.")
