@@ -4,7 +4,7 @@ Each user has a handle. A forked process, and a process that unpickles a handle,
 handle is closed, the sandbox is kept for a while, since a program that makes an environment for each problem needs the
 sandbox again immediately and would otherwise wait for a new one each time. At most ``KEEP_MOST`` idle sandboxes are
 kept, each for ``KEEP_S`` seconds, without running programs or live sessions; all of them end with the process. Covered:
-which handles share a sandbox, and when it ends. Not covered: running (the providers).
+which handles share a sandbox, and when it ends. Not covered: how jobs run (the providers).
 """
 
 from __future__ import annotations
