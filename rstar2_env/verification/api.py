@@ -19,7 +19,7 @@ from rstar2_env.core.options.renamed import with_new_names
 from rstar2_env.verification.compare.plain import read_plain, same_number
 from rstar2_env.verification.guards import MAX_TEXT_CHARS, too_large
 from rstar2_env.verification.options import DEFAULTS, TIMEOUT_S, OptionFields, VerifyOptions
-from rstar2_env.verification.read.boxed import boxed_answer, gold_answer, last_boxed
+from rstar2_env.verification.read.boxed import boxed_answer, gold_answer, last_boxed, without_tool_text
 from rstar2_env.verification.verdict import Reason, Verdict
 from rstar2_env.verification.workers.pool import WorkerReply, shared_pool
 
@@ -134,7 +134,7 @@ def verify_response(
         ConfigurationError: An option is not among its allowed values, or outside its range.
     """
     # Imported here because its patterns take longer to compile than everything else in this module.
-    from rstar2_env.verification.read.response_answer import extract_answer, is_response, without_tool_text
+    from rstar2_env.verification.read.response_answer import extract_answer, is_response
 
     checked = _checked(options)
     response = without_tool_text(response) if isinstance(response, str) else response

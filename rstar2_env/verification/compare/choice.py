@@ -1,20 +1,23 @@
 r"""Compares answers to multiple-choice questions: a letter in any common form, with or without the option's text.
 
 Covered: ``B``, ``(B)``, ``B.``, ``\text{(B)}``, ``B) 12``, "option B", "the answer is B". Not covered: checking an
-option's text without the question; then only a value such as 12 is accepted as the text.
+option's text without the question; then only a value such as 12 is accepted as the text. If the question lists the
+options, the text of an option alone stands for its letter.
 """
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
+from rstar2_env.verification.compare.notations import same_notation
 from rstar2_env.verification.compare.understood import unknown_word
 from rstar2_env.verification.read.clean import clean
 from rstar2_env.verification.read.lexer import ReadError, lex
-from rstar2_env.verification.read.nodes import Given, Words, walk
+from rstar2_env.verification.read.nodes import Given, Words, key, walk
 from rstar2_env.verification.read.readings import readings
 from rstar2_env.verification.read.vocabulary import known_words
-from rstar2_env.verification.read.words import plain_words
+from rstar2_env.verification.read.words import plain_words, same_text
 from rstar2_env.verification.verdict import Reason
 
 _DRESS = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mathsf|textrm|mbox|boxed)\b\*?|[{}$*]|\\[ ,;!]|~")
@@ -24,6 +27,10 @@ _OPTION = re.compile(r"(?:\(\s*([A-J])\s*\)|([A-J])(?:\s*[.)]|:\s))\s*(\S.*)", r
 _ANOTHER = re.compile(r"\([A-J]\)|(?<![\w\\^])[A-J](?:[.):]|\s*\Z)", re.ASCII)
 """Pattern of the letter of another option."""
 
+_MARK = re.compile(r"(?:\\text\w*\s*\{\s*)?(?:\(([A-J])\)|(?:(?<=[\s{])|\A)([A-J])[.):](?=[\s\d}]))\s*\}?")
+"""Pattern of the letter before the text of an option in a question."""
+
+_SPACE = re.compile(r"\\q?quad(?![a-zA-Z])|\\ |\s+")
 _FIRST = re.compile(r"\(?[A-J]\)?(?:\s+\w|\s*[.:)]\s*\(?\w|\s*\()")
 _SAID = re.compile(r"(?:the\s+)?(?:correct\s+)?(?:option|choice|answer)\s*(?:is|:)?\s*\(?\s*([A-Ja-j])\s*\)?\.?", re.I)
 
@@ -50,8 +57,38 @@ def option_of(text: str) -> tuple[str, str] | None:
     return match[1] or match[2], match[3].strip()
 
 
-def _is_option_text(text: str, gold: str, question: str | None) -> bool:
+@lru_cache(maxsize=256)
+def options_of(question: str) -> dict[str, str]:
+    """Return the texts of the options that a question lists, by letter; empty if it lists none.
+
+    Args:
+        question: The question, such as "Which is prime? (A) 7 (B) 8".
+    """
+    marks = list(_MARK.finditer(question))
+    first = max((at for at, mark in enumerate(marks) if "A" in mark.groups()), default=len(marks))
+    marks = marks[first:]
+    if len(marks) < 2 or [mark[1] or mark[2] for mark in marks] != list("ABCDEFGHIJ"[: len(marks)]):
+        return {}
+    ends = [*(mark.start() for mark in marks[1:]), len(question)]
+    texts = [_SPACE.sub(" ", question[mark.end() : end]).strip(" $,;.") for mark, end in zip(marks, ends, strict=True)]
+    return {mark[1] or mark[2]: text for mark, text in zip(marks, texts, strict=True)}
+
+
+def _is_text_of(text: str, option: str) -> bool:
+    """Whether a text is that of an option: the same words, value or comparison."""
+    if same_text(option, text) or same_notation(option, text):
+        return True
+    try:
+        return bool({*map(key, readings(text))} & {*map(key, readings(option))})
+    except ReadError:
+        return False
+
+
+def _is_option_text(text: str, letter: str, gold: str, question: str | None) -> bool:
     """Whether the text after a letter is that of an option: it is in the gold or the question, or it is a value."""
+    options = options_of(question or "")
+    if any(_is_text_of(text, option) for option in options.values()):
+        return letter in options and _is_text_of(text, options[letter])
     plain = plain_words(text)
     if plain and any(f" {plain} " in f" {plain_words(other)} " for other in (gold, (question or "").replace("?", " "))):
         return True
@@ -81,11 +118,14 @@ def same_choice(gold: str, answer: str, question: str | None = None, *, forced: 
     wanted = letter or (stated[0] if stated else "")
     said = letter_of(answer, lower=forced)
     if said is None and (option := option_of(answer)) is not None:
-        if not _is_option_text(option[1], gold, question):
+        if not _is_option_text(option[1], option[0], gold, question):
             return Reason.UNPARSABLE_ANSWER  # "(B) is wrong"
         said = option[0]
     if said is not None:
         return Reason.EQUAL if said == wanted else Reason.DIFFERENT
+    stands = [letter for letter, text in options_of(question or "").items() if _is_text_of(answer, text)]
+    if len(stands) == 1 and wanted in options_of(question or ""):
+        return Reason.EQUAL if stands[0] == wanted else Reason.DIFFERENT
     if forced:
         return Reason.UNPARSABLE_ANSWER
     if letter is not None and _FIRST.match(_DRESS.sub("", answer).strip()) is not None:

@@ -169,6 +169,10 @@ def _entries(node: Node) -> Iterator[Node]:
                 yield from _entries(child)
         case Relation(ops=ops, sides=sides) if set(ops) <= {"=", "~"} and not symbols(sides[-1]):
             yield from _entries(sides[-1] if "~" not in ops else sides[ops.index("~")])
+        case Relation() if (solved := read_set(node)) is not None and solved.variable is not None:
+            for piece in solved.pieces:  # "|x| < 3" states -3 and 3
+                yield from _entries(piece.low)
+                yield from _entries(piece.high)
         case Relation(sides=sides):
             for side in sides:
                 yield from _entries(side)
@@ -250,7 +254,7 @@ _ROUNDS = re.compile(
 
 
 def may_be_rounded(gold: Node, question: str | None = None) -> bool:
-    """Return whether a literal may stand for another number: a decimal, degrees, or if the question says "about".
+    """Return whether a literal may stand for another number: a decimal, degrees, a × 10^n, or if the question asks so.
 
     Args:
         gold: The gold answer.
@@ -258,11 +262,16 @@ def may_be_rounded(gold: Node, question: str | None = None) -> bool:
     """
     if question and _ROUNDS.search(question):
         return True
-    return any(part.decimals if isinstance(part, Num) else _is_degrees(part) for part in walk(gold))
+    return any(part.decimals if isinstance(part, Num) else _is_measured(part) for part in walk(gold))
 
 
-def _is_degrees(node: Node) -> bool:
-    return isinstance(node, Apply) and node.op == "deg"
+def _is_measured(node: Node) -> bool:
+    """Whether a node is an angle in degrees, or a number in scientific notation."""
+    match node:
+        case Apply(op="mul", args=(Num(), Apply(op="pow", args=(Num(value=ten), _)))):
+            return ten == 10
+        case _:
+            return isinstance(node, Apply) and node.op == "deg"
 
 
 def _first(answer: Node, allowed: set[str]) -> str | None:

@@ -18,6 +18,7 @@ from rstar2_env.verification.compare.choice import option_of, same_choice
 from rstar2_env.verification.compare.conduct import may_be_rounded, work_left
 from rstar2_env.verification.compare.echo import echoes
 from rstar2_env.verification.compare.equality import Rules
+from rstar2_env.verification.compare.linear import with_identity
 from rstar2_env.verification.compare.notations import same_notation
 from rstar2_env.verification.compare.prose import same_prose
 from rstar2_env.verification.compare.quantities import ASKS_PERCENT
@@ -114,9 +115,10 @@ def _compare(
     unknown = False
     for one in gold_trees:
         for other in answer_trees:
-            result = same_answer(one, other, rules)
+            gold, answer = with_identity(one, other), with_identity(other, one)
+            result = same_answer(gold, answer, rules)
             if result:
-                return True, (one, other)
+                return True, (gold, answer)
             unknown = unknown or result is None
     return (None if unknown else False), (gold_trees[0], answer_trees[0])
 

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from rstar2_env.verification.read.nodes import Apply, BracketGroup, Const, Matrix, Node, Num, Sym, rebuild, walk
+from rstar2_env.verification.read.nodes import (
+    Apply,
+    BracketGroup,
+    Const,
+    Matrix,
+    Node,
+    Num,
+    Sym,
+    rebuild,
+    replace_symbols,
+    walk,
+)
 
 
 def components(node: Node) -> tuple[Node, ...] | None:
@@ -74,6 +85,16 @@ def along_axes(node: Node, length: int) -> tuple[Node, ...] | None:
 
 def _axis_name(node: Node) -> str:
     return "#i" if node == Const("i") else node.name if isinstance(node, Sym) else ""
+
+
+def with_identity(node: Node, other: Node) -> Node:
+    """Return a node with ``I`` and ``I_n`` as an identity matrix if the other node has a matrix of that size."""
+    grids = [part.rows for part in walk(other) if isinstance(part, Matrix) and len(part.rows) == len(part.rows[0]) > 1]
+    if not grids or any(isinstance(part, Matrix) for part in walk(node)):
+        return node
+    size = len(grids[0])
+    rows = tuple(tuple(Num(Fraction(row == column)) for column in range(size)) for row in range(size))
+    return replace_symbols(node, dict.fromkeys(("I", f"I_{size}"), Matrix(rows)))
 
 
 def _matrix_product(args: tuple[Node, ...]) -> Matrix | None:

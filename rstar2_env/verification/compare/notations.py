@@ -1,4 +1,4 @@
-r"""Compares answers in notations of their own: formulas of propositional logic, and permutations in cycles.
+r"""Compares answers in notations of their own: propositional logic, comparisons of names, permutations in cycles.
 
 Covered: ``p \land q`` in LaTeX, Unicode, ASCII and words; the order of the terms of "and", "or" and "if and only if";
 ``(1 3 2)`` and ``(132)``, the order of disjoint cycles, and where a cycle begins. Not covered: equivalent formulas
@@ -27,6 +27,12 @@ MAX_TOKENS = 100
 """Length of the longest formula that is compared, in tokens."""
 Formula = tuple[Any, ...]
 """A name, ``("p",)``, or a connective with its formulas."""
+_DRESS = re.compile(r"\\(?:text\w*|math\w+|mbox)(?![a-z])|\\[ ,]|[{}$~]")
+_NAME = r"((?:the )?[a-z]+(?: [a-z]+)?)"
+_COMPARED = re.compile(
+    rf"{_NAME}(?: is (?:(?P<more>greater|larger|bigger)|less|smaller)(?: than {_NAME})?| ?(?P<sign>[<>]) ?{_NAME})"
+)
+"""Pattern of a comparison of two names: "Quantity A is greater", "Quantity A > Quantity B"."""
 _CYCLE = re.compile(r"\(\s*(\d+(?:(?:\s*,\s*|\s+)\d+)*)\s*\)")
 
 
@@ -37,9 +43,27 @@ def same_notation(gold: str, answer: str) -> bool | None:
     one, other = _proposition(gold, ordered), _proposition(answer, ordered)
     if one is not None and other is not None and not _in_words(gold):
         return one == other
+    if (compared := _comparison(gold)) is not None and (said := _comparison(answer)) is not None:
+        return _agree(compared, said)
     if "," in gold or (first := _permutation(gold)) is None or (second := _permutation(answer)) is None:
         return None
     return first[0] == second[0] if first[0] and (first[1] or second[1]) else None
+
+
+def _comparison(text: str) -> tuple[str, str] | None:
+    """Return the greater and the smaller name of a comparison, "" if not named; ``None`` for other texts."""
+    plain = text.replace("\\gt", ">").replace("\\lt", "<").lower().strip(" .$")
+    match = _COMPARED.fullmatch(" ".join(_DRESS.sub(" ", plain).split()))
+    if match is None:
+        return None
+    first, _, second, sign, third = match.groups()
+    names = (first, second or third or "")
+    return names if match["more"] or sign == ">" else (names[1], names[0])
+
+
+def _agree(gold: tuple[str, str], answer: tuple[str, str]) -> bool:
+    """Whether an answer compares as the gold does; it may also name what the gold leaves unnamed."""
+    return all(one == other or not one for one, other in zip(gold, answer, strict=True)) and any(gold)
 
 
 def _in_words(text: str) -> bool:

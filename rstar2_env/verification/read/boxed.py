@@ -27,12 +27,24 @@ _SCALE_AFTER = re.compile(
     rf"(?:{'|'.join(sorted(SCALES, key=len, reverse=True))})(?![^\W\d_]))",
     re.IGNORECASE,
 )
+_TOOL_TEXT = re.compile(
+    r"<(tool_call|tool_response)>.*?(?:</\1>|\Z)"
+    r"|^[ \t]*(`{3,})[ \t]*(?:python3?|py|output)\b(?:.*?\2`*|(?:(?!\\boxed).)*\Z)"
+    r"|^[ \t]*%[^\n]*|<!--.*?(?:-->|\Z)",
+    re.DOTALL | re.MULTILINE | re.IGNORECASE,
+)
+_TOOL_MARKS = ("```", "<", "%")
 _PART = re.compile(r"\bfor\s+part\s+\(?[a-z]\b|\b[A-Za-z](?:_\{?\w+\}?)?\s*=[\s$]*\Z")
 """Pattern of text that names the part of an answer in the next box: "for part (b)", "y = "."""
 _MAX_WORDS_BETWEEN = 2
 _MAX_NEGATION_CHARS = 60
 """Number of characters before a box in which a negation is searched."""
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
+
+
+def without_tool_text(text: str) -> str:
+    """Return a text without programs, tool results and comments, which are not the policy's answer."""
+    return _TOOL_TEXT.sub(" ", text) if any(mark in text for mark in _TOOL_MARKS) else text
 
 
 def extract_boxed(text: str) -> list[str]:
@@ -76,8 +88,9 @@ def boxed_answer(text: str) -> str | None:
     ``\boxed{1} and \boxed{2}`` states two values, so it does not equal 2: boxes are joined into a list if at most two
     words and no full stop separate them. Otherwise only the last box counts, since a policy that corrects itself has
     one answer. A percent sign or a scale (``\boxed{7} million``) after the last box belongs to the answer, and
-    ``not \boxed{7}`` is not an answer.
+    ``not \boxed{7}`` is not an answer. Boxes in programs, tool results and comments do not count.
     """
+    text = without_tool_text(text)
     spans = _spans(text)
     if not spans:
         return None

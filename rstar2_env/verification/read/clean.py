@@ -67,7 +67,8 @@ _SPACES = re.compile(
     r"|[\s\u00a0\u2000-\u200a\u202f]+"
 )
 _GROUPED = re.compile(r"(?<=\d)\s*(?:\{\s*,\s*\}|(?<!\\)\\[, ]|(?:\\!)?,\\!|\\!,)\s*(?=\d{3}(?!\d))")
-_TILDE = re.compile(r"\A\s*~\s*(?=[\d.$])")
+_TILDE = re.compile(r"(?:\A|(?<=\s))\s*~\s*(?=[-+]?\s*(?:[\d.$]|\\(?:frac|sqrt|pi)(?![a-zA-Z])))")
+"""Pattern of a tilde before a number that means "about"; in LaTeX, a tilde between two words is a space."""
 _DELIMITERS = re.compile(r"(?<!\\)\\[()\[\]]|\$\$")
 _ROW_SPACING = re.compile(r"\\\\\s*\[\s*-?[\d.]+\s*(?:pt|em|ex|mm|cm|in)\s*\]")
 _LONE_QUOTE = re.compile(r"(?<![\w.)}\]'])(\\?\"[^\"]*\")(?!\w)|\\?\"")
@@ -175,7 +176,7 @@ def _once(text: str) -> str:
     """Return the number in "42 (forty-two)" or "0.75 (= 3/4)", which gives it twice; other texts unchanged."""
     if len(text) > _MAX_TWICE:
         return text
-    first, opened, rest = text.strip(" $").partition(" (")
+    first, opened, rest = text.strip(" $").removesuffix(".").partition(" (")
     if not opened or not rest.endswith(")") or (value := _stated(first)) is None:
         return text
     return first if value == _stated(rest[:-1].lstrip(" =")) else text

@@ -15,6 +15,7 @@ from rstar2_env.verification.read.nodes import (
     Relation,
     Sym,
     Words,
+    symbols,
 )
 from rstar2_env.verification.read.units import DEGREE, read_unit
 
@@ -64,6 +65,15 @@ def as_condition(node: Node, text: str) -> str | None:
     if isinstance(node, Relation | Given):
         return f"given {text[1:-1].strip()}"
     return node.text if isinstance(node, Words) else None
+
+
+def restricts(node: Node, value: Node) -> bool:
+    """Return whether a node is an inequality about the variables of the value before it, and so its condition."""
+    if not isinstance(node, Relation) or not set(node.ops) <= {"<", "<=", ">", ">=", "!="}:
+        return False
+    if isinstance(value, Relation):
+        value = value.sides[-1] if set(value.ops) == {"="} else node
+    return value is not node and bool(symbols(node)) and symbols(node) <= symbols(value)
 
 
 def is_number_set(node: Node) -> bool:

@@ -16,6 +16,7 @@ from rstar2_env.verification.read.combine import (
     is_finite_set,
     is_number_set,
     negative,
+    restricts,
     times,
 )
 from rstar2_env.verification.read.cursor import END
@@ -94,7 +95,11 @@ class Reader(Factors):
                     groups.append([])
             if self._at_end(closers):
                 break
-            groups[-1].append(self.item())
+            start, node = self.at, self.item()
+            if closers is None and groups[-1] and restricts(node, groups[-1][-1]):
+                groups[-1][-1] = Given(groups[-1][-1], f"for {self._source(start)}")  # "sqrt(x), x > 0"
+            else:
+                groups[-1].append(node)
             if not self._at_separator() and not self._at_end(closers):
                 raise ReadError("two values have no separator between them")
         groups = [group for group in groups if group]

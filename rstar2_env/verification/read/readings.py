@@ -30,7 +30,7 @@ _DOTTED_THOUSANDS = re.compile(
     r"(?<![\d.,])\d{1,3}(?:\.\d{3}){2,}(?!\d|\.\d)|(?<![\d.,])\d{1,3}(?:\.\d{3})+(?=\s*(?:€|euro))", re.I
 )
 _COMMA_AND_UNIT = re.compile(r"\d+,\d{1,2}\s*(?:€|\\?%|[^\W\d_]{2,})[^,]*")
-_COUNTED = re.compile(r"[A-Za-z]{3,}(?:[ -][a-z]+)+")
+_COUNTED = re.compile(r"[^\W\d_]{3,}(?:[ -][^\W\d_]+)+")
 _ZEROS = re.compile(r",0\d\d")
 _DECIMAL_COMMA = re.compile(r"(?<![\d.,])(\d+),(\d+)(?![\d,.])")
 _TIGHT = re.compile(r"/\s*(?:\d+(?:\.\d+)?|[a-zA-Z])\s?(?=[a-zA-Z\\(])")
@@ -44,6 +44,7 @@ _REPEATING = re.compile(r"(\d*)\.(\d*)\\(?:overline|bar|dot)\s*\{?(\d+)\}?")
 _TOTAL = re.compile(r"\s*(?:(?:a|the)\s+)?(?:grand\s+)?total\s+(?:of|is)\s+(?=\S)", re.IGNORECASE)
 _DECIMAL = re.compile(r"\d+(?:\.\d+)?")
 _TO = re.compile(r"\s*(?:\\text\s*\{\s*(?:is\s+)?to\s*\}|\b(?:is\s+)?to\b)\s*")
+_OUT_OF = re.compile(r"\s*(?:\\text\s*\{\s*(?:out of|in)\s*\}|\b(?:out of|in)(?: every)?\b)\s*")
 _DURATION = re.compile(r"(\d+)\s*h(?:rs?|ours?)?\s*(?:and\s+)?(\d+)\s*(?:(?<=h\d\d)|m(?:ins?|inutes?)?)")
 
 MAX_READINGS = 4
@@ -72,9 +73,8 @@ def readings(text: str) -> tuple[Node, ...]:
         trees.append(Words(moment))
         if "m" in inner.lower():
             return tuple(trees)  # without "PM" it may be a ratio as well
-    terms = [term if _DECIMAL.fullmatch(term) else words.number(term) for term in _TO.split(inner)]
-    if len(terms) > 1 and None not in terms:
-        cleaned = ":".join(map(str, terms))  # "3 to 5"
+    if (joined := _joined(inner, _TO, ":") or _joined(inner, _OUT_OF, "/")) is not None:
+        cleaned = joined  # "3 to 5", "1 out of 2"
     elif (duration := _DURATION.fullmatch(inner)) is not None:
         cleaned = f"{duration[1]} hours {duration[2]} minutes"
     elif _COUNTED.fullmatch(inner) and (counted := words.with_digits(inner)) is not None:
@@ -100,6 +100,12 @@ def readings(text: str) -> tuple[Node, ...]:
     if not trees:
         raise failure
     return tuple(trees)
+
+
+def _joined(text: str, word: re.Pattern[str], sign: str) -> str | None:
+    """Return numbers with a word between them, such as "one out of two", with a sign instead; ``None`` for others."""
+    terms = [term if _DECIMAL.fullmatch(term) else words.number(term) for term in word.split(text)]
+    return sign.join(map(str, terms)) if len(terms) > 1 and None not in terms else None
 
 
 def _power_of_ten(match: re.Match[str]) -> str:

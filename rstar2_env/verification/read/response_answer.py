@@ -10,7 +10,14 @@ from __future__ import annotations
 
 import re
 
-from rstar2_env.verification.read.boxed import boxed_answer, gold_answer, last_boxed, scale_after, strip_dollars
+from rstar2_env.verification.read.boxed import (
+    boxed_answer,
+    gold_answer,
+    last_boxed,
+    scale_after,
+    strip_dollars,
+    without_tool_text,
+)
 from rstar2_env.verification.read.names import is_word
 
 TAIL_CHARS = 4000
@@ -20,11 +27,6 @@ MAX_BARE_CHARS = 2000
 """Length of the longest bare answer, in characters; a longer text always counts as a response."""
 
 _SPECIAL = re.compile(r"<\|[^|<>]{1,40}\|>.*\Z", re.DOTALL)
-_TOOL_TEXT = re.compile(
-    r"<(tool_call|tool_response)>.*?(?:</\1>|\Z)"
-    r"|^[ \t]*(`{3,})[ \t]*(?:python3?|py|output)\b(?:.*?\2`*|(?:(?!\\boxed).)*\Z)",
-    re.DOTALL | re.MULTILINE | re.IGNORECASE,
-)
 _THINKING = re.compile(r"\A.*</think>", re.DOTALL)
 _ANCHORS = (
     re.compile(r"^\s*####[ \t]*", re.MULTILINE),
@@ -63,11 +65,6 @@ def is_response(text: str) -> bool:
     if words > _MAX_BARE_WORDS or (words and _FORMULA.search(text) is not None):
         return True
     return any(anchor.search(text) for anchor in _ANCHORS)
-
-
-def without_tool_text(text: str) -> str:
-    """Return a response without its programs and tool results, which are not the policy's answer."""
-    return _TOOL_TEXT.sub(" ", text)
 
 
 def extract_answer(text: str, *, gold: bool = False) -> str | None:

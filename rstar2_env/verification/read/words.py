@@ -8,6 +8,8 @@ model judge (see ``model``).
 from __future__ import annotations
 
 import re
+from calendar import monthrange
+from datetime import date as calendar_day
 from fractions import Fraction
 from pathlib import Path
 
@@ -63,7 +65,9 @@ SCALES = _numbers("scales.txt")
 """Words that multiply the number before them, such as million."""
 
 _MONTHS = "january february march april may june july august september october november december"
-_MONTH = "(?P<name>" + re.sub(r"([a-z]{3})([a-z]+)", r"\1(?:\2)?", _MONTHS).replace(" ", "|") + r")\.?"
+_CUT = re.compile(r"([a-z]{3})([a-z])([a-z]*)"), r"\1(?:\2(?:\3)?)?"
+"""Makes the pattern of a name that may be cut to three or four letters ("Sep", "Sept")."""
+_MONTH = "(?P<name>" + re.sub(*_CUT, _MONTHS).replace(" ", "|") + r")\.?"
 _DAYS = "sunday monday tuesday wednesday thursday friday saturday"
 _DATE = re.compile(
     rf"{_MONTH} (?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?:,? (?P<year>\d{{4}}))?"
@@ -74,13 +78,23 @@ _DATE = re.compile(
 )
 
 
+_WEEKDAY = re.compile("(?P<name>" + re.sub(*_CUT, _DAYS).replace(" ", "|") + r")\b\.?,? +", re.IGNORECASE)
+
+
 def date(text: str) -> str | None:
-    """Return a date ("March 5th, 2024", "5 March 2024") in canonical spelling; ``None`` for other texts."""
-    if (match := _DATE.fullmatch(_without_commands(text).strip(" ."))) is None:
+    """Return a date ("Tuesday, March 5th", "5 March 2024") in canonical spelling; ``None`` for other texts."""
+    plain = _without_commands(text).strip(" .")
+    weekday = _WEEKDAY.match(plain)
+    if (match := _DATE.fullmatch(plain, weekday.end() if weekday else 0)) is None:
         return None
     found = {name.rstrip("23"): value.lower() for name, value in match.groupdict().items() if value}
     month = int(found.get("month") or [name[:3] for name in _MONTHS.split()].index(found["name"][:3]) + 1)
-    return f"date {found.get('year', '')} month {month} day {int(found['day'])}"
+    day = int(found["day"])
+    said = weekday["name"][:3].lower() if weekday else ""
+    if "year" in found and 1 <= day <= monthrange(int(found["year"]), month)[1]:
+        year_day = calendar_day(int(found["year"]), month, day)
+        said = "" if said == f"{year_day:%a}".lower() else said  # the day of the week follows from the date
+    return f"date {found.get('year', '')} month {month} day {day} {said}".strip()
 
 
 def _without_commands(text: str) -> str:
@@ -90,6 +104,7 @@ def _without_commands(text: str) -> str:
 
 _CLOCK = re.compile(r"(?P<hour>\d{1,2})(?: ?: ?(?P<minute>[0-5]\d))?(?: ?(?P<half>[ap])\.? ?m\.?)?", re.IGNORECASE)
 _HALF_DAY = re.compile(r" (?:in the (?:(?P<first>morning)|afternoon|evening)|at night)\Z", re.IGNORECASE)
+_TWELVE = re.compile(r"12(?::00)? (noon|midday|midnight)", re.IGNORECASE)
 _HOURS = {"noon": "12:00 pm", "midday": "12:00 pm", "midnight": "12:00 am"}
 
 
@@ -100,6 +115,7 @@ def clock(text: str) -> str | None:
         The time; ``None`` for other texts, and for "3:45", which may be in the morning or in the afternoon.
     """
     plain = _HALF_DAY.sub(lambda match: " am" if match["first"] else " pm", _without_commands(text))
+    plain = _TWELVE.sub(r"\1", plain)
     match = _CLOCK.fullmatch(_HOURS.get(plain.lower(), plain))
     if match is None or not (match["minute"] or match["half"]):
         return None
@@ -199,7 +215,10 @@ def number(text: str) -> int | Fraction | None:
     text = text.lower().strip(" .")
     for pattern, parts in _COMPOUNDS:
         text = pattern.sub(parts, text)
-    words = [word for word in re.split(r"[\s-]+", text.strip()) if word not in _JOINTS]
+    words = re.split(r"[\s-]+", text.strip())
+    if words[-1] in _JOINTS:
+        return None  # "8 A"
+    words = [word for word in words if word not in _JOINTS]
     head, _, final = text.rpartition(" ")
     if final in SCALES and isinstance(part := number(head), Fraction):
         return part * SCALES[final]  # "two and a half million"

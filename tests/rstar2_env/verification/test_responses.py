@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from rstar2_env.dialects.fenced import FencedDialect
+from rstar2_env.dialects.rstar2 import Rstar2Dialect
 from rstar2_env.verification import Reason, verify, verify_response
 
 GIVEN = [
@@ -53,6 +55,11 @@ NOT_GIVEN = [
     ("7", "The value is anything but 7"),
     ("20", r"The answer is 20\%."),
     ("10", "The answer: it is unknown."),
+    ("9", "\\boxed{8}\n\n```output\n\\boxed{9}\n```"),
+    ("9", "<tool_response>\n\\boxed{9}\n</tool_response>"),
+    ("9", "```python\nprint('\\boxed{9}')\n```"),
+    ("9", "% \\boxed{9}\nI do not know."),
+    ("9", "<!-- \\boxed{9} --> I do not know."),
 ]
 
 
@@ -64,6 +71,16 @@ def test_the_answer_of_a_response_is_found(gold: str, response: str) -> None:
 @pytest.mark.parametrize(("gold", "response"), NOT_GIVEN)
 def test_what_a_response_does_not_answer_is_not_right(gold: str, response: str) -> None:
     assert not verify_response(gold, response, timeout_s=10.0).correct
+
+
+BOXES = [pair for pair in (*GIVEN, *NOT_GIVEN) if "boxed" in pair[1]]
+
+
+@pytest.mark.parametrize(("gold", "response"), BOXES)
+def test_dialects_find_the_boxes_that_a_response_has(gold: str, response: str) -> None:
+    expected = verify_response(gold, response, timeout_s=10.0).correct
+    for said in (FencedDialect().answer([response]), Rstar2Dialect().answer([f"<answer>{response}</answer>"])):
+        assert verify(gold, said, timeout_s=10.0).correct is expected
 
 
 @pytest.mark.parametrize(

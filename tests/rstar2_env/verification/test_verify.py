@@ -72,6 +72,38 @@ def test_a_choice_ignores_case_only_when_the_problem_is_one() -> None:
     assert verify("B", "12", kind="choice").reason is Reason.UNPARSABLE_ANSWER
 
 
+QUANTITIES = "Compare. (A) Quantity A is greater. (B) Quantity B is greater. (C) They are equal."
+NUMBERS = "Pick one: (A) 10 (B) 12 (C) 14"
+IN_LATEX = r"Value? $\textbf{(A)}\ 10 \qquad\textbf{(B)}\ \frac{1}{2} \qquad\textbf{(C)}\ 14$"
+LINES = "What is it?\nA. red\nB. blue\nC. blue green"
+
+
+@pytest.mark.parametrize(
+    ("question", "gold", "answer", "right"),
+    [
+        (QUANTITIES, "A", "Quantity A > Quantity B", True),
+        (QUANTITIES, "A", "Quantity A < Quantity B", False),
+        (QUANTITIES, "A", "Quantity B is greater", False),
+        (QUANTITIES, "A", "(A) Quantity B is greater", False),
+        (NUMBERS, "B", "12", True),
+        (NUMBERS, "B", "14", False),
+        (NUMBERS, "B", "(B) 12", True),
+        (NUMBERS, "B", "(B) 14", False),
+        (NUMBERS, "B", "(B) is wrong", False),
+        (IN_LATEX, "B", r"\textbf{(B) } \frac12", True),
+        (IN_LATEX, "B", "1/2", True),
+        (IN_LATEX, "B", "(B) 14", False),
+        (LINES, "B", "blue", True),
+        (LINES, "B", "B. blue green", False),
+        ("Is it A or B?", "B", "12", False),
+    ],
+)
+def test_the_text_after_a_letter_or_without_one_is_that_of_the_option(
+    question: str, gold: str, answer: str, right: bool
+) -> None:
+    assert verify(gold, answer, question=question, timeout_s=10.0).correct is right
+
+
 def test_the_kind_number_reads_nothing_else() -> None:
     assert verify("4", "4.0", kind="number").correct
     assert verify("4", "2^2", kind="number").reason is Reason.UNPARSABLE_ANSWER

@@ -309,6 +309,37 @@ RIGHT = r"""
     200000 ;; 2 lakh
     24 ;; 2 dozen
     24 ;; two dozen
+    21 ;; veintiún días
+    35 ;; fünfunddreißig Euro
+    # inequalities, and conditions without a word
+    (-3,3) ;; |x| < 3
+    (-\infty,-1)\cup(1,\infty) ;; |x| > 1
+    x < 4 ;; x < 4
+    \sqrt{x-2} ;; \sqrt{x-2}, \quad x \ge 2
+    x^2 \text{ for } x \ge 0 ;; x^2, x \ge 0
+    |x| ;; x, x \ge 0; -x, x < 0
+    x > 2 ;; 2 < x, x > 0
+    # shares of a whole
+    \frac12 ;; 1 out of 2
+    \frac14 ;; 1 in 4
+    0.5 ;; one out of two
+    # the identity matrix
+    \begin{pmatrix}1&0\\0&1\end{pmatrix} ;; I_2
+    \begin{pmatrix}3&0\\0&3\end{pmatrix} ;; 3I
+    I_2 ;; \begin{pmatrix}1&0\\0&1\end{pmatrix}
+    # approximations, units and names
+    6\times10^{24} ;; \approx 6\times10^{24}
+    \lnot p ;; ~p
+    5\text{ cm} ;; 5 ~\text{cm}
+    100 ;; a hundred
+    6 ;; 6 (six).
+    12\text{ noon} ;; 12 PM
+    \text{12:00 midnight} ;; 12 am
+    \text{Tuesday, May 5} ;; Tuesday, 5 May
+    \text{July 4, 1776} ;; Thursday, July 4, 1776
+    \text{Quantity A is greater} ;; Quantity A > Quantity B
+    \text{Quantity A is greater} ;; \text{Quantity B} < \text{Quantity A}
+    \text{Quantity A is less than Quantity B} ;; Quantity A < Quantity B
     # hacks that must be refused
     5 ;; the 5 eggs
 """
@@ -419,6 +450,29 @@ WRONG = r"""
     5 ;; 1 in 5
     1 ;; 1 in 5
     1 ;; 1 out of 5
+    (-3,3) ;; |x| < \sqrt{9}
+    (-3,3) ;; |x| \le 3
+    x < 4 ;; x < 8/2
+    \sqrt{x-2} ;; \sqrt{x-2}, x \ge 3
+    n^2 ;; n^2, n > 3
+    \frac12 ;; 2 out of 1
+    3 ;; 3 out of 10
+    2 ;; 4 out of 2
+    \begin{pmatrix}1&0\\0&1\end{pmatrix} ;; I_3
+    \begin{pmatrix}1&0\\0&2\end{pmatrix} ;; I_2
+    -5 ;; ~-5
+    -5 ;; x = ~-5
+    6000 ;; \approx 6000
+    6\times10^{24} ;; \approx 7\times10^{24}
+    8\text{ V} ;; 8 A
+    8 ;; 8 a
+    8 ;; 8 y
+    \text{Tuesday, May 5} ;; Wednesday, May 5
+    \text{July 4, 1776} ;; Friday, July 4, 1776
+    12\text{ noon} ;; 12 AM
+    \text{Quantity A is greater} ;; Quantity B > Quantity A
+    \text{Quantity A is greater} ;; Quantity A < Quantity B
+    9 ;; 9 such as 8
     7 ;; 7 million
     7 ;; 7 squared
     7 ;; 7 over
