@@ -99,14 +99,17 @@ _OTEL = ("opentelemetry-sdk>=1.30,<2", "opentelemetry-exporter-otlp-proto-http>=
 GROUPS = (
     Group(
         "frameworks",
-        bridges=("inspect", "lm_eval", "textarena", "skyrl", "langgraph", "openai_agents", "smolagents"),
+        bridges=(
+            *("inspect", "lm_eval", "textarena", "skyrl", "langgraph", "openai_agents", "smolagents"),
+            "audit_frameworks",
+        ),
         extras=("inspect", "lm-eval", "textarena", "skyrl", "langgraph", "openai-agents", "smolagents"),
         also=("openai>=2,<4",),
     ),
     # OpenEnv and verifiers want different versions of mcp.
     Group(
         "openenv",
-        bridges=("openenv",),
+        bridges=("openenv", "audit_openenv"),
         extras=("openenv",),
         also=_OTEL,
     ),
