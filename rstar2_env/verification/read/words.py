@@ -8,8 +8,6 @@ model judge (see ``model``).
 from __future__ import annotations
 
 import re
-from calendar import monthrange
-from datetime import date as calendar_day
 from fractions import Fraction
 from pathlib import Path
 
@@ -91,10 +89,19 @@ def date(text: str) -> str | None:
     month = int(found.get("month") or [name[:3] for name in _MONTHS.split()].index(found["name"][:3]) + 1)
     day = int(found["day"])
     said = weekday["name"][:3].lower() if weekday else ""
-    if "year" in found and 1 <= day <= monthrange(int(found["year"]), month)[1]:
-        year_day = calendar_day(int(found["year"]), month, day)
-        said = "" if said == f"{year_day:%a}".lower() else said  # the day of the week follows from the date
+    if said and "year" in found and said == _day_of_week(int(found["year"]), month, day):
+        said = ""  # it follows from the date
     return f"date {found.get('year', '')} month {month} day {day} {said}".strip()
+
+
+def _day_of_week(year: int, month: int, day: int) -> str | None:
+    """Return the first letters of the day of the week of a date ("mon"), or ``None`` if there is no such date."""
+    from datetime import date as calendar_date  # of no use to most answers
+
+    try:
+        return _DAYS.split(" ")[calendar_date(year, month, day).isoweekday() % 7][:3]
+    except ValueError:
+        return None
 
 
 def _without_commands(text: str) -> str:
