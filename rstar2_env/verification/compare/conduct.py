@@ -160,7 +160,7 @@ def _entries(node: Node) -> Iterator[Node]:
             yield Num(inner.value / 100, (inner.decimals or 0) + 2)
         case Quantity(value=inner):
             yield from _entries(inner)
-        case Apply(op="mul" | "div", args=args) if any(isinstance(arg, BracketGroup | Matrix) for arg in args):
+        case Apply(op="mul" | "div", args=args) if sum(isinstance(arg, BracketGroup | Matrix) for arg in args) == 1:
             for arg in args:
                 if isinstance(arg, BracketGroup | Matrix):
                     yield from _entries(arg)

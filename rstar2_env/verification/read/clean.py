@@ -29,7 +29,7 @@ _SYMBOLS = {
     "ℕ": r"\mathbb{N}", "ℚ": r"\mathbb{Q}", "ℂ": r"\mathbb{C}", "∣": "|", "…": r"\ldots ", "∀": r"\forall ",
     "∃": r"\exists ", "∠": r"\angle ", "△": r"\triangle ", "∖": r"\setminus ", "⟨": r"\langle ", "⟩": r"\rangle ",
     "⌊": r"\lfloor ", "⌋": r"\rfloor ", "⌈": r"\lceil ", "⌉": r"\rceil ", "，": ",", "；": ";", "：": ":", "。": ".",
-    "、": ",", "％": "%", "✓": "", "✔": "", "✅": "", "\u200b": "", "\ufeff": "",
+    "∼": r"\sim ", "、": ",", "％": "%", "✓": "", "✔": "", "✅": "", "\u200b": "", "\ufeff": "",
 }  # fmt: skip
 _GREEK = {
     "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon", "ζ": "zeta", "η": "eta", "θ": "theta",
@@ -67,7 +67,7 @@ _SPACES = re.compile(
     r"|[\s\u00a0\u2000-\u200a\u202f]+"
 )
 _GROUPED = re.compile(r"(?<=\d)\s*(?:\{\s*,\s*\}|(?<!\\)\\[, ]|(?:\\!)?,\\!|\\!,)\s*(?=\d{3}(?!\d))")
-_TILDE = re.compile(r"(?:\A|(?<=\s))\s*~\s*(?=[-+]?\s*(?:[\d.$]|\\(?:frac|sqrt|pi)(?![a-zA-Z])))")
+_TILDE = re.compile(r"(?:\A\s*~\s*(?=[-(])|(?:\A|(?<=\s))\s*~\s*(?=[-+]?\s*(?:[\d.$]|\\(?:frac|sqrt|pi)(?![a-zA-Z]))))")
 """Pattern of a tilde before a number that means "about"; in LaTeX, a tilde between two words is a space."""
 _DELIMITERS = re.compile(r"(?<!\\)\\[()\[\]]|\$\$")
 _ROW_SPACING = re.compile(r"\\\\\s*\[\s*-?[\d.]+\s*(?:pt|em|ex|mm|cm|in)\s*\]")

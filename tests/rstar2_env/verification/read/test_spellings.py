@@ -326,6 +326,8 @@ RIGHT = r"""
     # the identity matrix
     \begin{pmatrix}1&0\\0&1\end{pmatrix} ;; I_2
     \begin{pmatrix}3&0\\0&3\end{pmatrix} ;; 3I
+    \begin{pmatrix}2&2\\6&4\end{pmatrix} ;; 2\begin{pmatrix}1&1\\3&2\end{pmatrix}
+    3.14 ;; ∼3.14
     I_2 ;; \begin{pmatrix}1&0\\0&1\end{pmatrix}
     # approximations, units and names
     6\times10^{24} ;; \approx 6\times10^{24}
@@ -462,6 +464,10 @@ WRONG = r"""
     \begin{pmatrix}1&0\\0&2\end{pmatrix} ;; I_2
     -5 ;; ~-5
     -5 ;; x = ~-5
+    -5 ;; ~(-5)
+    -5 ;; ∼-5
+    \begin{pmatrix}2&2\\6&4\end{pmatrix} ;; \begin{pmatrix}1&2\\3&4\end{pmatrix}\begin{pmatrix}2&0\\0&1\end{pmatrix}
+    \begin{pmatrix}1&0\\0&1\end{pmatrix} ;; I_2 I_2
     6000 ;; \approx 6000
     6\times10^{24} ;; \approx 7\times10^{24}
     8\text{ V} ;; 8 A
