@@ -319,6 +319,10 @@ RIGHT = r"""
     x^2 \text{ for } x \ge 0 ;; x^2, x \ge 0
     |x| ;; x, x \ge 0; -x, x < 0
     x > 2 ;; 2 < x, x > 0
+    # other spellings
+    \frac{7}{11} ;; 0.6363\ldots
+    \frac34 ;; {3 \over 4}
+    18 ;; 18 g
     # shares of a whole
     \frac12 ;; 1 out of 2
     \frac14 ;; 1 in 4
@@ -462,6 +466,9 @@ WRONG = r"""
     2 ;; 4 out of 2
     \begin{pmatrix}1&0\\0&1\end{pmatrix} ;; I_3
     \begin{pmatrix}1&0\\0&2\end{pmatrix} ;; I_2
+    0.25 ;; \frac{7}{27}
+    24 ;; 2 + 2 = 24
+    7 ;; 7 or 8
     -5 ;; ~-5
     -5 ;; x = ~-5
     -5 ;; ~(-5)
