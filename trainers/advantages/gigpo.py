@@ -139,11 +139,11 @@ class Gigpo(GroupAdvantage):
         return earned - penalties
 
     def _baselines(self, values: FloatArray, numbers: np.ndarray, episodes: int) -> FloatArray:
-        """Return the mean that is subtracted from the values of each episode, (episodes,); 0 for the mean of none.
+        """Return the mean that is subtracted from each episode's values, (episodes,); 0 for a mean without values.
 
         Args:
             values: The values that are compared.
-            numbers: The episode of each value.
+            numbers: Index of the episode that each value belongs to.
             episodes: Number of episodes.
         """
         if self.baseline == "all":
@@ -153,13 +153,16 @@ class Gigpo(GroupAdvantage):
         return np.where(counts.sum() > counts, found, 0.0)
 
     def _relative(self, values: FloatArray, baselines: FloatArray, among: FloatArray) -> FloatArray:
-        """Subtract a baseline from each value; exact zeros for values that equal it up to rounding."""
+        """Subtract a baseline from each value; with ``normalize``, divide by the deviation of ``among``.
+
+        The result is exactly 0 for values that equal their baseline up to rounding.
+        """
         own = without_rounding(values - baselines, np.concatenate([values, among]))
         return own / (deviation(among) + self.eps) if self.normalize and own.any() else own
 
 
 def _same(states: Sequence[str], similarity: float) -> list[list[int]]:
-    """Return lists of the positions in ``states`` whose states are equal, or similar enough."""
+    """Group the positions in ``states`` whose texts are equal, or at least ``similarity`` similar."""
     leaders: dict[str, str] = {}
     for state in sorted(set(states)):  # sorted, so that the order of the episodes does not matter
         led = {} if similarity == 1 else dict.fromkeys(leaders.values())

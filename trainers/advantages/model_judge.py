@@ -54,7 +54,7 @@ class StepModelJudge(AskedModel):
     workers: Count = 16
 
     def __call__(self, episode: Episode) -> list[Critique]:
-        """Return the wrong spans of each episode; see ``StepJudge``."""
+        """Return the critiques of an episode, each a list of wrong spans; see ``StepJudge``."""
         with ThreadPoolExecutor(self.critiques) as threads:
             replies = list(threads.map(self._critique, [transcript(episode)] * self.critiques))
         found = [wrong_steps(reply) for reply in replies if reply is not None]

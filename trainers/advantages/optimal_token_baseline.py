@@ -81,7 +81,7 @@ class OptimalTokenBaseline(GroupAdvantage):
     def _baselines(
         self, returns: FloatArray, weights: FloatArray, there: np.ndarray, ends: Sequence[int]
     ) -> list[FloatArray]:
-        """Return the baseline of each episode at each position; ``ends`` are the numbers of their positions."""
+        """Return the baseline of each episode at each position; ``ends`` holds each episode's number of positions."""
         if self.baseline == "others":
             return [
                 _mean(*(np.delete(one, own, 0) for one in (returns, weights, there))) for own in range(len(returns))

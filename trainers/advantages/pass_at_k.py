@@ -1,7 +1,7 @@
 """``pass_at_k``: an episode's contribution to the best of k (arXiv 2503.19595, arXiv 2505.15201, arXiv 2508.10751).
 
-A_i = the mean of max(r_i, best of the others) - best of the others, over all choices of k - 1 others from the group. If
-k is the group size, this is the best reward minus the second best for the best episode, and 0 for all others: verl's
+A_i is the mean of max(r_i, b) - b over all choices of k - 1 other episodes of the group, where b is their best reward.
+If k is the group size, this is the best reward minus the second best for the best episode, and 0 for all others: verl's
 ``grpo_passk``. It is an unbiased gradient of the expected best reward of k episodes. With ``baseline=all``, the mean
 best reward over all choices of k episodes is subtracted: Pass@k Training's analytical advantage. Use it if many
 attempts will be made at each problem, and to keep the policy's answers diverse.

@@ -27,7 +27,7 @@ class Statuses:
     """Judge without a model: a turn with a failed call is a wrong step."""
 
     def __call__(self, episode: Episode) -> list[Critique]:
-        """Return the wrong spans of each episode; see ``StepJudge``."""
+        """Return one critique of an episode: the spans of its turns with a failed call; see ``StepJudge``."""
         wrong = (turn for turn in episode.steps if any(status.is_error for status in turn.statuses))
         return [[(turn.start, turn.stop) for turn in wrong]]
 

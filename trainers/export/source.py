@@ -71,7 +71,7 @@ class Weights:
         """Return whether code that comes with the model may run: the run requires it, or the user trusts the model.
 
         Raises:
-            UntrustedError: The run requires the code of the model, but this user neither trusts nor recorded the run.
+            UntrustedError: The run requires the code of the model, but this user neither trusts the run nor made it.
         """
         if self.run is None:
             return trust.trusts()

@@ -1,7 +1,8 @@
 """``token_budget``: ends a run when the policy has generated a number of tokens.
 
-Runs of different recipes then end after equal generation work, however many episodes a recipe plays for each that it
-trains on. The run ends when the budget is spent or when all of the run's steps are done, whichever comes first.
+Runs of different recipes then end after generating equally many tokens, even if one recipe plays more episodes than
+another for each episode that it trains on. The run ends when the budget is spent or when all of the run's steps are
+done, whichever comes first.
 """
 
 from __future__ import annotations

@@ -53,8 +53,8 @@ class Devices:
         """Return environment variables that make only these devices visible to a process.
 
         Args:
-            outer: The environment variables of this process. If they hide devices, number 0 means the first visible
-                device. The returned variables contain the numbers that these variables assign to the devices.
+            outer: The environment variables of this process. If a variable in ``VISIBLE`` is set, number 0 of this
+                object means the first device that it lists, and the returned variables contain its entries.
 
         Raises:
             ConfigurationError: A device is not among the visible devices, or two variables contradict each other.

@@ -1,4 +1,4 @@
-"""``Servers``: starts several servers, waits until they are ready, and restarts each that exits, at its address."""
+"""``Servers``: starts several servers, waits until they are ready, and restarts one that exits at the same address."""
 
 from __future__ import annotations
 

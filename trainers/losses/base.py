@@ -87,7 +87,7 @@ class Aggregation(Protocol):
             lengths: Number of policy tokens in each row of the optimizer batch on this process, (rows,); for terms
                 about the environment's tokens, the number of environment tokens. Rows with advantage zero are included;
                 padding rows that keep processes in step are not. A row without such tokens does not count.
-            groups: Number of the group that each row belongs to, unique over all processes, (rows,).
+            groups: Group number of each row, unique over all processes, (rows,).
             ranks: The processes; all of them call this together.
 
         Returns:

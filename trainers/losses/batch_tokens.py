@@ -21,8 +21,8 @@ class BatchTokens:
         old: Log-probability of each token under the trainer's weights when the rows were sampled.
         sampled: The engine's log-probability of each token when it was sampled.
         advantage: Advantage of each token.
-        row: Number of the row that each token belongs to, from 0, long.
-        groups: Number of each row's group, unique over all processes, (rows,). All rows of a group are on one process.
+        row: Index of the row that each token belongs to, from 0 (int64).
+        groups: Group number of each row, unique over all processes, (rows,). All rows of a group are on one process.
     """
 
     logp: FloatArray
@@ -67,7 +67,7 @@ class BatchTokens:
         """Return keys that identify each token independently of the division over processes, (tokens, 3).
 
         Returns:
-            Number of the group, number of the row in its group, and number of the token in its row.
+            For each token: its group number, the index of its row in the group, and its index in the row.
         """
         member = np.array([number for _, number in self._rows()], dtype=np.int64)[self.row]
         lengths = self.lengths()
@@ -90,7 +90,7 @@ class BatchTokens:
         return found
 
     def _rows(self) -> list[tuple[int, int]]:
-        """Return the group of each row, and the number of the row in its group."""
+        """Return, for each row, its group number and its index in that group."""
         before: Counter[int] = Counter()
         found = []
         for group in self.groups.tolist():

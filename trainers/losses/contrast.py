@@ -10,7 +10,7 @@ LIKE, UNLIKE, NEITHER = 1, -1, 0
 
 
 def relations(rows: Sequence[Row], position: int) -> tuple[list[int], list[int]]:
-    """Return which other rows of its group are positives and negatives of a row.
+    """Find the positives and negatives of a row among the other rows of its group.
 
     For a correct answer of the policy, the positives are the expert's rows of its group or, if there are none, the
     other correct rows; the negatives are the wrong rows. All other rows have neither positives nor negatives.

@@ -34,8 +34,9 @@ class Tokens:
         sampled: The engine's log-probability of each token when it was sampled, without a gradient.
         advantage: Advantage of each token.
         mask: True for tokens sampled from the policy; only these tokens are in the loss.
-        turn: Number of the policy's turn, long; -1 for tokens that the policy did not sample.
-        depth: Number of tool calls before the token, long.
+        turn: Index of the policy's turn that the token is in, from 0 (int64); -1 for tokens that the policy did not
+            sample.
+        depth: Number of tool calls in the turns before each policy token (int64); -1 on other tokens.
         entropy: Entropy of the distribution from which each token was sampled, in nats, with a gradient; ``None`` if no
             term needs it.
         reference: Log-probability under the reference model, without a gradient; ``None`` if no term needs it.
@@ -43,9 +44,9 @@ class Tokens:
         mean_logp: Mean over the vocabulary of the log-probabilities at each token, without a gradient; ``None`` if no
             term needs it.
         old_mean_logp: ``mean_logp`` under the weights of ``old``; ``None`` if no term needs ``mean_logp``.
-        answered: For the environment's tokens, the number of the policy's calls that they answer (0 if the policy made
-            none); -1 elsewhere, long. ``None`` if no term needs ``environment``. If it is set, ``logp`` also covers the
-            environment's tokens.
+        answered: For each environment token, the number of the policy's calls that its text answers (0 if the policy
+            made none); -1 elsewhere (int64). ``None`` if no term needs ``environment``. If it is set, ``logp`` also
+            covers the environment's tokens.
         embedding: Mean of the last layer over the policy's tokens of each row, (B, H), with a gradient; ``None`` if no
             term needs it.
         peers: Embeddings of the other rows in each row's group under the weights of ``old``, (B, K, H), without a

@@ -126,8 +126,8 @@ class ModelOptions:
             ``{solution}``.
         lora_rank: Rank of LoRA adapters; 0 trains all weights. If the model has an adapter of this rank, that adapter
             is trained; an adapter of another rank is merged first.
-        lora_alpha: Scale of the adapters, divided by their rank; ``None`` is twice the rank, or the value of the
-            model's adapter.
+        lora_alpha: The output of an adapter is multiplied by ``lora_alpha / lora_rank``; ``None`` is twice the rank, or
+            the value of the model's adapter.
         lora_targets: Modules that get an adapter: ``"all-linear"``, a regular expression, or a list of names.
         lora_dropout: Dropout before the adapters, for a cold start only. Here it must be 0, since dropout would add
             noise to the probability ratios.
@@ -177,9 +177,9 @@ class RolloutOptions:
         group_size: Episodes per group that are trained on (G).
         oversample: Episodes played per episode trained on; the GRPO-RoC paper plays 2G and keeps G.
         refill: Rounds in which rejected groups are replaced by new ones.
-        replace: Share of ``problems_per_step`` that must be accepted before copies of randomly drawn accepted groups
-            replace the missing groups, instead of further refills (POLARIS; 0.3 in SkyRL). ``None`` trains on fewer
-            groups.
+        replace: If at least this share of ``problems_per_step`` groups was accepted, copies of randomly drawn accepted
+            groups replace the missing groups, instead of further refills (POLARIS; 0.3 in SkyRL). ``None`` trains on
+            fewer groups.
         temperature: Sampling temperature in training.
         top_p: Nucleus sampling threshold in training; 1 disables it.
         top_k: Sample from the k most likely tokens in training; 0 disables it.

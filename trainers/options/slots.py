@@ -56,7 +56,7 @@ class PartInfo:
     """Description of a part, for lists.
 
     Attributes:
-        name: Its name.
+        name: Name of the part, as options write it.
         kind: Kind of a part of the loss ("term", "aggregation", "correction"); empty in other slots.
         summary: One line.
         paper: Its publication ("arXiv 2402.03300"); empty if there is none.

@@ -45,8 +45,7 @@ class Outlook:
         made: The step.
         state: ``done``, ``resume`` (to be resumed), ``to do``, ``again`` (its results were made from other options or
             inputs), ``skipped`` (a criterion ended the rounds before it), ``taken`` (accepted unchanged, even if its
-            options
-            differ), ``later`` (not part of this run).
+            options differ), ``later`` (not part of this run).
         why: The reason, if the step runs again.
         fingerprint: Fingerprint of its options and inputs; empty if an input does not exist yet.
         record: The options and inputs; ``None`` if an input does not exist yet.

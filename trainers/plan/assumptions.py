@@ -22,9 +22,9 @@ class Assumptions(CheckedOptions):
         prefill_share: Share of the peak FLOP/s that prefill, and decoding of many rows, reach.
         train_share: Share of the peak FLOP/s that training of a dense model reaches, including recomputed operations.
         train_share_experts: Share of the peak FLOP/s that training of a model with experts reaches.
-        pass_s: Seconds of a forward and backward pass in addition to its operations.
+        pass_s: Fixed seconds of a forward and backward pass, in addition to the time of its operations.
         sharding_gb_s: Gigabytes per second at which a device gathers sharded weights and reduces gradients.
-        decode_step_s: Seconds of a decoding step in addition to reading weights and cache.
+        decode_step_s: Fixed seconds of a decoding step, in addition to the time to read weights and cache.
         handover_gb_s: Gigabytes per second of a weight sync.
         network_gb_s: Gigabytes per second at which machines read a shared folder, or receive a broadcast.
         host_gb_s: Gigabytes per second at which a device copies to or from host memory.

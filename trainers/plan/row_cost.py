@@ -24,12 +24,12 @@ _CALL = 2**23
 _WASTE = 1.15
 """Largest padded size of an attention call, relative to the sizes of its chunks."""
 _PAIR = 0.25
-"""Cost of a pair of a query and a key, times the width of the model, in tokens. By operations it is 1/6; attention is
-slower than the products of weights."""
+"""Cost of a query-key pair: ``_PAIR / hidden`` tokens. By number of operations it is 1/6, but attention is slower than
+the products of weights."""
 OVERHEAD = 1.1
 """Cost of a tree relative to separate rows with as many tokens and pairs; a tree also copies keys and queries."""
 _MASK = 1.5
-"""Memory of a pair in a mask, stored as a boolean and as a number, in units of one number of the precision."""
+"""Memory of a query-key pair in a mask, stored as a boolean and as a number; unit: one number in the precision."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -248,7 +248,7 @@ class LocalRound:
             self._working.cancel()
 
     def _close(self) -> None:
-        """Receive no further calls from other processes."""
+        """Stop receiving calls from other processes."""
 
     # Calls between processes.
 

@@ -46,8 +46,7 @@ class Play(Protocol):
 
         Args:
             group: Position of the group in this call.
-            *words: Words that identify the generator; the same words give
-            the same random numbers.
+            *words: Numbers that identify the generator; the same numbers give the same random draws.
         """
         ...
 

@@ -1,7 +1,7 @@
-"""Configurations of worlds, and their designers: a rule, and a model that is asked. For ``generated_worlds``.
+"""Configurations of worlds for ``generated_worlds``, and the two designers that choose them: a rule, and a model.
 
-A configuration is a world (the number of a procedural family with options) and, for each option to vary, the number of
-its value among the values to choose from, easiest first.
+A configuration is a list of indices: of a world (a procedural family with options) and, for each option to vary, of its
+value in the list of possible values, which starts with the easiest.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rstar2_env.rewards.judges import make_reward_judge
 
 _LOG = logging.getLogger(__name__)
 Configuration: TypeAlias = list[int]
-"""Number of the world, then the number of the value of each option; JSON-compatible, for checkpoints."""
+"""Index of the world, then the index of each option's value; JSON-compatible, for checkpoints."""
 _REPLIED = re.compile(r"```(?:json)?\s*(\{.*?\})\s*```", re.DOTALL)
 
 
@@ -54,7 +54,7 @@ class ConfigurationSpace:
 
     Attributes:
         worlds: The sources of the worlds.
-        vary: As given.
+        vary: The argument ``vary``.
 
     Raises:
         ConfigurationError: A world is not a procedural family, an option has no values, or a world lacks an option or
@@ -183,7 +183,7 @@ class RuleDesigner:
         """Return the next configurations.
 
         Args:
-            count: Their number.
+            count: Number of configurations to return.
             tried: The configurations of the last cycle; none before the first.
             skills: Success rate of each world.
             rng: Chooses which option changes.
@@ -246,7 +246,7 @@ class ModelDesigner:
         return [*found, *by_rule[len(found) :]]
 
     def question(self, count: int, tried: Sequence[Tried], skills: Sequence[float]) -> str:
-        """Return the request: the worlds, what the policy can do, the last configurations, and the values to choose."""
+        """Return the prompt: success rates of the worlds, the last configurations and the possible values."""
         space = self._space
         rates = [f"- {spec}: {rate:.0%}" for spec, rate in zip(space._specs, skills, strict=True)]
         known = rates if tried else ["- nothing was measured yet"]

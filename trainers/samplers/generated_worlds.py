@@ -34,9 +34,10 @@ class GeneratedWorlds(SavedAttributes):
     the worlds are drawn from. The environment must accept problems of the worlds: ``env=rstar2/Countdown-v0`` and
     ``sampler.vary={"numbers": [2, 3, 4], "largest": [10, 50]}``.
 
-    Rule: a world gets a number of configurations in proportion to its failure rate. The first ones are spread evenly
-    from the easiest to the hardest values. A later one is an earlier one of the same world, one value harder in one
-    option if its success rate was above ``high``, or one value easier if it was below ``low``.
+    Rule: a world gets a number of configurations in proportion to its failure rate. If it had none in the last cycle,
+    they are spread evenly from the easiest to the hardest values. Otherwise, each is one of the last cycle's, with one
+    option set to the next harder value if its success rate was above ``high``, or to the next easier value if it was
+    below ``low``.
 
     Model: its prompt lists the worlds and the configurations so far, each with its success rate, and the values of each
     option; it replies with configurations. If the reply has too few, the rule adds the missing ones. A run of several

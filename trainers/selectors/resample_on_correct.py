@@ -69,7 +69,7 @@ def quotas(positives: int, negatives: int, keep: int, *, minimum: int = 2) -> tu
 
 
 def inclusions(chances: NDArray[np.float64], count: int) -> NDArray[np.float64]:
-    """Return the probability of each element to be among ``count`` drawn ones, in proportion to ``chances``.
+    """Return each element's probability of being among ``count`` drawn elements, in proportion to ``chances``.
 
     Probabilities above 1 are lowered to 1, and the others are raised so that the sum is ``count`` (sampling with
     probabilities in proportion to size; Tillé, Sampling Algorithms, 2006, section 2.10).
@@ -93,10 +93,10 @@ def inclusions(chances: NDArray[np.float64], count: int) -> NDArray[np.float64]:
 
 
 def systematic(inclusion: NDArray[np.float64], rng: np.random.Generator) -> list[int]:
-    """Draw elements with given probabilities to be included; their number is the sum of the probabilities.
+    """Draw elements, each with its given probability; the number of drawn elements is the sum of the probabilities.
 
-    The elements are put in a random order on a line, each with the length of its probability, and those at a random
-    point below 1 and at each integer above this point are drawn (systematic sampling).
+    The elements are placed on a line in random order, each as an interval as long as its probability. For a random u in
+    [0, 1), the elements at the points u, u + 1, u + 2, ... are drawn (systematic sampling).
 
     Args:
         inclusion: Probabilities in (0, 1], (elements,); their sum is an integer.
@@ -186,8 +186,8 @@ class ResampleOnCorrect(CheckedOptions):
         The reasons are:
 
         - ``quota``: no episode of the same kind (success or failure) was kept;
-        - ``penalty``: the penalty of a success lowered its probability below the probability in a uniform draw or, with
-          ``rank``, is above the penalties of all kept successes;
+        - ``penalty``: a success whose penalty made it less likely to be drawn than in a uniform draw or, with ``rank``,
+          a success with a higher penalty than every kept success;
         - ``order``: with ``rank``, a success that comes after a kept success with the same penalty;
         - ``draw``: any other episode, which was not drawn.
         """

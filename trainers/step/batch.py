@@ -24,7 +24,7 @@ class PlayedGroup:
         episodes: All episodes that were played.
         kept: Positions of the episodes to train on, ascending; empty if the group is rejected.
         reasons: For each episode, the reason why it is not trained on; "" if it is.
-        advantages: Advantages of the episodes in ``kept``, in their order; for token advantages the mean absolute one.
+        advantages: Advantages of the episodes in ``kept``, in order; for token advantages their mean absolute value.
         copies: Number of copies of this group that replace missing groups.
         apart: Positions of further episodes to train on, with the advantage 0.
         weighed: Numbers on which the selector based its choice, by the episode's position; empty if not reported.

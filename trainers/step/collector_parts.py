@@ -28,8 +28,8 @@ class StepOptions:
         oversample: Number of episodes played for each episode to train on: a group has ``group_size * oversample``
             episodes.
         refill: Maximum number of rounds in which rejected groups are replaced by fresh ones.
-        replace: Share of ``problems_per_step`` that must be accepted before copies of accepted groups replace the
-            missing groups, instead of further refills; ``None`` trains on fewer groups.
+        replace: If at least this share of ``problems_per_step`` groups was accepted, copies of accepted groups replace
+            the missing groups, instead of further refills; ``None`` trains on fewer groups.
         seed: Seed from which the draws of policy, rollout part and selector are derived.
         early_stop: Cancel the rest of a group once its selector has enough episodes.
         one_queue: Let a process also play episodes for which another process has no room.

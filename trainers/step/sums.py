@@ -21,8 +21,8 @@ class Sums:
 
         Args:
             name: Name of the metric.
-            total: Their sum.
-            count: The number to divide by, such as the number of episodes; 0 when nothing was observed.
+            total: Sum of the observations.
+            count: Number of observations, such as episodes, by which the sum is later divided; may be 0.
         """
         before = self._totals.get(name, (0.0, 0.0))
         self._totals[name] = (before[0] + total, before[1] + count)

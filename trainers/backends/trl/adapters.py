@@ -153,7 +153,7 @@ def continues(found: LoraConfig, options: ModelOptions) -> bool:
 
 
 def with_new_adapter(base: PreTrainedModel, options: ModelOptions, seed: int) -> PolicyModel:
-    """Add a new adapter, which does not change the model's output before the first step, unless ``lora_rank`` is 0.
+    """Add a new adapter unless ``lora_rank`` is 0; it does not change the model's output before the first step.
 
     Args:
         base: The model; changed in place.

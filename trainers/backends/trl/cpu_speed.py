@@ -116,7 +116,7 @@ def choose(options: ModelOptions, threads: int | None, *, precision: str | None 
 def chosen_together(
     policy: ModelOptions, threads: int | None, ranks: Ranks, *, earlier: str | None = None
 ) -> CpuChoice | None:
-    """Choose as ``choose`` does, but with the first process's precision in all processes, which replaces ``dtype``.
+    """Choose like ``choose``, but use the first process's precision in every process.
 
     Args:
         policy: Options of the policy; the measured precision replaces ``dtype="auto"``.

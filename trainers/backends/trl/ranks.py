@@ -97,7 +97,7 @@ class OwnRanks(AccelerateRanks):
         ]
 
     def _gather_tensors(self, tensor: torch.Tensor) -> list[torch.Tensor]:
-        """Return the tensors of one shape of all processes, in order."""
+        """Return the tensors of all processes, in rank order; all of them must have the same shape."""
         gathered = [torch.empty_like(tensor) for _ in range(self.size)]
         work = torch.distributed.all_gather(gathered, tensor, group=self._group, async_op=True)
         assert work is not None  # this process is in the group

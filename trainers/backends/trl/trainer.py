@@ -59,11 +59,11 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
         reference: The reference model; required if a term of the loss needs it.
         teacher: Gives rows the column ``teacher`` if a term of the loss needs it.
         sharding: The sharding of the weights and the optimizer state.
-        begin_from: See ``ShardedTrainer``, as for ``export_dtype``.
+        begin_from: See ``ShardedTrainer``, which also has ``export_dtype``.
         stateful: Further parts, by name, such as the collector and hooks; each process saves their state in
             checkpoints.
         keep_checkpoints: Number of checkpoints to keep.
-        on_trained: Called once for each row of a rollout after its first update, with the step, the row, the number of
+        on_trained: Called once for each row of a rollout after its first update, with the step, the row, the index of
             its episode in its group, and the log-probabilities of its completion before that step (``None`` if they
             were not computed).
         **kwargs: Arguments of ``trl.GRPOTrainer``.

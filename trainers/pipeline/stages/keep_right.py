@@ -13,8 +13,9 @@ turn is the sum over its tokens and L is the number of turns:
 
     score = (sum over turns of log p(turn)) / L^alpha
 
-Examples: one turn with log p = -2 and two turns with -1 and -3 score -2 and -4 with alpha 0, -2 and -2 with alpha
-1, -2 and -1 with alpha 2. Of turns with the perplexities 1, 2, ..., 10, the default trains on 2 to 9. The paper shows
+Examples: episode A has one turn with log p = -2, and episode B has two turns with -1 and -3. The score of A is always
+-2; the score of B is -4 with alpha 0, -2 with alpha 1, and -1 with alpha 2. Of ten turns with the perplexities 1, 2,
+..., 10, the default trains on those with 2 to 9. The paper shows
 the two tails; the shares, ``alpha`` and ``per_problem`` are our own choices. A conversation that occurs several times
 is kept once. Not covered: proofs found by search; any episodes of a model can be used.
 """

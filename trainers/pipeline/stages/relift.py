@@ -1,8 +1,8 @@
 """``relift``: RL with interleaved fine-tuning on unsolved problems (ReLIFT, arXiv 2506.07527).
 
-GRPO without division by the deviation, A = r - mean of the group, learns nothing from a problem without a correct
-episode. Such a problem is added to a buffer with its demonstration. When the buffer holds ``size`` problems, one
-fine-tuning step is taken on them:
+GRPO without division by the standard deviation, A = r - mean of the group, learns nothing from a problem without a
+correct episode. Such a problem is added to a buffer with its demonstration. When the buffer holds ``size`` problems,
+one fine-tuning step is taken on them:
 
     L_SFT = -(mean of log p over the tokens of the policy's turns), at a learning rate of 1e-6
 

@@ -96,7 +96,10 @@ def score(
 
 @contextmanager
 def _last_layer(model: Any, *, wanted: bool) -> Iterator[list[Tensor]]:
-    """Collect the output of the last layer, (B, W, H), in the list; the output of a fused head does not contain it."""
+    """Yield a list to which each forward pass appends the last layer's output, (B, W, H); empty unless ``wanted``.
+
+    The output of a fused head does not contain these hidden states.
+    """
     seen: list[Tensor] = []
     if not wanted:
         yield seen

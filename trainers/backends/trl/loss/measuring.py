@@ -106,6 +106,6 @@ class PolicyMeasurer:
 
 
 def _given(prompt: list[int], ids: list[int]) -> Row:
-    """Return a row of given tokens. Its advantage is 1, since rows without an advantage are not computed."""
+    """Return a row with this prompt and completion. Its advantage is 1, since rows with advantage 0 are skipped."""
     zeros: list[Any] = [0.0] * len(ids)
     return Row(Episode(), prompt, ids, [1] * len(ids), zeros, advantage=1.0)

@@ -44,12 +44,13 @@ class MicroBatch:
         sampled: The engine's log-probability of each token.
         old: Log-probability before the first update on these rows; ``None`` if there was no update yet.
         reference: Log-probability under the reference model; ``None`` if no term needs it.
-        turn: Number of the policy's turn, -1 elsewhere.
-        depth: Tool calls before the token, -1 elsewhere.
+        turn: Index of the policy's turn that the token is in, from 0; -1 on other tokens.
+        depth: Number of tool calls in the turns before each policy token; -1 on other tokens.
         columns: Further values of the rows, by name; 0 for rows without a value.
         old_mean_logp: Mean over the vocabulary of the log-probabilities before the first update; ``None`` if there was
             no update yet or no term needs it.
-        answered: Number of calls that each environment token answers, -1 elsewhere; ``None`` if no term needs it.
+        answered: Number of the policy's calls that each environment token's text answers, -1 elsewhere; ``None`` if no
+            term needs it.
         environment_weight: Weight of each environment token in the loss, 0 elsewhere; ``None`` if no term needs it.
         peers: Embeddings of the other rows of each row's group, (B, K, H); ``None`` if no term needs them.
         relations: Relation of each peer to the row, (B, K); see ``contrast.relations``.
@@ -136,7 +137,7 @@ def lay_out(
         attention[:] = 1
 
     def spread(values: Callable[[int, Row], Any], fill: float = 0.0, dtype: Any = np.float32) -> Tensor:
-        """Return (B, W - 1) with the numbers of rows or completion tokens at the positions that predict the tokens."""
+        """Write one value per row, or per completion token, at the positions that predict those tokens, (B, W - 1)."""
         array = np.full((count, width - 1), fill, dtype=dtype)
         for place, (position, row) in enumerate(zip(batch, chosen, strict=True)):
             start = len(row.prompt_ids) - 1

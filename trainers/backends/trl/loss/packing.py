@@ -62,7 +62,9 @@ def by_prefix(rows: Sequence[Ids]) -> list[int]:
 
 
 def shared_lengths(rows: Sequence[Ids]) -> list[int]:
-    """Return the number of leading tokens that each row shares with the previous row, without the last equal token.
+    """Return, for each row, the length of its common prefix with the previous row, minus 1 (at least 0).
+
+    The last equal token is not shared, since the two rows need different predictions from it.
 
     Args:
         rows: Token ids of each row, in the order of ``by_prefix``.

@@ -69,7 +69,7 @@ class PendingRows:
 
     Args:
         rows: The rows.
-        members: For each row, the number of its episode in the group.
+        members: For each row, the index of its episode in the group.
         batches: Positions of the rows of each optimizer step, in the order of the steps.
 
     Attributes:
@@ -172,7 +172,7 @@ class PendingRows:
 
         Args:
             rows: The rows that this process played.
-            members: Number of each row's episode in its group.
+            members: Index of each row's episode in its group.
             ranks: The processes.
             divide: Returns the groups of each optimizer step, given the groups of all processes.
             share_prefixes: Whether tokens that the rows of a group share are computed once.

@@ -1,10 +1,10 @@
 """Prefix trees: rows that begin with the same tokens, laid out so that shared tokens are computed once.
 
-The rows of a micro-batch are sorted by their tokens. Each row then adds the tokens that the row before it does not
-share to one packed sequence, with the positions that they have in the row. A token is shared if the rows also agree on
-the token after it, so that each packed token predicts at most one token. The new tokens of a row attend only to the
-tokens of that row, at any position of the packed sequence; gradients of shared tokens add up over the rows. The results
-equal the results of separate rows, up to rounding.
+The rows of a micro-batch are sorted by their tokens. Each row then appends to one packed sequence the tokens that it
+does not share with the row before it; they keep the positions that they have in the row. Two rows share a token only if
+they also agree on the token after it, so that each packed token predicts at most one token. The new tokens of a row
+attend only to the tokens of that row, at any position of the packed sequence; gradients of shared tokens add up over
+the rows. The results equal the results of separate rows, up to rounding.
 
 Not covered: which models compute packed sequences (``prefix_sharing``).
 """
@@ -49,7 +49,7 @@ class PrefixTree:
         labels: Ids of the tokens whose log-probability is computed, ``IGNORED`` elsewhere, (1, N).
         positions: Position of each token in its rows, (1, N).
         index: Packed position of each token of each row, (B, W); 0 on padding.
-        spans: First new token, and number of tokens, of each row.
+        spans: For each row, the index of its first new token, and its number of tokens.
     """
 
     ids: Tensor

@@ -134,7 +134,7 @@ def write_tokens(files: RunWriter, step: int, row: Row, member: int, logps: Floa
         files: Writes the files.
         step: The optimizer step, from 1.
         row: The row.
-        member: Number of the row's episode in its group.
+        member: Index of the row's episode in its group.
         logps: Log-probabilities of the row's completion before the step; ``None`` if they were not computed.
     """
     sampled = np.array(row.logprobs)

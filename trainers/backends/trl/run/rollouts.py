@@ -130,7 +130,7 @@ class Rollouts:
     def evaluating(self) -> Iterator[None]:
         """Context manager for an evaluation, which first syncs the current weights to the engine.
 
-        Without ``handover="carry"``, prefetched episodes end before the evaluation starts.
+        Unless ``handover="carry"`` is set, the evaluation starts only after the prefetched episodes have finished.
         """
         if self._prefetch is None:
             self._policy.update()

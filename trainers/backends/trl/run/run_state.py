@@ -47,8 +47,8 @@ class TrlRunState:
         on_note: Records a note of a hook, with the step.
         openings: See ``RunState``; called at most once.
         evaluates: See ``RunState``.
-        follow: Called with the name of an option of the run, its new value, and slots; updates the parts in these slots
-            that use the option.
+        follow: Called with the name of an option of the run, its new value, and names of slots (``reward``, ``loss``,
+            ...); updates the parts in these slots that use the option.
         check_parts: Called with the name and a later value of a run's option; checks that the parts accept the value.
     """
 

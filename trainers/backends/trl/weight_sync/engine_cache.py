@@ -68,7 +68,9 @@ class CacheSize:
 
 
 def device_memory(device: torch.device, gather: Callable[[int], list[int]]) -> DeviceMemory:
-    """Measure a device on all processes together, before any of them starts vLLM; return the minimum over processes.
+    """Measure the memory of each process's device, before any process starts vLLM.
+
+    All processes call it together; ``free`` is the least free memory of any of their devices.
 
     Args:
         device: The device of this process.

@@ -29,7 +29,7 @@ class OffloadedState:
 
     @torch.no_grad()
     def to_host(self, optimizer: Any) -> int:
-        """Move the state to host memory, so that torch can use its device memory otherwise.
+        """Move the state to host memory, which frees its device memory for other tensors.
 
         Args:
             optimizer: The optimizer, unwrapped; ``None`` before training creates it.
