@@ -47,7 +47,7 @@ def normalized(groups: Sequence[Sequence[Episode]], values: Advantages, ranks: R
     """Normalize advantages by mean and standard deviation (n - 1) over all policy tokens of all processes.
 
     Args:
-        groups: The episodes.
+        groups: The episodes, by group.
         values: The advantages; a single number counts once per policy token.
         ranks: The processes.
         eps: Added to the deviation.

@@ -49,7 +49,7 @@ def write_weights(
     """Write weights to a folder that transformers can load.
 
     Args:
-        weights: The weights.
+        weights: The weights to write, as ``find_weights`` returns them.
         into: An existing empty folder.
         merge: Merge a LoRA adapter into its base weights. Weights without an adapter are written unchanged.
         dtype: Precision of the written weights, by torch's name; ``None`` keeps the precision of the files, or of the

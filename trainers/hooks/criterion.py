@@ -23,9 +23,9 @@ class Criterion:
     """A comparison of a figure with a value.
 
     Attributes:
-        figure: Name of the figure.
+        figure: Name of the metric to compare.
         sign: ``>=``, ``<=``, ``>`` or ``<``.
-        value: The value.
+        value: The number to compare the metric with.
     """
 
     figure: str

@@ -83,10 +83,10 @@ def act(run: RunState, control: Any, action: Action, why: str) -> None:
     """Write a note and, depending on the action, request a checkpoint or end the run.
 
     Args:
-        run: The run.
+        run: State of the run, which receives the note.
         control: The control object of transformers' trainer.
-        action: The action.
-        why: The reason.
+        action: ``"warn"``, ``"save"`` or ``"stop"``.
+        why: Reason of the action, with which the note begins.
     """
     did = {"warn": "the run continues unchanged", "save": "a checkpoint is written", "stop": "the run stops"}[action]
     run.note(f"{why}: {did}.")

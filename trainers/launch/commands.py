@@ -82,7 +82,7 @@ def server(
 
     Args:
         number: Number of the server, from 0.
-        model: The model.
+        model: Folder or hub name of the model to serve.
         devices: The server's devices; more than one are used with tensor parallelism.
         port: Port to listen on.
         host: Address to listen on.

@@ -87,7 +87,7 @@ def read_devices(text: str, *, cores: bool = False) -> Devices:
     """Read numbers of devices: ``0-3``, ``0,2,5``, ``4``.
 
     Args:
-        text: The numbers.
+        text: Numbers and ranges, separated by commas.
         cores: Whether the numbers are CPU cores.
 
     Raises:

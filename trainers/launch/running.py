@@ -35,10 +35,10 @@ class StartedCommand:
     """A command that runs, or ran, as a child process.
 
     Attributes:
-        command: The command.
+        command: The command, with its name, devices and environment variables.
         log: File for its output; ``None`` for this process's output.
         inherited: File descriptors that the process must inherit.
-        process: The process.
+        process: The child process, running or ended; ``None`` before the first start.
         starts: Number of starts.
     """
 

@@ -148,7 +148,7 @@ def logged(commands: Sequence[LaunchCommand], logs: Path, inherited: Sequence[in
 
     Args:
         commands: The commands of the servers.
-        logs: The folder.
+        logs: Folder of the log files.
         inherited: File descriptors that the servers must inherit.
     """
     if commands:

@@ -65,8 +65,8 @@ class Pipeline:
     """A pipeline as its file describes it.
 
     Attributes:
-        file: The file.
-        name: The name.
+        file: The file from which the pipeline was read.
+        name: Name of the pipeline.
         summary: A description in one line.
         paper: The publication that the pipeline follows.
         seed: Seed of every stage that does not set its own.

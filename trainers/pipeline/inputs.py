@@ -24,7 +24,7 @@ def content_of(given: ResolvedInput, states: Mapping[str, StageState], digests: 
     """Return the digest of an input; ``None`` if it belongs to a stage that has not finished.
 
     Args:
-        given: The input.
+        given: The input: a path, a name, or an output of another step.
         states: The states of the started stages.
         digests: Computes digests of files.
     """

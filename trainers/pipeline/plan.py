@@ -40,7 +40,7 @@ class Step:
 
     Attributes:
         id: The stage's name; in rounds, with the number of the round (``play-2``).
-        spec: The stage.
+        spec: The stage, as the pipeline's file describes it.
         number: Position in the plan, from 0.
         round: Number of the round, from 1; 0 outside of rounds.
         rounds: The group of rounds that it belongs to.

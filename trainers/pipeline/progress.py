@@ -53,7 +53,7 @@ def seconds_of(task: TimedStep, tasks: Sequence[TimedStep]) -> float | None:
     """Return the estimated seconds of a step; ``None`` if unknown.
 
     Args:
-        task: The step.
+        task: The step whose time is estimated.
         tasks: All steps of the pipeline.
     """
     same = [one for one in tasks if one.kind == task.kind and one.measured is not None]
@@ -108,8 +108,8 @@ class PipelineProgress:
         """Report the progress of a stage that runs inside this context.
 
         Args:
-            step_id: The step.
-            folder: Its folder.
+            step_id: Id of the step whose stage runs.
+            folder: Folder of that step.
         """
         self.done, self.ended = (0, 0), threading.Event()
         watcher = threading.Thread(target=self._watch, args=(step_id, folder, self.ended), daemon=True)

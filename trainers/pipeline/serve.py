@@ -99,7 +99,7 @@ class Serve(CheckedOptions):
         """Return the command of every server.
 
         Args:
-            model: The model.
+            model: Folder or hub name of the model to serve.
             words: Further arguments of vLLM.
             cuts: Whether requests sample with top-p or top-k.
 
@@ -133,7 +133,7 @@ class Serve(CheckedOptions):
         """Start servers and wait for them; yield the options with which the engine ``vllm-server`` uses them.
 
         Args:
-            model: The model.
+            model: Folder or hub name of the model to serve.
             words: Further arguments of vLLM.
             work: The environment of the stage; logs are written next to its folder.
             all_lost: Called when no server is left.

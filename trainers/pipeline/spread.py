@@ -67,7 +67,7 @@ def given_words(words: Sequence[str], configs: Path) -> list[str]:
     """Return the arguments of a launcher, with names of configuration files replaced by paths.
 
     Args:
-        words: The arguments.
+        words: The launcher's command, split into words.
         configs: The folder that contains ``configs``.
     """
     return [str(configs / word) if word.startswith("configs/") else word for word in words]

@@ -31,7 +31,7 @@ class StageState:
         made_from: The options and inputs from which the fingerprint was computed.
         ended: Whether it finished.
         outputs: Digests of its outputs, by name, when it finished or when it was last accepted unchanged.
-        figures: Its measurements.
+        figures: The measurements that the stage returned, by name.
         seconds: Total seconds of all runs of the stage whose end was recorded.
         running_since: Time at which its last run started, in the format of events; empty if the end of that run was
             recorded.

@@ -15,7 +15,7 @@ class Device:
     """The memory, bandwidth and speed of one device.
 
     Attributes:
-        name: Its name.
+        name: Name of the device model, such as ``MI300X``.
         memory: Bytes of its memory.
         bandwidth: Memory bandwidth in bytes per second; ``None`` if unknown.
         operations: Peak dense matrix operations per second in bfloat16; ``None`` if unknown.

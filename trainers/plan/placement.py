@@ -67,11 +67,11 @@ def placements(
     """Return all relevant placements, including those that do not fit.
 
     Args:
-        model: The model.
+        model: Sizes of the model.
         device: One device.
         gpus: Number of devices.
         work: The work of a step.
-        assume: The assumptions.
+        assume: Assumptions about hardware, software and episodes.
         serve: Number of serving devices; 0 if all devices alternate between serving and training, ``None`` to try
             several numbers.
         tensor_parallel: Number of devices per engine; ``None`` for the smallest number on which the model fits.
@@ -108,10 +108,10 @@ def training_of(
     """Return the training setup of a number of processes, without sharding.
 
     Args:
-        model: The model.
+        model: Sizes of the model.
         work: The work of a step.
         processes: Number of training processes.
-        assume: The assumptions.
+        assume: Assumptions about hardware, software and episodes.
         accelerator: Whether each process has an accelerator.
     """
     widest = work.budget + assume.prompt_tokens

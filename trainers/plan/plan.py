@@ -26,11 +26,11 @@ class Plan:
     """Placement, memory and step time of a run, as estimated before it starts.
 
     Attributes:
-        model: The model.
+        model: Sizes of the model.
         device: One device.
         gpus: Number of devices.
         work: The work of a step.
-        assume: The assumptions.
+        assume: Assumptions about hardware, software and episodes.
         placed: The fastest placement that fits; if none fits, the placement whose training uses the least memory.
         time: Seconds of a step; ``None`` if the run does not fit or the device's speed is unknown.
         others: The other placements that fit, with their seconds, fastest first.
@@ -141,11 +141,11 @@ def make_plan(
     """Estimate the placement, the memory and the step time of a run.
 
     Args:
-        model: The model.
+        model: Sizes of the model.
         device: One device.
         gpus: Number of devices.
         work: The work of a step.
-        assume: The assumptions.
+        assume: Assumptions about hardware, software and episodes.
         serve: Number of serving devices; 0 if all devices alternate between serving and training, ``None`` for the
             fastest number.
         tensor_parallel: Number of devices per engine; ``None`` for the smallest number on which the model fits.

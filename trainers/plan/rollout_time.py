@@ -73,11 +73,11 @@ def rollout_seconds(
     """Return the time of a rollout on one engine.
 
     Args:
-        model: The model.
+        model: Sizes of the model.
         device: One of the engine's devices.
         lengths: Tokens of each episode after its prompt.
         cache_tokens: Tokens that fit into the engine's cache.
-        assume: The assumptions.
+        assume: Assumptions about hardware, software and episodes.
         tensor_parallel: Number of devices of the engine.
         max_rows: Maximum number of concurrent episodes, even if the cache holds more.
 

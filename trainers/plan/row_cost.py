@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 Chunk = tuple[int, int, int]
-"""Chunk of the new tokens of a row in a tree: number of the row, first query, and end of the queries and keys."""
+"""Chunk of a row's new tokens in a tree: index of the row, first query, and end of the queries and keys."""
 
 _CHUNK = 256
 """Largest number of consecutive queries in one attention call; smaller chunks skip more of the causal mask."""
@@ -57,16 +57,17 @@ class RowCost:
         return 6 * self.hidden + 2 * (self.queries or self.hidden) + 4 * (self.feed_forward or 4 * self.hidden)
 
     def time(self, tokens: float, pairs: float) -> float:
-        """Return the time, in tokens of separate rows, of given numbers of tokens and of query-key pairs."""
+        """Return the number of tokens in separate rows that take as long as these tokens and query-key pairs."""
         return tokens + _PAIR * pairs / self.hidden
 
     def memory(self, spans: Sequence[tuple[int, int]]) -> float:
         """Return the memory of a prefix tree, in tokens: its tokens, copied keys, values and queries, and masks.
 
-        The masks are compared with a model that recomputes its layers, whose tokens need the least memory.
+        The masks are converted to tokens as if the model recomputed its layers: then a token needs the least memory, so
+        the masks count most.
 
         Args:
-            spans: First new token, and number of tokens, of each row.
+            spans: For each row, the index of its first new token, and its number of tokens.
         """
         own = sum(stop - start for start, stop in spans)
         copies = masked = 0
@@ -83,7 +84,7 @@ def attention_calls(spans: Sequence[tuple[int, int]]) -> list[list[Chunk]]:
     """Divide the attention of the packed sequence of a tree into calls with little padding.
 
     Args:
-        spans: First new token, and number of tokens, of each row.
+        spans: For each row, the index of its first new token, and its number of tokens.
 
     Returns:
         The chunks of each call. All chunks of a call begin their rows, or none does.

@@ -32,13 +32,13 @@ def serving_seconds(
     """Return the seconds in which engines play episodes; ``None`` if the model and one episode do not fit.
 
     Args:
-        model: The model.
+        model: Sizes of the model.
         device: One device, whose speed is known.
         engines: Number of engines, each on its own devices.
         episodes: Number of episodes on all engines.
         budget: Maximum number of tokens of an episode after its prompt.
         mean: Mean number of tokens of an episode after its prompt.
-        assume: The assumptions.
+        assume: Assumptions about hardware, software and episodes.
         tensor_parallel: Number of devices per engine.
         in_flight: Maximum number of concurrent episodes on all engines; ``None`` if only the caches limit it.
 

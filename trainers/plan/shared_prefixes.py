@@ -18,7 +18,7 @@ def pass_work(model: Architecture, work: Workload, lengths: NDArray[np.float64],
     of branched episodes are not counted.
 
     Args:
-        model: The model.
+        model: Sizes of the model.
         work: The work of a step.
         lengths: Number of tokens of each row after its prompt.
         prompt: Number of tokens of a prompt.

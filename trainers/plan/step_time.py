@@ -51,11 +51,11 @@ def step_time(model: Architecture, device: Device, placed: Placement, work: Work
     """Return the seconds of a step.
 
     Args:
-        model: The model.
+        model: Sizes of the model.
         device: One device, whose speed is known.
-        placed: The placement.
+        placed: The devices that serve and train, with their memory.
         work: The work of a step.
-        assume: The assumptions.
+        assume: Assumptions about hardware, software and episodes.
     """
     mean, spread = mean_tokens(work, assume), assume.spread
     each = -(-work.episodes // placed.engines)
@@ -115,7 +115,7 @@ def copies_of(placed: Placement, work: Workload, assume: Assumptions) -> int:
     Args:
         placed: A placement with servers.
         work: The work of a step.
-        assume: The assumptions.
+        assume: Assumptions about hardware, software and episodes.
     """
     if work.transport == "group":
         return 1

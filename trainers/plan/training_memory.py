@@ -70,7 +70,7 @@ def training_memory(model: Architecture, how: Training) -> dict[str, int]:
     """Return the bytes on one device by purpose; their sum is the peak.
 
     Args:
-        model: The model.
+        model: Sizes of the model.
         how: The training setup.
     """
     trained = lora_parameters(model, how.lora_rank) if how.lora_rank else model.parameters
@@ -94,7 +94,7 @@ def pass_tokens(model: Architecture, how: Training) -> int:
     """Return the number of tokens at which the activations of a pass on a CPU just fit into ``CPU_PASS_BYTES``.
 
     Args:
-        model: The model.
+        model: Sizes of the model.
         how: The training setup; its ``tokens`` are not used.
     """
     return max(1, int(CPU_PASS_BYTES / saved(model, replace(how, tokens=1))))

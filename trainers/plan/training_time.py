@@ -54,11 +54,11 @@ def training_time(
     An update takes the operations of three forward passes, or of four if layers are recomputed.
 
     Args:
-        model: The model.
+        model: Sizes of the model.
         device: One device.
-        placed: The placement.
+        placed: The devices that serve and train, with their memory.
         work: The work of a step.
-        assume: The assumptions.
+        assume: Assumptions about hardware, software and episodes.
 
     Raises:
         ValueError: The device's speed is unknown.

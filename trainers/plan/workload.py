@@ -125,7 +125,7 @@ class Workload:
             device: The engine's device.
             weights: Bytes of the engine's weights.
             token: Bytes of one token in the cache.
-            assume: The assumptions.
+            assume: Assumptions about hardware, software and episodes.
         """
         given = self.engine_options
         if (gib := given.get("kv_cache_gib")) is not None:
@@ -150,6 +150,6 @@ def concurrent_tokens(work: Workload, engines: int, assume: Assumptions) -> int:
     Args:
         work: The work of a step.
         engines: Number of engines, each in a training process.
-        assume: The assumptions.
+        assume: Assumptions about hardware, software and episodes.
     """
     return min(work.in_flight, -(-work.episodes // engines)) * (assume.prompt_tokens + mean_tokens(work, assume))

@@ -16,7 +16,7 @@ class ProofFigure:
 
     Attributes:
         name: The measured quantity, with its unit.
-        value: The value.
+        value: The measured value.
         low: Lower end of the expected range; ``None`` if there is none.
         high: Upper end of the expected range; ``None`` if there is none.
         source: Source of the range.
@@ -56,7 +56,7 @@ class PartFinding:
         part: Name of the part.
         level: Whether the part passed, was skipped or failed.
         note: The reason if the part failed or was skipped, or what was run.
-        figures: The figures.
+        figures: The measured figures, each with its expected range.
         seconds: Wall-clock seconds.
     """
 

@@ -235,7 +235,7 @@ def as_rollout(part: RolloutPart) -> Rollout:
     """Return a part with all methods of ``Rollout``; methods that it does not define get their defaults.
 
     Args:
-        part: The part.
+        part: A rollout part that may lack methods of ``Rollout``.
     """
     if isinstance(part, Rollout):
         return part

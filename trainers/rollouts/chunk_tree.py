@@ -24,9 +24,10 @@ LEAST_WEIGHT = 0.1
 
 
 def back_up(path: Sequence[ChunkNode], value: float) -> None:
-    """Record the end of an episode at every node on its path: one visit, and value * max((depth + 1) / length, 0.1).
+    """Add the end of an episode to every node on its path: one visit, and value * max((depth + 1) / length, 0.1).
 
-    At each node, the first right end replaces the sum of the wrong ends; later wrong ends are ignored.
+    ``depth`` counts from 0 at the root, and ``length`` is the number of nodes. At each node, the first right end
+    replaces the sum of the wrong ends; later wrong ends are ignored.
 
     Args:
         path: The nodes from the root to the end.
@@ -42,7 +43,9 @@ def back_up(path: Sequence[ChunkNode], value: float) -> None:
 
 
 def best_child(children: Sequence[ChunkNode], weight: float) -> ChunkNode:
-    """Return the first child with the highest Q + weight * sqrt(ln N / n); an unvisited child has no bonus.
+    """Return the first child with the highest Q + weight * sqrt(ln N / n).
+
+    n counts the visits of the child, and N those of its parent; a child without visits has only its Q.
 
     Args:
         children: The children of one node.
@@ -72,7 +75,7 @@ def best_of(nodes: Sequence[ChunkNode], most: int) -> ChunkNode:
     """Return the first node of the frontier with the highest score.
 
     Args:
-        nodes: The frontier.
+        nodes: The frontier: nodes that the search may expand next.
         most: Maximum depth.
     """
 

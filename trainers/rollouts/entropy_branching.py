@@ -85,7 +85,7 @@ class EntropyBranching(CheckedOptions, Rollout):
 
         Args:
             episode: The episode.
-            turn: Number of the turn.
+            turn: Index of the turn, from 0.
         """
         first, this = episode.steps[0].entropy, episode.steps[turn + (self.of == "after")].entropy
         change = 0.0 if first is None or this is None else this - first

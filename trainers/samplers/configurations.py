@@ -35,7 +35,7 @@ class Tried:
     """A configuration of the last cycle.
 
     Attributes:
-        configuration: The configuration.
+        configuration: Index of the world and of each option's value; see ``Configuration``.
         success: Its success rate in [0, 1]; ``None`` if no episode counted.
     """
 
@@ -214,7 +214,7 @@ class ModelDesigner:
 
     Args:
         space: The worlds and their options.
-        rule: The rule.
+        rule: Designs the configurations that the reply lacks.
         judge: The model, as for ``rollout.judge``.
 
     Raises:

@@ -30,7 +30,7 @@ class Kinds:
         seed: Seed of every order and start.
 
     Attributes:
-        names: The kinds.
+        names: Names of the kinds, in order.
 
     Raises:
         ConfigurationError: There are fewer than two kinds, a problem does not have the field, or ``order`` names an

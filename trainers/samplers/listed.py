@@ -30,7 +30,7 @@ class Listed(SavedAttributes):
         seed: Seed of the list, of the passes and of the starts.
 
     Attributes:
-        ids: The problems.
+        ids: Ids of the problems in the list, in its order.
         place: The position of each problem.
         drawn: Number of starts so far.
 

@@ -31,7 +31,7 @@ class Rates:
         """Add the results of a group's episodes to the problem's results.
 
         Args:
-            problem_id: The problem.
+            problem_id: Id of the problem.
             total: Sum of the results of its episodes.
             episodes: Number of its episodes; if 0, the group is ignored.
         """

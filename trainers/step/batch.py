@@ -28,7 +28,7 @@ class PlayedGroup:
         copies: Number of copies of this group that replace missing groups.
         apart: Positions of further episodes to train on, with the advantage 0.
         weighed: Numbers on which the selector based its choice, by the episode's position; empty if not reported.
-        weights: By position of a kept episode, the factor of its advantage; empty if the selector has no weights.
+        weights: Factor of each kept episode's advantage, by its position; empty if the selector has no weights.
     """
 
     number: int

@@ -43,7 +43,7 @@ def paid_by_turn(groups: Sequence[Sequence[Episode]], values: Advantages) -> Adv
     """Add the score of each turn to the advantages of the turn's tokens.
 
     Args:
-        groups: The episodes.
+        groups: The episodes, by group.
         values: Their advantages; returned unchanged if no component scores turns.
     """
     return [

@@ -86,7 +86,7 @@ def gradients(
         rows: All rows of the batch.
         terms: The terms of the loss.
         aggregation: Defines how token losses are averaged.
-        correction: Weights of tokens in the terms that are policy gradients.
+        correction: Computes a weight for each token, by which policy-gradient terms are multiplied.
         temperature: Temperature at which the rows were sampled.
         old: Log-probabilities of each row, (completion tokens,), under the weights that sampled the row; ``None`` uses
             the log-probabilities under the current weights.

@@ -58,7 +58,7 @@ def score(
 
     Args:
         model: A model with a fused head, wrapped or not.
-        batch: The rows.
+        batch: The micro-batch.
         autocast: Precision of the computation.
         balance: Whether to compute the load-balancing loss of a mixture of experts.
         embed: Whether to compute the embeddings of the rows.
@@ -231,8 +231,8 @@ def frozen_copy(model: nn.Module, dtype: torch.dtype, *, linear_only: bool = Fal
     """Return a frozen copy of a model in another precision.
 
     Args:
-        model: The model.
-        dtype: The precision.
+        model: The model to copy.
+        dtype: Precision of the copy.
         linear_only: Cast only the weights of linear layers other than the head, because embeddings and norms determine
             the precision of the residual stream.
     """

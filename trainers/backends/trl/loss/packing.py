@@ -92,8 +92,8 @@ def divide(rows: Sequence[Ids], budget: int, cost: RowCost) -> tuple[list[list[i
 
     Args:
         rows: Token ids of each row.
-        budget: Maximum memory of a tree with several rows, in tokens of separate rows; its packed sequence has fewer
-            tokens.
+        budget: Maximum memory of a tree with several rows, given as the number of tokens in separate rows that need
+            the same memory; the tree itself has fewer tokens.
         cost: The sizes of the model.
 
     Returns:

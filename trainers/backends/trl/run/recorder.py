@@ -71,7 +71,7 @@ class RunRecorder:
         setup.ranks.wait()
 
     def write_batch(self, step: int, batch: Batch) -> None:
-        """Write the episodes of a batch whose first update follows ``step`` optimizer steps."""
+        """Write the episodes of a batch that is first trained on after ``step`` optimizer steps."""
         self._files.train(step + 1, batch.groups, batch.decisions, extra=self._train_facts())
 
     def write_held_out(self, episodes: Sequence[Episode]) -> None:
@@ -133,7 +133,7 @@ def write_tokens(files: RunWriter, step: int, row: Row, member: int, logps: Floa
     Args:
         files: Writes the files.
         step: The optimizer step, from 1.
-        row: The row.
+        row: The row that was trained on.
         member: Index of the row's episode in its group.
         logps: Log-probabilities of the row's completion before the step; ``None`` if they were not computed.
     """

@@ -34,7 +34,7 @@ class CollectedBatch:
     """A batch with its metrics and settings.
 
     Attributes:
-        batch: The batch.
+        batch: The rows to train on, with their groups.
         figures: Metrics of its rollout.
         settings: Budgets and temperature of its episodes.
     """

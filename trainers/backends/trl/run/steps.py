@@ -8,9 +8,9 @@ from transformers import Trainer
 
 
 class StepNumbers:
-    """A data loader that yields the numbers of the remaining optimizer steps, or none if a hook ended the run at once.
+    """A data loader that yields the numbers of the remaining optimizer steps, or none if a hook has ended the run.
 
-    transformers looks at ``control.should_training_stop`` only after a step.
+    transformers itself checks ``control.should_training_stop`` only after a step.
     """
 
     def __init__(self, trainer: Trainer, steps: int) -> None:

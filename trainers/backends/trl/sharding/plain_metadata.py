@@ -59,7 +59,7 @@ class PlainReader(FileSystemReader):
         """Return the metadata of the checkpoint.
 
         Raises:
-            pickle.UnpicklingError: The file holds anything else.
+            pickle.UnpicklingError: The file holds anything other than metadata.
         """
         path = self.fs.concat_path(self.path, ".metadata")
         with self.fs.create_stream(path, "rb") as file:

@@ -46,8 +46,8 @@ class PolicyEngine:
     Attributes:
         shares_weights: Whether the engine computes with the trainer's own module.
         in_each_process: Whether each process has its own engine, with a copy of the weights or the trainer's weights.
-        explained: Largest mean distance, in nats, between the log-probabilities of engine and trainer that the run's
-            precision explains.
+        explained: Largest mean distance, in nats, between the engine's and the trainer's log-probabilities that
+            rounding in the run's precision can explain.
         cache: The cache size chosen for vLLM in this process, with the reason; ``None`` for other engines, and if an
             option sets the size.
 

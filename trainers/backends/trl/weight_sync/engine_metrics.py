@@ -34,7 +34,7 @@ def add_engine_metrics(
     """Add the engine metrics of one rollout to the sums.
 
     Args:
-        sums: The sums.
+        sums: Receives the metrics.
         before: Counters at the beginning of the rollout.
         after: Counters at the end of the rollout.
         seconds: Duration of the rollout.
