@@ -7,7 +7,7 @@ episodes differ widely.
 
 The paper's b includes the episode's own reward, with a weight that depends on its own length, which biases the
 gradient. With ``baseline="others"``, the sums are over the other episodes of the group, and the gradient is unbiased.
-If those have no tokens of the policy, the mean over the whole group is subtracted.
+If the other episodes have no policy tokens, the baseline is the mean over the whole group.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Locates pipelines and the files that they refer to: the folders ``pipelines`` and ``configs``.
 
 In a checkout, both folders are at the top of the repository; in an installation, both are in the package
-``rstar2_env``. Their path relative to this file is the same.
+``rstar2_env``. In both cases, their path relative to this file is the same.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class Play(Protocol):
         Args:
             start: Start of the episode.
             group: Position of its group among the starts of this call.
-            member: Number of the episode in its group; this number and the group seed the policy's draws.
+            member: Index of the episode in its group; this index and the group seed the policy's draws.
             shown: Text shown to the policy instead of the user's message. Its first ``{question}``
                 (``rstar2_env.rollout.request.QUESTION``) is replaced by that message. The episode is trained on with
                 the original message as the prompt: ``prompt_ids`` and ``messages`` contain that message, ``shown_ids``
@@ -75,7 +75,7 @@ class Play(Protocol):
         Args:
             text: The user's message.
             group: Position of its group among the starts of this call.
-            member: Number of the episode in its group, unique within the group.
+            member: Index of the episode in its group, unique within the group.
             system: The system message; empty for none.
 
         Raises:
@@ -92,7 +92,7 @@ class Play(Protocol):
             start: Start of the episode.
             turns: The texts of the turns.
             group: Position of its group among the starts of this call.
-            member: Number of the episode in its group, unique within the group.
+            member: Index of the episode in its group, unique within the group.
 
         Raises:
             ConfigurationError: The player does not support given turns.

@@ -236,7 +236,7 @@ class ResampleOnCorrect(CheckedOptions):
         """Return the importance weights of the chosen episodes with ``mode="weighted"``; see ``ImportanceWeights``.
 
         A weight is the share of the available episodes that is kept, divided by the probability to be kept. The mean of
-        the weighted updates of the kept episodes then has the expectation of the mean over all available episodes.
+        the weighted updates of the kept episodes then equals, in expectation, the mean over all available episodes.
         """
         if self.mode != "weighted" or not chosen:
             return None

@@ -22,8 +22,8 @@ def mask_metrics(
         stop_ids: The tokens that end a turn; empty if unknown.
         turn_tokens: Budget of one turn in tokens when the rows are collected; a turn of this length without an end
             token was cut by the budget. If a hook raised the budget while an episode was carried over
-            (``tail="carry"``), its last turn may have been cut by the older budget, which is not recorded: it then
-            counts as an end that does not train.
+            (``tail="carry"``), the older budget, which is not recorded, may have cut its last turn; that turn then
+            counts as one that the policy ended without an end token to train on.
 
     Returns:
         ``mask/environment``: number of environment tokens (those outside every turn of the policy) with mask 1, and

@@ -3,7 +3,7 @@
 On an accelerator, TRL processes the vocabulary in tiles and returns the mean of the logits. It saves the logarithm of
 the normalizer, the difference between a logit and its log-probability, only for the backward pass. This module reads
 the saved value, so the mean needs no additional pass over the vocabulary. On a CPU, ``cpu_head`` computes the tokens
-with a label. TRL's forward method runs with two names of its module replaced. Tested with TRL 1.16.
+with a label. The head runs a copy of TRL's forward method in which two global names are replaced. Tested with TRL 1.16.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _REPLACED: dict[str, Any] = {"_ChunkedLogProbFunction": _LogProbs, "_use_triton"
 
 
 def _replacing(method: FunctionType) -> FunctionType:
-    """Return TRL's forward method with some names of its module replaced by ``_REPLACED``, for all threads."""
+    """Return a copy of TRL's forward method in which ``_REPLACED`` replaces global names; TRL's own is unchanged."""
     if absent := _REPLACED.keys() - set(method.__code__.co_names):
         raise Rstar2Error(
             "This version of TRL is not supported: its fused head (the output layer computed together "

@@ -29,7 +29,7 @@ def write(checkpoint: Path, rank: int, states: Mapping[str, Any], pending: Pendi
 
     Args:
         checkpoint: Folder of the checkpoint.
-        rank: Number of the process.
+        rank: Rank of the process, from 0.
         states: State of each part, by name.
         pending: The rows of a rollout whose updates are not finished.
     """
@@ -42,7 +42,7 @@ def read(checkpoint: Path, rank: int, size: int) -> tuple[dict[str, Any], Pendin
 
     Args:
         checkpoint: Folder of the checkpoint.
-        rank: Number of the process.
+        rank: Rank of the process, from 0.
         size: Number of processes.
 
     Raises:

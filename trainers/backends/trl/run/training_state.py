@@ -1,6 +1,6 @@
 """``TrainingState``: records the change of the weights and the memory of the process at each optimizer step.
 
-The change is measured on a sample of the weights that train, so that it needs neither a copy of the model nor time.
+The change is measured on a sample of the weights that train, so that it needs no copy of the model and little time.
 Covered: weights that each process holds whole or in part (DDP, FSDP). Not covered: weights that DeepSpeed partitions,
 of which no process holds a readable part.
 """
