@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rstar2_env.adapters.harbor.packages import python_packages
-from rstar2_env.adapters.harbor.set_up import NETWORK, SetUpCommand, can_set_up, roots_in
+from rstar2_env.adapters.harbor.packages import programs_of, python_packages
+from rstar2_env.adapters.harbor.set_up import NETWORK, SetUpCommand, can_set_up, needs_network, roots_in
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.config_file import read_mapping
 from rstar2_env.core.files.given_path import check_given
@@ -34,7 +34,6 @@ PLAIN_IMAGE = re.compile(
 _FROM = re.compile(r"(?:--platform=\S+\s+)?(\S+)(?:\s+as\s+\S+)?", re.IGNORECASE)
 _MOST_BYTES = 16 << 20
 _TIMEOUT_S = 600.0
-_NETWORK = re.compile(rf"^\s*(?:sudo\s+)?({NETWORK})\s", re.MULTILINE)
 _CANARY = re.compile(r"(<!--.*canary.*-->|#.*canary.*)", re.IGNORECASE)
 _REFUSED: Mapping[str, str] = {
     "steps": "it has several steps",
@@ -189,11 +188,9 @@ def read_task(folder: str | Path) -> HarborTask:
         raise _refusal(config_file, f"environment.workdir: expected an absolute path, got {workdir!r}")
     tests, solution = place / "tests", place / "solution"
     for script in [*tests.glob("*.sh"), *solution.glob("solve.sh")]:
-        text = _text(script)
-        if found := _NETWORK.search(text):
-            line = text.count("\n", 0, found.start(1)) + 1
-            why = f"line {line}: the command {found[1]!r} needs the network, which the sandbox does not have"
-            raise _refusal(script, why)
+        for number, line in enumerate(_text(script).splitlines(), start=1):
+            if found := NETWORK.match(line):
+                raise _refusal(script, f"line {number}: {needs_network(found[1])}")
     sources = [*(path for _, path in built.files), *_files(tests), *_files(solution)]
     if (size := sum(path.stat().st_size for path in sources)) > _MOST_BYTES:
         raise _refusal(place, f"the files of the task have {size} bytes; at most {_MOST_BYTES} are possible")
@@ -349,17 +346,18 @@ class _Image:
         if word == "RUN" and (packages := python_packages(rest, self._find)) is not None:
             self.packages += packages
             return True
+        if word == "RUN" and rest.startswith("mkdir ") and not re.search(r"[;&|<>$`*]", rest):
+            self.folders += [self._inside(one) for one in shlex.split(rest)[1:] if not one.startswith("-")]
+            return True
+        if word == "RUN":
+            if done := can_set_up(rest, programs_of(self.packages)):
+                so_far = len(self.folders), len(self.files)
+                self.commands.append(SetUpCommand(line, rest, self.workdir, dict(self.variables), *so_far))
+            return done
         words = shlex.split(rest)
         if word == "WORKDIR" and len(words) == 1:
             self.workdir = self._inside(words[0])
             self.folders.append(self.workdir)
-            return True
-        if word == "RUN" and words[:1] == ["mkdir"] and not re.search(r"[;&|<>$`*]", rest):
-            self.folders += [self._inside(one) for one in words[1:] if not one.startswith("-")]
-            return True
-        if word == "RUN" and can_set_up(rest):
-            copied = len(self.files)
-            self.commands.append(SetUpCommand(line, rest, self.workdir, dict(self.variables), copied))
             return True
         if word == "ENV" and words and all("=" in one for one in words) and "$" not in rest:
             self.variables |= dict(one.split("=", 1) for one in words)

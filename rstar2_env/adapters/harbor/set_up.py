@@ -6,29 +6,23 @@ Covered: lines for the shell whose programs are on this machine. Not covered: li
 
 from __future__ import annotations
 
+import json
 import re
-import shlex
-import shutil
-from collections.abc import Mapping
+import subprocess
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from rstar2_env.adapters.harbor.shell_line import ShellLine, read_line, without_quotes
 from rstar2_env.sandbox.options import can_be_root_folder
 
-NETWORK = r"apt-get|apt|curl|wget|uvx?|pipx?|pip3|conda|npm|npx|git\s+clone"
-"""Pattern of the programs that need the network."""
+NETWORK = re.compile(
+    r"\s*(?:sudo\s+)?(apt-get|apt|curl|wget|uvx?|pipx?|pip3|python3?\s+-m\s+pip|conda|npm|npx|git\s+clone)(?!\S)"
+)
+"""Pattern of the beginning of a command that needs the network."""
 _PLACES = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Folders of programs that the sandbox shows."""
-# fmt: off
-_SHELL = frozenset((
-    "!", ".", ":", "[", "break", "case", "cd", "command", "continue", "do", "done", "elif", "else", "esac", "eval",
-    "exec", "exit", "export", "false", "fi", "for", "if", "in", "printf", "pwd", "python", "python3", "read",
-    "readonly", "return", "set", "shift", "test", "then", "trap", "true", "umask", "unset", "until", "while", "{",
-    "}",
-))
-# fmt: on
-"""Words of the shell, and the programs that the sandbox itself provides."""
-_OPENS = frozenset(("!", "do", "elif", "else", "if", "then", "until", "while", "{"))
-"""Words of the shell that a command follows."""
+_OWN_PROGRAMS = frozenset(("python", "python3"))
+"""Programs that the sandbox itself provides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +34,7 @@ class SetUpCommand:
         command: The line without ``RUN``.
         workdir: Working folder at this line.
         environment: Environment variables at this line.
+        folders: Number of the task's ``folders`` that earlier lines created.
         copied: Number of the task's ``files`` that earlier lines copied.
     """
 
@@ -47,70 +42,90 @@ class SetUpCommand:
     command: str
     workdir: str
     environment: Mapping[str, str]
+    folders: int
     copied: int
 
 
-def can_set_up(run: str) -> bool:
+def can_set_up(run: str, programs: Collection[str] = ()) -> bool:
     """Whether the sandbox can run a ``RUN`` line.
 
     Args:
         run: The line without ``RUN``.
+        programs: Names of programs that earlier lines install.
+
+    Returns:
+        ``False`` if the line is JSON, or has options of Docker or a here-document.
 
     Raises:
-        ValueError: The line has an open quote, a program of it is not on this machine, or it writes to a folder whose
-            files the tests do not see; the message names it.
+        ValueError: The line has an open quote, a command of it needs the network, a program of it is not on this
+            machine, or it writes to a folder whose files the tests do not see; the message names it.
     """
-    if run.startswith(("[", "--")) or "<<" in run:
+    if run.startswith("--") or _is_json(run):
         return False
-    if (unseen := _unseen(run)) is not None:
+    line = read_line(run)
+    if line.has_here_document:
+        return False
+    for command in line.commands:
+        if found := NETWORK.match(" ".join(map(without_quotes, command))):
+            raise ValueError(needs_network(found[1]))
+    if (unseen := _unseen(line)) is not None:
         raise ValueError(
             f"{unseen} means a file of the sandbox itself, in /tmp, the home folder or the system, which the tests do "
             "not see"
         )
-    programs = _programs(run)
-    if re.search(rf"(?<![\w./-])({NETWORK})(?![\w./-])", " ".join(["", *_words(run), ""])):
-        return False
-    for name in programs:
-        if name not in _SHELL and not re.search(r"[/$`=*]", name) and shutil.which(name, path=_PLACES) is None:
-            raise ValueError(f"the program {name} is not installed on this machine")
+    known = {*_OWN_PROGRAMS, *programs, *line.functions}
+    names = [without_quotes(command[0]) for command in line.commands if not re.search(r"[/$`*?]", command[0])]
+    for name in _unknown_to_the_shell([name for name in names if name not in known]):
+        raise ValueError(f"the program {name} is not installed on this machine")
     return True
 
 
+def needs_network(command: str) -> str:
+    """Return the reason why a command is refused that needs the network."""
+    return f"the command {command!r} needs the network, which the sandbox does not have"
+
+
 def roots_in(run: str) -> list[str]:
-    """Return the first parts of the absolute paths that a line names: ``app`` of ``/app/data``."""
-    return [found[1] for word in _words(run) if (found := re.match(r"/([A-Za-z0-9_][\w.-]*)", word))]
+    """Return the first parts of the absolute paths that a line names: ``app`` of ``/app/data`` and ``--to=/app``."""
+    return [
+        root
+        for word in read_line(run).words
+        for root in re.findall(r"(?:^|[\s=:'\"])/([A-Za-z0-9_][\w.-]*)", without_quotes(word))
+    ]
 
 
-def _unseen(run: str) -> str | None:
+def _is_json(run: str) -> bool:
+    """Whether Docker takes a line as a list of arguments; every other line is for the shell."""
+    try:
+        return isinstance(json.loads(run), list)
+    except ValueError:
+        return False
+
+
+def _unseen(line: ShellLine) -> str | None:
     """Return a path of a line in the temporary folder or the home folder, or one outside that is written to.
 
     Programs and settings of the sandbox (``/usr``, ``/etc``) are only read; a redirection to them cannot work.
     """
-    before = ""
-    for word in _words(run):
-        if re.match(r"/tmp(?:/|$)|~|--global$", word) or word.startswith(("$HOME", "${HOME")):
+    for word in line.words:
+        plain = without_quotes(word)
+        if re.match(r"/tmp(?:/|$)|\$HOME|\$\{HOME", plain) or word.startswith("~"):
+            return plain
+    for command in line.commands:
+        if command[0] == "git" and "--global" in command:
+            return "--global"
+    for word in map(without_quotes, line.written):
+        if word.startswith("/") and not word.startswith("/dev/") and not can_be_root_folder(word.split("/")[1]):
             return word
-        if ">" in before and word.startswith("/") and not word.startswith("/dev/"):
-            root = word.split("/")[1]
-            if not can_be_root_folder(root):
-                return word
-        before = word
     return None
 
 
-def _words(run: str) -> list[str]:
-    lexer = shlex.shlex(run, posix=True, punctuation_chars="();<>|&")
-    lexer.whitespace_split, lexer.commenters = True, ""
-    return list(lexer)
-
-
-def _programs(run: str) -> list[str]:
-    """Return the words of a line that begin a command."""
-    found, begins = [], True
-    for word in _words(run):
-        if not set(word) - set("();|&"):
-            begins = True
-        elif begins and word not in _OPENS:
-            found.append(word)
-            begins = "=" in word and "/" not in word.partition("=")[0]
-    return found
+def _unknown_to_the_shell(names: list[str]) -> list[str]:
+    """Return the names that the shell of this machine knows neither as its own words nor as programs."""
+    if not names:
+        return []
+    asked = 'for name; do command -v -- "$name" > /dev/null || echo "$name"; done'
+    done = subprocess.run(
+        ["/bin/sh", "-c", asked, "sh", *names], env={"PATH": _PLACES}, capture_output=True, text=True, check=True
+    )
+    return done.stdout.splitlines()

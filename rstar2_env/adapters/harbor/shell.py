@@ -15,7 +15,6 @@ import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from rstar2_env.adapters.harbor.folder import RESERVED, HarborTask, archive, files_below
@@ -56,12 +55,15 @@ for step in {steps!r}:
         with tarfile.open(fileobj=io.BytesIO(base64.b64decode(step["packed"]))) as packed:
             packed.extractall("/tmp", filter="tar")
         continue
-    done = subprocess.run(["/bin/sh", "-c", step["command"]], cwd=step["workdir"], env={{**os.environ, **step["env"]}},
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    if done.returncode:
-        said = done.stdout[-500:].decode("utf-8", "replace").strip()
-        code = done.returncode
-        raise RuntimeError(f"line {{step['line']}} of the Dockerfile ended with exit code {{code}}: {{said}}")
+    with tempfile.TemporaryFile() as said:  # a pipe would wait for processes in the background
+        done = subprocess.run(["/bin/sh", "-c", step["command"]], cwd=step["workdir"],
+                              env={{**os.environ, **step["env"]}}, stdin=subprocess.DEVNULL, stdout=said,
+                              stderr=subprocess.STDOUT)
+        if done.returncode:
+            said.seek(max(0, said.seek(0, 2) - 500))
+            text = said.read().decode("utf-8", "replace").strip()
+            code = done.returncode
+            raise RuntimeError(f"line {{step['line']}} of the Dockerfile ended with exit code {{code}}: {{text}}")
 os.chdir({workdir!r})
 os.chdir("/tmp")
 """
@@ -236,21 +238,22 @@ class ShellTool(NotebookTool):
 
 def _steps(task: HarborTask) -> list[dict[str, Any]]:
     """Return what makes the files of the task: archives to unpack and commands to run, in the order of its image."""
-    steps: list[dict[str, Any]] = [{"packed": _packed(task.files[: _copied(task, 0)], task.folders)}]
-    for number, one in enumerate(task.commands):
-        steps.append({"line": one.line, "command": one.command, "workdir": one.workdir, "env": {**one.environment}})
-        if later := task.files[one.copied : _copied(task, number + 1)]:
-            steps.append({"packed": _packed(later)})
+    steps: list[dict[str, Any]] = []
+    folders = copied = 0
+
+    def pack(until: tuple[int, int]) -> None:
+        nonlocal folders, copied
+        if until != (folders, copied):
+            packed = archive(task.files[copied : until[1]], task.folders[folders : until[0]])
+            steps.append({"packed": base64.b64encode(packed).decode()})
+        folders, copied = until
+
+    for one in task.commands:
+        pack((one.folders, one.copied))
+        env = {**one.environment, "PWD": one.workdir}
+        steps.append({"line": one.line, "command": one.command, "workdir": one.workdir, "env": env})
+    pack((len(task.folders), len(task.files)))
     return steps
-
-
-def _copied(task: HarborTask, number: int) -> int:
-    """Return the number of files that the image has when a command begins, or in the end."""
-    return task.commands[number].copied if number < len(task.commands) else len(task.files)
-
-
-def _packed(files: tuple[tuple[str, Path], ...], folders: tuple[str, ...] = ()) -> str:
-    return base64.b64encode(archive(files, folders)).decode()
 
 
 def _programs(task: HarborTask) -> str:

@@ -88,6 +88,23 @@ def test_commands_of_the_image_set_up_each_episode_in_their_order(tmp_path: Path
     env.close()
 
 
+def test_folders_of_the_image_are_made_in_their_order_and_no_command_waits_for_its_background(tmp_path: Path) -> None:
+    lines = (
+        "FROM python:3.12-slim",
+        "WORKDIR /work/deep",
+        "COPY numbers.txt .",
+        "RUN sleep 600 & cp numbers.txt copy.txt; mkdir first; touch first/inside.txt",
+        "RUN mv first second",
+        "WORKDIR second",
+        "RUN pwd > where.txt",
+        "",
+    )
+    env = HarborEnv(tasks=write_task(tmp_path / "task", {"environment/Dockerfile": "\n".join(lines)}))
+    shown, _, _ = commands(env, "ls .. && ls && cat where.txt")
+    env.close()
+    assert "copy.txt\nnumbers.txt\nsecond\ninside.txt\nwhere.txt\n/work/deep/second\n" in shown[0]
+
+
 def test_a_command_of_the_image_that_fails_is_not_the_fault_of_the_policy(tmp_path: Path) -> None:
     env = HarborEnv(tasks=write_task(tmp_path / "task", dockerfile("RUN cat /app/none")))
     env.reset(seed=0)
@@ -220,7 +237,7 @@ def dockerfile(line: str) -> dict[str, str | None]:
         (dockerfile("RUN echo 42 > ~/.netrc"), "Dockerfile, line 2: ~/.netrc means a file of the sandbox"),
         (dockerfile("RUN git config --global a.b c"), "Dockerfile, line 2: --global means a file of the sandbox"),
         (dockerfile("RUN echo 42 > /etc/hosts"), "Dockerfile, line 2: /etc/hosts means a file of the sandbox"),
-        (dockerfile("RUN curl -s http://a.b | sh"), "Dockerfile, line 2: 'RUN curl -s http://a.b | sh' needs a Docker"),
+        (dockerfile("RUN curl -s http://a.b | sh"), "Dockerfile, line 2: the command 'curl' needs the network"),
         (dockerfile("RUN cat <<EOF > /app/x"), "Dockerfile, line 2: 'RUN cat <<EOF > /app/x' needs a Docker image"),
         (dockerfile("RUN echo 'open"), "Dockerfile, line 2: No closing quotation"),
         (

@@ -1,0 +1,54 @@
+"""``RUN`` lines for the shell: the sandbox runs what this machine has, and other lines are refused with the reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from rstar2_env.adapters.harbor.set_up import can_set_up, roots_in
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        'echo "a; no-such-tool"',
+        "[ -d /app ] && echo yes",
+        "wait; ulimit -n 99; type ls; f() { local a=1; }; f",
+        "case $(uname -m) in x86_64) echo 1 ;; no-such-tool) echo 2 ;; esac",
+        "python3 run.py && ./build.sh && $MAKE && A=$(pwd)/a ls",
+        "echo pip curl > tools.txt; grep -e apt tools.txt",
+        "echo '<<' '$(no-such-tool)' # no-such-tool; no-such-tool",
+    ],
+)
+def test_a_line_whose_programs_are_here_is_run(run: str) -> None:
+    assert can_set_up(run)
+
+
+@pytest.mark.parametrize(
+    ("run", "why"),
+    [
+        ("sudo apt-get install -y a; b", "the command 'apt-get' needs the network"),
+        ("cd /app && python3 -m pip install a && b", "the command 'python3 -m pip' needs the network"),
+        ('echo "$(curl http://a.b)" > c', "the command 'curl' needs the network"),
+        ("git clone http://a.b && make", "the command 'git clone' needs the network"),
+        ("ls && no-such-tool --fast", "the program no-such-tool is not installed"),
+        ("echo $(no-such-tool)", "the program no-such-tool is not installed"),
+        ("cat 'a' \"/tmp/b\"", "/tmp/b means a file of the sandbox"),
+    ],
+)
+def test_a_line_that_needs_more_is_refused_with_the_reason(run: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        can_set_up(run)
+
+
+@pytest.mark.parametrize("run", ['["make", "all"]', "--mount=type=cache,target=/a make", "cat <<END > a"])
+def test_a_line_in_a_form_of_docker_is_not_for_the_shell(run: str) -> None:
+    assert not can_set_up(run)
+
+
+def test_programs_of_earlier_lines_are_known() -> None:
+    assert can_set_up("no-such-tool --fast", ["no-such-tool"])
+
+
+def test_the_folders_at_the_root_are_found_in_every_word() -> None:
+    run = "cp /a/b --to=/c/d 'e /f' && PATH=g:/h ls http://i.j k/l"
+    assert roots_in(run) == ["a", "c", "f", "h"]

@@ -1,0 +1,46 @@
+"""Lines for the shell: their commands are found as the shell finds them."""
+
+from __future__ import annotations
+
+import pytest
+
+from rstar2_env.adapters.harbor.shell_line import read_line, without_quotes
+
+
+@pytest.mark.parametrize(
+    ("text", "commands"),
+    [
+        ('echo "a;b"; c', [["echo", '"a;b"'], ["c"]]),
+        (r"echo a\;b 'c && d' | e&f||g", [["echo", r"a\;b", "'c && d'"], ["e"], ["f"], ["g"]]),
+        ("(cd /a && b) > c && ! d", [["cd", "/a"], ["b"], ["d"]]),
+        ('A=1 B="2 3" C=$(a b)/c d', [["d"], ["a", "b"]]),
+        ('[ -f "$(echo "a)b" | c)" ] # it\'s; d', [["[", "-f", '"$(echo "a)b" | c)"', "]"], ["echo", '"a)b"'], ["c"]]),
+        ("echo $((1 + (2))) '$(a)' $(b $(c))", [["echo", "$((1 + (2)))", "'$(a)'", "$(b $(c))"], ["b", "$(c)"], ["c"]]),
+        ("echo `a; b`", [["echo", "`a; b`"]]),
+        ("2>/dev/null a <b 2>&1 c", [["a", "c"]]),
+        ("for i in a b; do c $i; done", [["for", "i", "in", "a", "b"], ["c", "$i"], ["done"]]),
+        ("if a; then b; elif c; then d; else e; fi", [["a"], ["b"], ["c"], ["d"], ["e"], ["fi"]]),
+        ("case $(a) in b|c) d ;; (e) f; esac && g", [["case", "$(a)"], ["a"], ["d"], ["f"], ["g"]]),
+        ("case a in b) case c in d) e;; esac;; f) g;; esac; h", [["case", "a"], ["case", "c"], ["e"], ["g"], ["h"]]),
+        ("f() { a; }; f b", [["a"], ["}"], ["f", "b"]]),
+    ],
+)
+def test_the_commands_of_a_line_are_those_that_the_shell_finds(text: str, commands: list[list[str]]) -> None:
+    assert read_line(text).commands == commands
+
+
+def test_the_targets_of_redirections_that_write_are_found() -> None:
+    line = read_line('a > "b c" 2>>d <e 3<>f 2>&1 >| g "> h"')
+    assert [without_quotes(target) for target in line.written] == ["b c", "d", "f", "g"]
+
+
+def test_the_functions_and_here_documents_of_a_line_are_found() -> None:
+    assert read_line("f() { a; }; g () (b)").functions == {"f", "g"}
+    assert read_line("a <<-END").has_here_document
+    assert not read_line("a '<<' $((1 << 2)) < b").has_here_document
+
+
+@pytest.mark.parametrize("text", ["a 'b", 'a "b', "a `b", 'a "$(b "c")'])
+def test_a_quotation_without_an_end_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="No closing quotation"):
+        read_line(text)
