@@ -148,7 +148,8 @@ def _with_episode(words: Sequence[str]) -> list[str]:
     """Put ``--episode`` before each number in the arguments of ``show`` that is not the value of an option."""
     found: list[str] = []
     for word in words:
-        is_value = bool(found) and found[-1].startswith("-") and found[-1] not in _SWITCHES_OF_SHOW
+        before = found[-1] if found else ""
+        is_value = before.startswith("-") and "=" not in before and before not in _SWITCHES_OF_SHOW
         found += ["--episode", word] if word.isdecimal() and not is_value else [word]
     return found
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 import errno
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,9 @@ class CliGroup(_PlainSwitches, TyperGroup):
             if type(error).__name__ == "NoArgsIsHelpError":  # prints the help
                 raise
             place = error.ctx or ctx
+            parameter = getattr(error, "param", None)
+            if parameter is not None and parameter.name in _typed_names(place):
+                error.param_hint = repr(_typed_names(place)[parameter.name])
             say(f"Error: {error.format_message()}{_refused_value(error.__cause__)}{_commands(error)}", err=True)
             say(f"docs: {place.command_path} --help", err=True)
             raise typer.Exit(2) from error
@@ -79,7 +83,16 @@ class CliGroup(_PlainSwitches, TyperGroup):
 
 
 class CliCommand(_PlainSwitches, TyperCommand):
-    """A command that reports a user's errors without a traceback, and names options as flags."""
+    """A command that reports a user's errors without a traceback, and names options as the user typed them."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments; refuse an option with two different values, and an option in place of a value."""
+        if not ctx.resilient_parsing:
+            typed = typed_options(args, self.get_params(ctx))
+            if reason := _reason_against(typed, _by_name(self.get_params(ctx))):
+                ctx.fail(reason)
+            ctx.meta[_TYPED_NAMES] = {option.parameter.name: option.name for option in typed}
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command, and report errors."""
@@ -97,8 +110,86 @@ class CliCommand(_PlainSwitches, TyperCommand):
             set_running_command("")
 
 
+_TYPED_NAMES = "rstar2_env.cli.typed_names"
+"""Key, in the context's ``meta``, of the name that the user typed for each parameter (``-n`` or ``--episodes``)."""
+
+
+def _typed_names(ctx: Any) -> dict[str, str]:
+    return ctx.meta.get(_TYPED_NAMES, {})
+
+
+@dataclass(frozen=True, slots=True)
+class TypedOption:
+    """An option on a command line.
+
+    Attributes:
+        parameter: The parameter of the command.
+        name: The name that was typed.
+        value: The value that was typed; for a switch, whether it is on; ``None`` if there is no value.
+        joined: Whether name and value are one word (``--out=runs/x``, ``-n5``).
+    """
+
+    parameter: Any
+    name: str
+    value: str | bool | None
+    joined: bool
+
+
+def typed_options(words: Sequence[str], parameters: Iterable[Any]) -> list[TypedOption]:
+    """Find the options of a command on its command line, in the order in which they were typed.
+
+    Args:
+        words: The arguments of the command.
+        parameters: The command's parameters.
+    """
+    known = _by_name(parameters)
+    found: list[TypedOption] = []
+    rest = iter(words)
+    for word in rest:
+        if word == "--":
+            break
+        name, joined, value = word.partition("=")
+        if name not in known and not word.startswith("--"):
+            name, joined, value = word[:2], word[2:], word[2:]
+        parameter = known.get(name)
+        if parameter is None:
+            continue
+        if parameter.is_flag:
+            found.append(TypedOption(parameter, name, name in parameter.opts, joined=False))
+        else:
+            found.append(TypedOption(parameter, name, value if joined else next(rest, None), joined=bool(joined)))
+    return found
+
+
+def _by_name(parameters: Iterable[Any]) -> dict[str, Any]:
+    """Return the parameter of each name of an option."""
+    options = (parameter for parameter in parameters if parameter.param_type_name == "option")
+    return {name: option for option in options for name in (*option.opts, *option.secondary_opts)}
+
+
+def _reason_against(typed: Iterable[TypedOption], known: Collection[str]) -> str:
+    """Return why the options cannot be meant as typed; empty if they can."""
+    seen: dict[str, TypedOption] = {}
+    for option in typed:
+        if not option.joined and str(option.value).partition("=")[0] in known:
+            return (
+                f"Option {option.name} needs a value, but the next word is the option {option.value}. If this is the "
+                f"value, write {option.name}={option.value}."
+            )
+        other = seen.setdefault(option.parameter.name, option)
+        if other.value != option.value and not option.parameter.multiple:
+            return f"{_written(other)} and {_written(option)} disagree: omit one of them."
+    return ""
+
+
+def _written(option: TypedOption) -> str:
+    return option.name if isinstance(option.value, bool) else f"{option.name} {option.value}"
+
+
 def flag(ctx: typer.Context, name: str, value: str | None = None) -> str:
     """Return the command-line form of the Python option ``name``: ``--episodes``, or ``--set NAME=VALUE``.
+
+    An option with several names has the name that the user typed, or the first long name.
 
     If the command takes the option in neither form, for example as an argument without a flag, the text is empty.
 
@@ -111,7 +202,8 @@ def flag(ctx: typer.Context, name: str, value: str | None = None) -> str:
     parameters = {parameter.name: parameter for parameter in ctx.command.params}
     parameter = parameters.get(name) or parameters.get(f"{name}_")
     if parameter is not None:
-        name = next((name for name in parameter.opts if name.startswith("--")), parameter.opts[0])
+        long = next((name for name in parameter.opts if name.startswith("--")), parameter.opts[0])
+        name = _typed_names(ctx).get(parameter.name or "", long)
         return name if value is None or getattr(parameter, "is_flag", False) else f"{name} {value}"
     shown = "VALUE" if value is None else value
     return f"--set {name}={shown}" if "set_" in parameters else ""
@@ -193,7 +285,7 @@ def _argument_of_path(ctx: typer.Context, error: OSError) -> str | None:
         for value in _texts(ctx.params.get(parameter.name or "")):
             path = Path(os.path.abspath(value))
             if failed == path or path in failed.parents or failed in path.parents:
-                return f"{parameter.opts[0]}: " if parameter.param_type_name == "option" else ""
+                return f"{flag(ctx, parameter.name or '')}: " if parameter.param_type_name == "option" else ""
     return None
 
 

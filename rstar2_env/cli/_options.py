@@ -14,6 +14,7 @@ import typer
 
 if TYPE_CHECKING:
     from rstar2_env.problems import ProblemSource
+    from rstar2_env.sandbox.limits import Limits
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as one JSON object on stdout, and nothing else.")]
 Overwrite = Annotated[
@@ -202,6 +203,26 @@ def as_typed(value: Any, written: str) -> Any:
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return Written(str(value), written)
     return str(value) if isinstance(value, Path) else value
+
+
+def given_by(ctx: typer.Context, **options: str) -> dict[str, Any]:
+    """Return options of a part whose values flags of the command give; messages about a number name the flag.
+
+    Args:
+        ctx: The command that was called.
+        **options: For each option, the name of the flag's parameter.
+    """
+    from rstar2_env.cli._command import flag
+
+    return {option: as_typed(ctx.params[name], flag(ctx, name)) for option, name in options.items()}
+
+
+def limits_of(ctx: typer.Context, **options: str) -> Limits:
+    """Return the limits of programs whose values flags of the command give; see ``given_by``."""
+    from rstar2_env.core.options.declare import call_with_options
+    from rstar2_env.sandbox.limits import Limits
+
+    return call_with_options("sandbox", Limits, given_by(ctx, **options))
 
 
 def check_flags(

@@ -91,7 +91,7 @@ def _show(result: Any) -> None:
         words = (run.outcome,) if run.verdict is None else run.verdict.sentences
         print_text(f"{name}: {' '.join(words)}")
     folders = " ".join(str(run.output_dir) for run in result.runs.values())
-    print_text(f"To see what the model learned, episode by episode: rstar2 view {folders}")
+    print_text(f"To see the episodes: rstar2 view {folders}")
 
 
 def figure_text(figures: Mapping[str, float], name: str) -> str:

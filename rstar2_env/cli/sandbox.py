@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rstar2_env.cli._command import CliCommand, example, flag, is_typed
-from rstar2_env.cli._options import IsolationOption, Json, ProviderSet
+from rstar2_env.cli._options import IsolationOption, Json, ProviderSet, limits_of
 from rstar2_env.cli._printing import say
 from rstar2_env.cli.sandbox_image import image
 from rstar2_env.cli.sandbox_serve import serve
@@ -27,8 +27,8 @@ app.command(cls=CliCommand, epilog=example("rstar2 sandbox serve --port 8700 --t
 app.command(cls=CliCommand, epilog=example("rstar2 sandbox serve-mcp --timeout 5"))(serve_mcp)
 app.command(cls=CliCommand, epilog=example("rstar2 sandbox image --package numpy --package scipy"))(image)
 
-_LIMITS = ("timeout", "memory", "processes", "output")
-"""Names, in Python, of the flags that set limits of programs."""
+_LIMITS = {"wall_s": "timeout", "memory_mb": "memory", "processes": "processes", "output_bytes": "output"}
+"""For each limit of programs, the parameter of the flag that sets it."""
 
 Provider = Annotated[str, typer.Option(help="Sandbox provider.")]
 
@@ -78,9 +78,9 @@ def run(
 
     Exits with 0 if every program succeeds, with 1 if a program fails, and with 2 if the sandbox cannot start.
     """
-    from rstar2_env.sandbox import Job, Limits, make_sandbox
+    from rstar2_env.sandbox import Job, make_sandbox
 
-    limits = Limits(wall_s=timeout, memory_mb=memory, processes=processes, output_bytes=output)
+    limits = limits_of(ctx, **_LIMITS)
     text = stdin.read_text(encoding="utf-8", errors="surrogateescape") if stdin is not None else ""
     # Programs from -c run after the files and are shown by number.
     programs = [(str(file), _source(file)) for file in files or ()]
@@ -93,7 +93,7 @@ def run(
             "the program as a file or with -c CODE."
         )
     jobs = [Job(program, stdin=text, limits=limits, seed=seed, session=session) for _, program in programs]
-    options = _provider_options(ctx, set_, {"isolation": ("isolation",), "limits": _LIMITS})
+    options = _provider_options(ctx, set_, {"isolation": ("isolation",), "limits": tuple(_LIMITS.values())})
     with make_sandbox(provider, **{"isolation": isolation, "limits": limits, **options}) as sandbox:
         outcomes = sandbox.run_many(jobs)
     several = len(programs) > 1
@@ -166,7 +166,7 @@ def _provider_options(
     from rstar2_env.core.errors import ConfigurationError
     from rstar2_env.core.options.declare import parse_options
 
-    options = parse_options(settings or ())
+    options = parse_options(settings or (), flag="--set ")
     for option in options.keys() & flags.keys():
         for name in flags[option]:
             if is_typed(ctx, name):

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
 
-from rstar2_env.cli._options import IsolationOption, ProviderSet
+from rstar2_env.cli._options import IsolationOption, ProviderSet, given_by, limits_of
 from rstar2_env.cli._printing import say
 from rstar2_env.sandbox.limits import CEILING
 
 
 def serve(
+    ctx: typer.Context,
     host: Annotated[str, typer.Option(help="Network address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0 chooses a free port.")] = 8700,
     token: Annotated[
@@ -91,34 +93,37 @@ def serve(
     A token is required to listen on addresses other than localhost. Clients: make_sandbox("remote", url=...,
     token=...), or code-judge clients.
     """
-    from rstar2_env.core.options.declare import parse_options
-    from rstar2_env.sandbox.limits import Limits
+    from rstar2_env.core.options.declare import call_with_options, parse_options
+    from rstar2_env.sandbox.limits import LONGEST_S
     from rstar2_env.sandbox.serve.main import read_token, serve
     from rstar2_env.sandbox.serve.options import ServeOptions
 
-    options = ServeOptions(
-        host=host,
-        port=port,
-        token=read_token(token, token_file),
-        queue=queue,
-        slots=slots,
-        max_limits=Limits(
-            wall_s=max_timeout,
-            cpu_s=2 * max_timeout,
-            memory_mb=max_memory,
-            processes=max_processes,
-            output_bytes=max_output,
-            file_mb=max_files,
-        ),
-        judge_limits=Limits(wall_s=judge_timeout, memory_mb=judge_memory),
-        max_request_mb=max_request,
-        drain_timeout_s=drain_timeout,
-        tls_cert=tls_cert,
-        tls_key=tls_key,
+    highest = limits_of(
+        ctx,
+        wall_s="max_timeout",
+        memory_mb="max_memory",
+        processes="max_processes",
+        output_bytes="max_output",
+        file_mb="max_files",
     )
-    provider_options: dict[str, Any] = {"isolation": isolation, **parse_options(set_ or ())}
+    given = given_by(ctx, port="port", queue="queue", slots="slots", max_request_mb="max_request")
+    given |= given_by(ctx, drain_timeout_s="drain_timeout")
+    options = call_with_options(
+        "sandbox server",
+        ServeOptions,
+        {
+            **given,
+            "host": host,
+            "token": read_token(token, token_file),
+            "max_limits": replace(highest, cpu_s=min(2 * max_timeout, LONGEST_S)),
+            "judge_limits": limits_of(ctx, wall_s="judge_timeout", memory_mb="judge_memory"),
+            "tls_cert": tls_cert,
+            "tls_key": tls_key,
+        },
+    )
+    provider_options: dict[str, Any] = {"isolation": isolation, **parse_options(set_ or (), flag="--set ")}
     if workers is not None:
-        provider_options["workers"] = workers
+        provider_options |= given_by(ctx, workers="workers")
 
     def announce(address: str) -> None:
         say(f"Serving the sandbox {provider!r} on {address}", err=True)

@@ -6,11 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
-from rstar2_env.cli._options import HttpPort, IsolationOption, ProviderSet
+from rstar2_env.cli._options import HttpPort, IsolationOption, ProviderSet, limits_of
 from rstar2_env.cli._printing import say
 
 
 def serve_mcp(
+    ctx: typer.Context,
     port: HttpPort = None,
     provider: Annotated[
         str, typer.Option(help="Sandbox provider that runs the programs (local, docker, ...).")
@@ -33,11 +34,10 @@ def serve_mcp(
     from rstar2_env.adapters.mcp_server import serve_tools
     from rstar2_env.core.options.declare import parse_options
     from rstar2_env.sandbox import make_sandbox
-    from rstar2_env.sandbox.limits import Limits
     from rstar2_env.tools import PythonTool
 
-    limits = Limits(wall_s=timeout, memory_mb=memory)
-    options: dict[str, Any] = {"isolation": isolation, "limits": limits, **parse_options(set_ or ())}
+    limits = limits_of(ctx, wall_s="timeout", memory_mb="memory")
+    options: dict[str, Any] = {"isolation": isolation, "limits": limits, **parse_options(set_ or (), flag="--set ")}
     with make_sandbox(provider, **options) as sandbox:
         serve_tools(
             "rstar2-python",

@@ -20,7 +20,9 @@ def serve_command(
     ] = 64,
     timeout: Annotated[
         float | None,
-        typer.Option(help="Time without a request after which a client's session ends, in seconds [default: never]."),
+        typer.Option(
+            min=1, help="Time without a request after which a client's session ends, in seconds [default: never]."
+        ),
     ] = None,
     set_: EnvSet = None,
     tool: ToolOption = None,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rstar2_env.core.options.declare import check_options, option
 from rstar2_env.core.trust import HIGHEST_LIMITS
 
-_LONGEST_S = 10**9
+LONGEST_S = 10**9
 """Highest time limit, some thirty years: the supervising process counts in integers of 64 bits."""
 
 
@@ -26,8 +26,8 @@ class Limits:
         file_mb: Maximum size in MiB of the program's working folder, and of any one file.
     """
 
-    wall_s: float = option(5.0, above=0, most=_LONGEST_S, unit="seconds")
-    cpu_s: float | None = option(None, above=0, most=_LONGEST_S, unit="seconds")
+    wall_s: float = option(5.0, above=0, most=LONGEST_S, unit="seconds")
+    cpu_s: float | None = option(None, above=0, most=LONGEST_S, unit="seconds")
     memory_mb: int = option(512, least=1, most=1 << 24)
     processes: int = option(64, least=1, most=1 << 20)
     output_bytes: int = option(1 << 20, least=1, most=1 << 30)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +22,7 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.json_lines import begin_lines, write_json
 from rstar2_env.core.files.outputs import begin_folder, check_folder, kind_of, list_files, replacing
 from rstar2_env.core.options.declare import check_options, option
+from rstar2_env.core.progress import ReportProgress, progress
 from rstar2_env.core.run_folder import read_run
 from rstar2_env.core.run_folder.layout import RUN_FILE
 from rstar2_env.evaluation.comparison.compare import Comparison, compare
@@ -198,7 +199,14 @@ def _write_traces(file: Path, options: DemoOptions, seconds: dict[str, float]) -
         wrong_rate=options.wrong_rate,
         call_mistakes=("undefined_name", "misspelt", "division_by_zero", "syntax"),
     )
-    begin_lines(file, (json.dumps(trace.record()) + "\n" for trace in written)).close()
+
+    def lines(report: ReportProgress) -> Iterator[str]:
+        for number, trace in enumerate(written, 1):
+            report(number, options.traces)
+            yield json.dumps(trace.record()) + "\n"
+
+    with progress("writing traces", total=options.traces, show=options.progress) as report:
+        begin_lines(file, lines(report)).close()
     seconds["traces"] = time.monotonic() - began
 
 
@@ -273,6 +281,7 @@ def _evaluate(model: Path, folder: Path, options: DemoOptions, seconds: dict[str
         "seed": options.seed,
         "model_options": {"max_episode_tokens": MAX_EPISODE_TOKENS, "max_turn_tokens": MAX_TURN_TOKENS},
         "out": folder,
+        "progress": options.progress,
     }
     try:
         evaluate(ENV, **arguments, resume=True)

@@ -25,7 +25,9 @@ def demo(*, overwrite: bool = False, **options: Any) -> DemoResult:
         MissingExtraError: torch, transformers or TRL is not installed.
     """
     from rstar2_env.core.options.declare import call_with_options
+    from rstar2_env.core.progress import progress
 
-    with needs_training_stack("The demonstration"):
+    shown = progress("demonstration: importing torch and TRL", show=options.get("progress", True) is True)
+    with shown, needs_training_stack("The demonstration"):
         from .run import DemoOptions, run_demo
     return run_demo(call_with_options("demonstration", DemoOptions, options), overwrite=overwrite)

@@ -5,6 +5,7 @@ Not covered: other programs that import the package, whose signals are left alon
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -28,11 +29,17 @@ def raise_on_interrupt() -> None:
 
 
 def repeat_interrupt() -> None:
-    """Interrupt the main thread again, a moment later.
+    """Interrupt the main thread again, a moment later, unless the process is ending.
 
     Python drops a ``KeyboardInterrupt`` that is raised in a destructor or a callback of the garbage collector, of which
     an import of torch runs thousands.
     """
-    timer = threading.Timer(0.05, signal.raise_signal, [signal.SIGINT])
+    timer = threading.Timer(0.05, _interrupt_main_thread)
     timer.daemon = True
-    timer.start()
+    with contextlib.suppress(RuntimeError):  # while the interpreter ends, no thread can start
+        timer.start()
+
+
+def _interrupt_main_thread() -> None:
+    if threading.main_thread().is_alive():
+        signal.raise_signal(signal.SIGINT)

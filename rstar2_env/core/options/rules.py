@@ -278,6 +278,8 @@ def refusal(name: str, hint: Any, rule: Rule, value: Any) -> str:
     shown = repr(value)
     shown = shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…"
     expected = in_words(hint, rule)
+    if name.startswith("-"):  # an option of a command, where only --set takes "none"
+        expected = expected.replace(", or None", ", or none" if name.startswith("--set ") else "")
     if isinstance(value, float) and not math.isfinite(value):
         expected = re.sub(r"\ba (positive )?number", r"a finite \1number", expected, count=1)
     hint, rule = unannotated(hint, rule)

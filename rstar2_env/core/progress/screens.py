@@ -11,8 +11,9 @@ from typing import Any, Protocol
 
 from rstar2_env.core.progress.text import ActivityRow
 
-FIRST_LINE_S = 5.0
-"""Seconds until the first line about an activity if stderr is not a terminal; shorter activities print nothing."""
+FIRST_LINE_S = 3.0
+"""Seconds until the first line about an activity if stderr is not a terminal; shorter activities print nothing. With
+the time that a program takes to start, a user waits less than 5 seconds."""
 
 MOST_S = 30.0
 """Longest interval between two lines, in seconds; intervals double up to this value."""

@@ -49,6 +49,7 @@ def test_flags_select_the_form_of_a_subcommand(typed, module, arguments):
         ("serve-env --env=ID", "serve --env ID"),
         ("check-tokens --step 3 --tokens RUN", "validate --tokens RUN --step 3"),
         ("show FILE.jsonl --episode 12 --json", "view --text FILE.jsonl --episode 12 --json"),
+        ("show FILE.jsonl --sort=reward 12", "view --text FILE.jsonl --sort=reward --episode 12"),
         ("show FILE.jsonl --no-pager 12", "view --text FILE.jsonl --no-pager --episode 12"),
         ("reverify --out x --verifier rules RUN", "verify --out x --verifier rules --run RUN"),
         ("export-env --to verifiers ID --out x", "export --to verifiers --env ID --out x"),

@@ -164,5 +164,69 @@ def test_an_argument_of_the_wrong_type_or_range_is_quoted(words, given):
     result = run("eval", ID, "--agent", "oracle", *words)
     assert result.exit_code == 2
     told = " ".join(result.stderr.split())
-    assert f"Invalid value for '{'--episodes' if words[0] == '-n' else words[0]}'" in told
+    assert f"Invalid value for '{words[0]}'" in told
     assert f", got {given}." in told
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--lr", "nan"], "--lr must be a finite number, not nan."),
+        (["--learning-rate=inf"], "--learning-rate must be a finite number, not inf."),
+        (["--lr", "-1"], "--lr must be a positive number, not -1.0."),
+        (["--set", "learning_rate=-1"], "--set learning_rate must be a positive number, or none, not -1.0."),
+        (["-o", "x", "--group-size", "1"], "--group-size"),
+    ],
+)
+def test_a_message_about_an_option_names_it_as_it_was_typed(words, told):
+    done = run("train", "grpo_roc", "--model", "nowhere", *words)
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"Error: {told}")
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("run -c 1 --timeout 1e12", "--timeout must be a number of seconds above 0 and at most 1000000000"),
+        ("run -c 1 --set limits.wall_s=-1", "--set limits.wall_s must be a number of seconds above 0"),
+        ("serve --queue 0", "--queue must be an integer of at least 1, not 0."),
+        ("serve --judge-memory 0", "--judge-memory must be an integer from 1"),
+        ("serve --workers 0 --port 0", "--workers must be an integer of at least 1, not 0."),
+    ],
+)
+def test_a_message_about_a_limit_of_the_sandbox_names_the_flag(command, told):
+    done = run("sandbox", *command.split())
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"Error: {told}")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["-n", "2", "--episodes", "3"], "-n 2 and --episodes 3 disagree: omit one of them."),
+        (["-n2", "--episodes=3"], "-n 2 and --episodes 3 disagree: omit one of them."),
+        (["--n", "2", "--samples", "3"], "--samples 2 and --samples 3 disagree: omit one of them."),
+        (["--out", "--json"], "Option --out needs a value, but the next word is the option --json."),
+        (["--out", "-n", "2"], "Option --out needs a value, but the next word is the option -n."),
+    ],
+)
+def test_options_that_cannot_be_meant_as_typed_are_refused(words, told, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = run("eval", ID, "--agent", "oracle", *words)
+    assert done.exit_code == 2
+    assert f"Error: {told}" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_names_of_a_switch_that_contradict_each_other_are_refused():
+    done = run("view", "--text", "--pager", "--no-pager", "nowhere")
+    assert done.exit_code == 2
+    assert done.stderr.startswith("Error: --pager and --no-pager disagree: omit one of them.")
+
+
+def test_equal_repetitions_lists_and_values_that_look_like_options_are_accepted(tmp_path):
+    out = tmp_path / "e.jsonl"
+    words = ["-n", "1", "--episodes=1", "--set", "env.max_turns=3", "--set", "env.split=test", "--json", "--json"]
+    assert run("eval", ID, "--agent", "oracle", *words, f"--out={out}").exit_code == 0
+    unknown = run("list", "agents", "--", "--json")
+    assert "There is no agent named '--json'" in unknown.stderr

@@ -8,8 +8,10 @@ import pytest
 from demo_files import DEMO_MAKES
 
 from rstar2_env import trainers
+from rstar2_env.core.progress import activities, screens
 from rstar2_env.core.run_folder import read_run
 from rstar2_env.trainers.backends.trl.run.callbacks import Console
+from rstar2_env.trainers.demonstration.run import DemoOptions, _write_traces
 
 pytestmark = pytest.mark.train
 
@@ -57,6 +59,13 @@ def test_the_demonstration_goes_from_nothing_to_a_table_and_a_picture(tmp_path):
     assert json.dumps(again.runs["grpo_roc"].after) == json.dumps(first.runs["grpo_roc"].after)
     assert [one.record() for one in again.comparisons] == [one.record() for one in first.comparisons]
     assert json.dumps(again.runs["grpo_roc"].history) == json.dumps(first.runs["grpo_roc"].history)
+
+
+def test_the_traces_are_counted_while_they_are_written(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(activities, "TICK_S", 0.0)
+    monkeypatch.setattr(screens, "FIRST_LINE_S", 0.0)
+    _write_traces(tmp_path / "traces.jsonl", DemoOptions(traces=3), {})
+    assert "writing traces: 3/3 (100 %)" in capsys.readouterr().err
 
 
 def test_a_cold_start_that_was_stopped_goes_on_by_the_same_call(tmp_path, monkeypatch):
