@@ -44,6 +44,22 @@ def _commands(error: Any) -> str:
     return f" Known: {', '.join(known)}." if error.message.startswith("No such command") else ""
 
 
+def _reported(error: Any, ctx: Any) -> Exception:
+    """Print the error about a wrong argument, and return the exception that ends the program."""
+    if type(error).__name__ == "NoArgsIsHelpError":  # prints the help itself
+        raise error
+    place = error.ctx or ctx
+    parameter, message = getattr(error, "param", None), error.format_message()
+    if parameter is not None and parameter.name in _typed_names(place):
+        error.param_hint = repr(_typed_names(place)[parameter.name])
+        message = error.format_message()
+    elif isinstance(error, typer.BadParameter) and parameter is None and error.param_hint is None:
+        message = error.message  # without "Invalid value: "
+    say(f"Error: {message}{_refused_value(error.__cause__)}{_commands(error)}", err=True)
+    say(f"docs: {place.command_path} --help", err=True)
+    return typer.Exit(2)
+
+
 class _PlainSwitches:
     """Base of commands whose help shows a flag without a value type (``--json``, not ``--json BOOLEAN``)."""
 
@@ -64,22 +80,17 @@ class CliGroup(_PlainSwitches, TyperGroup):
         try:
             return super().invoke(ctx)
         except _USAGE_ERROR as error:
-            if type(error).__name__ == "NoArgsIsHelpError":  # prints the help
-                raise
-            place = error.ctx or ctx
-            parameter = getattr(error, "param", None)
-            if parameter is not None and parameter.name in _typed_names(place):
-                error.param_hint = repr(_typed_names(place)[parameter.name])
-            say(f"Error: {error.format_message()}{_refused_value(error.__cause__)}{_commands(error)}", err=True)
-            say(f"docs: {place.command_path} --help", err=True)
-            raise typer.Exit(2) from error
+            raise _reported(error, ctx) from error
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments; print a note for each old name that was replaced."""
         call = read_call(args)
         for note in call.notes:
             say(note, err=True)
-        return super().parse_args(ctx, list(call.arguments))
+        try:
+            return super().parse_args(ctx, list(call.arguments))
+        except _USAGE_ERROR as error:
+            raise _reported(error, ctx) from error
 
 
 class CliCommand(_PlainSwitches, TyperCommand):
@@ -171,6 +182,8 @@ def _reason_against(typed: Iterable[TypedOption], known: Collection[str]) -> str
     """Return why the options cannot be meant as typed; empty if they can."""
     seen: dict[str, TypedOption] = {}
     for option in typed:
+        if option.value is None:
+            return f"Option {option.name} needs a value."
         if not option.joined and str(option.value).partition("=")[0] in known:
             return (
                 f"Option {option.name} needs a value, but the next word is the option {option.value}. If this is the "

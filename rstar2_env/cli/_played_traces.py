@@ -36,9 +36,11 @@ def by_playing(
     """Let a model or an agent solve problems, write traces of the correct episodes, and print figures."""
     from dataclasses import fields
 
+    from rstar2_env.cli._command import flag
     from rstar2_env.cli._interrupt import stopped_by_ctrl_c
     from rstar2_env.cli._options import check_flags, options_of, source_of
     from rstar2_env.core.options.declare import call_with_options
+    from rstar2_env.core.options.text import Written
     from rstar2_env.traces.playing import TriesOptions, play_traces
     from rstar2_env.traces.selection import TraceSelection
 
@@ -57,7 +59,10 @@ def by_playing(
     check_flags(ctx, by_part, of_flags)
     options = _player_options(by_part, **player)
     given = {name: value for name, value in playing.items() if name not in ("share", "worked_solutions")}
-    given |= {"shares": _shares(playing.get("share", [])), "worked": playing.get("worked_solutions", "none")}
+    given |= {
+        "shares": _shares(playing.get("share", [])),
+        "worked": Written(playing.get("worked_solutions", "none"), flag(ctx, "worked_solutions")),
+    }
     tries_names = {field.name for field in fields(TriesOptions)}
     tries = call_with_options("traces", TriesOptions, {name: given[name] for name in given if name in tries_names})
     selection = call_with_options(
@@ -128,7 +133,7 @@ def _player_options(
         if agent is not None:
             of_model |= {"--model": model, "--endpoint": endpoint}
             of_model |= {"--temperature": temperature, "--max-tokens": max_tokens}
-        if refused := [name for name, value in of_model.items() if value]:
+        if refused := [name for name, value in of_model.items() if value not in (None, {})]:
             raise typer.BadParameter(
                 f"{refused[0]} does not apply to {'--agent' if agent is not None else '--endpoint'}: "
                 "omit it. Set options of the agent with --set agent.NAME=VALUE."
@@ -138,7 +143,7 @@ def _player_options(
     if endpoint is not None:
         key = os.environ.get(str(options["agent"].get("api_key_env", "OPENAI_API_KEY")))
         limits = {"temperature": temperature, "max_tokens": max_tokens}
-        name = model or served_model(endpoint, api_key=key)
+        name = model or served_model(endpoint, api_key=key, option="--endpoint")
         return {
             **env,
             "agent": "openai",

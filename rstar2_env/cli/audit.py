@@ -59,15 +59,12 @@ def audit_command(
     import json
 
     from rstar2_env.core.files.outputs import check_file, replacing
-    from rstar2_env.core.progress import progress
     from rstar2_env.evaluation.audit import audit
     from rstar2_env.evaluation.audit.page import page
 
     if report_file is not None:
-        check_file(report_file, option="report_file", overwrite=overwrite, inputs=[target])
-    with progress("probing", show=True) as report:
-        limits = {"grade_timeout_s": grade_timeout, "timeout_s": timeout}
-        found = audit(target, golds=golds or (), seed=seed, progress=report, **limits)
+        check_file(report_file, option="report_file", overwrite=overwrite, inputs=[target], page=True)
+    found = audit(target, golds=golds or (), seed=seed, grade_timeout_s=grade_timeout, timeout_s=timeout)
     if report_file is not None:
         with replacing(report_file) as partial:
             partial.write_text(page(found), encoding="utf-8")
@@ -82,8 +79,7 @@ def audit_command(
 def _print(found: AuditReport) -> None:
     from rstar2_env.cli._tables import print_figures, print_table
 
-    verdict = "nothing found" if found.ok else f"{len(found.findings)} findings"
-    print_figures(f"{found.target}: {verdict}", found.rows())
+    print_figures(found.title, found.rows())
     if found.findings:
         rows = [(one.kind, one.cause, f"{one.found} of {one.tried}", one.said) for one in found.findings]
         print_table(("kind", "cause", "found", "smallest example"), rows)

@@ -108,8 +108,7 @@ def show_comparison(comparison: Comparison, problems: int) -> None:
         sentences,
     )
 
-    title = f"{comparison.other.name} against {comparison.baseline.name} (baseline)"
-    print_table(HEADINGS, figure_cells(comparison), title=title)
+    print_table(HEADINGS, figure_cells(comparison), title=comparison.title)
     for sentence in sentences(comparison):
         print_text(sentence)
     if comparison.changed and problems:

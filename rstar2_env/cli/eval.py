@@ -171,6 +171,7 @@ def eval_command(
     results so far; a run with --out can be continued with --resume, even after a kill. docs/evaluation.md explains
     every figure.
     """
+    from rstar2_env.cli._command import flag, is_typed
     from rstar2_env.cli._interrupt import stopped_by_ctrl_c
     from rstar2_env.cli._options import check_flags, options_of, source_of, whole_numbers, with_tools
     from rstar2_env.core.files.config_file import SUFFIXES
@@ -195,9 +196,10 @@ def eval_command(
         if option.startswith("model.")
     }
     if agent is not None and (model or engine or options["model"] or options["engine"]):
-        raise typer.BadParameter(
-            "--agent plays without a model: omit --model, --engine and the model's options, or omit --agent."
-        )
+        of_model = ("model", "engine", "temperature", "max_tokens", "chat_template")
+        typed = [flag(ctx, name) for name in of_model if is_typed(ctx, name)]
+        typed += [f"--set {one}" for one in set_ or () if one.startswith(("model.", "engine."))]
+        raise typer.BadParameter(f"--agent plays without a model: omit {' and '.join(typed)}, or omit --agent.")
     chosen = {
         "agent": agent,
         "model": model,

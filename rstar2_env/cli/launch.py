@@ -146,7 +146,7 @@ def _devices(
 ) -> tuple[Any, Sequence[Any]]:
     """Return the devices for training, and the devices of each server; no servers with ``--colocate``."""
     read_devices = import_trainers("launch.devices").read_devices
-    training = read_devices(train, cores=cpu)
+    training = read_devices(train, cores=cpu, option="train")
     if colocate:
         if serve is not None:
             raise ConfigurationError("--colocate does not start servers: omit --serve.")
@@ -158,7 +158,7 @@ def _devices(
         return training, []
     if serve is None:
         raise ConfigurationError("No devices for servers: add --serve DEVICES (--serve 0-3) or --colocate.")
-    serving = read_devices(serve, cores=cpu)
+    serving = read_devices(serve, cores=cpu, option="serve")
     shared = set() if cpu else set(serving.numbers) & set(training.numbers)
     if shared:
         raise ConfigurationError(

@@ -15,6 +15,16 @@ if TYPE_CHECKING:
 
 _PLAYING = "Playing"
 _WORKED = "Worked solutions"
+_WORKED_FLAGS = {
+    "error_rate": "error_rate",
+    "wrong_rate": "wrong_rate",
+    "format_error_rate": "format_error_rate",
+    "call_mistakes": "call_mistake",
+    "format_mistakes": "format_mistake",
+    "one_call": "one_call",
+    "reasons": "reasons",
+}
+"""For each field of ``TraceOptions``, the parameter of the flag that sets it."""
 
 
 def traces_command(
@@ -244,20 +254,15 @@ def traces_command(
     solutions of the problems. Ctrl-C finishes the episodes in flight; --resume continues later and produces the same
     file as an uninterrupted run. Exits with 1 if no trace could be written.
     """
-    from rstar2_env.cli._options import with_tools
+    from rstar2_env.cli._command import flag, is_typed
+    from rstar2_env.cli._options import given_by, with_tools
     from rstar2_env.core.files.outputs import refuse_inputs
+    from rstar2_env.core.options.declare import typed_options
+    from rstar2_env.traces.writer import TraceOptions
 
     refuse_inputs(out, [problems, model, agent, env])
-    worked: dict[str, Any] = {
-        "error_rate": error_rate,
-        "wrong_rate": wrong_rate,
-        "format_error_rate": format_error_rate,
-        "call_mistakes": tuple(call_mistake) if call_mistake else None,
-        "format_mistakes": tuple(format_mistake) if format_mistake else None,
-        "one_call": one_call or None,
-        "reasons": None if reasons else False,
-    }
-    worked = {name: value for name, value in worked.items() if value is not None}
+    of_worked = {option: name for option, name in _WORKED_FLAGS.items() if is_typed(ctx, name)}
+    worked = typed_options("writer of traces", TraceOptions, given_by(ctx, **of_worked))
     player: dict[str, Any] = {
         "model": model,
         "endpoint": endpoint,
@@ -294,7 +299,7 @@ def traces_command(
     if model or endpoint or agent:
         if worked and playing.get("worked_solutions", "none") == "none":
             raise typer.BadParameter(
-                f"--{next(iter(worked)).replace('_', '-').rstrip('s')} applies only to traces that are "
+                f"{flag(ctx, next(iter(of_worked.values())))} applies only to traces that are "
                 "made from worked solutions: add --worked-solutions unsolved or all, or omit this option."
             )
         from rstar2_env.cli._played_traces import by_playing
@@ -303,7 +308,7 @@ def traces_command(
     else:
         for name in (*playing, *(name for name, value in player.items() if value is not None)):
             raise typer.BadParameter(
-                f"--{name.replace('_', '-')} applies only if a model or an agent plays: add --model, "
+                f"{flag(ctx, name)} applies only if a model or an agent plays: add --model, "
                 "--endpoint or --agent, or omit this option."
             )
         _from_worked_solutions(ctx, out, worked=worked, **common)

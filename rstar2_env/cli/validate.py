@@ -106,12 +106,11 @@ def validate_command(
     from rstar2_env.cli._options import check_flags, options_of, source_of, with_tools
     from rstar2_env.core.errors import ConfigurationError
     from rstar2_env.core.files.outputs import check_file, replacing
-    from rstar2_env.core.progress import progress
     from rstar2_env.evaluation.validation import Validation, validate
     from rstar2_env.evaluation.validation.page import page
 
     if report_file is not None:
-        check_file(report_file, option="report_file", overwrite=overwrite, inputs=[env_id, problems])
+        check_file(report_file, option="report_file", overwrite=overwrite, inputs=[env_id, problems], page=True)
     given = options_of(with_tools(set_, tool), "env", *(() if level is None else ("bounds",)))
     check_flags(ctx, given, {"env.problems": ("problems", problems), "env.split": ("split", split)})
     options: dict[str, Any] = {
@@ -130,12 +129,12 @@ def validate_command(
                 "--check and --report apply only with --level: add --level 1, 2, 3 or 4, or omit them."
             )
         options |= {"workers": workers}
-        with progress("checking", total=episodes, show=True) as report, stopped_by_ctrl_c("problems") as stop:
-            found = validate(env_id, progress=report, stop=stop, **options)
+        with stopped_by_ctrl_c("problems") as stop:
+            found = validate(env_id, stop=stop, **options)
     else:
         options |= {"bounds": given["bounds"], "checks": check or ()}
-        with progress("checking", show=True) as report, stopped_by_ctrl_c("checks") as stop:
-            found = levels = validate(env_id, level=level, progress=report, stop=stop, **options)
+        with stopped_by_ctrl_c("checks") as stop:
+            found = levels = validate(env_id, level=level, stop=stop, **options)
         if report_file is not None:
             with replacing(report_file) as partial:
                 partial.write_text(page(levels), encoding="utf-8")
@@ -153,13 +152,9 @@ def validate_command(
 
 def _print_levels(found: Report) -> None:
     from rstar2_env.cli._tables import print_table, print_text
+    from rstar2_env.evaluation.validation.levels import HEADINGS
 
-    rows = [(result.check.name, str(result.check.level), result.outcome, result.said) for result in found.results]
-    counts = f"{len(found.of('passed'))} passed, {len(found.of('failed'))} failed, " + (
-        f"{len(found.of('not applicable'))} not applicable"
-    )
-    verdict = "interrupted" if found.interrupted else "fit to train on" if found.ok else "not fit to train on"
-    print_table(("check", "level", "outcome", "found"), rows, title=f"{found.env_id}: {verdict} ({counts})")
+    print_table(HEADINGS, found.rows(), title=found.title)
     for result in found.of("failed"):
         print_text(f"{result.check.name} requires: {result.check.demands} {result.check.remedy}")
 
@@ -167,21 +162,7 @@ def _print_levels(found: Report) -> None:
 def _print(found: Validation) -> None:
     from rstar2_env.cli._tables import print_figures
 
-    split = f" ({found.split})" if found.split else ""
-    rows = {
-        "problems checked": f"{found.checked} of {found.problems}{split}" if found.problems else "none",
-        "gold answers that do not earn 1": f"{len(found.of('gold'))}",
-        "corrupted answers that earn a reward": f"{len(found.of('corrupted'))}",
-        "malformed turns without a typed error": f"{len(found.of('malformed'))}",
-        "problems that differ when repeated": f"{len(found.of('repeated'))}",
-    }
-    if found.unreadable:
-        rows["gold answers that cannot be parsed"] = f"{len(found.unreadable)} (only the same text earns a reward)"
-    if found.contract or found.breaks:
-        rows["contract"] = found.breaks or f"{len(found.contract)} checks passed"
-    rows["time"] = f"{found.seconds:.1f} s"
-    verdict = "interrupted" if found.interrupted else "all checks passed" if found.ok else "some checks failed"
-    print_figures(f"{found.env_id}: {verdict}", rows)
+    print_figures(found.title, found.rows())
     listed = [*found.faults, *found.unreadable]
     for fault in listed[:_LISTED]:
         say(f"{fault.problem_id} ({fault.check}): {fault.detail}")

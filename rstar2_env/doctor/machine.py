@@ -181,7 +181,12 @@ class MachineState(CheckedOptions):
                 f"The file {name} must contain a JSON object that `rstar2 doctor --json` printed, not "
                 f"{str(found)[:60]!r}."
             )
-        return cls.from_record(found)
+        try:
+            return cls.from_record(found)
+        except ConfigurationError as error:
+            raise ConfigurationError(
+                f"The file {name} does not contain what `rstar2 doctor --json` printed: {error}"
+            ) from error
 
     @property
     def amd(self) -> bool:

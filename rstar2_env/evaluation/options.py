@@ -175,7 +175,7 @@ def make_parts(env_id: EnvSpec, options: EvaluationOptions) -> EvaluationParts:
     if policy is None and options.agent is None:
         raise ConfigurationError(
             "Neither an agent nor a model is named to play the episodes: name one of them.",
-            option="agent",
+            option=("agent", "model"),
             value="NAME",
         )
     agent_options = {} if options.agent is None else typed_agent_options(options.agent, options.agent_options)

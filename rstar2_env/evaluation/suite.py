@@ -217,7 +217,7 @@ def _check_set(name: str, options: Mapping[str, Any], resumed: str | os.PathLike
     env = options.get("env")
     if env is None:
         what = f"The set {name!r}" if name else "The evaluation"
-        raise ConfigurationError(f"{what} does not name an environment: set env, such as rstar2/MathTool-v0.")
+        raise ConfigurationError(f"{what} does not name an environment: give one, such as rstar2/MathTool-v0.")
     asked = EvaluationOptions(**{option: value for option, value in options.items() if option != "env"})
     parts = make_parts(env, asked)
     if asked.problems is not None:

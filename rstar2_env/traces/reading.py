@@ -35,8 +35,10 @@ def messages_of(record: Mapping[str, Any], number: int) -> list[Message]:
 
 def not_a_trace(number: int, error: Exception) -> ProblemFormatError:
     """Return the error about a record that is not a trace."""
+    cause = f"it does not contain {error}" if isinstance(error, KeyError) else str(error)
     return ProblemFormatError(
-        f'Trace {number} is not a record with "messages", each of which has "role" and "content": {error}'
+        f'Trace {number} is not a record with "messages", each of which has "role" and "content": {cause}. '
+        "`rstar2 traces` makes traces of problems."
     )
 
 

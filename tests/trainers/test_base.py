@@ -106,7 +106,7 @@ def test_a_run_is_configured_again_from_its_record():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({}, "model.path is required"),
+        ({}, "No model is named"),
         ({"model": "m", "learning_rat": 1}, "learning_rate"),
         ({"model": "m", "group_size": 0}, "rollout.group_size must be an integer of at least 1"),
         ({"model": "m", "learning_rate": 0}, "optim.learning_rate must be a positive number"),

@@ -20,8 +20,7 @@ from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.json_lines import begin_lines, write_json
-from rstar2_env.core.files.outputs import begin_folder, check_folder, kind_of, list_files, replacing
-from rstar2_env.core.options.declare import check_options, option
+from rstar2_env.core.files.outputs import begin_folder, kind_of, list_files, replacing
 from rstar2_env.core.progress import ReportProgress, progress
 from rstar2_env.core.run_folder import read_run
 from rstar2_env.core.run_folder.layout import RUN_FILE
@@ -38,6 +37,7 @@ from ..backends.trl.model import be_quiet
 from ..base import TrainResult
 from ..record.checkpoints import newest_checkpoint
 from ..record.plot import draw_runs
+from .options import DemoOptions
 from .tiny import make_tiny_model
 
 ENV = "rstar2/MathTool-v0"
@@ -52,51 +52,6 @@ MAX_EPISODE_TOKENS, MAX_TURN_TOKENS = 192, 64
 UNTRAINED, COLD_START = "untrained", "cold-start"
 TRACES, BEGUN, CURVES, COMPARISON = "traces.jsonl", "cold-start.json", "learning.png", "compare.png"
 """Names of the files in the folder; ``BEGUN`` records the options of the cold start."""
-
-
-@dataclass(frozen=True, slots=True)
-class DemoOptions:
-    """Options of the demonstration.
-
-    Attributes:
-        output_dir: Folder for all output.
-        trainers: Names of the trainers; each starts from the same cold start with the same seeds.
-        traces: Number of traces for the cold start.
-        error_rate: Share of traces whose first call fails and is then corrected.
-        wrong_rate: Share of traces that copy a wrong number into the answer, drawn independently.
-        sft_steps: Number of optimizer steps of the cold start.
-        steps: Number of optimizer steps of each trainer.
-        learning_rate: Learning rate of each trainer.
-        eval_episodes: Number of held-out episodes in each evaluation during training.
-        eval_problems: Number of held-out problems in the evaluation at the end.
-        eval_samples: Number of episodes for each of these problems.
-        seed: Seed from which every random choice is derived.
-        threads: Number of CPU threads of torch; ``None`` keeps torch's setting.
-        progress: Show progress bars.
-    """
-
-    output_dir: str = "runs/demo"
-    trainers: Sequence[str] = option(("grpo_roc",), least=1)
-    traces: int = option(4000, least=1)
-    error_rate: float = option(0.35, least=0, most=1)
-    wrong_rate: float = option(0.3, least=0, most=1)
-    sft_steps: int = option(800, least=1)
-    steps: int = option(140, least=1)
-    learning_rate: float = option(2e-4, above=0)
-    eval_episodes: int = option(1024, least=1)
-    eval_problems: int = option(64, least=2)
-    eval_samples: int = option(16, least=1)
-    seed: int = option(0, least=0)
-    threads: int | None = option(None, least=1)
-    progress: bool = True
-
-    def __post_init__(self) -> None:
-        """Check every option.
-
-        Raises:
-            ConfigurationError: A value is of the wrong type or out of its range.
-        """
-        check_options(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +84,7 @@ def run_demo(options: DemoOptions, *, overwrite: bool = False) -> DemoResult:
         ConfigurationError: The folder holds something else.
     """
     folder = Path(options.output_dir)
-    resume = None if overwrite or kind_of(folder) != "demo" else True
-    check_folder(folder, "demo", option="output_dir", resume=resume, overwrite=overwrite)
+    resume = options.check_folder(overwrite=overwrite)
     begin_folder(folder, "demo", TRACES, BEGUN, CURVES, COMPARISON, resume=bool(resume), option="output_dir")
     models = [UNTRAINED, COLD_START, *options.trainers]
     list_files(folder, folders=dict.fromkeys(part for name in models for part in (name, f"eval-{name}")))

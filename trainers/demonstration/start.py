@@ -7,7 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rstar2_env.core.options.declare import call_with_options
+from rstar2_env.core.progress import progress
+
 from ..base import needs_training_stack
+from .options import DemoOptions
 
 if TYPE_CHECKING:
     from .run import DemoResult
@@ -24,10 +28,9 @@ def demo(*, overwrite: bool = False, **options: Any) -> DemoResult:
         ConfigurationError: An option is unknown, or the folder holds something else.
         MissingExtraError: torch, transformers or TRL is not installed.
     """
-    from rstar2_env.core.options.declare import call_with_options
-    from rstar2_env.core.progress import progress
-
-    shown = progress("demonstration: importing torch and TRL", show=options.get("progress", True) is True)
+    chosen = call_with_options("demonstration", DemoOptions, options)
+    chosen.check_folder(overwrite=overwrite)
+    shown = progress("demonstration: importing torch and TRL", show=chosen.progress)
     with shown, needs_training_stack("The demonstration"):
-        from .run import DemoOptions, run_demo
-    return run_demo(call_with_options("demonstration", DemoOptions, options), overwrite=overwrite)
+        from .run import run_demo
+    return run_demo(chosen, overwrite=overwrite)

@@ -83,12 +83,13 @@ def _listed(outer: Mapping[str, str], name: str) -> list[str]:
     return [each.strip() for each in outer.get(name, "").split(",") if each.strip()]
 
 
-def read_devices(text: str, *, cores: bool = False) -> Devices:
+def read_devices(text: str, *, cores: bool = False, option: str | None = None) -> Devices:
     """Read numbers of devices: ``0-3``, ``0,2,5``, ``4``.
 
     Args:
         text: Numbers and ranges, separated by commas.
         cores: Whether the numbers are CPU cores.
+        option: Name of the option that gives the text, for messages.
 
     Raises:
         ConfigurationError: The text cannot be parsed, a number is repeated, or this process may not use a core.
@@ -97,13 +98,16 @@ def read_devices(text: str, *, cores: bool = False) -> Devices:
     for part in text.split(","):
         match = _PART.fullmatch(part.strip())
         if match is None or (match[2] and int(match[2]) < int(match[1])):
-            raise ConfigurationError(f"{text!r} does not name devices: write 0-3, or 0,2,5.")
+            raise ConfigurationError(f"{text!r} does not name devices: write 0-3, or 0,2,5.", option=option)
         numbers += range(int(match[1]), int(match[2] or match[1]) + 1)
     if len(numbers) != len(set(numbers)):
-        raise ConfigurationError(f"The list of devices {text!r} names a device twice: name each device once.")
+        raise ConfigurationError(
+            f"The list of devices {text!r} names a device twice: name each device once.", option=option
+        )
     if cores and (absent := set(numbers) - os.sched_getaffinity(0)):
         raise ConfigurationError(
             f"This process is not allowed to use the CPU core {min(absent)}; it may use the cores "
-            f"{sorted(os.sched_getaffinity(0))}."
+            f"{sorted(os.sched_getaffinity(0))}.",
+            option=option,
         )
     return Devices(tuple(numbers), cores)

@@ -417,6 +417,6 @@ def run_record(name: str, config: TrainConfig) -> dict[str, Any]:
 def missing_model() -> ConfigurationError:
     """Return the error for a run without a model."""
     return ConfigurationError(
-        "The option model.path is required: a folder, a name on the Hugging Face hub, or a loaded model.",
+        "No model is named: give a folder, or a name on the Hugging Face hub.",
         option="model",
     )

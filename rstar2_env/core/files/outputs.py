@@ -43,8 +43,11 @@ KINDS = {
 
 Location: TypeAlias = str | os.PathLike[str]
 
-_LINES = ("", ".jsonl", ".ndjson")
-"""Suffixes of files with JSON lines."""
+_LINES = (".jsonl", ".ndjson", "")
+"""Suffixes of files with JSON lines; the first is suggested."""
+
+_PAGE = (".html", ".htm", "")
+"""Suffixes of files with an HTML page; the first is suggested."""
 
 _SHOWN = 3
 
@@ -164,6 +167,7 @@ def check_file(
     overwrite: bool = False,
     inputs: object = (),
     lines: bool = False,
+    page: bool = False,
 ) -> None:
     """Raise an error if an output must not be written to a file; nothing is changed.
 
@@ -174,6 +178,7 @@ def check_file(
         overwrite: Whether an existing file is replaced.
         inputs: As for ``check_folder``.
         lines: Whether the content is JSON lines, so that a suffix of another format (``.csv``) is a mistake.
+        page: Whether the content is an HTML page, so that a suffix of another format (``.pdf``) is a mistake.
 
     Raises:
         ConfigurationError: The suffix names another format; the file exists and is not to be continued or replaced; the
@@ -182,12 +187,13 @@ def check_file(
     at = Path(path)
     _check_writable(at.parent, option)
     _refuse_both(resume, overwrite)
-    if lines and at.suffix.lower() not in _LINES:
-        raise ConfigurationError(
-            f"{path} is to hold JSON lines, so its name cannot end in {at.suffix}: name it "
-            f"{at.with_suffix('.jsonl').name}.",
-            option=option,
-        )
+    for wanted, content, suffixes in ((lines, "JSON lines", _LINES), (page, "an HTML page", _PAGE)):
+        if wanted and at.suffix.lower() not in suffixes:
+            raise ConfigurationError(
+                f"{path} is to hold {content}, so its name cannot end in {at.suffix}: name it "
+                f"{at.with_suffix(suffixes[0]).name}.",
+                option=option,
+            )
     if at.is_dir():
         raise ConfigurationError(f"{path} is a folder: give the name of a file.", option=option)
     if not os.path.lexists(at) or resume:

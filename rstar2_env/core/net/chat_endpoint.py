@@ -75,8 +75,7 @@ class ChatEndpoint:
         api: ChatApi = "chat",
         reasoning: KeepReasoning = "none",
     ) -> None:
-        if not re.fullmatch(r"https?://[^/\s]+(/\S*)?", str(base_url)):
-            raise ConfigurationError(f"{option} must be an address such as http://127.0.0.1:8000/v1, not {base_url!r}.")
+        _check_address(base_url, option)
         for name, path in PATHS.items():
             if str(base_url).rstrip("/").endswith(path):
                 raise ConfigurationError(
@@ -175,18 +174,28 @@ class ChatEndpoint:
                     self._pace.hold(attempt.wait_s)
 
 
-def served_model(base_url: str, *, api_key: str | Secret | None = None, timeout_s: float = 30.0) -> str:
+def _check_address(base_url: object, option: str) -> None:
+    if not re.fullmatch(r"https?://[^/\s]+(/\S*)?", str(base_url)):
+        raise ConfigurationError(f"{option} must be an address such as http://127.0.0.1:8000/v1, not {base_url!r}.")
+
+
+def served_model(
+    base_url: str, *, api_key: str | Secret | None = None, timeout_s: float = 30.0, option: str = "base_url"
+) -> str:
     """Return the name of the only model that an endpoint serves.
 
     Args:
         base_url: The endpoint up to and including its version.
         api_key: Sent as a bearer token; ``None`` sends none.
         timeout_s: Longest wait for the answer, in seconds.
+        option: Name of the option that gives the address, for messages.
 
     Raises:
-        ConfigurationError: The endpoint does not serve exactly one model; the message lists the first models.
+        ConfigurationError: ``base_url`` is not an address, or the endpoint does not serve exactly one model; then the
+            message lists the first models.
         ServiceError: The endpoint did not answer, or refused.
     """
+    _check_address(base_url, option)
     url = f"{base_url.rstrip('/')}/models"
     attempt = BlockingClient(timeout_s=timeout_s, headers=bearer(api_key), max_bytes=16 << 20).attempt("GET", url, None)
     if attempt.problem is not None:

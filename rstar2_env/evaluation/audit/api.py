@@ -15,6 +15,7 @@ from pathlib import Path
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import Seconds, checked
+from rstar2_env.core.progress import progress as show_progress
 from rstar2_env.evaluation.audit.bench import AuditBench
 from rstar2_env.evaluation.audit.golds import CLASSES
 from rstar2_env.evaluation.audit.probes import crashes, exploits, marked, pairs, stability, times, writable
@@ -34,7 +35,7 @@ def audit(
     grade_timeout_s: Seconds = 10.0,
     timeout_s: Seconds = 600.0,
     seed: int = 0,
-    progress: Callable[[int, int, str], None] | None = None,
+    progress: Callable[[int, int, str], None] | bool = True,
 ) -> AuditReport:
     """Search a grader for defects, such as wrong answers that it accepts, and return the confirmed findings.
 
@@ -49,7 +50,8 @@ def audit(
         grade_timeout_s: Time limit of one grade, in seconds.
         timeout_s: Seconds after which no further check of the audit begins.
         seed: Seed of the randomly generated gold answers.
-        progress: Called before each step with the number of finished steps, the total and the name of the step.
+        progress: Show the progress on stderr or in a notebook; or a callback that receives, before each step, the
+            number of finished steps, the total and the name of the step.
 
     Raises:
         ConfigurationError: The target or a class of gold answers does not exist, or the target cannot be loaded.
@@ -57,18 +59,22 @@ def audit(
     """
     if unknown := [name for name in golds if name not in CLASSES]:
         raise ConfigurationError(
-            f"golds names an unknown class of gold answers: {', '.join(unknown)}. Choose among {', '.join(CLASSES)}."
+            f"There is no class of gold answers named {' or '.join(map(repr, unknown))}. Known: {', '.join(CLASSES)}.",
+            option="golds",
         )
     began = time.monotonic()
     resolved = resolve_target(target)
-    with tempfile.TemporaryDirectory(prefix="rstar2-audit-") as folder:
+    with (
+        show_progress("probing", show=progress is True) as shown,
+        tempfile.TemporaryDirectory(prefix="rstar2-audit-") as folder,
+    ):
         bench = AuditBench(resolved, Path(folder), grade_timeout_s, began + timeout_s, seed)
         tally = pairs.PairTally()
         probes = _probes(bench, tally)
 
         def step(number: int, name: str) -> None:
-            if progress is not None:
-                progress(number, len(probes) + 1, name)
+            report = progress if callable(progress) else shown
+            report(number, len(probes) + 1, name)
 
         try:
             step(0, "the form of answers")

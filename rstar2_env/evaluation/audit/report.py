@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rstar2_env.core.text import html_table, text_table
 from rstar2_env.evaluation.audit.suspicion import KINDS, shown
 from rstar2_env.evaluation.figures.statistics import Interval
 
@@ -129,6 +130,18 @@ class AuditReport:
             "time": f"{self.seconds:.1f} s, {self.grades} grades",
         }
         return rows | ({"not finished": ", ".join(self.unfinished)} if self.unfinished else {})
+
+    @property
+    def title(self) -> str:
+        """The target and the number of findings."""
+        return f"{self.target}: {'nothing found' if self.ok else f'{len(self.findings)} findings'}"
+
+    def __str__(self) -> str:
+        """The summary as a table of two columns."""
+        return text_table(self.title, list(self.rows().items()))
+
+    def _repr_html_(self) -> str:
+        return html_table(self.title, list(self.rows().items()))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON values; docs/audit.md describes them."""

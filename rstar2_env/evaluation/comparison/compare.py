@@ -7,11 +7,12 @@ corrections of p-values if many runs are compared; the picture (``rstar2_env.eva
 
 from __future__ import annotations
 
+import html
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,11 +20,15 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.json_values import jsonable
 from rstar2_env.core.row import FloatArray
 from rstar2_env.core.run_folder import EpisodeEntry
+from rstar2_env.core.text import html_table, text_table
 from rstar2_env.evaluation.comparison.exact_tests import false_shares, fisher_exact
 from rstar2_env.evaluation.figures.intervals import at_k
 from rstar2_env.evaluation.figures.statistics import RESAMPLES, Interval, bootstrap_shares, paired
 from rstar2_env.evaluation.figures.tally import EpisodeTally, ProblemTally, figure_columns
 from rstar2_env.evaluation.stored.runs import Stored
+
+if TYPE_CHECKING:
+    from rstar2_env.evaluation.figures.plot import Plot
 
 _ENOUGH = 0.9
 """A value of k is used if at least this share of the problems has k samples in both runs."""
@@ -121,6 +126,33 @@ class Comparison:
     crossing: int | None
     solved: Mapping[str, int]
     changed: tuple[Changed, ...]
+
+    @property
+    def title(self) -> str:
+        """The names of the two runs."""
+        return f"{self.other.name} against {self.baseline.name} (baseline)"
+
+    def __str__(self) -> str:
+        """The figures of both runs as a table, and what else was found in sentences."""
+        from rstar2_env.evaluation.comparison.text import HEADINGS, figure_cells, sentences
+
+        return "\n".join([text_table(self.title, [HEADINGS, *figure_cells(self)]), *sentences(self)])
+
+    def _repr_html_(self) -> str:
+        from rstar2_env.evaluation.comparison.text import HEADINGS, figure_cells, sentences
+
+        ending = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in sentences(self))
+        return html_table(self.title, list(figure_cells(self)), headings=HEADINGS) + ending
+
+    def plot(self) -> Plot:
+        """Plot pass@k and the difference of each problem; a notebook shows the picture, ``save`` writes it.
+
+        Raises:
+            MissingExtraError: matplotlib is not installed.
+        """
+        from rstar2_env.evaluation.comparison.picture import plot_comparisons
+
+        return plot_comparisons([self])
 
     def record(self) -> dict[str, Any]:
         """Return all fields as JSON values."""

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rstar2_env.core.errors import MissingExtraError
-from rstar2_env.core.files.outputs import check_file, replacing
+from rstar2_env.core.files.outputs import check_file
 from rstar2_env.evaluation.comparison.compare import Comparison
-from rstar2_env.evaluation.figures.plot import picture_format
+from rstar2_env.evaluation.figures.plot import Plot
 from rstar2_env.evaluation.figures.statistics import Interval
 
 _COLOURS = ("#57606a", "#1f6feb", "#d9730d", "#2da44e", "#8250df", "#cf222e")
@@ -29,14 +28,20 @@ def draw(comparisons: Sequence[Comparison], path: Path, *, overwrite: bool = Fal
         MissingExtraError: matplotlib is not installed.
     """
     check_file(path, option="report", overwrite=overwrite)
-    picture = picture_format(path)
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtraError("train", "Plotting a comparison") from error
-    # Without pyplot, which would choose a window system.
-    figure = Figure(figsize=(10, 3.9), dpi=130)
-    curves, problems = figure.subplots(1, 2)
+    return plot_comparisons(comparisons).save(path, overwrite=overwrite)
+
+
+def plot_comparisons(comparisons: Sequence[Comparison]) -> Plot:
+    """Plot comparisons with the same baseline.
+
+    Args:
+        comparisons: One or more comparisons with the same baseline.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    plot = Plot()
+    curves, problems = plot.axes(2)
     first = comparisons[0]
     _curve(curves, first.ks, first.curves[0], f"{first.baseline.name} (baseline)", _COLOURS[0])
     for at, comparison in enumerate(comparisons):
@@ -56,13 +61,8 @@ def draw(comparisons: Sequence[Comparison], path: Path, *, overwrite: bool = Fal
     problems.set_ylim(-1.05, 1.05)
     problems.set_title("share of right samples, minus the baseline's", fontsize=10, loc="left")
     problems.set_xlabel("problems, by difference")
-    for axis in (curves, problems):
-        axis.grid(alpha=0.25)
-        axis.spines[["top", "right"]].set_visible(False)
-    figure.tight_layout()
-    with replacing(path) as partial:
-        figure.savefig(partial, format=picture)
-    return path
+    plot.figure.tight_layout()
+    return plot
 
 
 def _curve(axis: Any, ks: Sequence[int], points: Sequence[Interval], name: str, colour: str) -> None:

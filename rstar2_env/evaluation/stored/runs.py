@@ -148,15 +148,21 @@ def find_episode(written: str, place: str) -> OneStored:
         )
     if match[2] is None:
         stored = find_stored(written)
-        run, entries = stored.run, iter(stored)
-        found = next((entry for entry in entries if entry.episode.group == int(place)), None)
+        run, found, highest = stored.run, None, -1
+        for entry in stored:
+            highest = max(highest, entry.episode.group)
+            if entry.episode.group == int(place):
+                found = entry
+                break
+        numbers = f"its held-out episodes have the numbers 0 to {highest}"
     else:
         run = read_run(written)
         step, group, member = (int(part) for part in match.groups())
-        trained = run.episodes(step)
+        trained = list(run.episodes(step))
+        numbers = f"it contains {len(trained)} episodes of step {step}"
         found = next((entry for entry in trained if (entry.episode.group, entry.member) == (group, member)), None)
     if found is None:
-        raise ConfigurationError(f"{written} does not contain the episode {place}.")
+        raise ConfigurationError(f"{written} does not contain the episode {place}: {numbers}.")
     return OneStored(run, found, match[2] is not None)
 
 

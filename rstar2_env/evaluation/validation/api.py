@@ -10,6 +10,7 @@ from typing import Any, TypedDict, Unpack, overload
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import Count, Seed, call_with_options, checked
 from rstar2_env.core.options.parts import PartSpec
+from rstar2_env.core.progress import progress as show_progress
 from rstar2_env.core.stop_request import Stop
 from rstar2_env.env.named import EnvSpec, find_env
 from rstar2_env.env.options import env_options as typed_env_options
@@ -34,7 +35,7 @@ class ValidationKeywords(TypedDict, total=False):
     contract: bool
     env_options: Mapping[str, Any] | None
     wrappers: str | Sequence[PartSpec]
-    progress: Callable[..., None] | None
+    progress: Callable[..., None] | bool
     stop: Stop | None
 
 
@@ -70,7 +71,7 @@ def validate(
     bounds: Bounds | Mapping[str, Any] | None = None,
     env_options: Mapping[str, Any] | None = None,
     wrappers: str | Sequence[PartSpec] = (),
-    progress: Callable[..., None] | None = None,
+    progress: Callable[..., None] | bool = True,
     stop: Stop | None = None,
 ) -> Validation | Report:
     """Check every problem of an environment and its contract, or perform the checks of a level and of all below it.
@@ -93,7 +94,8 @@ def validate(
         env_options: Options of the environment.
         wrappers: Wrappers of the environment, innermost first, as for ``make_env``; the checks apply to the wrapped
             environment.
-        progress: Called with the number done and the total; with a level also with the name of the check that begins.
+        progress: Show the progress on stderr or in a notebook; or a callback that receives the number done and the
+            total, and with a level also the name of the check that begins.
         stop: Once a stop is requested, running checks finish and no further check begins.
 
     Returns:
@@ -114,11 +116,13 @@ def validate(
         options.setdefault("split", split)
     env = find_env(env_id)
     make = partial(make_env, env_id, wrappers=read_wrappers(wrappers), **typed_env_options(env, options))
-    if level is None:
-        source = None if problems is None else load_problems(problems, split=split)
-        workers = 2 * (os.cpu_count() or 1) if workers is None else workers
-        return validate_problems(env.name, make, source, episodes, seed, workers, contract, progress, stop)
-    if not isinstance(bounds, Bounds):
-        bounds = call_with_options("bounds", Bounds, dict(bounds or {}), prefix="bounds.")
-    bench = Bench(env, make, PLAYS if episodes is None else episodes, seed, bounds, contract)
-    return run_levels(bench, level, checks, progress, stop)
+    with show_progress("checking", total=episodes if level is None else None, show=progress is True) as shown:
+        report = progress if callable(progress) else shown
+        if level is None:
+            source = None if problems is None else load_problems(problems, split=split)
+            workers = 2 * (os.cpu_count() or 1) if workers is None else workers
+            return validate_problems(env.name, make, source, episodes, seed, workers, contract, report, stop)
+        if not isinstance(bounds, Bounds):
+            bounds = call_with_options("bounds", Bounds, dict(bounds or {}), prefix="bounds.")
+        bench = Bench(env, make, PLAYS if episodes is None else episodes, seed, bounds, contract)
+        return run_levels(bench, level, checks, report, stop)

@@ -14,6 +14,7 @@ from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError, UnknownNameError
 from rstar2_env.core.stop_request import Stop
+from rstar2_env.core.text import html_table, text_table
 from rstar2_env.evaluation.validation.bench import Bench
 from rstar2_env.evaluation.validation.check import (
     CHECKS,
@@ -31,6 +32,9 @@ for _module in ("static", "runtime", "containment", "semantic", "leakage", "grad
 
 REPORT_VERSION = 1
 """Version of the JSON; it increases when a key changes its meaning or is removed."""
+
+HEADINGS = ("check", "level", "outcome", "found")
+"""Headings of the columns of ``Report.rows``."""
 
 
 @dataclass(slots=True)
@@ -75,6 +79,24 @@ class Report:
                 return result
         raise UnknownNameError("check", name, [result.check.name for result in self.results])
 
+    @property
+    def title(self) -> str:
+        """The environment, the verdict and the number of checks by outcome."""
+        verdict = "interrupted" if self.interrupted else "fit to train on" if self.ok else "not fit to train on"
+        counts = ", ".join(f"{len(self.of(outcome))} {outcome}" for outcome in (PASSED, FAILED, NOT_APPLICABLE))
+        return f"{self.env_id}: {verdict} ({counts})"
+
+    def rows(self) -> list[tuple[str, str, str, str]]:
+        """Return a row for each check; ``HEADINGS`` names the columns."""
+        return [(one.check.name, str(one.check.level), one.outcome, one.said) for one in self.results]
+
+    def __str__(self) -> str:
+        """The checks as a table."""
+        return text_table(self.title, [HEADINGS, *self.rows()])
+
+    def _repr_html_(self) -> str:
+        return html_table(self.title, self.rows(), headings=HEADINGS)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON values, as ``rstar2 validate --level N --json`` prints it."""
         return {
@@ -98,7 +120,7 @@ def run_levels(
     bench: Bench,
     level: int,
     checks: Sequence[str],
-    progress: Callable[[int, int | None, str], None] | None,
+    progress: Callable[[int, int | None, str], None],
     stop: Stop,
 ) -> Report:
     """Perform the checks of a level and of all levels below it, then close the environments.
@@ -122,8 +144,7 @@ def run_levels(
             if stop():
                 report.interrupted = True
                 break
-            if progress is not None:
-                progress(number, len(chosen), one.name)
+            progress(number, len(chosen), one.name)
             report.results.append(make_check(one, bench))
     finally:
         bench.close()

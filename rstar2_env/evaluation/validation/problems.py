@@ -21,6 +21,7 @@ import gymnasium as gym
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.status import ToolStatus
 from rstar2_env.core.stop_request import Stop, in_order
+from rstar2_env.core.text import html_table, text_table
 from rstar2_env.dialects import Dialect
 from rstar2_env.env.grading import GoldGrader
 from rstar2_env.env.reference import playing, reference_of
@@ -100,6 +101,36 @@ class Validation:
         """Return the failed checks with one name of ``CHECKED``."""
         return [fault for fault in self.faults if fault.check == check]
 
+    @property
+    def title(self) -> str:
+        """The environment and the verdict."""
+        verdict = "interrupted" if self.interrupted else "all checks passed" if self.ok else "some checks failed"
+        return f"{self.env_id}: {verdict}"
+
+    def rows(self) -> dict[str, str]:
+        """Return the rows of a summary table."""
+        split = f" ({self.split})" if self.split else ""
+        rows = {
+            "problems checked": f"{self.checked} of {self.problems}{split}" if self.problems else "none",
+            "gold answers that do not earn 1": f"{len(self.of(GOLD))}",
+            "corrupted answers that earn a reward": f"{len(self.of(CORRUPTED))}",
+            "malformed turns without a typed error": f"{len(self.of(MALFORMED))}",
+            "problems that differ when repeated": f"{len(self.of(REPEATED))}",
+        }
+        if self.unreadable:
+            rows["gold answers that cannot be parsed"] = f"{len(self.unreadable)} (only the same text earns a reward)"
+        if self.contract or self.breaks:
+            rows["contract"] = self.breaks or f"{len(self.contract)} checks passed"
+        rows["time"] = f"{self.seconds:.1f} s"
+        return rows
+
+    def __str__(self) -> str:
+        """The summary as a table of two columns."""
+        return text_table(self.title, list(self.rows().items()))
+
+    def _repr_html_(self) -> str:
+        return html_table(self.title, list(self.rows().items()))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the result as JSON values, as ``rstar2 validate --json`` prints it."""
         return {
@@ -126,7 +157,7 @@ def validate_problems(
     seed: int,
     workers: int,
     contract: bool,
-    progress: Callable[[int, int | None], None] | None,
+    progress: Callable[[int, int | None], None],
     stop: Stop,
 ) -> Validation:
     """Check an environment problem by problem; see ``validate`` for the arguments.
@@ -139,7 +170,7 @@ def validate_problems(
         seed: As in ``validate``.
         workers: Number of threads.
         contract: As in ``validate``.
-        progress: As in ``validate``.
+        progress: Called with the number done and the total.
         stop: As in ``validate``.
     """
     began = time.perf_counter()
@@ -157,8 +188,7 @@ def validate_problems(
                 found.faults.extend(fault for fault in faults if fault.check != UNREADABLE)
                 found.unreadable.extend(fault for fault in faults if fault.check == UNREADABLE)
                 found.checked = number
-                if progress is not None:
-                    progress(number, total)
+                progress(number, total)
     found.interrupted = stop()
     if contract and not found.interrupted:
         try:

@@ -45,7 +45,7 @@ def write_export(
             run, or there are no runs. All that can be checked early is checked before the runs are read.
     """
     roots = list(roots)
-    check_file(out, option="report", overwrite=overwrite, inputs=roots)
+    check_file(out, option="report", overwrite=overwrite, inputs=roots, page=True)
     for root in roots:
         check_root(Path(root).absolute())
     empty = empty_page(static or FOLDER)

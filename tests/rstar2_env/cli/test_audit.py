@@ -56,7 +56,9 @@ def test_the_time_limit_holds_while_the_classes_are_read(grader):
 
 def test_each_step_is_told_the_first_before_any_grade(grader):
     told = []
-    audit(grader(SOUND), golds=["choices"], progress=lambda *step: told.append(step))
+    found = audit(grader(SOUND), golds=["choices"], progress=lambda *step: told.append(step))
+    assert str(found).startswith(f"{found.target}: nothing found\n")
+    assert found._repr_html_().startswith("<table>")
     assert [number for number, _, _ in told] == list(range(told[0][1]))
     assert told[0][2] == "the form of answers"
 

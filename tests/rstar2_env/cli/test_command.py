@@ -175,7 +175,7 @@ def test_an_argument_of_the_wrong_type_or_range_is_quoted(words, given):
         (["--learning-rate=inf"], "--learning-rate must be a finite number, not inf."),
         (["--lr", "-1"], "--lr must be a positive number, not -1.0."),
         (["--set", "learning_rate=-1"], "--set learning_rate must be a positive number, or none, not -1.0."),
-        (["-o", "x", "--group-size", "1"], "--group-size"),
+        (["--group-size", "9999999"], "--group-size must be at most 1,048,576, not 9,999,999"),
     ],
 )
 def test_a_message_about_an_option_names_it_as_it_was_typed(words, told):
@@ -230,3 +230,43 @@ def test_equal_repetitions_lists_and_values_that_look_like_options_are_accepted(
     assert run("eval", ID, "--agent", "oracle", *words, f"--out={out}").exit_code == 0
     unknown = run("list", "agents", "--", "--json")
     assert "There is no agent named '--json'" in unknown.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (("--verison",), "No such option: --verison (Possible options: --version)\ndocs: rstar2 --help\n"),
+        (("sandbox", "image", "--package"), "Option --package needs a value.\ndocs: rstar2 sandbox image --help\n"),
+        (("sandbox", "run"), "No program is given"),
+        (
+            ("launch", "--serve", "3-1", "--", "grpo", "--model", "m"),
+            "'3-1' does not name devices: write 0-3, or 0,2,5 (--serve).",
+        ),
+        (
+            ("eval", ID, "--agent", "oracle", "--temperature", "0", "--set", "engine.max_rows=2"),
+            "--agent plays without a model: omit --temperature and --set engine.max_rows=2, or omit --agent.",
+        ),
+        (("audit", "verifier:rules", "--golds", "colors"), "There is no class of gold answers named 'colors'."),
+        (
+            ("traces", "--endpoint", "localhost:9/v1", "--problems", "arithmetic", "-n", "1", "--out", "{file}.jsonl"),
+            "--endpoint must be an address such as http://127.0.0.1:8000/v1, not 'localhost:9/v1'.",
+        ),
+        (
+            ("traces", "--problems", "arithmetic", "-n", "1", "--out", "{file}.jsonl", "--call-mistake", "typo"),
+            "--call-mistake must be a list",
+        ),
+        (
+            ("traces", "--agent", "oracle", "-n", "1", "--out", "{file}.jsonl", "--no-reasons"),
+            "--no-reasons applies only to traces that are made from worked solutions",
+        ),
+        (("doctor", "--machine", FILE), "The file {file} does not contain what `rstar2 doctor --json` printed"),
+        (("sft", "--model", "m", "--traces", FILE), "Trace 1 is not a record"),
+    ],
+)
+def test_an_error_says_what_was_typed_and_what_to_do(command, told, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "file"
+    file.write_text('{"question": "1 + 1?", "answer": "2"}\n')
+    done = run(*(word.replace(FILE, str(file)) for word in command))
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"Error: {told}".replace(FILE, str(file)))

@@ -76,3 +76,13 @@ def test_a_file_of_json_lines_is_not_given_the_suffix_of_another_format(command,
     assert done.exit_code == 2
     assert "name it file.jsonl" in " ".join(done.output.split())
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "command", [("validate", "rstar2/MathTool-v0", "--level", "1"), ("audit", "verifier:rules"), ("view", ".")]
+)
+def test_a_page_is_not_given_the_suffix_of_another_format(command, tmp_path):
+    done = run(*command, "--report", tmp_path / "report.pdf")
+    assert done.exit_code == 2
+    assert "name it report.html" in " ".join(done.output.split())
+    assert list(tmp_path.iterdir()) == []

@@ -77,7 +77,7 @@ def test_colocated_engines_sleep_on_accelerators_and_not_on_cores() -> None:
         (("--colocate", "--serve", "0", *WORDS), "omit --serve"),
         (("--colocate", "--tensor-parallel", "2", *WORDS), "one device per engine"),
         (("--colocate", "--processes", "3", "--train", "0,1", *WORDS), "(--processes) need at least as many devices"),
-        (("--colocate", "--", "grpo_roc"), "The option model.path is required"),
+        (("--colocate", "--", "grpo_roc"), "No model is named"),
         (("--colocate", "--", "grpo_rock", "--model", "M"), "grpo_roc"),
         (("--colocate", *WORDS, "--set", "nope=1"), "no option 'nope'"),
         (("--colocate", *WORDS, "--set", "engine=transformers"), "omit --set engine"),

@@ -54,7 +54,7 @@ def test_published_figures_are_compared() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "model.path is required"),
+        ((), "No model is named"),
         (("nope",), "There is no trainer named 'nope'"),
         (("--config", "nowhere.toml"), "nowhere.toml cannot be read"),
         (("--model", "qwen3-14"), "Did you mean 'qwen3-14b'"),

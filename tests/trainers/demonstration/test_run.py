@@ -11,7 +11,8 @@ from rstar2_env import trainers
 from rstar2_env.core.progress import activities, screens
 from rstar2_env.core.run_folder import read_run
 from rstar2_env.trainers.backends.trl.run.callbacks import Console
-from rstar2_env.trainers.demonstration.run import DemoOptions, _write_traces
+from rstar2_env.trainers.demonstration.options import DemoOptions
+from rstar2_env.trainers.demonstration.run import _write_traces
 
 pytestmark = pytest.mark.train
 

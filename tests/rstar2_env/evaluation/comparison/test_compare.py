@@ -41,6 +41,21 @@ def test_only_problems_that_both_played_are_compared(pair: tuple[Path, Path]) ->
     assert found.solved == {"both": 2, "baseline_only": 0, "other_only": 0, "neither": 1}
 
 
+def test_a_comparison_is_shown_as_a_table_and_as_a_picture(pair: tuple[Path, Path]) -> None:
+    found = compared(*pair)
+    assert str(found).startswith(f"{found.title}\n")
+    assert "3 problems in common, of 4 and 4." in str(found)
+    page = found._repr_html_()
+    assert "<td style='text-align:left'>pass@1</td>" in page
+    assert "3 problems in common, of 4 and 4." in page
+    assert found.plot()._repr_png_().startswith(b"\x89PNG")
+
+
+def test_a_difference_of_0_on_every_problem_has_no_interval(pair: tuple[Path, Path]) -> None:
+    (row,) = (line.split() for line in str(compared(pair[0], pair[0])).splitlines() if line.startswith("  pass@1"))
+    assert row[-3:] == ["+0.000", "–", "1"]
+
+
 def test_the_curves_are_those_of_pass_at_k(pair: tuple[Path, Path]) -> None:
     found = compared(*pair)
     assert found.ks == (1, 2, 3, 4)

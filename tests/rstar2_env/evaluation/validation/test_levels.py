@@ -177,6 +177,8 @@ def test_a_stop_ends_it_between_two_checks():
     assert told == [(0, 2, "manifest")]
     assert report.interrupted
     assert [result.check.name for result in report.results] == ["manifest"]
+    assert str(report).startswith(f"{report.env_id}: interrupted (1 passed, 0 failed, 0 not applicable)\n")
+    assert "<td style='text-align:left'>manifest</td>" in report._repr_html_()
 
 
 def test_what_does_not_fit_is_refused():

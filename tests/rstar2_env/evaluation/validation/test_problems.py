@@ -11,6 +11,7 @@ from places import SHARED
 
 import rstar2_env  # noqa: F401  # registers the ids
 from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.progress import activities, screens
 from rstar2_env.env.tool_env import ToolEnv
 from rstar2_env.evaluation.validation import CHECKED, validate
 from rstar2_env.problems import Problem
@@ -180,6 +181,16 @@ def test_what_it_prints_as_json_is_its_report():
     assert report["n"] == 12
     assert {check: report[check] for check in CHECKED} == dict.fromkeys(CHECKED, 0)
     assert seen == [(n, 12) for n in range(1, 13)]
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_the_progress_is_shown_and_the_result_is_a_table(shown, monkeypatch, capsys):
+    monkeypatch.setattr(activities, "TICK_S", 0.0)
+    monkeypatch.setattr(screens, "FIRST_LINE_S", 0.0)
+    found = check(problems=SUMS, progress=shown)
+    assert ("checking: 12/12 (100 %)" in capsys.readouterr().err) is shown
+    assert str(found).startswith(f"{found.env_id}: all checks passed\n")
+    assert "<td style='text-align:left'>12 of " in found._repr_html_()
 
 
 @pytest.mark.slow
