@@ -66,13 +66,14 @@ def _made(name: str, layers: Sequence[Mapping[str, Any]], callbacks: Sequence[An
     config.parts.hook += read_slot("hook", list(callbacks))
     inputs = {name: group for name, group in config.record().items() if name != "run"}
     check_begun(config.run.output_dir, resume=config.run.resume, overwrite=config.run.overwrite, inputs=inputs)
-    config.model.path = model_folder(config.model.path)
-    config.model.teacher = folder_of_gguf(config.model.teacher)
-    if config.run.resume:
-        _check_resumed(recipe.name, config)
-    if isinstance(config.rollout.env, str):
-        _try_environments(config)
     with progress(f"{recipe.name}: preparing", show=config.run.progress and first_process()):
+        config.model.path = model_folder(config.model.path)
+        config.model.teacher = folder_of_gguf(config.model.teacher)
+        if config.run.resume:
+            _check_resumed(recipe.name, config)
+        if isinstance(config.rollout.env, str):
+            with progress("trying the environment"):
+                _try_environments(config)
         with progress("importing torch and TRL"), needs_training_stack(f"The trainer {name!r}"):
             from .backends.trl.run.build import build_run
         return build_run(recipe.name, config)

@@ -284,4 +284,4 @@ def _report(result: Any) -> None:
     for sentence in (result.outcome,) if result.verdict is None else result.verdict.sentences:
         print_text(sentence)
     for command in () if result.verdict is None else result.verdict.commands:
-        print_text(f"next: {command}")
+        say(f"next: {command}")  # not wrapped, so that it can be copied

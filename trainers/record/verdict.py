@@ -6,7 +6,9 @@ the run's folder. Not covered: causes that cannot be found in these files.
 
 from __future__ import annotations
 
+import json
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,6 +19,8 @@ import numpy as np
 from rstar2_env.core.errors import Rstar2Error
 from rstar2_env.core.run_folder import Run, read_run
 from rstar2_env.evaluation.figures.statistics import Interval, paired, wilson
+
+from ..options.config import DEFAULT_ENV
 
 _FIGURE = "pass_rate"
 _MANY = 0.5
@@ -98,15 +102,50 @@ def verdict_of(folder: Path, sentence: str, model_dir: Path) -> RunVerdict:
     if before is not None and after is not None:
         moved = "" if difference is None else f"; difference {_text(difference, sign='+')}, paired by problem"
         words.append(f"Held-out pass rate: {_text(before)} before, {_text(after)} after{moved} (95 % intervals).")
-    commands = [f"rstar2 view {folder}", f"rstar2 eval --model {model_dir}"]
+    config = run.config
+    commands = [f"rstar2 view {folder}", _evaluate(config, model_dir)]
+    if before is not None and after is not None and after.value <= before.value:
+        commands.insert(1, f"rstar2 diagnose {folder}")
     if groups and not signal:
         ends = {name: mean(f"rollout/end/{name}") for name in ("tokens", "turns", "no_answer")}
         words[:0] = _why_nothing(without, groups, ends, mean("rollout/broken_format"))
-        commands = [f"rstar2 view --text {folder}"]
+        commands = [f"rstar2 view --text {folder}", f"rstar2 diagnose {folder}"]
         if without.get("none_correct", 0) >= _MANY * groups:
-            commands += ["rstar2 traces --out traces.jsonl", "rstar2 sft --traces traces.jsonl --model MODEL"]
+            commands += _cold_start(config)
     own, now, change = (None if one is None else [one.value, one.low, one.high] for one in (before, after, difference))
     return RunVerdict(steps, updates, groups, signal, without, own, now, change, words, commands)
+
+
+def _evaluate(config: Mapping[str, Any], model_dir: Path) -> str:
+    """Return the command that evaluates the weights in the run's environment."""
+    env, problems, options = _task(config)
+    count = [] if problems and Path(problems).exists() else ["-n", "100"]
+    given = ["--problems", problems] if problems else []
+    return shlex.join(["rstar2", "eval", env, "--model", str(model_dir), *given, *count, *options])
+
+
+def _cold_start(config: Mapping[str, Any]) -> list[str]:
+    """Return the commands that make traces of the run's problems, and train the run's model on them."""
+    env, problems, options = _task(config)
+    if problems:
+        given = ["--problems", problems, *([] if Path(problems).exists() else ["-n", "1000"])]
+    else:
+        given = ["--model", "STRONGER_MODEL", "-n", "1000"]
+    model = str(config.get("model", {}).get("path") or "MODEL")
+    return [
+        shlex.join(["rstar2", "traces", "--env", env, *given, *options, "--out", "traces.jsonl"]),
+        shlex.join(["rstar2", "sft", "--traces", "traces.jsonl", "--model", model, "--out", "cold-start"]),
+    ]
+
+
+def _task(config: Mapping[str, Any]) -> tuple[str, str, list[str]]:
+    """Return the run's environment, its problems (empty for the environment's own), and its options as ``--set``."""
+    rollout = config.get("rollout", {})
+    options = dict(rollout.get("env_options") or {})
+    problems = options.pop("problems", None)
+    texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in options.items()}
+    settings = [word for name, text in texts.items() for word in ("--set", f"env.{name}={text}")]
+    return str(rollout.get("env", DEFAULT_ENV)), problems if isinstance(problems, str) else "", settings
 
 
 def _trained(steps: int, updates: int, groups: int, signal: int) -> str:
@@ -141,7 +180,7 @@ def _why_nothing(without: Mapping[str, int], groups: int, ends: Mapping[str, flo
     if ends["tokens"] >= _MANY:
         words.append(
             f"{100 * ends['tokens']:.0f} % of the episodes ended at the limit of tokens: raise it with "
-            "--set max_episode_tokens=N."
+            "--max-tokens N (max_episode_tokens)."
         )
     if ends["turns"] >= _MANY:
         words.append(
@@ -149,10 +188,9 @@ def _why_nothing(without: Mapping[str, int], groups: int, ends: Mapping[str, flo
             "--set env.max_turns=N."
         )
     if max(ends["no_answer"], broken) >= _MANY:
-        words.append(
-            f"{100 * ends['no_answer']:.0f} % of the episodes ended without an answer, and "
-            f"{100 * broken:.0f} % gave the answer in a wrong format: the model does not know the format."
-        )
+        shares = {"ended without an answer": ends["no_answer"], "gave the answer in a wrong format": broken}
+        known = " and ".join(f"{100 * share:.0f} % {what}" for what, share in shares.items() if share)
+        words.append(f"Of the episodes, {known}: the model does not know the format.")
     remedy = "cold-start the model on traces (rstar2 traces, rstar2 sft), or train on easier problems"
     return [*words, f"No episode of {without[reason]} of {groups} groups was correct: {remedy}."]
 

@@ -14,3 +14,8 @@ def set_running_command(name: str) -> None:
     """Set the name of the running subcommand; called by the command line."""
     global _running
     _running = name
+
+
+def named_in(command: str, flag: str, option: str) -> str:
+    """Return the flag of an option while the command runs, and the option's name in Python otherwise."""
+    return flag if _running == command else option

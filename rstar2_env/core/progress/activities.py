@@ -154,7 +154,7 @@ def progress(
 ) -> Iterator[ReportProgress]:
     """Show an activity while the block runs: a bar on a terminal and in a notebook, lines elsewhere.
 
-    The first line appears after 3 seconds, further lines at intervals of at most 30 seconds, whether or not the block
+    The first line appears after 2 seconds, further lines at intervals of at most 30 seconds, whether or not the block
     reports anything.
 
     Args:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from rstar2_env.core.progress.text import ActivityRow
 
-FIRST_LINE_S = 3.0
+FIRST_LINE_S = 2.0
 """Seconds until the first line about an activity if stderr is not a terminal; shorter activities print nothing. With
 the time that a program takes to start, a user waits less than 5 seconds."""
 

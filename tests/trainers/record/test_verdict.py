@@ -112,7 +112,29 @@ def test_a_verdict_counts_groups_and_steps(tmp_path: Path) -> None:
         "Groups without a signal: 3 with no correct episode, 2 with only correct episodes.",
         "Better.",
     ]
-    assert verdict.commands == [f"rstar2 view {tmp_path}", f"rstar2 eval --model {tmp_path / 'best'}"]
+    assert verdict.commands == [
+        f"rstar2 view {tmp_path}",
+        f"rstar2 eval rstar2/MathTool-v0 --model {tmp_path / 'best'} -n 100",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("problems", "given"),
+    [("arithmetic:level=2", "--problems arithmetic:level=2 -n 1000"), (None, "--model STRONGER_MODEL -n 1000")],
+)
+def test_the_commands_of_a_run_that_learned_nothing_name_its_environment_and_its_model(
+    problems: str | None, given: str, tmp_path: Path
+) -> None:
+    options = {"max_turns": 3, **({} if problems is None else {"problems": problems})}
+    files = RunWriter(tmp_path)
+    files.begin({"model": {"path": "start"}, "rollout": {"env": "rstar2/MathFence-v0", "env_options": options}})
+    files.metrics(1, {"groups/signal": 0.0, "groups/none_correct": 4.0})
+    assert verdict_of(tmp_path, "", tmp_path / "best").commands == [
+        f"rstar2 view --text {tmp_path}",
+        f"rstar2 diagnose {tmp_path}",
+        f"rstar2 traces --env rstar2/MathFence-v0 {given} --set env.max_turns=3 --out traces.jsonl",
+        "rstar2 sft --traces traces.jsonl --model start --out cold-start",
+    ]
 
 
 def test_lines_of_several_steps_count_for_each_of_them(tmp_path: Path) -> None:

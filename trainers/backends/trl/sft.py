@@ -18,6 +18,7 @@ from datasets import Dataset
 from transformers import PrinterCallback
 from trl import SFTConfig
 
+from rstar2_env.core.command.running_command import named_in
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.full_disk import naming_full_disk
 from rstar2_env.core.files.outputs import begin_folder, files_in, list_files
@@ -131,7 +132,8 @@ def run_sft(traces: Iterable[Mapping[str, Any]], options: SftOptions, checkpoint
     if choice is not None and choice.seconds and options.progress and state.is_main_process:
         say(choice.line)
     if options.learning_rate is None and options.progress and state.is_main_process:
-        say(f"Learning rate {rate:g}, chosen by the size of the model; --lr sets another.")
+        option = named_in("sft", "--lr", "learning_rate")
+        say(f"Learning rate {rate:g}, chosen by the size of the model; {option} sets another.")
     with recording(), closing(steps_seen), stopping.listening():
         try:
             with quiet():

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
+from rstar2_env.core.command.running_command import named_in
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.run_folder.layout import Split
 from rstar2_env.rollout import ChatCodec, Engine
@@ -45,11 +46,12 @@ def check_lengths(config: TrainConfig, engine: Engine, chat: ChatCodec, position
         prompt = _prompt_tokens(env_factory(config, split), chat)
         check_fits(tokens, engine, prompt=prompt, option=option)
         if positions is not None and prompt + tokens > positions:
+            shown = named_in("train", "--max-tokens", option) if option.startswith("rollout.") else option
             _log.warning(
                 "The model was trained on texts of at most %d tokens, but an episode may have %d tokens "
                 "(%s=%d after a prompt of %d tokens): lower this limit if the model's answers become "
                 "worse towards the end of long episodes.",
-                *(positions, prompt + tokens, option, tokens, prompt),
+                *(positions, prompt + tokens, shown, tokens, prompt),
             )
 
 

@@ -10,6 +10,7 @@ from itertools import chain
 
 import numpy as np
 
+from rstar2_env.core.command.running_command import named_in
 from rstar2_env.core.progress import progress, say
 from rstar2_env.core.run_folder import read_run
 from rstar2_env.core.telemetry import phase_span, recording
@@ -77,9 +78,8 @@ class TrlRun:
         measured = [] if choice is None or not choice.seconds else [choice.line]
         if self.config.optim.learning_rate is None:
             rate = self.trl.args.learning_rate
-            measured.append(
-                f"Learning rate {rate:g}, chosen by the size of the model; optim.learning_rate sets another."
-            )
+            option = named_in("train", "--lr", "optim.learning_rate")
+            measured.append(f"Learning rate {rate:g}, chosen by the size of the model; {option} sets another.")
         if not self._setup.ranks.rank and self.config.run.progress:
             for line in measured:
                 say(line)
