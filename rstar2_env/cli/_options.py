@@ -192,7 +192,7 @@ def refuse_disagreement(
 
 
 def as_typed(value: Any, written: str) -> Any:
-    """Return the value of a flag for the options of a run, so that messages about a number or a list name the flag.
+    """Return the value of a flag for the options of a run, so that messages about the value name the flag.
 
     Args:
         value: The flag's value: a number, a path, or any other value, which is returned unchanged.
@@ -200,17 +200,17 @@ def as_typed(value: Any, written: str) -> Any:
     """
     import json
 
-    from rstar2_env.core.options.text import Written
+    from rstar2_env.core.options.text import Typed, Written
 
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return Written(str(value), written)
     if isinstance(value, (list, tuple)):
         return Written(json.dumps(value), written)
-    return str(value) if isinstance(value, Path) else value
+    return Typed(str(value), written) if isinstance(value, (str, Path)) else value
 
 
 def given_by(ctx: typer.Context, **options: str) -> dict[str, Any]:
-    """Return options of a part whose values flags of the command give; messages about a number or a list name the flag.
+    """Return options of a part whose values flags of the command give; messages about the values name the flags.
 
     Args:
         ctx: The command that was called.

@@ -37,7 +37,7 @@ from rstar2_env.core.options.rules import (
     says_nothing,
 )
 from rstar2_env.core.options.targets import RULE, Options, Parameter, options_of
-from rstar2_env.core.options.text import UnreadableError, Written, read, read_loosely
+from rstar2_env.core.options.text import Typed, UnreadableError, Written, read, read_loosely
 
 __all__ = [
     "CheckedOptions",
@@ -298,7 +298,7 @@ def _fitted(name: str, value: Any, parameter: Parameter | None, *, passed_on: bo
     if parameter is None:
         return value if passed_on else read_loosely(value)
     hint = parameter.hint
-    shown = (isinstance(value, Written) and value.typed) or name
+    shown = (isinstance(value, Typed) and value.typed) or name
     if isinstance(value, Written) and str(value) in parameter.rule.choices:
         value = str(value)  # a choice that is also a word for None keeps its meaning as a choice
     elif isinstance(value, Written):
@@ -306,6 +306,8 @@ def _fitted(name: str, value: Any, parameter: Parameter | None, *, passed_on: bo
             value = read(value, hint, lambda kind, found: _record(name, kind, found))
         except UnreadableError:
             raise ConfigurationError(refusal(shown, hint, parameter.rule, value)) from None
+    elif isinstance(value, Typed):
+        value = str(value)
     if isinstance(value, Mapping):
         value = _nested(name, value, hint, passed_on=passed_on)
     elif isinstance(value, list) and any(isinstance(member, type) and member is tuple for member in _kinds(hint)):

@@ -1,7 +1,7 @@
 """Parses options given as text, on a command line or in the notation of parts, according to their annotations.
 
-Covered: ``Written``, text that is not parsed yet, and its conversion to a value. Not covered: ranges and choices
-(``rstar2_env.core.options.rules``).
+Covered: ``Written``, text that is not parsed yet, and its conversion to a value; ``Typed``, text that is a value. Not
+covered: ranges and choices (``rstar2_env.core.options.rules``).
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ _OPENING, _CLOSING = "[{(", "]})"
 _LAST = 9
 
 
-class Written(str):
-    """The text of an option as a user wrote it, not parsed yet: its value depends on the annotation of its target.
+class Typed(str):
+    """A text that is the value of an option, with the option as it was typed on the command line.
 
     Args:
-        text: Text of the value.
-        typed: The option as it was typed on the command line (``--set env.max_turns``), for messages; empty if it was
-            not typed there.
+        text: The value.
+        typed: The option as it was typed (``--sharding``), for messages; empty if it was not typed there.
     """
 
     __slots__ = ("typed",)
@@ -36,6 +35,12 @@ class Written(str):
         written = super().__new__(cls, text)
         written.typed = typed
         return written
+
+
+class Written(Typed):
+    """The text of an option as a user wrote it, not parsed yet: its value depends on the annotation of its target."""
+
+    __slots__ = ()
 
 
 class UnreadableError(ValueError):

@@ -261,6 +261,7 @@ def test_equal_repetitions_lists_and_values_that_look_like_options_are_accepted(
         ),
         (("doctor", "--machine", FILE), "The file {file} does not contain what `rstar2 doctor --json` printed"),
         (("sft", "--model", "m", "--traces", FILE), "Trace 1 is not a record"),
+        (("sft", "--model", "m", "--traces", FILE, "--sharding", "fsdp"), "--sharding must be one of 'none', 'fsdp2'"),
     ],
 )
 def test_an_error_says_what_was_typed_and_what_to_do(command, told, tmp_path, monkeypatch):
