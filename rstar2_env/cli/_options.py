@@ -279,9 +279,11 @@ def source_of(spec: str, split: str | None, default: str) -> ProblemSource:
         ConfigurationError: The source or its split does not exist.
     """
     from rstar2_env.core.errors import ConfigurationError
+    from rstar2_env.core.progress import progress
     from rstar2_env.problems import load_problems
 
-    source = load_problems(spec, split=split or default)
+    with progress(f"loading {spec}", show=True):
+        source = load_problems(spec, split=split or default)
     if split and not source.split:
         raise ConfigurationError(
             f"The problems {spec} are not divided into splits, so there is no split {split!r}: omit "

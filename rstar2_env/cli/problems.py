@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -147,6 +147,7 @@ def decontaminate(
     from rstar2_env.cli._options import source_of
     from rstar2_env.cli._tables import print_figures
     from rstar2_env.core.files.outputs import check_file, replacing
+    from rstar2_env.core.progress import progress
     from rstar2_env.problems import load_problems
     from rstar2_env.problems.decontaminate import Benchmarks, Decontaminated
     from rstar2_env.problems.files.write import write_jsonl
@@ -155,7 +156,8 @@ def decontaminate(
     check_file(out, overwrite=overwrite, inputs=inputs, lines=True)
     if report is not None:
         check_file(report, option="report", overwrite=overwrite, inputs=[*inputs, str(out)])
-    others = {spec: load_problems(spec, split=against_split) for spec in inputs[1:]}
+    with progress("loading the benchmarks", show=True):
+        others = {spec: load_problems(spec, split=against_split) for spec in inputs[1:]}
     benchmarks = Benchmarks({source.name: _first(source, count) for source in others.values()}, ngram=ngram)
     found = Decontaminated()
     source = source_of(problems, split, "train")
@@ -226,13 +228,18 @@ def sources(
         )
 
 
-def _first(source: ProblemSource, count: int) -> Iterable[Problem]:
-    """Return every problem, or the first ``count`` of an unlimited source."""
+def _first(source: ProblemSource, count: int) -> Iterator[Problem]:
+    """Yield every problem, or the first ``count`` of an unlimited source, and show the progress."""
     import itertools
 
+    from rstar2_env.core.progress import progress
     from rstar2_env.problems import FiniteSource
 
-    return source if isinstance(source, FiniteSource) else itertools.islice(source, count)
+    total = len(source) if isinstance(source, FiniteSource) else count
+    with progress(f"reading {source.name}", total=total, show=True) as report:
+        for number, problem in enumerate(itertools.islice(source, total), 1):
+            yield problem
+            report(number, total)
 
 
 def _text(value: object) -> str:

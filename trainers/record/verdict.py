@@ -25,6 +25,8 @@ from ..options.config import DEFAULT_ENV
 _FIGURE = "pass_rate"
 _MANY = 0.5
 """Minimum share of groups for which a cause counts as the main cause."""
+_DIAGNOSED = 5
+"""Minimum number of steps from which ``rstar2 diagnose`` is suggested: most of its checks need as many."""
 REASONS = {
     "none_correct": "with no correct episode",
     "all_correct": "with only correct episodes",
@@ -104,12 +106,13 @@ def verdict_of(folder: Path, sentence: str, model_dir: Path) -> RunVerdict:
         words.append(f"Held-out pass rate: {_text(before)} before, {_text(after)} after{moved} (95 % intervals).")
     config = run.config
     commands = [f"rstar2 view {folder}", _evaluate(config, model_dir)]
+    diagnose = [f"rstar2 diagnose {folder}"] if steps >= _DIAGNOSED else []
     if before is not None and after is not None and after.value <= before.value:
-        commands.insert(1, f"rstar2 diagnose {folder}")
+        commands[1:1] = diagnose
     if groups and not signal:
         ends = {name: mean(f"rollout/end/{name}") for name in ("tokens", "turns", "no_answer")}
         words[:0] = _why_nothing(without, groups, ends, mean("rollout/broken_format"))
-        commands = [f"rstar2 view --text {folder}", f"rstar2 diagnose {folder}"]
+        commands = [f"rstar2 view --text {folder}", *diagnose]
         if without.get("none_correct", 0) >= _MANY * groups:
             commands += _cold_start(config)
     own, now, change = (None if one is None else [one.value, one.low, one.high] for one in (before, after, difference))

@@ -20,6 +20,7 @@ from rstar2_env.core.progress import activities, screens
         ("eval", "rstar2/MathTool-v0", "--agent", "oracle", "--problems", "arithmetic", "-n", "20"),
         ("validate", "rstar2/MathTool-v0", "-n", "20", "--no-contract"),
         ("traces", "--problems", "arithmetic", "-n", "20", "--out", "OUT"),
+        ("problems", "stats", "arithmetic", "-n", "20"),
     ],
 )
 def test_commands_tell_how_far_they_are_without_a_terminal(command, tmp_path, monkeypatch):

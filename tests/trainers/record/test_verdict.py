@@ -128,7 +128,7 @@ def test_the_commands_of_a_run_that_learned_nothing_name_its_environment_and_its
     options = {"max_turns": 3, **({} if problems is None else {"problems": problems})}
     files = RunWriter(tmp_path)
     files.begin({"model": {"path": "start"}, "rollout": {"env": "rstar2/MathFence-v0", "env_options": options}})
-    files.metrics(1, {"groups/signal": 0.0, "groups/none_correct": 4.0})
+    files.metrics(5, {"groups/signal": 0.0, "groups/none_correct": 4.0})
     assert verdict_of(tmp_path, "", tmp_path / "best").commands == [
         f"rstar2 view --text {tmp_path}",
         f"rstar2 diagnose {tmp_path}",
