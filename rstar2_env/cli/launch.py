@@ -179,6 +179,7 @@ def _train_arguments(words: Sequence[str]) -> tuple[Any, str, Sequence[str]]:
     from rstar2_env.cli import build
     from rstar2_env.cli._command import flag
     from rstar2_env.cli._options import layers_of
+    from rstar2_env.cli.train import flag_layers
 
     api, check_begun = import_trainers("api"), import_trainers("record.resume").check_begun
     command: Any = typer.main.get_command(build(["train"]))
@@ -189,7 +190,7 @@ def _train_arguments(words: Sequence[str]) -> tuple[Any, str, Sequence[str]]:
         model = parameters["model"]
         layers += layers_of(parameters["set_"])
         recipe, file_options = api.find_recipe(name)
-        config = recipe.configure(file_options, *layers, *([{"model": model}] if model else []))
+        config = recipe.configure(file_options, *layers, *flag_layers(context))
     except ConfigurationError as error:
         raise type(error)(error.worded(lambda option, value: flag(context, option, value))) from error
     if not isinstance(config.model.path, str):

@@ -200,24 +200,15 @@ def train_command(
     docs/options.md explains each. The folder of the run receives the best and last weights, checkpoints, every
     episode and the metrics.
     """
-    from rstar2_env.cli._command import flag
-    from rstar2_env.cli._options import as_typed, layers_of, refuse_disagreement, with_tools
+    from rstar2_env.cli._options import layers_of, refuse_disagreement, with_tools
     from rstar2_env.core.files.outputs import refuse_inputs
 
     api = import_trainers("api")
-    given = {parameter: ctx.params[parameter] for parameter in _FLAGS}
-    absent: tuple[Any, ...] = (None, (), [])
-    typed = {parameter: value for parameter, value in given.items() if value not in absent and value is not False}
-    flags = {_FLAGS[parameter]: (parameter, value) for parameter, value in typed.items()}
     set_ = with_tools(set_, tool)
     settings = layers_of(set_)
-    refuse_disagreement(ctx, flags, api.by_setting(set_, settings), api.typed_value)
+    refuse_disagreement(ctx, _given_flags(ctx), api.by_setting(set_, settings), api.typed_value)
     name, layers = api.layers_of(name, config)
-    layers = [{"output_dir": str(api.default_folder(name))}, *layers, *settings]
-    for option, (parameter, value) in flags.items():
-        group, of_group, *of_env = option.split(".")
-        if not of_env:
-            layers.append({group: {of_group: as_typed(value, flag(ctx, parameter))}})
+    layers = [{"output_dir": str(api.default_folder(name))}, *layers, *settings, *flag_layers(ctx)]
     layers.append(_problems(api.chosen(layers, "rollout", "env_options"), problems, eval_problems, holdout))
     if overwrite and output_dir is not None:
         refuse_inputs(output_dir, [name, config], option="output_dir")
@@ -268,6 +259,26 @@ def _resume_hint(folder: Path) -> str:
         f"The run cannot be continued, because {folder} does not contain a checkpoint; --save-every N writes "
         "one every N steps."
     )
+
+
+def _given_flags(ctx: typer.Context) -> dict[str, tuple[str, object]]:
+    """Return, for each option that a flag gives, the parameter of the flag and the value."""
+    absent: tuple[Any, ...] = (None, (), [])
+    given = {parameter: value for parameter in _FLAGS if (value := ctx.params[parameter]) not in absent}
+    return {_FLAGS[parameter]: (parameter, value) for parameter, value in given.items() if value is not False}
+
+
+def flag_layers(ctx: typer.Context) -> list[dict[str, Any]]:
+    """Return the options of the run that the flags of ``rstar2 train`` give, except the options of the environment."""
+    from rstar2_env.cli._command import flag
+    from rstar2_env.cli._options import as_typed
+
+    layers = []
+    for option, (parameter, value) in _given_flags(ctx).items():
+        group, of_group, *of_env = option.split(".")
+        if not of_env:
+            layers.append({group: {of_group: as_typed(value, flag(ctx, parameter))}})
+    return layers
 
 
 def _report(result: Any) -> None:

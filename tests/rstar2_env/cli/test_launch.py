@@ -80,6 +80,8 @@ def test_colocated_engines_sleep_on_accelerators_and_not_on_cores() -> None:
         (("--colocate", "--", "grpo_roc"), "No model is named"),
         (("--colocate", "--", "grpo_rock", "--model", "M"), "grpo_roc"),
         (("--colocate", *WORDS, "--set", "nope=1"), "no option 'nope'"),
+        (("--colocate", *WORDS, "--lr", "-1"), "--lr must be a positive number, not -1.0."),
+        (("--colocate", *WORDS, "--seed", "1", "--seed", "2"), "--seed 1 and --seed 2 disagree"),
         (("--colocate", *WORDS, "--set", "engine=transformers"), "omit --set engine"),
         (("--serve", "x", *WORDS), "does not name devices"),
     ],
