@@ -154,7 +154,8 @@ def _task(config: Mapping[str, Any]) -> tuple[str, str, list[str]]:
 def _trained(steps: int, updates: int, groups: int, signal: int) -> str:
     share = f" ({100 * signal / groups:.0f} %)" if groups else ""
     idle = steps - updates
-    still = f"{idle} of {steps} steps had nothing to train on" if idle else f"all {steps} steps changed the weights"
+    changed = "the only step" if steps == 1 else f"all {steps} steps"
+    still = f"{idle} of {steps} steps had nothing to train on" if idle else f"{changed} changed the weights"
     return f"{signal} of {groups} groups{share} had a signal to learn from; {still}."
 
 
