@@ -146,9 +146,10 @@ def find_episode(written: str, place: str) -> OneStored:
             f"{place!r} does not name an episode: expected the number of a held-out episode, or "
             "STEP/GROUP/MEMBER for a training episode."
         )
+    found: EpisodeEntry | None = None
     if match[2] is None:
         stored = find_stored(written)
-        run, found, highest = stored.run, None, -1
+        run, highest = stored.run, -1
         for entry in stored:
             highest = max(highest, entry.episode.group)
             if entry.episode.group == int(place):
