@@ -66,6 +66,18 @@ def test_the_packages_of_a_task_are_there_for_commands_and_tests(tmp_path: Path)
     assert float(reward) == 1.0, info
 
 
+def test_commands_of_the_image_run_programs_that_an_earlier_line_installed(tmp_path: Path) -> None:
+    task = write_task(tmp_path / "task", image("RUN pip install numpy", "RUN numpy-config --version > version.txt"))
+    env = HarborEnv(tasks=task)
+    env.reset(seed=0)
+    shown = env.step(env.dialect.format_call("bash", {"command": "cat version.txt"}))[0]
+    env.close()
+    assert f"{version('numpy')}\n" in shown
+    early = write_task(tmp_path / "early", image("RUN numpy-config --version", "RUN pip install numpy"))
+    with pytest.raises(ConfigurationError, match="line 3: the program numpy-config is not installed"):
+        read_task(early)
+
+
 def test_the_modules_of_a_task_come_before_the_packages(tmp_path: Path) -> None:
     lines = image("ENV PYTHONPATH=/app/own", "COPY pygments.py own/", "RUN pip install pygments numpy")
     env = HarborEnv(tasks=write_task(tmp_path / "task", {**lines, "environment/pygments.py": ""}))
