@@ -20,11 +20,12 @@ from .base import ADVANTAGES, AdvantageNeed, FloatArray, GroupAdvantage, centred
 class OptimalTokenBaseline(GroupAdvantage):
     """R - B_t: the reward minus the minimum-variance baseline at each token position (OTB, arXiv 2602.07078).
 
-    B_t is the mean reward of the group's episodes that have a t-th token, weighted by W_t = sum over the tokens up to t
-    of 1 - 2 pi + sum over the vocabulary of p^2: the squared norm of the gradient of log pi with respect to the logits.
-    Episodes with many uncertain tokens so far therefore count more. The sums of p^2 need an extra forward pass over the
-    selected episodes; pi is the engine's probability of the token. Use it for long episodes and small groups, where a
-    mean over the group leaves much variance. A group with equal rewards has zero advantages.
+    B_t is the mean reward of the group's episodes that have a t-th token, weighted by W_t, the sum over the tokens up
+    to t of 1 - 2 pi + S. Here S is the sum of p^2 over the vocabulary, so 1 - 2 pi + S is the squared norm of the
+    gradient of log pi with respect to the logits. Episodes with many uncertain tokens so far therefore count more. S
+    needs an extra forward pass over the selected episodes; pi is the engine's probability of the token. Use it for long
+    episodes and small groups, where a mean over the group leaves much variance. A group with equal rewards has zero
+    advantages.
 
     The paper's B_t includes the episode's own reward, with a weight that depends on its own tokens, which biases the
     gradient. With ``baseline="others"``, B_t is the mean over the other episodes that have a t-th token, and 0 if there

@@ -111,8 +111,8 @@ class ModelOptions:
         path: Folder, GGUF file or hub name of a causal language model, a LoRA adapter, or a loaded model.
             ``model="PATH"`` is short for it.
         revision: Branch, tag or commit of a model on the hub.
-        dtype: Precision of computation; ``"auto"`` is bfloat16 on an accelerator that supports it, and on a CPU with
-            native bfloat16 instructions on which a measurement at the start finds it faster; else float32.
+        dtype: Precision of computation; ``"auto"`` is bfloat16 on an accelerator that supports it, and on a CPU if
+            the CPU has native bfloat16 instructions and they are faster in a measurement at the start; else float32.
         attn_implementation: Attention of transformers: ``"sdpa"``, ``"flash_attention_2"``, ``"eager"``, ...; ``None``
             lets transformers choose.
         trust_remote_code: Run code from the model's repository on the hub.

@@ -34,8 +34,8 @@ class CritiqueRefine(CheckedOptions, Rollout):
     (``critic="judge"``).
 
     Args:
-        critique: Content of a critique: ``"text"``, the critic's text about each answer; ``"simple"``, whether the
-            answer is right; ``"simple_gt"``, whether the answer is right, and the gold answer.
+        critique: Content of a critique: ``"text"`` is the critic's text about each answer, ``"simple"`` states whether
+            the answer is right, and ``"simple_gt"`` also states the gold answer.
         critic: Author of the critiques: the ``"policy"``, in one more turn about each answer, or the ``"judge"``, the
             model that ``rollout.judge`` names. An answer without a reply of the judge is not refined.
     """

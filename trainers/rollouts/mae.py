@@ -30,8 +30,8 @@ _UNJUDGED = "Its judge was not available."
 class Mae(CheckedOptions, SavedAttributes, Rollout):
     """One policy proposes, solves and judges problems (Multi-Agent Evolve, arXiv 2510.23595).
 
-    A group consists of rounds. A round with n solvers has 2 + 2n episodes: a proposer reads a reference problem and
-    proposes another problem; a judge scores its quality; if the quality is at least ``least``, n solvers answer the
+    A group consists of rounds. A round with n solvers has 2 + 2n episodes. A proposer reads a reference problem and
+    proposes another problem, and a judge scores its quality. If the quality is at least ``least``, n solvers answer the
     problem, and a judge scores each answer. The rewards are:
 
     - proposer: (quality + difficulty + format) / 3, with difficulty = 1 - mean score of the answers; the difficulty of

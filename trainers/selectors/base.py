@@ -68,10 +68,14 @@ class Reasons(Protocol):
     def reasons(self, group: Group, keep: int, chosen: Sequence[int]) -> Mapping[int, str]:
         """Return a word for each episode that was not chosen, which states the reason, by position in the group.
 
-        Words in use: ``unavailable`` and ``cancelled`` (the episode's end), ``equal`` (all rewards of the group are
-        equal), ``quota`` (the quota of right or wrong episodes was full), ``penalty`` (others had a lower penalty),
-        ``draw`` (others were drawn at random), ``band``, ``deviation`` and ``few`` (a group filter rejected its group
-        for this reason).
+        Words in use:
+
+        - ``unavailable`` and ``cancelled``: the episode's end;
+        - ``equal``: all rewards of the group are equal;
+        - ``quota``: the quota of right or wrong episodes was full;
+        - ``penalty``: others had a lower penalty;
+        - ``draw``: others were drawn at random;
+        - ``band``, ``deviation`` and ``few``: a group filter rejected the group for this reason.
 
         Args:
             group: The episodes of the group.
@@ -89,10 +93,12 @@ class Weighs(Protocol):
         """Return the finite numbers on which the choice is based, by name, for the position of each episode.
 
         The run's folder records them. The method is called directly after the choice, in the same state. Names in use:
-        ``penalty`` with its parts ``tool_errors`` and ``format``; ``chance``, the probability of the episode in the
-        first draw or, if the selector has importance weights, to be kept; ``quota``, the number of successes or
-        failures to keep; ``pass_rate``, ``deviation`` and ``counted``, the numbers of a group filter, together with its
-        bounds.
+
+        - ``penalty`` and its parts ``tool_errors`` and ``format``;
+        - ``chance``: the episode's probability in the first draw or, if the selector has importance weights, its
+          probability of being kept;
+        - ``quota``: the number of successes or failures to keep;
+        - ``pass_rate``, ``deviation`` and ``counted``: the numbers of a group filter, which adds its bounds.
 
         Args:
             group: The episodes of the group.

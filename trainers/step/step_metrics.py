@@ -43,11 +43,15 @@ def step_metrics(
         left: Number of groups that the step carried over to the next one, over all processes.
 
     Returns:
-        ``rollout/...`` over all episodes and ``kept/...`` over the chosen ones: ``episodes`` (number of those that
-        count), and the figures of ``episode_sums``; ``kept/advantage`` (mean of the absolute values);
-        ``dropped/<reason>``, shares of all episodes; ``rollout/groups_rejected`` (a share), ``groups_refilled``,
-        ``groups_replaced``, ``groups_missing``, ``groups_carried`` (numbers); ``groups/signal`` and
-        ``groups/<reason>``, for each reason in ``NO_SIGNAL`` (numbers).
+        The metrics are:
+
+        - ``rollout/...`` over all episodes and ``kept/...`` over the chosen ones: ``episodes`` (number of those that
+          count), and the figures of ``episode_sums``;
+        - ``kept/advantage``: mean of the absolute values;
+        - ``dropped/<reason>``: shares of all episodes;
+        - ``rollout/groups_rejected``: share of the groups;
+        - ``rollout/groups_refilled``, ``groups_replaced``, ``groups_missing``, ``groups_carried``: numbers of groups;
+        - ``groups/signal`` and ``groups/<reason>``, for each reason in ``NO_SIGNAL``: numbers of groups.
     """
     ends, components, reasons = (
         sorted(name for kind, name in names if kind == wanted) for wanted in ("end", "component", "reason")
