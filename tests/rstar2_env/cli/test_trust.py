@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import http.server
 import json
 import re
@@ -15,8 +16,9 @@ from typing import Any
 
 import pytest
 import typer.main
+from cli_runner import invoke
 from hostile_runs import FOLDERS, PLANTED, VARIABLE, Scene, file_in
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 from viewed import viewed
 
 from rstar2_env.cli import COMMANDS, build, main
@@ -83,6 +85,7 @@ def takes_settings(command: Any) -> bool:
     return any("--set" in p.opts for p in command.params)
 
 
+@functools.cache
 def commands() -> dict[str, Any]:
     """Every command of the app, by what selects it."""
     found: dict[str, Any] = {}
@@ -125,7 +128,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Iterato
     (base / "marks").mkdir()
     good = base / "good"
     call = f"eval rstar2/MathTool-v0 --agent oracle --problems arithmetic -n 2 --out {good}".split()
-    assert CliRunner().invoke(build(call), call).exit_code == 0
+    assert invoke(call, env={}).exit_code == 0
     machine = Path(__file__).parents[1] / "doctor" / "machines" / "mi300x.json"
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -157,7 +160,7 @@ def typed(words: list[str]) -> Result:
     """Run a call in this process, with a secret in the environment."""
     secrets = dict.fromkeys((VARIABLE, "HF_TOKEN", "OPENAI_API_KEY", "VLLM_API_KEY", "RSTAR2_SANDBOX_TOKEN"), PLANTED)
     env = {"COLUMNS": "200", "FORCE_COLOR": None, "TTY_COMPATIBLE": None, **secrets}
-    return CliRunner().invoke(build(words), words, env=env, prog_name="rstar2", input="")
+    return invoke(words, env=env, stdin="")
 
 
 def refused(folder: Path, call: str, scene: Scene, tmp_path: Path) -> Result:
