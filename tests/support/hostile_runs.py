@@ -291,35 +291,41 @@ def _strange(line: dict[str, Any]) -> None:
 
 
 _DIGITS, _DEEP = "7" * 5000, "[" * 50_000 + "]" * 50_000
-_STRANGE_LINES: dict[str, tuple[str, str]] = {
-    "step_infinite": ("metrics", '{"step": 1e999}'),
-    "step_null": ("metrics", '{"step": null}'),
-    "step_missing": ("metrics", '{"loss": 1}'),
-    "step_list": ("metrics", '{"step": [], "loss": {}}'),
-    "step_negative": ("metrics", '{"step": -1, "loss": NaN}'),
-    "step_long": ("metrics", f'{{"step": {"7" * 400}, "loss": 1}}'),
-    "figure_text": ("metrics", '{"step": 1, "loss": "x"}'),
-    "figure_mapping": ("metrics", '{"step": 1, "kl": {"a": 1}}'),
-    "figure_long": ("metrics", f'{{"step": 1, "loss": {"9" * 400}}}'),
-    "figure_infinite": ("metrics", '{"step": 1, "loss": 1e999, "reward": -1e999, "kl": NaN}'),
-    "line_list": ("metrics", "[1]"),
-    "line_deep": ("metrics", _DEEP),
-    "path_null_character": ("events", '{"event": "checkpoint", "path": "\\u0000", "step": 1}'),
-    "event_step_infinite": ("events", '{"event": "checkpoint", "path": "checkpoint-1", "step": 1e999}'),
-    "event_step_missing": ("events", '{"event": "finished"}'),
-    "event_missing": ("events", '{"step": 1}'),
-    "event_list": ("events", '{"event": [], "step": 1}'),
-    "figures_missing": ("events", '{"event": "evaluation", "step": 1}'),
-    "figures_text": ("events", '{"event": "evaluation", "step": 1, "figures": {"pass_rate": "x"}}'),
-    "figures_long": ("events", f'{{"event": "evaluation", "step": 1, "figures": {{"pass_rate": {"9" * 400}}}}}'),
-    "processes": ("events", '{"event": "resumed", "step": 1, "processes": "x"}'),
-    "versions": ("events", '{"event": "started", "step": 1, "versions": 7}'),
-    "versions_values": ("events", '{"event": "started", "step": 1, "versions": {"torch": [{}], "x": null}}'),
-    "saved_path": ("events", '{"event": "saved", "path": 7, "step": 1}'),
-    "step_digits": ("events", f'{{"event": "saved", "path": "final", "step": {_DIGITS}}}'),
-    "note_text": ("events", '{"event": "note", "step": 1, "text": [1]}'),
-    "note_deep": ("events", f'{{"event": "note", "step": 1, "text": {_DEEP}}}'),
-    "time": ("events", '{"event": "finished", "step": 1, "time": 7}'),
+STRANGE_LINES: dict[str, tuple[str, str]] = {
+    "strange_step_infinite": ("metrics.jsonl", '{"step": 1e999}'),
+    "strange_step_null": ("metrics.jsonl", '{"step": null}'),
+    "strange_step_missing": ("metrics.jsonl", '{"loss": 1}'),
+    "strange_step_list": ("metrics.jsonl", '{"step": [], "loss": {}}'),
+    "strange_step_negative": ("metrics.jsonl", '{"step": -1, "loss": NaN}'),
+    "strange_step_long": ("metrics.jsonl", f'{{"step": {"7" * 400}, "loss": 1}}'),
+    "strange_figure_text": ("metrics.jsonl", '{"step": 1, "loss": "x"}'),
+    "strange_figure_mapping": ("metrics.jsonl", '{"step": 1, "kl": {"a": 1}}'),
+    "strange_figure_long": ("metrics.jsonl", f'{{"step": 1, "loss": {"9" * 400}}}'),
+    "strange_figure_infinite": ("metrics.jsonl", '{"step": 1, "loss": 1e999, "reward": -1e999, "kl": NaN}'),
+    "strange_line_list": ("metrics.jsonl", "[1]"),
+    "strange_line_deep": ("metrics.jsonl", _DEEP),
+    "strange_path_null_character": ("events.jsonl", '{"event": "checkpoint", "path": "\\u0000", "step": 1}'),
+    "strange_event_step_infinite": ("events.jsonl", '{"event": "checkpoint", "path": "checkpoint-1", "step": 1e999}'),
+    "strange_event_step_missing": ("events.jsonl", '{"event": "finished"}'),
+    "strange_event_missing": ("events.jsonl", '{"step": 1}'),
+    "strange_event_list": ("events.jsonl", '{"event": [], "step": 1}'),
+    "strange_figures_missing": ("events.jsonl", '{"event": "evaluation", "step": 1}'),
+    "strange_figures_text": ("events.jsonl", '{"event": "evaluation", "step": 1, "figures": {"pass_rate": "x"}}'),
+    "strange_figures_long": (
+        "events.jsonl",
+        f'{{"event": "evaluation", "step": 1, "figures": {{"pass_rate": {"9" * 400}}}}}',
+    ),
+    "strange_processes": ("events.jsonl", '{"event": "resumed", "step": 1, "processes": "x"}'),
+    "strange_versions": ("events.jsonl", '{"event": "started", "step": 1, "versions": 7}'),
+    "strange_versions_values": (
+        "events.jsonl",
+        '{"event": "started", "step": 1, "versions": {"torch": [{}], "x": null}}',
+    ),
+    "strange_saved_path": ("events.jsonl", '{"event": "saved", "path": 7, "step": 1}'),
+    "strange_step_digits": ("events.jsonl", f'{{"event": "saved", "path": "final", "step": {_DIGITS}}}'),
+    "strange_note_text": ("events.jsonl", '{"event": "note", "step": 1, "text": [1]}'),
+    "strange_note_deep": ("events.jsonl", f'{{"event": "note", "step": 1, "text": {_DEEP}}}'),
+    "strange_time": ("events.jsonl", '{"event": "finished", "step": 1, "time": 7}'),
 }
 """Lines of a run that no run writes, each with its file; a reader that refuses one does not reach a second one."""
 
@@ -327,8 +333,8 @@ _STRANGE_LINES: dict[str, tuple[str, str]] = {
 def _strange_line(name: str) -> Callable[[Path, Scene], None]:
     def make(folder: Path, scene: Scene) -> None:
         _training({})(folder, scene)
-        file, line = _STRANGE_LINES[name]
-        with (folder / f"{file}.jsonl").open("a") as opened:
+        file, line = STRANGE_LINES[name]
+        with (folder / file).open("a") as opened:
             opened.write(f"{line}\n")
 
     return make
@@ -398,7 +404,7 @@ FOLDERS: dict[str, Callable[[Path, Scene], None]] = {
     "linked_episodes": _linked_episodes,
     "outside": _outside,
     "pipes": _pipes,
-    **{f"strange_{name}": _strange_line(name) for name in _STRANGE_LINES},
+    **{kind: _strange_line(kind) for kind in STRANGE_LINES},
     "strange_options": _training({"path": {"a": []}}, {"selector": [[]], "hook": 7}),
     "engine": _options({"rollout": {"engine": "vllm", "engine_options": {"worker_extension_cls": "CODE"}}}),
     "trl_options": _options({"optim": {"trl_options": {"push_to_hub": True, "hub_model_id": "theirs/model"}}}),
