@@ -109,7 +109,8 @@ def _uncertainty(episode: Episode) -> FloatArray:
 def _mean(returns: FloatArray, weights: FloatArray, there: np.ndarray) -> FloatArray:
     """Return the weighted mean reward at each position, (positions,); 0 at positions without a token.
 
-    If the uncertainty of all tokens so far is 0, it is the unweighted mean over the episodes that have a token there.
+    If the uncertainty of all tokens so far is 0, the result is the unweighted mean over the episodes that have a token
+    there.
     """
     total = weights.sum(0)
     plain: FloatArray = (returns @ there) / np.maximum(there.sum(0), 1)

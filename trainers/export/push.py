@@ -197,7 +197,7 @@ class Push:
 
 
 def _is(path: Path, about: Mapping[str, Any]) -> bool:
-    """Compare a file with the hub's file by size and checksum."""
+    """Return whether a file equals the hub's file, by size and checksum."""
     if about.get("size") != path.stat().st_size:
         return False
     if not (large := about.get("lfs")):

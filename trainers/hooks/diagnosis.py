@@ -65,7 +65,7 @@ class DiagnosisHook(RunHook):
 
     @contextmanager
     def _ending(self) -> Iterator[None]:
-        """End the diagnosis, not the run, if it fails."""
+        """Context manager that switches off the diagnosis if an error occurs in it, so that the run continues."""
         try:
             yield
         except Exception as error:

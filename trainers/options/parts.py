@@ -268,7 +268,7 @@ def _sources(part: Part) -> dict[str, str]:
 
 
 def _made(slot: str, part: Part, config: TrainConfig) -> Any:
-    """Create a typed part."""
+    """Create a part from its typed options."""
     made_by = part.made_by
     assert made_by is not None  # typed_part looked it up
     kind = FIELDS[slot].kind

@@ -187,7 +187,7 @@ class LocalRound:
             self._give_out()
 
     def _withdraw(self, key: RequestKey) -> None:
-        """Drop an episode, or stop it."""
+        """Remove a waiting episode from the queue, or stop an episode that is being played."""
         rank = self._desk.where(key)
         if rank is None:
             self._desk.forget(key)
@@ -207,13 +207,13 @@ class LocalRound:
             self._call(rank, self._start, key, request)
 
     def _end(self, key: RequestKey, result: PlayResult) -> None:
-        """Return the result of an episode to the process that requested it, and use the free room."""
+        """Return an episode's result to the process that requested it, and let a waiting episode take its place."""
         self._desk.forget(key)
         self._call(key[0], self._deliver, key, result)
         self._give_out()
 
     def _count_group(self) -> None:
-        """Halt the round if enough groups have ended."""
+        """Count a group that has ended; halt the round if enough groups have."""
         assert self._groups is not None
         self._groups -= 1
         if self._groups <= 0 and not self.halted:
@@ -273,7 +273,7 @@ async def cancel_all(*tasks: asyncio.Task[Any] | None) -> None:
 
 
 def _portable(error: BaseException) -> BaseException:
-    """Return an exception that another process can unpickle."""
+    """Return the error, or a ``RuntimeError`` with its text if another process could not unpickle it."""
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:

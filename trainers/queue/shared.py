@@ -157,7 +157,7 @@ class SharedRound(LocalRound):
         self._give_out()
 
     def _count_finished(self) -> None:
-        """End the round if the rollout parts of all processes have returned; runs in the first process."""
+        """Count a process whose rollout part has returned; end the round if all have. Runs in the first process."""
         self._finished += 1
         if self._finished == self._size:
             self._call_all(self._end_round)

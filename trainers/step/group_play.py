@@ -201,7 +201,7 @@ class GroupPlay:
         return GroupPlace(place.number, place.drawn, ended, self._begun.get(group, {}))
 
     def _shared(self, episode: Episode) -> dict[int, float]:
-        """Return the number of tokens that an episode shares with itself and each ancestor, by ``id``."""
+        """Return how many tokens an episode shares with itself and with each ancestor, keyed by ``id``."""
         found, least = {id(episode): math.inf}, math.inf
         origin = self._origins.get(id(episode))
         while origin is not None and origin.parent is not None:

@@ -45,7 +45,7 @@ def _attention(
     prefix_tree: PrefixTree | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
-    """The attention function ``sdpa`` of transformers, which also computes prefix trees."""
+    """Compute attention like transformers' function ``sdpa``, and for prefix trees too."""
     if prefix_tree is None:
         return sdpa_attention_forward(module, query, key, value, attention_mask, *args, **kwargs)
     return prefix_tree.attend(query, key, value, kwargs.get("scaling")), None
@@ -159,7 +159,7 @@ def _cost_of(config: Any) -> RowCost:
 
 
 def _difference(model: Any, device: torch.device) -> float:
-    """Return the mean difference of the log-probabilities of a small prefix tree and of separate rows, in nats."""
+    """Return the mean difference in nats between log-probabilities from a small prefix tree and separate rows."""
     rng = np.random.default_rng(0)
     size = causal_model(model).config.get_text_config().vocab_size
     stem, *ends = (rng.integers(0, size, count).tolist() for count in (3, 2, 2, 2))

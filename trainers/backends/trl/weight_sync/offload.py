@@ -63,7 +63,7 @@ class OffloadedState:
         return sum(local.nbytes for local, _ in moved)
 
     def _buffer(self, key: tuple[int, str], local: Tensor) -> Tensor:
-        """Return the host memory of a tensor."""
+        """Return the host tensor that a tensor is copied to; it is allocated once and then reused."""
         kept = self._host.get(key)
         if kept is None or kept.shape != local.shape or kept.dtype != local.dtype:
             pinned = local.device.type == "cuda"
