@@ -100,6 +100,7 @@ def test_a_session_keeps_its_state_and_is_interrupted() -> None:
     assert done.stdout == "new None\ninterrupted None\nkept 42\n", done.stderr
 
 
+@pytest.mark.proof
 def test_the_corpus_is_survived_as_an_ordinary_user_where_layers_are_missing() -> None:
     providers = "local-without-mount or local-without-namespaces"
     options = ["-p", "no:cacheprovider", "-q", "-n", "0", "-k", f"test_survives and ({providers})"]
