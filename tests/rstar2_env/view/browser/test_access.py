@@ -163,7 +163,7 @@ def exported(runs, tmp_path_factory):
     return base / "page.html"
 
 
-# An export is the same page with its data inside, so that a fifth of the views shows in each run that it has no barrier.
+# An export is the same page with its data inside: each run looks at a fifth of the views, and the proof at all of them.
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "view",
