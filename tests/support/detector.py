@@ -8,7 +8,8 @@ interrupted measurement goes on when it is started again; ``--fresh`` begins it.
 Each fault has three variants in each half, with other recipes. In the half ``tried``, on which checks were corrected,
 the strengths are the weakest, the middle and the strongest, with the seeds 0 to 2. In the half ``aside``, which is
 measured after the last correction, strengths and seeds are drawn. The ranges of the strengths were chosen with the
-thresholds known.
+thresholds known. The half ``blind`` has its own runs (``blind_runs`` and ``blind_folders``), with other forms of the
+faults and another rule for when they can be seen, by somebody who did not know the thresholds.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ from typing import Any
 
 import planted_folders
 import planted_runs
+from blind import Blind, Seen
+from blind_folders import BLIND_FOLDERS, CLEAN_FOLDERS
+from blind_runs import BLIND_RUNS, CLEAN_RUNS
 from places import BENCHMARKS, ROOT
 from planted_folders import FOLDERS, PlantedFolder, write_folder
 from planted_runs import RUNS, PlantedRun, train
@@ -47,12 +51,17 @@ WITHIN = 3
 VARIANTS = 3
 CLEAN = 15
 LEAST_SIGNAL = 0.2
-HALVES = ("tried", "aside")
+HALVES = ("tried", "aside", "blind")
 PLANTED: dict[str, tuple[Mapping[str, PlantedRun | PlantedFolder], Sequence[str]]] = {
     "run": (RUNS, planted_runs.RECIPES),
     "folder": (FOLDERS, planted_folders.RECIPES),
 }
 """Faults and recipes, by what they are planted in."""
+BLIND: dict[str, tuple[Mapping[str, Sequence[Blind]], Sequence[Blind]]] = {
+    "run": (BLIND_RUNS, CLEAN_RUNS),
+    "folder": (BLIND_FOLDERS, CLEAN_FOLDERS),
+}
+"""Faults and clean runs of the half ``blind``, by what they are planted in."""
 
 
 @dataclass(frozen=True)
@@ -109,8 +118,10 @@ def _between(weak: float, strong: float, share: float) -> float:
     return weak + share * (strong - weak)
 
 
-def outcome(fault: str, plant: PlantedRun | PlantedFolder, variant: Variant, model: Path) -> Outcome:
-    """Make the run of a variant, and see when its fault is named."""
+def outcome(
+    fault: str, plant: PlantedRun | PlantedFolder, variant: Variant, model: Path, rule: Seen | None = None
+) -> Outcome:
+    """Make the run of a variant, and see when its fault is named; ``rule`` replaces the plant's own."""
     run = _recorded(plant, variant, model)
     check = CHECKS.get(plant.check)
     if isinstance(plant, PlantedRun):
@@ -119,6 +130,8 @@ def outcome(fault: str, plant: PlantedRun | PlantedFolder, variant: Variant, mod
         first = 0
     else:
         seen, first = plant.since + plant.visible - 1, plant.since - 1
+    if rule is not None:
+        seen = rule(run)
     steps = (step.number for step in run.steps)
     named = next((step for step in steps if examine(run, step=step, checks=[check]).names), 0)
     if 0 < named < first:
@@ -188,19 +201,33 @@ def measure(
     """
     every_check()
     plants, recipes = PLANTED[planted]
+    faults, clean = BLIND[planted]
     for name, plant in plants.items():
-        if name not in (known or {}):
+        if name in (known or {}):
+            continue
+        if half == "blind":
+            found = [outcome(name, one.plant, _variant(one), model, one.seen) for one in faults[name]]
+        else:
             own = [one for one in variants(plant.strengths, recipes, name) if one.half == half]
-            yield name, counted([outcome(name, plant, variant, model) for variant in own])
+            found = [outcome(name, plant, variant, model) for variant in own]
+        yield name, counted(found)
     if "clean" not in (known or {}):
         alarms, runs = [], 0
         for at in range(CLEAN):
-            variant = Variant(half, at + (10_000 if half == "aside" else 0), recipes[at % len(recipes)])
-            run = clean_run(variant, model, real=planted == "run")
+            if half == "blind":
+                variant = _variant(clean[at])
+                run = _recorded(clean[at].plant, variant, model)
+            else:
+                variant = Variant(half, at + (10_000 if half == "aside" else 0), recipes[at % len(recipes)])
+                run = clean_run(variant, model, real=planted == "run")
             runs += is_clean(run)
-            if is_clean(run) and (found := false_alarms(run)):
-                alarms.append({"recipe": variant.recipe, "seed": variant.seed, "alarms": found})
+            if is_clean(run) and (alarm := false_alarms(run)):
+                alarms.append({"recipe": variant.recipe, "seed": variant.seed, "alarms": alarm})
         yield "clean", {"runs": runs, "false_alarms": alarms}
+
+
+def _variant(blind: Blind) -> Variant:
+    return Variant("blind", blind.seed, blind.recipe, blind.strength)
 
 
 def counted(outcomes: Sequence[Outcome]) -> dict[str, Any]:
