@@ -9,7 +9,8 @@ Each fault has three variants in each half, with other recipes. In the half ``tr
 the strengths are the weakest, the middle and the strongest, with the seeds 0 to 2. In the half ``aside``, which is
 measured after the last correction, strengths and seeds are drawn. The ranges of the strengths were chosen with the
 thresholds known. The half ``blind`` has its own runs (``blind_runs`` and ``blind_folders``), with other forms of the
-faults and another rule for when they can be seen, by somebody who did not know the thresholds.
+faults and another rule for when they can be seen, by somebody who did not know the thresholds; ``opened`` measures the
+same runs after checks were corrected on them, and so is no longer blind.
 """
 
 from __future__ import annotations
@@ -51,17 +52,18 @@ WITHIN = 3
 VARIANTS = 3
 CLEAN = 15
 LEAST_SIGNAL = 0.2
-HALVES = ("tried", "aside", "blind")
+HALVES = ("tried", "aside", "blind", "opened")
 PLANTED: dict[str, tuple[Mapping[str, PlantedRun | PlantedFolder], Sequence[str]]] = {
     "run": (RUNS, planted_runs.RECIPES),
     "folder": (FOLDERS, planted_folders.RECIPES),
 }
 """Faults and recipes, by what they are planted in."""
+_BLIND = ("blind", "opened")
 BLIND: dict[str, tuple[Mapping[str, Sequence[Blind]], Sequence[Blind]]] = {
     "run": (BLIND_RUNS, CLEAN_RUNS),
     "folder": (BLIND_FOLDERS, CLEAN_FOLDERS),
 }
-"""Faults and clean runs of the half ``blind``, by what they are planted in."""
+"""Faults and clean runs of the halves ``blind`` and ``opened``, by what they are planted in."""
 
 
 @dataclass(frozen=True)
@@ -205,7 +207,7 @@ def measure(
     for name, plant in plants.items():
         if name in (known or {}):
             continue
-        if half == "blind":
+        if half in _BLIND:
             found = [outcome(name, one.plant, _variant(one), model, one.seen) for one in faults[name]]
         else:
             own = [one for one in variants(plant.strengths, recipes, name) if one.half == half]
@@ -214,7 +216,7 @@ def measure(
     if "clean" not in (known or {}):
         alarms, runs = [], 0
         for at in range(CLEAN):
-            if half == "blind":
+            if half in _BLIND:
                 variant = _variant(clean[at])
                 run = _recorded(clean[at].plant, variant, model)
             else:

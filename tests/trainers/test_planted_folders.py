@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from blind_folders import BLIND_FOLDERS
 from detector import (
+    BLIND,
+    CLEAN,
     FILE,
     HALVES,
     PLANTED,
@@ -116,10 +119,36 @@ def every_names() -> list[str]:
 def test_the_variants_of_a_half_are_the_same_in_each_measurement_and_have_other_seeds_and_strengths() -> None:
     once, again = (list(variants((0.1, 1.0), ("a", "b", "c"), "fault")) for _ in range(2))
     assert once == again
-    own = {half: [one for one in once if one.half == half] for half in HALVES}
+    own = {half: [one for one in once if one.half == half] for half in ("tried", "aside")}
     assert [len(of_half) for of_half in own.values()] == [VARIANTS, VARIANTS]
+    assert len(once) == 2 * VARIANTS
     assert not {one.seed for one in own["tried"]} & {one.seed for one in own["aside"]}
     assert all(0.1 <= one.strength <= 1.0 for one in once)
+
+
+@pytest.mark.parametrize("planted", PLANTED)
+def test_the_blind_half_has_three_runs_of_each_fault_and_as_many_clean_runs_as_the_others(planted) -> None:
+    faults, clean_ones = BLIND[planted]
+    plants, _ = PLANTED[planted]
+    assert [name for name in plants if len(faults[name]) == VARIANTS] == list(faults) == list(plants)
+    assert {name: {one.plant.check for one in own} for name, own in faults.items()} == {
+        name: {plant.check} for name, plant in plants.items()
+    }
+    seeds = [one.seed for own in (*faults.values(), clean_ones) for one in own]
+    assert len(clean_ones) == CLEAN
+    assert len(seeds) == len(set(seeds))
+
+
+def test_an_own_rule_decides_when_a_blind_fault_can_be_seen(tmp_path) -> None:
+    (first, *_) = BLIND_FOLDERS["KL runs away"]
+    write_folder(tmp_path, first.plant, strength=first.strength, seed=first.seed, recipe=first.recipe)
+    run = read_folder(tmp_path)
+    kl = dict(run.series("kl"))
+    seen = first.seen(run)
+    assert seen > first.plant.since + 2
+    before = [kl[first.plant.since - back] for back in (1, 2, 3)]
+    in_row = [kl[seen - back] >= 10 * sum(before) / 3 for back in range(4)]
+    assert in_row == [True, True, True, False]
 
 
 @pytest.mark.parametrize(("named", "in_time"), [(0, False), (8, True), (9, False)])
