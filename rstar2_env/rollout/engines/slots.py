@@ -10,6 +10,7 @@ recurrent layers; see ``supports``.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -32,7 +33,8 @@ class SlotLayer(DynamicLayer):
 
     def __init__(self, cache: SlotCache) -> None:
         super().__init__()
-        self._cache = cache
+        # In a reference cycle, the buffers would stay in memory until Python's next collection of garbage.
+        self._cache: SlotCache = weakref.proxy(cache)
 
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         """Write the new keys and values of a forward pass into the cache; return all cached keys and values.
