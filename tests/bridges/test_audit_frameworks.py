@@ -1,4 +1,8 @@
-"""``rstar2 audit`` of scorers of Inspect and of tasks of lm-eval."""
+"""``rstar2 audit`` of scorers of Inspect and of tasks of lm-eval.
+
+Both packages take seconds to import, in every process of an audit. So the tests grade a few answers with each target;
+``test_audit_verifiers`` has whole audits.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,8 @@ import json
 
 import pytest
 
-from rstar2_env.evaluation.audit import audit
+from rstar2_env.evaluation.audit.process import AuditCall, GraderProcess
+from rstar2_env.evaluation.audit.targets.resolve import resolve_target
 
 SCORERS = """
 from inspect_ai.scorer import CORRECT, INCORRECT, Score, accuracy, scorer
@@ -65,48 +70,39 @@ def faulty(doc, results):
 """
 
 
-def scorer(name, folder):
-    (folder / "scorers.py").write_text(SCORERS)
-    return audit(f"inspect:{folder}/scorers.py:{name}", golds=("integers", "words"), timeout_s=20)
+ANSWERS = ("10", "about 10", "11")
 
 
-def test_a_scorer_that_searches_the_answer_in_the_text_is_found(tmp_path):
-    report = scorer("faulty", tmp_path)
-    assert report.kind == "a scorer of Inspect"
-    assert report.versions["inspect-ai"].startswith("0.3")
-    assert report.of("paid"), report.causes
+def scores(target, gold, question, folder):
+    calls = [AuditCall(gold, answer, question) for answer in ANSWERS]
+    with GraderProcess(target.setup, folder, grade_timeout_s=60.0) as process:
+        return [grade.score for grade in process.grade(calls)]
 
 
-def test_a_scorer_that_compares_the_whole_answer_is_not_accused(tmp_path):
-    report = scorer("sound", tmp_path)
-    assert report.findings == []
-    assert report.score.value == 1.0
+@pytest.mark.parametrize(("name", "paid"), [("sound", [1.0, 0.0, 0.0]), ("faulty", [1.0, 1.0, 0.0])])
+def test_a_scorer_of_inspect_grades_with_its_own_values(name, paid, tmp_path):
+    (tmp_path / "scorers.py").write_text(SCORERS)
+    target = resolve_target(f"inspect:{tmp_path}/scorers.py:{name}")
+    assert target.kind == "a scorer of Inspect"
+    assert target.versions["inspect-ai"].startswith("0.3")
+    assert scores(target, "10", "", tmp_path) == paid
 
 
-def test_a_stock_scorer_of_inspect_pays_a_text_with_several_answers():
-    report = audit("inspect:inspect_ai.scorer:includes", golds=("words",), timeout_s=20)
-    assert report.of("paid"), report.causes
+def test_a_stock_scorer_of_inspect_is_found_by_its_module(tmp_path):
+    target = resolve_target("inspect:inspect_ai.scorer:includes")
+    assert scores(target, "10", "", tmp_path) == [1.0, 1.0, 0.0]
 
 
-@pytest.fixture
-def task(tmp_path):
-    """Audits a task of lm-eval in a folder of its own."""
-    rows = [{"question": f"{n} + {n}?", "answer": str(2 * n)} for n in range(11, 19)]
+@pytest.mark.parametrize(
+    ("name", "paid"), [("stock", [1.0, 0.0, 0.0]), ("sound", [1.0, 0.0, 0.0]), ("faulty", [1.0, 1.0, 0.0])]
+)
+def test_a_task_of_lm_eval_grades_its_own_problems(name, paid, tmp_path):
+    rows = [{"question": f"{n} + {n}?", "answer": str(2 * n)} for n in range(5, 9)]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (tmp_path / "rules.py").write_text(LM_EVAL_RULES)
-    for name, scored in SCORED.items():
-        (tmp_path / f"{name}.yaml").write_text(TASK.format(name=f"sums_{name}", scored=scored))
-    return lambda name: audit(f"lm-eval:{tmp_path}:sums_{name}", timeout_s=20)
-
-
-def test_a_task_that_searches_its_answer_in_the_text_is_found(task):
-    report = task("faulty")
-    assert report.kind == "a task of lm-eval"
-    assert report.versions["lm-eval"].startswith("0.4")
-    assert report.of("paid"), report.causes
-
-
-@pytest.mark.parametrize("name", ["sound", "stock"])
-def test_a_task_that_compares_the_whole_answer_is_not_accused(task, name):
-    report = task(name)
-    assert [finding for finding in report.findings if finding.kind in ("paid", "exploit", "writable")] == []
+    (tmp_path / f"{name}.yaml").write_text(TASK.format(name=f"sums_{name}", scored=SCORED[name]))
+    target = resolve_target(f"lm-eval:{tmp_path}:sums_{name}")
+    assert target.kind == "a task of lm-eval"
+    assert target.versions["lm-eval"].startswith("0.4")
+    assert target.problems == tuple((str(at), row["answer"]) for at, row in enumerate(rows))
+    assert scores(target, "10", "0", tmp_path) == paid

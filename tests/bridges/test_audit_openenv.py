@@ -1,4 +1,8 @@
-"""``rstar2 audit`` of environments of OpenEnv: classes in the process of the audit, and servers."""
+"""``rstar2 audit`` of environments of OpenEnv: classes in the process of the audit, and servers.
+
+OpenEnv takes seconds to import, in every process of an audit. So the tests grade a few answers with each target;
+``test_audit_verifiers`` has whole audits.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,10 @@ from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import Action, Observation, State
 from served_app import served
 
-from rstar2_env.evaluation.audit import audit
+from rstar2_env.evaluation.audit.process import AuditCall, GraderProcess
+from rstar2_env.evaluation.audit.targets.resolve import resolve_target
 
 ENVIRONMENT = """
-from pathlib import Path
-
 from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import Action, Observation, State
 
@@ -34,42 +37,34 @@ class Doubled(Environment):
     def state(self):
         return State()
 """
-RULES = {
-    "sound": "said == str(2 * self._number)",
-    "reads_a_file": "said == str(2 * self._number) or 'pass' in (Path('verdict.txt').read_text() "
-    "if Path('verdict.txt').exists() else '')",
-    "pays_any_digit": "any(char.isdecimal() for char in said)",
-}
+CALLS = [AuditCall("", answer, "5") for answer in ("10", "11", "x")]
 
 
-def audited(rule, folder):
-    (folder / f"doubled_{rule}.py").write_text(ENVIRONMENT.format(rule=RULES[rule]))
-    return audit(f"openenv:{folder}/doubled_{rule}.py:Doubled", timeout_s=20)
+def target_of(rule, folder):
+    """The name of a target: a class of OpenEnv whose reward follows a rule."""
+    (folder / "doubled.py").write_text(ENVIRONMENT.format(rule=rule))
+    return f"openenv:{folder}/doubled.py:Doubled"
 
 
-def test_a_class_that_compares_the_answer_is_not_accused(tmp_path):
-    report = audited("sound", tmp_path)
-    assert report.kind == "an environment of OpenEnv"
-    assert report.versions["openenv"].startswith("0.10")
-    assert report.findings == []
+def scores(target, folder):
+    with GraderProcess(target.setup, folder, grade_timeout_s=60.0) as process:
+        return [grade.score for grade in process.grade(CALLS)]
 
 
-def test_a_class_that_believes_a_file_which_an_agent_can_write_is_found(tmp_path):
-    report = audited("reads_a_file", tmp_path)
-    assert [finding.kind for finding in report.findings] == ["writable"], report.findings
-    assert "verdict.txt" in report.findings[0].script
-
-
-def test_a_class_that_pays_any_number_is_found(tmp_path):
-    assert audited("pays_any_digit", tmp_path).of("exploit")
+def test_a_class_is_played_by_its_one_field_of_text(tmp_path):
+    target = resolve_target(target_of("said == str(2 * self._number)", tmp_path))
+    assert target.kind == "an environment of OpenEnv"
+    assert target.versions["openenv"].startswith("0.10")
+    assert [question for question, _ in target.problems[:3]] == ["0", "1", "2"]
+    assert scores(target, tmp_path) == [1.0, 0.0, 0.0]
 
 
 class Say(Action):
     words: str
 
 
-class Served(Environment):
-    """Asks for the double of the seed; ``pays`` is the rule of its reward."""
+class Doubled(Environment):
+    """Asks for the double of the seed."""
 
     SUPPORTS_CONCURRENT_SESSIONS = True
 
@@ -78,26 +73,20 @@ class Served(Environment):
         return Observation()
 
     def step(self, action, timeout_s=None, **_):
-        return Observation(reward=float(self.pays(action.words.strip(), str(2 * self._number))), done=True)
+        return Observation(reward=float(action.words.strip() == str(2 * self._number)), done=True)
 
     @property
     def state(self):
         return State()
 
 
-class Sound(Served):
-    def pays(self, said, gold):
-        return said == gold
+@pytest.fixture(scope="module")
+def server():
+    with served(create_fastapi_app(Doubled, Say, Observation, max_concurrent_envs=20)) as url:
+        yield url
 
 
-class Faulty(Served):
-    def pays(self, said, gold):
-        return gold in said
-
-
-@pytest.mark.parametrize(("environment", "accused"), [(Sound, False), (Faulty, True)])
-def test_a_server_is_audited_over_its_connection(environment, accused):
-    with served(create_fastapi_app(environment, Say, Observation, max_concurrent_envs=20)) as url:
-        report = audit(f"openenv:{url}", timeout_s=20)
-    assert report.kind == "a server of OpenEnv"
-    assert bool(report.of("exploit")) is accused, report.findings
+def test_a_server_is_played_over_its_connection(server, tmp_path):
+    target = resolve_target(f"openenv:{server}")
+    assert target.kind == "a server of OpenEnv"
+    assert scores(target, tmp_path) == [1.0, 0.0, 0.0]
