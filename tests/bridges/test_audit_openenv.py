@@ -63,17 +63,16 @@ class Say(Action):
     words: str
 
 
-class Doubled(Environment):
-    """Asks for the double of the seed."""
+class Ten(Environment):
+    """Pays the answer 10; the audit's question is no seed of the server, which gets the number of a problem."""
 
     SUPPORTS_CONCURRENT_SESSIONS = True
 
     def reset(self, seed=None, episode_id=None, **_):
-        self._number = seed or 0
         return Observation()
 
     def step(self, action, timeout_s=None, **_):
-        return Observation(reward=float(action.words.strip() == str(2 * self._number)), done=True)
+        return Observation(reward=float(action.words.strip() == "10"), done=True)
 
     @property
     def state(self):
@@ -82,7 +81,7 @@ class Doubled(Environment):
 
 @pytest.fixture(scope="module")
 def server():
-    with served(create_fastapi_app(Doubled, Say, Observation, max_concurrent_envs=20)) as url:
+    with served(create_fastapi_app(Ten, Say, Observation, max_concurrent_envs=20)) as url:
         yield url
 
 
