@@ -44,11 +44,11 @@ def lay_out() -> Path:
     os.environ["COLUMNS"] = "120"  # what describes itself may look at the terminal
     shutil.rmtree(BUILD, ignore_errors=True)
     stage = Stage(PAGES)
+    demo = demo_run(stage.add_file("demo-run.html"))
     stage.documents()
     made = {**gallery.pages(), **reference.pages(), **notebooks.pages()}
     for place, text in made.items():
         stage.add(place, text)
-    demo_run(stage.add_file("demo-run.html"))
     stage.write()
     reference.links(BUILD / "python", ROOT)
     for name in ("site.css", "names.js", "iframe-worker.js"):
@@ -65,13 +65,17 @@ def lay_out() -> Path:
         "extra": {"origins": stage.origins},
         "plugins": {"mkdocstrings": {"handlers": {"python": {"paths": [str(BUILD / "python")]}}}},
     }
+    if demo and (code := demo.wait()):
+        raise subprocess.CalledProcessError(code, demo.args)
     path = BUILD / "mkdocs.yml"
     path.write_text(yaml.safe_dump(config, sort_keys=False), "utf-8")
     return path
 
 
-def demo_run(out: Path) -> None:
-    """Write the page of runs to which the tutorials link; a sentence, also printed, if the viewer's page is not built.
+def demo_run(out: Path) -> subprocess.Popen[bytes] | None:
+    """Begin to write the page of runs to which the tutorials link, and return the process that writes it.
+
+    If the viewer's page is not built, a sentence is written instead, and printed.
 
     Args:
         out: The file.
@@ -80,8 +84,8 @@ def demo_run(out: Path) -> None:
         text = "The page of rstar2 view is not built: make view"
         out.write_text(f"<!doctype html><title>Not built</title>{text}\n", "utf-8")
         print(f"The tutorials' page of runs is empty. {text}")
-        return
-    subprocess.run([sys.executable, str(ROOT / "tests" / "support" / "demo_runs.py"), str(out)], check=True)
+        return None
+    return subprocess.Popen([sys.executable, str(ROOT / "tests" / "support" / "demo_runs.py"), str(out)])
 
 
 def navigation(named: list[dict[str, Any]], pages: list[str]) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ import shutil
 import subprocess
 from pathlib import Path, PurePosixPath
 
+import source_page
 from items import KINDS, Item, page, split
 from markdown_links import is_elsewhere, outside_code, targets, with_targets
 
@@ -33,14 +34,9 @@ PLACES = {
 """Documents outside ``docs/`` that are pages of the site, and where."""
 
 _COPIED = {".png", ".svg", ".css", ".ico", ".json"}
-_LANGUAGES = {
-    ".py": "python", ".toml": "toml", ".yaml": "yaml", ".yml": "yaml", ".json": "json", ".jsonl": "json",
-    ".md": "markdown", ".cff": "yaml", ".sh": "sh",
-}  # fmt: skip
 _ITEM = re.compile(r"^(?:[-*+]|\d+[.)])\s")
 _FRONT = "---\nhide:\n  - navigation\n---\n"
 """Give the front page the whole width: its navigation would have one entry, the page itself."""
-_HIDDEN = "---\nsearch:\n  exclude: true\nhide:\n  - navigation\n  - toc\n---\n"
 
 
 class BrokenLinkError(Exception):
@@ -116,6 +112,7 @@ class Stage:
             for item in found[place]:
                 self._moved |= {(place, anchor): (item.place, anchor) for anchor in item.anchors[1:]}
                 self._moved[place, item.anchors[0]] = (item.place, "")
+        (self._folder / source_page.STYLE).write_text(source_page.style(), "utf-8")
         mentions = self._mentions()
         for place, text in self._texts.items():
             self._write(place, text, place)
@@ -178,21 +175,14 @@ class Stage:
 
     def _source(self, path: str) -> str:
         """Return the path of the page that shows a file or lists a folder of the repository; create it if necessary."""
-        place = f"source/{path}.md"
+        place = source_page.place(path)
         if path not in self._shown:
             self._shown.add(path)
             page = self._folder / place
             page.parent.mkdir(parents=True, exist_ok=True)
-            page.write_text(f"{_HIDDEN}# `{path}`\n\n{_listing(path)}\n", "utf-8")
+            listed = sorted(_tracked(path)) if (ROOT / path).is_dir() else None
+            page.write_text(source_page.page(ROOT, path, listed), "utf-8")
         return place
-
-
-def _listing(path: str) -> str:
-    if (ROOT / path).is_dir():
-        return "\n".join(f"- `{name}`" for name in sorted(_tracked(path)))
-    text = (ROOT / path).read_text("utf-8").rstrip()
-    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
-    return f"{fence}{_LANGUAGES.get(Path(path).suffix, 'text')}\n{text}\n{fence}"
 
 
 def _tracked(*paths: str) -> list[str]:
