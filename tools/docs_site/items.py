@@ -151,7 +151,10 @@ KINDS: dict[str, Kind] = {
         "Options", files=lambda name: [_of_module(GROUPS[name].__module__)], see=("training.md", "mix-a-recipe.md")
     ),
     "reference/commands.md": Kind(
-        "Command", files=lambda name: [f"rstar2_env/cli/{name.split()[1].replace('-', '_')}.py"], see=("how-to.md",)
+        "Command",
+        files=lambda name: [f"rstar2_env/cli/{name.split()[1].replace('-', '_')}.py"],
+        see=("how-to.md",),
+        boost=1.0,
     ),
     "troubleshooting.md": Kind("Errors", rf"(?!(?:{'|'.join(_NOT_AN_ERROR)})$).+", _error, rows=True),
 }
