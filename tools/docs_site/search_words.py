@@ -5,6 +5,9 @@ each word of a question as the beginning of a word. So an "a" would find every w
 would drown. The script drops a little word that another word follows; the last one may be the beginning of a word that
 is not finished.
 
+Words of a wish, such as "use", are in the index, but say as little in a question, and would lead to every title that
+begins with them.
+
 Covered: the list, read from the theme's own search, and the script. Not covered: the order of results
 (``search_order``).
 """
@@ -18,6 +21,7 @@ from pathlib import Path
 import material
 
 _LIST = re.compile(r'generateStopWordFilter\((\["a"[^\]]*\])\)')
+WISHES = ("use", "using", "need")
 _SCRIPT = """\
 // Drops the little words of a question, which the index does not have; see tools/docs_site/search_words.py.
 (() => {
@@ -51,4 +55,4 @@ def stop_words() -> list[str]:
 
 def script() -> str:
     """Return the script, which works whether a worker or a frame runs the search."""
-    return _SCRIPT.replace("WORDS", json.dumps(stop_words()))
+    return _SCRIPT.replace("WORDS", json.dumps([*stop_words(), *WISHES]))
