@@ -12,12 +12,12 @@ import pytest
 
 from rstar2_env.verification import verify_many, verify_response
 
-# Labels that contradict a rule. 0027 and 0117 are sums that the question asks for; 0032, 0094 and 0109 state a false
+# Labels that contradict a rule. 0027, 0117 and 0118 are work that was not done; 0032, 0094 and 0109 state a false
 # equality; 0034 is a division that was not done; 0098 is an approximation; 0100 and 0102 leave one step of an
 # inequality. 0254 is mislabelled.
 DEBATABLE = {
     f"math-verify-{number}"
-    for number in ("0027", "0032", "0034", "0094", "0098", "0100", "0102", "0109", "0117", "0254")
+    for number in ("0027", "0032", "0034", "0094", "0098", "0100", "0102", "0109", "0117", "0118", "0254")
 }
 
 # Wrong labels that we refuse: no question asks for the order of 0330 and 0337, and the sets of 0493 are equal.
