@@ -7,7 +7,7 @@ intervals (``rstar2_env.evaluation.figures``), the SQL of the counts (``rstar2_e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -165,17 +165,21 @@ def figure_sums(episodes: Iterable[Episode], names: Iterable[str] = FIGURES) -> 
     return {name: (totals[over], totals[under]) for name, (over, under) in pairs.items()}
 
 
-def repetition(episode: Episode) -> float:
+def repetition(episode: Episode, words_of: Callable[[str], Sequence[str]] = str.split) -> float:
     """Return the share of four-word sequences of the policy that already occurred in the episode, in [0, 1].
 
     ``1 - unique / all`` (seq-rep-4 of Welleck et al., Neural Text Generation with Unlikelihood Training,
-    arXiv 1908.04319, section 6.1), where words are separated by white space, and no sequence spans two turns.
+    arXiv 1908.04319, section 6.1), where no sequence spans two turns.
+
+    Args:
+        episode: The episode.
+        words_of: Divides a text into words; by default, at white space.
     """
     total = 0
     seen: set[tuple[str, ...]] = set()
     for message in episode.messages:
         if message.role == "assistant":
-            words = message.content.split()
+            words = words_of(message.content)
             total += max(0, len(words) - _WORDS + 1)
             seen.update(zip(*(words[shift:] for shift in range(_WORDS)), strict=False))
     return 1.0 - len(seen) / total if total else 0.0

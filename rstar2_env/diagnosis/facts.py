@@ -15,6 +15,9 @@ _MARKUP = re.compile(
 )
 """Pattern of the turn markup of common chat templates. A policy that uses its template correctly never writes markup as
 text: the tokens that end its turn are not part of the text."""
+_PIECES = re.compile(r"\S{1,32}")
+"""Pattern of words, with longer ones in pieces: a loop without white space, or a text of a language without it, would
+be one word."""
 _SPACE = re.compile(r"\s+")
 
 
@@ -54,7 +57,7 @@ def facts_of(entry: EpisodeEntry, key: str, rank: int = 0) -> EpisodeDigest:
         injected=len(episode.injected),
         tokens=episode.policy_tokens,
         tags=episode.answer_tags,
-        repetition=repetition(episode),
+        repetition=repetition(episode, _PIECES.findall),
         text=digest("\0".join(written)) if any(written) else "",
         markup=any(_MARKUP.search(text) for text in written),
         verdict=str(verdict.get("reason", "")) if isinstance(verdict, dict) else "",

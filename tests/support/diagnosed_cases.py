@@ -97,7 +97,7 @@ VARIED = change(rewards=lambda one, draw: {"return": one.reward, "judge": draw.c
 JUDGED = change(rewards=lambda one, draw: {"return": one.reward, "judge": 0.7})
 CASES: dict[str, tuple[Made, Made]] = {
     "gradient_nan": (lambda: clean(grad_norm=math.nan), lambda: clean(grad_norm=1e4, steps=18)),
-    "gradient_zero": (lambda: clean(grad_norm=0.0), lambda: clean(grad_norm=0.0, tokens__trained=0.0)),
+    "gradient_zero": (lambda: clean(grad_norm=0.0), lambda: clean(grad_norm=0.0, tokens__trained=0.0, episode=wrong())),
     "gradient_clipped": (lambda: clean(grad_norm=30.0), lambda: clean(grad_norm=8.0)),
     "learning_rate_high": (lambda: clean(weights__change=0.05), lambda: clean(weights__change=0.005)),
     "learning_rate_low": (lambda: clean(weights__change=1e-9), lambda: clean(weights__change=0.0, tokens__trained=0.0)),

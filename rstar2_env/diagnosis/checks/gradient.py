@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from rstar2_env.diagnosis.base import Evidence, RunCheck, register
-from rstar2_env.diagnosis.record import RunRecord
-from rstar2_env.diagnosis.spells import spell
+from rstar2_env.diagnosis.record import RunRecord, StepData
+from rstar2_env.diagnosis.spells import each_step, spell
 
 _FAR = 10.0
 _CLIPPED = 5
@@ -33,9 +33,19 @@ def _nan(run: RunRecord) -> Evidence | None:
     )
 
 
+def _differ(step: StepData) -> bool:
+    """Return whether kept episodes of a group have different rewards, which should give them an advantage."""
+    return any(len({one.reward for one in group if one.kept}) > 1 for group in step.groups())
+
+
 def _zero(run: RunRecord) -> Evidence | None:
     trained = dict(run.series("tokens/trained"))
-    points = [(step, value) for step, value in run.series("grad_norm") if trained.get(step, 1.0) > 0]
+    compared = dict(each_step(run, "kept/rewards differ", _differ))
+    points = [
+        (step, value)
+        for step, value in run.series("grad_norm")
+        if trained.get(step, 1.0) > 0 or compared.get(step, False)
+    ]
     found = spell(points, lambda value: value == 0)
     if found is None:
         return None
@@ -43,9 +53,9 @@ def _zero(run: RunRecord) -> Evidence | None:
         since=found.since,
         until=found.until,
         says=f"The norm of the gradient is exactly 0 in {len(found.values)} consecutive steps, although rows with an "
-        "advantage were trained on.",
+        "advantage were trained on, or kept episodes of a group have different rewards.",
         figures={"grad_norm": found.last},
-        episodes=run.examples(found.since, found.until, lambda episode: bool(episode.advantage)),
+        episodes=run.examples(found.since, found.until, lambda episode: episode.kept),
     )
 
 
@@ -82,10 +92,11 @@ register(
     RunCheck(
         name="gradient_zero",
         title="The gradient is zero",
-        looks_at="`grad_norm` of the steps that trained on rows with an advantage (`tokens/trained`)",
+        looks_at="`grad_norm` of the steps that trained on rows with an advantage (`tokens/trained`), or that kept "
+        "episodes of a group with different rewards",
         rule="exactly 0 in 3 consecutive such steps: a policy gradient over sampled tokens is never exactly 0",
         severity="error",
-        cause="Weights that are frozen, or tokens that are all masked or all clipped.",
+        cause="Weights that are frozen, tokens that are all masked or all clipped, or an advantage that is always 0.",
         change=("--set model.lora_rank=0", "--set loss.ppo_clip.low=0.2 --set loss.ppo_clip.high=0.28"),
         otherwise="Steps without a group that has a signal: `all_wrong`, `all_right`, `all_rejected` and `few_signals` "
         "name those.",

@@ -48,6 +48,8 @@ def _low(run: RunRecord) -> Evidence | None:
     trained = dict(run.series("tokens/trained"))
     points = [(step, change) for step, change in run.series("weights/change") if trained.get(step, 1.0) > 0]
     warm = int(run.option("optim.warmup_steps", 0))
+    if warm >= int(run.option("run.steps", warm + 1)):
+        warm = 0  # a warm-up that the run does not complete is the rate of the run
     found = spell([point for point in points if point[0] > warm], lambda change: change < _LOW, _LEAST_LOW)
     if found is None:
         return None
@@ -80,7 +82,8 @@ register(
     RunCheck(
         name="learning_rate_low",
         title="The learning rate is too low",
-        looks_at="`weights/change` in the steps that trained on rows with an advantage, after the warm-up",
+        looks_at="`weights/change` in the steps that trained on rows with an advantage, after the warm-up if it is "
+        "shorter than the run",
         rule="less than 1e-7 in 5 consecutive steps: the resolution of float32 is 6e-8, so most of the update is "
         "lost to rounding",
         severity="error",

@@ -5,10 +5,13 @@ from __future__ import annotations
 from statistics import fmean
 
 from rstar2_env.diagnosis.base import PLAYED, Evidence, RunCheck, register
-from rstar2_env.diagnosis.record import RunRecord, StepData
-from rstar2_env.diagnosis.spells import each_step, least_of, spell, start_level
+from rstar2_env.diagnosis.record import FigurePoint, RunRecord, StepData
+from rstar2_env.diagnosis.spells import Spell, each_step, least_of, shares, spell, start_level
 
 _SHARE, _MORE = 0.4, 0.2
+_LOOPS, _MANY = 0.5, 0.25
+"""Repetition of an episode that ends in a loop, and the share of such episodes that is as harmful as the same share of
+episodes that a budget cuts (``budgets``)."""
 
 
 def _repeated(step: StepData) -> float | None:
@@ -16,18 +19,35 @@ def _repeated(step: StepData) -> float | None:
     return fmean(counted) if counted else None
 
 
-def _look(run: RunRecord) -> Evidence | None:
-    points = each_step(run, "repetition", _repeated)
+def _mean(run: RunRecord) -> list[FigurePoint]:
+    return each_step(run, "repetition", _repeated)
+
+
+def _looping(run: RunRecord) -> list[FigurePoint]:
+    return shares(run, "looping", lambda one: one.repetition > _LOOPS, lambda one: one.available and bool(one.text))
+
+
+def _above(run: RunRecord, points: list[FigurePoint], least: float) -> Spell | None:
     start = start_level(points)
     # A policy that repeats itself from the first step on has no level to compare with.
-    bound = _SHARE if start is None or start > _SHARE else max(_SHARE, start + _MORE)
-    found = spell(points, lambda share: share > bound, least_of(run))
+    bound = least if start is None or start > least else max(least, start + _MORE)
+    return spell(points, lambda share: share > bound, least_of(run))
+
+
+def _look(run: RunRecord) -> Evidence | None:
+    repeated, looping = _above(run, _mean(run), _SHARE), _above(run, _looping(run), _MANY)
+    found = repeated or looping
     if found is None:
         return None
     return Evidence(
         since=found.since,
         until=found.until,
-        says=f"{100 * found.mean:.0f} % of the four-word sequences of an episode already occurred in it.",
+        says=f"{100 * found.mean:.0f} % "
+        + (
+            "of the four-word sequences of an episode already occurred in it."
+            if repeated
+            else "of the episodes consist mostly of four-word sequences that already occurred in them."
+        ),
         figures={"repetition": found.mean},
         episodes=run.examples(found.since, found.until, lambda one: one.repetition > _SHARE),
     )
@@ -38,8 +58,8 @@ register(
         name="repetition",
         title="The policy repeats itself",
         looks_at="the share of four-word sequences of the policy's turns that already occurred in the episode",
-        rule="more than 40 % on average, and 20 points above the start, in 3 consecutive steps or in an evaluation: "
-        "ordinary solutions with code have 5 to 20 %",
+        rule="more than 40 % on average, or more than 50 % in a quarter of the episodes, and 20 points above the "
+        "start, in 3 consecutive steps or in an evaluation: ordinary solutions with code have 5 to 20 %",
         severity="warning",
         cause="A collapsed or damaged policy, or a reward that grows with the length or the number of calls.",
         change=("--set optim.learning_rate=LOWER", "--set rollout.max_turn_tokens=LESS"),

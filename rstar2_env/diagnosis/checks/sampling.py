@@ -7,7 +7,9 @@ from collections import Counter
 from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import RunRecord, StepData
 
-_WINDOW, _DRAWS, _TIMES = 10, 40, 8
+_LEAST, _WINDOW, _DRAWS, _MOST, _TIMES = 3, 10, 24, 64, 8
+"""Steps and groups of a window: at least 3 steps, and 10 or as many as have 64 groups, whichever is more. Of 24 draws
+from twice as many problems, 3 problems are all with a probability of about 1e-6."""
 _STILL, _READY = 20, 0.9
 
 
@@ -19,20 +21,26 @@ def _stuck(run: RunRecord) -> Evidence | None:
     draws: list[tuple[int, str]] = []
     for step in run.steps:
         draws += [(step.number, problem) for problem in step.once("drawn", _drawn)]
-    steps = [step.number for step in run.steps]
-    if len(steps) < _WINDOW:
-        return None
-    begin = steps[-_WINDOW]
-    recent = [problem for step, problem in draws if step >= begin and problem]
-    known = int(run.steps[-1].figures.get("sampler/problems", 0)) or len({problem for _, problem in draws})
+    known = int(run.steps[-1].figures.get("sampler/problems", 0)) if run.steps else 0
+    known = known or len({problem for _, problem in draws})
+    for window in range(_LEAST, min(len(run.steps), _MOST) + 1):
+        begin = run.steps[-window].number
+        recent = [problem for step, problem in draws if step >= begin and problem]
+        if window > _WINDOW and len(recent) > _MOST:
+            return None
+        distinct = len(set(recent))
+        if len(recent) >= _DRAWS and distinct * _TIMES <= len(recent) and known >= 2 * distinct:
+            return _few_problems(run, begin, recent, known)
+    return None
+
+
+def _few_problems(run: RunRecord, begin: int, recent: list[str], known: int) -> Evidence:
     distinct = len(set(recent))
-    if len(recent) < _DRAWS or distinct * _TIMES > len(recent) or known < 2 * distinct:
-        return None
     most = Counter(recent).most_common(1)[0]
     return Evidence(
         since=begin,
         until=None,
-        says=f"The {len(recent)} groups of the last {_WINDOW} steps contain only {distinct} different "
+        says=f"The {len(recent)} groups since step {begin} contain only {distinct} different "
         f"problems, of at least {known}; {most[0]!r} was drawn {most[1]} times.",
         figures={"groups": len(recent), "distinct problems": distinct, "problems": known},
         episodes=run.examples(begin, None, lambda one: one.problem == most[0]),
@@ -62,9 +70,10 @@ register(
     RunCheck(
         name="sampler_stuck",
         title="The sampler is stuck on a part of the data",
-        looks_at="the problems of the groups of the last 10 steps, and `sampler/problems`",
-        rule="in at least 40 groups, each drawn problem occurs 8 times on average, although the sampler has at least "
-        "twice as many problems: a uniform sampler would repeat a problem less than 4 times",
+        looks_at="the problems of the groups of the last steps, and `sampler/problems`",
+        rule="in at least 24 groups of at least 3 steps (at most 64 groups, or 10 steps), each drawn problem occurs 8 "
+        "times on average, although the sampler has at least twice as many problems: a uniform sampler would repeat a "
+        "problem less than 4 times",
         severity="warning",
         cause="A sampler whose own estimates confine it to few problems, or a filter that leaves few problems.",
         change=("--set sampler=uniform",),

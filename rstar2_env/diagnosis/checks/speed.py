@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from statistics import median
+from statistics import fmean, median
 
 from rstar2_env.diagnosis.base import Evidence, RunCheck, register
 from rstar2_env.diagnosis.record import FigurePoint, RunRecord
 from rstar2_env.diagnosis.spells import rolling, spell, start_level
 
-_HALF, _WINDOW, _AFTER = 0.5, 5, 10
+_HALF, _WINDOW = 0.5, 5
 _SLOWER = 0.7
 """Share of its earlier speed below which training counts as slower: halfway, by ratio, to ``_HALF``. No server, cache
 or queue of the rollout slows the trainer."""
 _WAITS = 0.3
-_GROWTH, _STEPS, _RISES = 0.1, 30, 0.9
+_LEAKS = ((30, 0.1), (15, 0.25))
+"""Number of steps, and the growth of the memory in them that is worth a finding: the faster, the earlier."""
+_BLOCKS = 5
 
 
 def _speed(run: RunRecord) -> list[FigurePoint]:
@@ -40,11 +42,9 @@ def _at(run: RunRecord, name: str, since: int) -> tuple[float, float]:
 
 def _falls(run: RunRecord) -> Evidence | None:
     points = _speed(run)
-    if len(points) < _AFTER + _WINDOW:
-        return None
     # The first steps build caches and compile, so they are left out.
-    level = start_level(points[2:], _AFTER)
-    if not level:
+    level = start_level(points[2:])
+    if not level or len(points) < 2 + 2 * _WINDOW:
         return None
     found = spell(rolling(points, _WINDOW), lambda speed: speed < _HALF * level)
     if found is None:
@@ -91,22 +91,22 @@ def _waits(run: RunRecord) -> Evidence | None:
 
 def _grows(run: RunRecord) -> Evidence | None:
     points = run.series("memory/process_gib")[5:]
-    if len(points) < _STEPS:
-        return None
-    recent = points[-_STEPS:]
-    rises = sum(later[1] > earlier[1] for earlier, later in pairwise(recent))
-    half = _STEPS // 2
-    early, late = (sum(value for _, value in part) / half for part in (recent[:half], recent[half:]))
-    if rises < _RISES * (_STEPS - 1) or late - early < _GROWTH * early:
-        return None
-    each = (recent[-1][1] - recent[0][1]) / (_STEPS - 1)
-    return Evidence(
-        since=recent[0][0],
-        until=None,
-        says=f"The memory of the process grew at {rises} of the last {_STEPS - 1} steps, from {recent[0][1]:.2f} to "
-        f"{recent[-1][1]:.2f} GiB: {1024 * each:.1f} MiB a step.",
-        figures={"memory/process_gib": recent[-1][1], "GiB a step": each},
-    )
+    for steps, growth in _LEAKS:
+        recent = points[-steps:]
+        size = steps // _BLOCKS
+        blocks = [fmean(value for _, value in recent[at : at + size]) for at in range(0, len(recent), size)]
+        rises = all(later > earlier for earlier, later in pairwise(blocks))
+        if len(recent) < steps or not rises or blocks[-1] - blocks[0] < growth * blocks[0]:
+            continue
+        each = (blocks[-1] - blocks[0]) / (steps - size)
+        return Evidence(
+            since=recent[0][0],
+            until=None,
+            says=f"The memory of the process grew in each fifth of the last {steps} steps, from {recent[0][1]:.2f} to "
+            f"{recent[-1][1]:.2f} GiB: {1024 * each:.1f} MiB a step.",
+            figures={"memory/process_gib": recent[-1][1], "GiB a step": each},
+        )
+    return None
 
 
 register(
@@ -116,7 +116,7 @@ register(
         looks_at="`speed/generated_tokens_per_second`, or else the tokens of the rollouts divided by "
         "`seconds/rollout`; for the reason, the times that episodes spend in the environment and waiting, and the "
         "tokens that train per second",
-        rule="the mean of 5 steps below half of the median of steps 3 to 12, in 3 consecutive means: ordinary "
+        rule="the mean of 5 steps below half of the median of steps 3 to 7, in 3 consecutive means: ordinary "
         "variation is smaller",
         severity="warning",
         cause="Longer prompts that fill the cache, one slow server, or a queue in front of the sandbox: the "
@@ -143,8 +143,8 @@ register(
         name="memory_grows",
         title="Memory grows from step to step",
         looks_at="`memory/process_gib`, without the first 5 steps",
-        rule="memory rises in 90 % of the last 30 steps, and is 10 % higher in the last 15 than in the 15 before: "
-        "allocators and caches rise and fall, a leak does not",
+        rule="the means of the fifths of the last 30 steps rise, by at least 10 %, or those of the last 15 steps by at "
+        "least 25 %: allocators and caches rise and fall, a leak does not",
         severity="warning",
         cause="A part of your own that keeps episodes, or an environment that is not closed.",
         change=("--set rollout.max_in_flight=FEWER", "--resume"),

@@ -10,6 +10,8 @@ from rstar2_env.diagnosis.record import FigurePoint, RunRecord, StepData
 from rstar2_env.diagnosis.spells import each_step, least_of, rolling, spell, start_level
 
 _USED, _UNUSED, _WINDOW = 0.3, 0.05, 3
+"""Calls an episode of a policy that uses the tool; calls of one that does not, as a number and as a share of the calls
+at the start; steps of a mean."""
 _FAILS, _CALLS = 0.9, 5
 _DOMINATES = 0.5
 
@@ -19,7 +21,7 @@ def _unused(run: RunRecord) -> Evidence | None:
     start = start_level(calls)
     if start is None or start < _USED:
         return None
-    found = spell(rolling(calls, _WINDOW), lambda number: number < _UNUSED)
+    found = spell(rolling(calls, _WINDOW), lambda number: number < _UNUSED * max(1.0, start))
     if found is None:
         return None
     return Evidence(
@@ -92,7 +94,8 @@ register(
         name="tool_unused",
         title="The policy no longer calls the tool",
         looks_at="`rollout/tool_calls`, mean of 3 steps, against the median of the first 5 steps",
-        rule="less than .05 calls an episode in 3 consecutive means, from at least .3 at the start",
+        rule="less than .05 calls an episode, or less than 5 % of the calls at the start, in 3 consecutive means, from "
+        "at least .3 at the start",
         severity="warning",
         cause="Calls that fail or are penalized, or problems that the policy solves better without the tool.",
         change=("--set selector=roc", "--set reward=return", "rstar2 sft --traces traces.jsonl --model MODEL"),

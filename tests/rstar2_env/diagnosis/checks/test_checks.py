@@ -9,9 +9,12 @@ import pytest
 from diagnosed import SINCE, change, clean
 from diagnosed_cases import CASES
 
+from rstar2_env.core.episode import Episode, Message
+from rstar2_env.core.run_folder import EpisodeEntry
 from rstar2_env.diagnosis.base import CHECKS
 from rstar2_env.diagnosis.checks.infrastructure import fault_rate
 from rstar2_env.diagnosis.examination import every_check, examine
+from rstar2_env.diagnosis.facts import facts_of
 from rstar2_env.diagnosis.record import RunRecord, StepData
 
 
@@ -227,3 +230,68 @@ def test_a_fault_of_every_step_is_named_within_three_steps_of_its_first(name) ->
     run = CASES[name][0]()
     named = next(step for step in range(1, 41) if check(name, run.until(step)) is not None)
     assert named <= SINCE + 4
+
+
+def first_named(name: str, run: RunRecord) -> int:
+    """The first step at which a check names its fault, or 0."""
+    return next((step.number for step in run.steps if check(name, run.until(step.number)) is not None), 0)
+
+
+@pytest.mark.parametrize(("warmup", "named"), [(39, False), (40, True), (10**6, True)])
+def test_a_warm_up_excuses_small_changes_only_if_the_run_completes_it(warmup: int, named: bool) -> None:
+    run = clean(weights__change=lambda step: 1e-9 * step, since=1, config={"optim": {"warmup_steps": warmup}})
+    assert (check("learning_rate_low", run) is not None) is named
+
+
+@pytest.mark.parametrize(("kept", "named"), [(True, True), (False, False)])
+def test_different_rewards_without_an_advantage_leave_a_gradient_of_zero_that_is_named(kept: bool, named: bool) -> None:
+    run = clean(grad_norm=0.0, tokens__trained=0.0, episode=change(advantage=0.0, kept=kept))
+    assert (check("gradient_zero", run) is not None) is named
+
+
+@pytest.mark.parametrize(("groups", "step"), [(6, 7), (15, 4), (40, 3)])
+def test_small_groups_are_named_the_earlier_the_more_there_are_in_a_step(groups: int, step: int) -> None:
+    assert first_named("group_small", clean(steps=8, groups=groups, size=2)) == step
+
+
+@pytest.mark.parametrize(("share", "named"), [(0.35, True), (0.1, False)])
+def test_episodes_that_loop_are_named_by_their_share_although_the_mean_is_low(share: float, named: bool) -> None:
+    looping = clean(
+        groups=16, episode=lambda one, draw: replace(one, repetition=0.9 if draw.random() < share else 0.05)
+    )
+    assert (check("repetition", looping) is not None) is named
+
+
+@pytest.mark.parametrize(("calls", "named"), [(0.4, True), (0.6, False)])
+def test_a_tool_that_was_called_often_is_unused_at_a_share_of_the_calls(calls: float, named: bool) -> None:
+    run = clean(rollout__tool_calls=lambda step: 10.0 if step < SINCE else calls, since=1)
+    assert (check("tool_unused", run) is not None) is named
+
+
+def test_throughput_that_falls_early_is_named() -> None:
+    assert 0 < first_named("throughput_falls", clean(seconds__rollout=9.0, since=7)) <= 7 + 2 * 4
+
+
+@pytest.mark.parametrize(
+    ("growth", "noise", "named"), [(0.03, 0.0, True), (0.03, 0.05, True), (0.1, 0.1, True), (0.0, 0.1, False)]
+)
+def test_memory_that_grows_is_named_although_it_varies(growth: float, noise: float, named: bool) -> None:
+    run = clean(memory__process_gib=lambda step: 2.0 + growth * step + noise * (step * 7 % 5 - 2) / 2, since=1)
+    assert (check("memory_grows", run) is not None) is named
+
+
+def test_memory_that_grows_fast_is_named_after_fewer_steps() -> None:
+    slow, fast = (clean(memory__process_gib=lambda step, by=by: 2.0 + by * step, since=1) for by in (0.02, 0.1))
+    assert first_named("memory_grows", fast) == 20 < first_named("memory_grows", slow)
+
+
+@pytest.mark.parametrize(("problems", "step"), [(1, SINCE + 2), (5, SINCE + 4), (12, 0)])
+def test_a_sampler_is_stuck_after_as_many_groups_as_tell(problems: int, step: int) -> None:
+    run = clean(episode=lambda one, draw: replace(one, problem=f"p{(one.step * 8 + one.group) % problems}"), steps=24)
+    assert first_named("sampler_stuck", run) == step
+
+
+@pytest.mark.parametrize("text", ["ha" * 400, "abc" * 300, "0" * 500])
+def test_a_loop_without_white_space_is_a_repetition(text: str) -> None:
+    episode = Episode(messages=[Message("assistant", text)])
+    assert facts_of(EpisodeEntry(episode, 1), "train-1-0").repetition > 0.5
