@@ -41,7 +41,7 @@ from planted_runs import (
     train_everything,
 )
 
-from rstar2_env.rollout.engines.weights import named_weights
+from rstar2_env.rollout.engines.checkpoint_weights import named_weights
 from rstar2_env.trainers.backends.trl.loss.objective import Objective
 from rstar2_env.trainers.step.collector import Collector
 
