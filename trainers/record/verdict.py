@@ -105,14 +105,15 @@ def verdict_of(folder: Path, sentence: str, model_dir: Path) -> RunVerdict:
         moved = "" if difference is None else f"; difference {_text(difference, sign='+')}, paired by problem"
         words.append(f"Held-out pass rate: {_text(before)} before, {_text(after)} after{moved} (95 % intervals).")
     config = run.config
-    commands = [f"rstar2 view {folder}", _evaluate(config, model_dir)]
-    diagnose = [f"rstar2 diagnose {folder}"] if steps >= _DIAGNOSED else []
+    quoted = shlex.quote(str(folder))
+    commands = [f"rstar2 view {quoted}", _evaluate(config, model_dir)]
+    diagnose = [f"rstar2 diagnose {quoted}"] if steps >= _DIAGNOSED else []
     if before is not None and after is not None and after.value <= before.value:
         commands[1:1] = diagnose
     if groups and not signal:
         ends = {name: mean(f"rollout/end/{name}") for name in ("tokens", "turns", "no_answer")}
         words[:0] = _why_nothing(without, groups, ends, mean("rollout/broken_format"))
-        commands = [f"rstar2 view --text {folder}", *diagnose]
+        commands = [f"rstar2 view --text {quoted}", *diagnose]
         if without.get("none_correct", 0) >= _MANY * groups:
             commands += _cold_start(config)
     own, now, change = (None if one is None else [one.value, one.low, one.high] for one in (before, after, difference))
@@ -122,7 +123,7 @@ def verdict_of(folder: Path, sentence: str, model_dir: Path) -> RunVerdict:
 def _evaluate(config: Mapping[str, Any], model_dir: Path) -> str:
     """Return the command that evaluates the weights in the run's environment."""
     env, problems, options = _task(config)
-    count = [] if problems and Path(problems).exists() else ["-n", "100"]
+    count = [] if _is_file(problems) else ["-n", "100"]
     given = ["--problems", problems] if problems else []
     return shlex.join(["rstar2", "eval", env, "--model", str(model_dir), *given, *count, *options])
 
@@ -131,7 +132,7 @@ def _cold_start(config: Mapping[str, Any]) -> list[str]:
     """Return the commands that make traces of the run's problems, and train the run's model on them."""
     env, problems, options = _task(config)
     if problems:
-        given = ["--problems", problems, *([] if Path(problems).exists() else ["-n", "1000"])]
+        given = ["--problems", problems, *([] if _is_file(problems) else ["-n", "1000"])]
     else:
         given = ["--model", "STRONGER_MODEL", "-n", "1000"]
     model = str(config.get("model", {}).get("path") or "MODEL")
@@ -142,13 +143,22 @@ def _cold_start(config: Mapping[str, Any]) -> list[str]:
 
 
 def _task(config: Mapping[str, Any]) -> tuple[str, str, list[str]]:
-    """Return the run's environment, its problems (empty for the environment's own), and its options as ``--set``."""
+    """Return the run's environment, its problems (empty for the environment's own), and its options as ``--set``.
+
+    A share of the problems that is held out is a part of the problems: an environment without them does not take it.
+    """
     rollout = config.get("rollout", {})
     options = dict(rollout.get("env_options") or {})
     problems = options.pop("problems", None)
+    if isinstance(problems, str) and (share := options.pop("holdout", 0.0)) and "holdout=" not in problems:
+        problems += f"{',' if ':' in problems else ':'}holdout={share}"
     texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in options.items()}
     settings = [word for name, text in texts.items() for word in ("--set", f"env.{name}={text}")]
     return str(rollout.get("env", DEFAULT_ENV)), problems if isinstance(problems, str) else "", settings
+
+
+def _is_file(problems: str) -> bool:
+    return bool(problems) and Path(problems.partition(":")[0]).exists()
 
 
 def _trained(steps: int, updates: int, groups: int, signal: int) -> str:

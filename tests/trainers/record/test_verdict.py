@@ -120,12 +120,17 @@ def test_a_verdict_counts_groups_and_steps(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("problems", "given"),
-    [("arithmetic:level=2", "--problems arithmetic:level=2 -n 1000"), (None, "--model STRONGER_MODEL -n 1000")],
+    [
+        ({"problems": "arithmetic:level=2"}, "--problems arithmetic:level=2 -n 1000"),
+        ({"problems": __file__, "holdout": 0.05}, f"--problems {__file__}:holdout=0.05"),
+        ({"problems": f"{__file__}:like=aime24", "holdout": 0.05}, f"--problems {__file__}:like=aime24,holdout=0.05"),
+        ({}, "--model STRONGER_MODEL -n 1000"),
+    ],
 )
 def test_the_commands_of_a_run_that_learned_nothing_name_its_environment_and_its_model(
-    problems: str | None, given: str, tmp_path: Path
+    problems: dict[str, object], given: str, tmp_path: Path
 ) -> None:
-    options = {"max_turns": 3, **({} if problems is None else {"problems": problems})}
+    options = {"max_turns": 3, **problems}
     files = RunWriter(tmp_path)
     files.begin({"model": {"path": "start"}, "rollout": {"env": "rstar2/MathFence-v0", "env_options": options}})
     files.metrics(5, {"groups/signal": 0.0, "groups/none_correct": 4.0})
