@@ -19,6 +19,10 @@ NETWORK = re.compile(
     r"\s*(?:sudo\s+)?(apt-get|apt|curl|wget|uvx?|pipx?|pip3|python3?\s+-m\s+pip|conda|npm|npx|git\s+clone)(?!\S)"
 )
 """Pattern of the beginning of a command that needs the network."""
+_BEFORE = re.compile(r"^(?:(?:env|command|exec|nice|timeout\s+\S+|[A-Za-z_]\w*=\S*)\s+)*(?:/\S*/)?", re.ASCII)
+"""Pattern of words before the name of a command that another program starts, or of its folder."""
+_OF_THE_SANDBOX = re.compile(r"(?:^|[\s=:'\">])(?:/tmp(?![\w.-])|\$HOME\b|\$\{HOME)")
+"""Pattern of a path in the temporary folder or the home folder."""
 _PLACES = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Folders of programs that the sandbox shows."""
 _OWN_PROGRAMS = frozenset(("python", "python3"))
@@ -66,7 +70,7 @@ def can_set_up(run: str, programs: Collection[str] = ()) -> bool:
     if line.has_here_document:
         return False
     for command in line.commands:
-        if found := NETWORK.match(" ".join(map(without_quotes, command))):
+        if found := NETWORK.match(_BEFORE.sub("", " ".join(map(without_quotes, command)))):
             raise ValueError(needs_network(found[1]))
     if (unseen := _unseen(line)) is not None:
         raise ValueError(
@@ -98,7 +102,7 @@ def _is_json(run: str) -> bool:
     """Whether Docker takes a line as a list of arguments; every other line is for the shell."""
     try:
         return isinstance(json.loads(run), list)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
 
 
@@ -109,7 +113,7 @@ def _unseen(line: ShellLine) -> str | None:
     """
     for word in line.words:
         plain = without_quotes(word)
-        if re.match(r"/tmp(?:/|$)|\$HOME|\$\{HOME", plain) or word.startswith("~"):
+        if _OF_THE_SANDBOX.search(plain) or re.search("(?:^|=)~", word):
             return plain
     for command in line.commands:
         if command[0] == "git" and "--global" in command:

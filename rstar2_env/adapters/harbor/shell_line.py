@@ -22,7 +22,7 @@ _TOKEN = re.compile(
     |(?P<redirection>\d*(?:<<-?|<&|<>|>>|>&|>\||<|>))
     |(?P<operator>;;|&&|\|\||[;&|()])
     |(?P<word>(?:
-        "(?:\\.|\${_PARENTHESES}|[^"\\])*"
+        "(?:\\.|\${_PARENTHESES}|[^"\\])*+"
         |{_QUOTED}
         |\${_PARENTHESES}
         |\$\{{[^}}]*\}}

@@ -48,7 +48,7 @@ def _look(run: RunRecord) -> Evidence | None:
             if repeated
             else "of the episodes consist mostly of four-word sequences that already occurred in them."
         ),
-        figures={"repetition": found.mean},
+        figures={"repetition" if repeated else "looping episodes": found.mean},
         episodes=run.examples(found.since, found.until, lambda one: one.repetition > _SHARE),
     )
 

@@ -23,9 +23,11 @@ def _stuck(run: RunRecord) -> Evidence | None:
         draws += [(step.number, problem) for problem in step.once("drawn", _drawn)]
     known = int(run.steps[-1].figures.get("sampler/problems", 0)) if run.steps else 0
     known = known or len({problem for _, problem in draws})
-    for window in range(_LEAST, min(len(run.steps), _MOST) + 1):
+    longest = min(len(run.steps), _MOST)
+    last = [(step, problem) for step, problem in draws if problem and step >= run.steps[-longest].number]
+    for window in range(_LEAST, longest + 1):
         begin = run.steps[-window].number
-        recent = [problem for step, problem in draws if step >= begin and problem]
+        recent = [problem for step, problem in last if step >= begin]
         if window > _WINDOW and len(recent) > _MOST:
             return None
         distinct = len(set(recent))

@@ -134,7 +134,8 @@ class AuditReport:
     @property
     def title(self) -> str:
         """The target and the number of findings."""
-        return f"{self.target}: {'nothing found' if self.ok else f'{len(self.findings)} findings'}"
+        count = len(self.findings)
+        return f"{self.target}: {'nothing found' if self.ok else f'{count} finding' + 's' * (count != 1)}"
 
     def __str__(self) -> str:
         """The summary as a table of two columns."""

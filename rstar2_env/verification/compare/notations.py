@@ -28,11 +28,13 @@ MAX_TOKENS = 100
 Formula = tuple[Any, ...]
 """A name, ``("p",)``, or a connective with its formulas."""
 _DRESS = re.compile(r"\\(?:text\w*|math\w+|mbox)(?![a-z])|\\[ ,]|[{}$~]")
-_NAME = r"((?:the )?[a-z]+(?: [a-z]+)?)"
+_NAME = r"(?:the )?([a-z]+(?: [a-z]+)?)"
 _COMPARED = re.compile(
     rf"{_NAME}(?: is (?:(?P<more>greater|larger|bigger)|less|smaller)(?: than {_NAME})?| ?(?P<sign>[<>]) ?{_NAME})"
 )
 """Pattern of a comparison of two names: "Quantity A is greater", "Quantity A > Quantity B"."""
+_WORD = re.compile("[a-z]{4}")
+"""A sign between texts without such a word compares variables, whose case and order matter: ``N > n``."""
 _CYCLE = re.compile(r"\(\s*(\d+(?:(?:\s*,\s*|\s+)\d+)*)\s*\)")
 
 
@@ -54,7 +56,7 @@ def _comparison(text: str) -> tuple[str, str] | None:
     """Return the greater and the smaller name of a comparison, "" if not named; ``None`` for other texts."""
     plain = text.replace("\\gt", ">").replace("\\lt", "<").lower().strip(" .$")
     match = _COMPARED.fullmatch(" ".join(_DRESS.sub(" ", plain).split()))
-    if match is None:
+    if match is None or (match["sign"] and not _WORD.search(match[0])):
         return None
     first, _, second, sign, third = match.groups()
     names = (first, second or third or "")

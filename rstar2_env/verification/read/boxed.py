@@ -127,7 +127,8 @@ def last_boxed_answer(newest_first: Iterable[str]) -> str | None:
     Args:
         newest_first: The turns, the last one first; turns before the one with a box are not read.
     """
-    return next((boxed_answer(turn) for turn in newest_first if last_boxed(turn) is not None), None)
+    own = map(without_tool_text, newest_first)
+    return next((boxed_answer(turn) for turn in own if last_boxed(turn) is not None), None)
 
 
 def gold_answer(text: str) -> str:

@@ -14,6 +14,7 @@ from rstar2_env.adapters.harbor.set_up import can_set_up, roots_in
         "[ -d /app ] && echo yes",
         "wait; ulimit -n 99; type ls; f() { local a=1; }; f",
         "case $(uname -m) in x86_64) echo 1 ;; no-such-tool) echo 2 ;; esac",
+        "ls /app/tmp tmp/a http://a.b/tmp /tmpfiles",
         "python3 run.py && ./build.sh && $MAKE && A=$(pwd)/a ls",
         "echo pip curl > tools.txt; grep -e apt tools.txt",
         "echo '<<' '$(no-such-tool)' # no-such-tool; no-such-tool",
@@ -32,7 +33,13 @@ def test_a_line_whose_programs_are_here_is_run(run: str) -> None:
         ("git clone http://a.b && make", "the command 'git clone' needs the network"),
         ("ls && no-such-tool --fast", "the program no-such-tool is not installed"),
         ("echo $(no-such-tool)", "the program no-such-tool is not installed"),
+        ("timeout 60 pip install a || true", "the command 'pip' needs the network"),
+        ("A=1 env B=2 /usr/bin/pip install a", "the command 'pip' needs the network"),
         ("cat 'a' \"/tmp/b\"", "/tmp/b means a file of the sandbox"),
+        ("ls --out=/tmp/b", "--out=/tmp/b means a file of the sandbox"),
+        ("sh -c 'echo 1 >/tmp/b'", "means a file of the sandbox"),
+        ("d=~/b ls", "d=~/b means a file of the sandbox"),
+        ('echo "' + "$(a)" * 40, "No closing quotation"),
     ],
 )
 def test_a_line_that_needs_more_is_refused_with_the_reason(run: str, why: str) -> None:

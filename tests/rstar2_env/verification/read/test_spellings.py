@@ -346,6 +346,7 @@ RIGHT = r"""
     \text{Quantity A is greater} ;; Quantity A > Quantity B
     \text{Quantity A is greater} ;; \text{Quantity B} < \text{Quantity A}
     \text{Quantity A is less than Quantity B} ;; Quantity A < Quantity B
+    \text{The mean is greater than the median} ;; mean is greater than median
     # hacks that must be refused
     5 ;; the 5 eggs
 """
@@ -485,6 +486,7 @@ WRONG = r"""
     12\text{ noon} ;; 12 AM
     \text{Quantity A is greater} ;; Quantity B > Quantity A
     \text{Quantity A is greater} ;; Quantity A < Quantity B
+    N > n ;; n > N
     9 ;; 9 such as 8
     7 ;; 7 million
     7 ;; 7 squared
