@@ -178,8 +178,7 @@ def _train_arguments(words: Sequence[str]) -> tuple[Any, str, Sequence[str]]:
 
     from rstar2_env.cli import build
     from rstar2_env.cli._command import flag
-    from rstar2_env.cli._options import layers_of
-    from rstar2_env.cli.train import flag_layers
+    from rstar2_env.cli.train import checked_settings, flag_layers
 
     api, check_begun = import_trainers("api"), import_trainers("record.resume").check_begun
     command: Any = typer.main.get_command(build(["train"]))
@@ -188,7 +187,7 @@ def _train_arguments(words: Sequence[str]) -> tuple[Any, str, Sequence[str]]:
     try:
         name, layers = api.layers_of(parameters["name"], parameters["config"])
         model = parameters["model"]
-        layers += layers_of(parameters["set_"])
+        layers += checked_settings(context)
         recipe, file_options = api.find_recipe(name)
         config = recipe.configure(file_options, *layers, *flag_layers(context))
     except ConfigurationError as error:

@@ -200,13 +200,10 @@ def train_command(
     docs/options.md explains each. The folder of the run receives the best and last weights, checkpoints, every
     episode and the metrics.
     """
-    from rstar2_env.cli._options import layers_of, refuse_disagreement, with_tools
     from rstar2_env.core.files.outputs import refuse_inputs
 
     api = import_trainers("api")
-    set_ = with_tools(set_, tool)
-    settings = layers_of(set_)
-    refuse_disagreement(ctx, _given_flags(ctx), api.by_setting(set_, settings), api.typed_value)
+    settings = checked_settings(ctx)
     name, layers = api.layers_of(name, config)
     layers = [{"output_dir": str(api.default_folder(name))}, *layers, *settings, *flag_layers(ctx)]
     layers.append(_problems(api.chosen(layers, "rollout", "env_options"), problems, eval_problems, holdout))
@@ -259,6 +256,21 @@ def _resume_hint(folder: Path) -> str:
         f"The run cannot be continued, because {folder} does not contain a checkpoint; --save-every N writes "
         "one every N steps."
     )
+
+
+def checked_settings(ctx: typer.Context) -> list[dict[str, Any]]:
+    """Return the layers of options that ``--set`` and ``--tool`` give.
+
+    Raises:
+        ConfigurationError: A flag gives an option another value.
+    """
+    from rstar2_env.cli._options import layers_of, refuse_disagreement, with_tools
+
+    api = import_trainers("api")
+    given = with_tools(ctx.params["set_"], ctx.params["tool"])
+    settings = layers_of(given)
+    refuse_disagreement(ctx, _given_flags(ctx), api.by_setting(given, settings), api.typed_value)
+    return settings
 
 
 def _given_flags(ctx: typer.Context) -> dict[str, tuple[str, object]]:
