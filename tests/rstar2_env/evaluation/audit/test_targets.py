@@ -117,7 +117,7 @@ def test_a_kind_without_a_name_and_an_unknown_target_are_refused():
 
 
 def test_an_unknown_class_of_golds_is_refused():
-    with pytest.raises(ConfigurationError, match="unknown class of gold answers: integer"):
+    with pytest.raises(ConfigurationError, match="no class of gold answers named 'integer'"):
         audit("json:loads", golds=["integer"])
 
 
