@@ -186,9 +186,9 @@ class ChatCodec:
         return self._betweens[role]
 
     def _guard_edges(self, scaffold: Scaffold) -> Scaffold:
-        """Guard the added tokens next to a text, and return the scaffold.
+        """Guard the template's added tokens that stand next to a message, and return the scaffold unchanged.
 
-        Some of these tokens are not marked special, such as DeepSeek's ``<｜User｜>``, which opens a turn. White
+        A guarded token becomes plain text within a message. Some of these tokens are not marked special, such as DeepSeek's ``<｜User｜>``, which opens a turn. White
         space is not guarded: it opens no turn by itself, and in Gemma 3 every line break is an added token.
         """
         for number, part in enumerate(scaffold):

@@ -2,7 +2,7 @@
 
 transformers computes a norm as six operations on whole tensors, for which autograd runs about a dozen in the backward
 pass, so that a small model spends much of a training step in its norms. The backward pass here takes half as many, and
-keeps the input and one number per token. The output has the bits that transformers computes, with and without
+keeps the input and one number per token. The output equals that of transformers bit for bit, with and without
 gradients.
 """
 

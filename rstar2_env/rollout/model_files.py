@@ -1,4 +1,4 @@
-"""Faults in the files of a model: the exceptions that they cause in transformers, and an adapter that names code.
+"""Faults in model files: the exceptions that transformers raises for them, and adapters that name code to import.
 
 Not covered: loading (``pretrained``, ``trainers.backends.trl.model``).
 """

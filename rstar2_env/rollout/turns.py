@@ -159,7 +159,7 @@ class Turns:
                 return
 
     async def _generate(self, ids: Sequence[int], params: SamplingParams, chunk: int | None) -> tuple[Generation, bool]:
-        """Return the next turn, and whether it was cut because it has ``chunk`` tokens."""
+        """Return the next turn, and whether it was cut off at ``chunk`` tokens."""
         most = params.max_tokens if chunk is None else min(params.max_tokens, chunk)
         asked = params if most == params.max_tokens else replace(params, max_tokens=most)
         if self.manner.candidates:

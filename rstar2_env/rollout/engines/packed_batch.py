@@ -38,8 +38,8 @@ FEW_DEAD = 8
 not swapped."""
 
 OLD = 1
-"""Number of requests per slot, begun since the last use of a kept sequence, after which that sequence is dropped before
-the cache grows: its episode has most likely ended."""
+"""A kept sequence is dropped before the cache grows if this many requests per slot have begun since its last use: its
+episode has most likely ended."""
 
 COLUMNS = 16
 """The number of columns (token positions per slot) is rounded up to a multiple of this number."""

@@ -118,7 +118,13 @@ class PlainBatch(RunningBatch):
         self._cache.batch_select_indices(rows)
 
     def _forward(self, ids: Tensor, starts: Tensor, width: int) -> Tensor:
-        """Return the logits after each row's last id, in the last of ``width`` columns; rows begin at ``starts``."""
+        """Run the model on new ids, and return the logits at each row's last id: (rows, vocabulary).
+
+        Args:
+            ids: The new ids, in the last columns of the batch.
+            starts: The column in which each row's sequence begins; earlier columns are padding.
+            width: Number of columns, cached ones included.
+        """
         columns = torch.arange(width, device=ids.device)[None]
         output = self._model(
             input_ids=ids,

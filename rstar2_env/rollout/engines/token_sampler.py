@@ -57,9 +57,10 @@ def _filtered(logprobs: Tensor, params: Sequence[SamplingParams]) -> Tensor:
 
 
 def _invert(weights: Tensor, uniform: Tensor) -> Tensor:
-    """Inverse-transform sampling for each row: (rows, vocabulary), (rows,) to (rows,).
+    """Sample a token for each row by inverse-transform sampling: (rows, vocabulary), (rows,) to (rows,).
 
-    Sums of blocks find the block of a draw, and sums within it the token, so that most weights are read only once.
+    The sums of blocks determine in which block a draw falls, and only that block is then summed token by token, so most
+    weights are read only once.
     """
     rows, words = weights.shape
     blocks = words // BLOCK
@@ -81,7 +82,7 @@ def _invert(weights: Tensor, uniform: Tensor) -> Tensor:
 
 
 def _invert_whole(weights: Tensor, uniform: Tensor) -> Tensor:
-    """Sample as ``_invert`` does, from the sums of all weights before each token."""
+    """Sample as ``_invert`` does, from the cumulative sum of all weights."""
     total = weights.double().cumsum(-1)
     index = torch.searchsorted(total, (uniform * total[:, -1])[:, None], right=True)[:, 0]
     # Rounding may select a token after the last one with a positive weight.

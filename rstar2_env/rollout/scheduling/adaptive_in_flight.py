@@ -25,7 +25,8 @@ class GrowthRules(CheckedOptions):
         grow_below: Share of the fullest engine's cache in use below which the number grows.
         cut_above: Share of the fullest engine's cache in use above which the number shrinks, before a request loses its
             cache.
-        growth: Factor by which the number grows while as many episodes end as are in flight.
+        growth: Factor by which the number grows when as many episodes have ended as are in flight; if fewer have ended,
+            a root of this factor.
         cut: Factor by which the number shrinks.
     """
 

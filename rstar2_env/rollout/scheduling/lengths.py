@@ -36,8 +36,8 @@ class Lengths:
     Attributes:
         alive: (BUCKETS, BUCKETS); ``alive[b, h]`` is the probability that an episode in bucket ``b`` still runs after
             ``h`` more buckets.
-        mean_table: (2 * BUCKETS, BUCKETS); the matrix that converts two sums for each bucket, of its episodes' prompt
-            lengths and of their maximum lengths, to the expected number of tokens at each ``h``.
+        mean_table: (2 * BUCKETS, BUCKETS); converts two sums for each bucket (the prompt lengths of its episodes, and
+            their maximum lengths) to the expected total number of tokens after ``h`` more buckets, for each ``h``.
         variance_table: (3 * BUCKETS, BUCKETS); the corresponding table for the variance, from the sums of the squared
             prompt lengths, of the products of prompt length and maximum, and of the squared maxima.
     """

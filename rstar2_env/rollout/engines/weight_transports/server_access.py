@@ -157,7 +157,7 @@ class EngineServers:
 
 
 def refused(error: ServiceError) -> ServiceError:
-    """Return an error like ``error``, of a server that did not load weights, with a hint at the likely cause."""
+    """Return the error to raise if a server did not load weights: its own ``error``, and a hint at the likely cause."""
     hint = ""
     if "404" in str(error):
         hint = " Was the server started with VLLM_SERVER_DEV_MODE=1?"
