@@ -188,8 +188,9 @@ class ChatCodec:
     def _guard_edges(self, scaffold: Scaffold) -> Scaffold:
         """Guard the template's added tokens that stand next to a message, and return the scaffold unchanged.
 
-        A guarded token becomes plain text within a message. Some of these tokens are not marked special, such as DeepSeek's ``<｜User｜>``, which opens a turn. White
-        space is not guarded: it opens no turn by itself, and in Gemma 3 every line break is an added token.
+        A guarded token becomes plain text within a message. Some of these tokens are not marked special, such as
+        DeepSeek's ``<｜User｜>``, which opens a turn. White space is not guarded: it opens no turn by itself, and in
+        Gemma 3 every line break is an added token.
         """
         for number, part in enumerate(scaffold):
             if isinstance(part, str):

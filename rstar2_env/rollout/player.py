@@ -171,7 +171,7 @@ class Player(Closing):
         seed: int | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> Episode:
-        """Play an episode with turns given as text, such as an expert's; ``unavailable`` if they run out before its end.
+        """Play an episode with turns given as text, such as an expert's; ``unavailable`` if they run out too early.
 
         Args:
             turns: The expert's turns as text.

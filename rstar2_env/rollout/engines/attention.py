@@ -2,8 +2,8 @@
 
 A pass holds the newest token of every generating row, and the prompts of new requests. All layers except attention
 process tokens independently. Here each token attends to its own sequence in the cache, which is read in place: query
-heads that share a key-value head (grouped-query attention) are arranged like several tokens, while transformers copies
-keys and values for each of them.
+heads that share a key-value head (grouped-query attention) are computed as if they were several tokens of one head, so
+keys and values are not copied for each query head, as transformers does.
 
 Covered: causal models that look up their attention by name and whose attention equals ``sdpa``; the module is switched
 only while the engine computes with it. Not covered: models with nested configurations (vision, audio), sliding windows,
