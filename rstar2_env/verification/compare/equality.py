@@ -303,7 +303,7 @@ def _compare(left: Value, right: Value, prec: int) -> bool | None:
 
 @lru_cache(maxsize=4096)
 def _precisions(gold: Node, answer: Node) -> tuple[int, ...]:
-    """Return the precisions, in bits, that show terms as small as ``10^{-200}``; empty if there is no such term."""
+    """Return precisions, in bits, at which very small terms (``10^{-200}``) are visible; empty if there are none."""
     bits = 0
     for part in (*walk(gold), *walk(answer)):
         if isinstance(part, Apply) and part.op in ("pow", "exp") and not symbols(part):

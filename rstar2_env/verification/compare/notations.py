@@ -1,4 +1,4 @@
-r"""Compares answers in notations of their own: propositional logic, comparisons of names, permutations in cycles.
+r"""Compares answers in special notations: propositional logic, comparisons of names, permutations in cycles.
 
 Covered: ``p \land q`` in LaTeX, Unicode, ASCII and words; the order of the terms of "and", "or" and "if and only if";
 ``(1 3 2)`` and ``(132)``, the order of disjoint cycles, and where a cycle begins. Not covered: equivalent formulas
@@ -34,7 +34,7 @@ _COMPARED = re.compile(
 )
 """Pattern of a comparison of two names: "Quantity A is greater", "Quantity A > Quantity B"."""
 _WORD = re.compile("[a-z]{4}")
-"""A sign between texts without such a word compares variables, whose case and order matter: ``N > n``."""
+"""Pattern of a word. A sign between texts without a word compares variables, whose case and order matter: ``N > n``."""
 _CYCLE = re.compile(r"\(\s*(\d+(?:(?:\s*,\s*|\s+)\d+)*)\s*\)")
 
 
@@ -69,12 +69,12 @@ def _agree(gold: tuple[str, str], answer: tuple[str, str]) -> bool:
 
 
 def _in_words(text: str) -> bool:
-    """Whether a text has no connective but words: "A and B" is rather a list."""
+    """Whether all connectives of a text are words; then it may be a list, such as "A and B"."""
     return not any(token in _CONNECTIVES and not token.isalpha() for token in _TOKEN.findall(text))
 
 
 def _tokens(text: str) -> list[str]:
-    """Return the tokens of a text, each connective by its name."""
+    """Return the tokens of a text, with each connective replaced by its name, such as "iff"."""
     tokens = [_CONNECTIVES.get(token, token) for token in _TOKEN.findall(_SKIPPED.sub(" ", text)) if token.strip()]
     return re.sub(r"\bif and only if\b", "iff", " ".join(tokens).replace("{", "").replace("}", "")).split()
 

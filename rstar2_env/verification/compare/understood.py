@@ -47,7 +47,7 @@ def unknown_word(gold: Node | None, answer: Node, known: frozenset[str], questio
 
 
 def _labels(answer: Node) -> Iterator[str]:
-    """Iterate over the words on the sides of relations but the last."""
+    """Iterate over the words on every side of a relation except its last side."""
     for part in walk(answer):
         if isinstance(part, Relation):
             for inner in (inner for side in part.sides[:-1] for inner in walk(side)):
@@ -56,7 +56,7 @@ def _labels(answer: Node) -> Iterator[str]:
 
 
 def _is_measured(gold: Node | None, sign: str, known: frozenset[str]) -> bool:
-    """Whether the gold is a length, or the question asks for the unit of a sign, ``'`` (feet) or ``''`` (inches)."""
+    """Whether a sign, such as ``'`` for feet, is a unit: the gold has a unit of its kind, or a known word names it."""
     unit = read_unit(sign)
     golds = [read_unit(part.unit) for part in walk(gold) if isinstance(part, Quantity)] if gold is not None else []
     if any(one is not None and unit is not None and one.dimension == unit.dimension for one in golds):
@@ -65,5 +65,5 @@ def _is_measured(gold: Node | None, sign: str, known: frozenset[str]) -> bool:
 
 
 def _is_mark(unit: str) -> bool:
-    """Whether a unit is a sign, or half of a day."""
+    """Whether a unit has no letters, like ``'``, or is "am" or "pm"."""
     return not any(char.isalpha() for char in unit) or unit.lower() in ("am", "pm")

@@ -304,7 +304,7 @@ def _run(value: str, before: Token | None, *, spaced: bool, bracket: bool, prose
         before: The token before them, if any.
         spaced: Whether white space came before them.
         bracket: Whether an opening bracket comes right after them.
-        prose: Whether they are outside of the dollars of a text with dollars.
+        prose: Whether they stand outside ``$...$``, in a text that uses ``$...$``.
     """
     lower = value.lower()
     if max(value) > _LAST_LATIN and value not in names.GREEK:  # another script: words, or a word between two values

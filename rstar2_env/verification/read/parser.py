@@ -161,7 +161,7 @@ class Reader(Factors):
         return compared and rest[end].kind != "text"
 
     def _source(self, start: int) -> str:
-        """Return the tokens from ``start`` up to the next one as text, which can be read again."""
+        """Return the consumed tokens from ``start`` on as text, which can be parsed again."""
         return " ".join(
             _SOURCE.get((token.kind, token.text), _PREFIX.get(token.kind, "") + token.text)
             for token in self.tokens[start : self.at]

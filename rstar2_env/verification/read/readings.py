@@ -103,7 +103,7 @@ def readings(text: str) -> tuple[Node, ...]:
 
 
 def _joined(text: str, word: re.Pattern[str], sign: str) -> str | None:
-    """Return numbers with a word between them, such as "one out of two", with a sign instead; ``None`` for others."""
+    """Replace the word between numbers, such as "out of" in "one out of two", by a sign; ``None`` for other texts."""
     terms = [term if _DECIMAL.fullmatch(term) else words.number(term) for term in word.split(text)]
     return sign.join(map(str, terms)) if len(terms) > 1 and None not in terms else None
 

@@ -38,7 +38,7 @@ _COUNTER = re.compile(
 """Pattern of a counting word or unit of Chinese or Japanese; longer words are tried first."""
 _WORD = re.compile(r"[^\W\d_]+(?:[\u0300-\u036f\u0900-\u0d7f\u0e31-\u0e4e]+[^\W\d_]*)*")
 _OF_PERCENT = re.compile(r"(?<!\d )per ?cent(?:age)?(?: of)?(?: the)? ([a-z]+)\b(?! or\b)")
-"""Pattern of the word for what a question asks the percentage of; "increase or decrease" is not one."""
+"""Pattern of the noun after "percent" or "percentage" in a question: "increase", but not in "increase or decrease"."""
 _PREPOSITIONS = word_set("a as at in")
 """Words that are also the symbols of units."""
 _FORMULA = re.compile(r"(?:[A-Z][a-z]?){2,}")
@@ -59,7 +59,7 @@ def known_words(gold: str, question: str | None) -> frozenset[str]:
 
 
 def of_percent(question: str | None) -> frozenset[str]:
-    """Return the word for what a question last asks the percentage of: "increase", for a percentage increase."""
+    """Return the noun after the last "percent" or "percentage" of a question: "increase" in "percentage increase"."""
     return frozenset(map(singular, _OF_PERCENT.findall((question or "").lower())[-1:])) - DENIALS
 
 

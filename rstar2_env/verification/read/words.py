@@ -32,7 +32,7 @@ _NUMBER_WORDS = {
 
 
 def _numbers(table: str) -> dict[str, int]:
-    """Return the numbers of a table by their names; a row has a number and its names, its first line is a comment."""
+    """Return a table's numbers by name. A row has a number and its names; the table's first line is a comment."""
     rows = Path(__file__).with_name(table).read_text(encoding="utf-8").split("\n")[1:]
     return {name: int(row.split()[0]) for row in rows for name in row.split()[1:]}
 
@@ -64,7 +64,7 @@ SCALES = _numbers("scales.txt")
 
 _MONTHS = "january february march april may june july august september october november december"
 _CUT = re.compile(r"([a-z]{3})([a-z])([a-z]*)"), r"\1(?:\2(?:\3)?)?"
-"""Makes the pattern of a name that may be cut to three or four letters ("Sep", "Sept")."""
+"""Pattern and replacement that turn a name into a pattern of the name and its short forms ("Sep", "Sept")."""
 _MONTH = "(?P<name>" + re.sub(*_CUT, _MONTHS).replace(" ", "|") + r")\.?"
 _DAYS = "sunday monday tuesday wednesday thursday friday saturday"
 _DATE = re.compile(

@@ -1,8 +1,8 @@
 """Decides whether a condition on one variable excludes values for which the question wants an answer.
 
 The domain of a variable is the set of values that the question and the gold answer allow, without the points at which
-the gold answer has no real value (roots, logarithms). A condition holds on the domain if no value, or only single real
-points, of the domain violate the condition. Not covered: conditions on several variables.
+the gold answer has no real value (roots, logarithms). A condition holds on the domain if no value in the domain
+violates it, or only isolated real points do. Not covered: conditions on several variables.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ def is_number_set(node: Node) -> bool:
 
 
 def _demands(values: Sequence[Node], name: str) -> Iterator[Relation]:
-    """Iterate over the inequalities that must hold for the values to be real, where they are about one variable."""
+    """Iterate over the inequalities in one variable, ``name``, that must hold for the values to be real."""
     for part in (part for value in values for part in walk(value)):
         if not isinstance(part, Apply) or any(isinstance(inner, BracketGroup) for inner in part.args):
             continue

@@ -124,7 +124,7 @@ def stated(question: str) -> tuple[Relation | BracketGroup, ...]:
 
 
 def _is_condition(node: Relation) -> bool:
-    """Whether a relation of a question is a condition, or gives a letter a value, rather than defines something."""
+    """Whether a relation in a question is a condition or gives a letter a value; other relations are definitions."""
     if node.ops == ("=",):
         return isinstance(node.sides[0], Sym) and not symbols(node.sides[1])
     return set(node.ops) <= {"<", "<=", ">", ">=", "!=", "in"}
