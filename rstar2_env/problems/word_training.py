@@ -1,8 +1,8 @@
 """The sentences of the training splits of ``word_arithmetic``, by kind of event.
 
-In ``[one|another]``, one of the alternatives is drawn for each problem; brackets are drawn independently. The forms are
-many and unlike each other, so that a policy has to read what happens instead of remembering sentences. They were
-written without the sentences of the test.
+In ``[one|another]``, one of the alternatives is drawn for each problem; brackets are drawn independently. There are
+many sentences, and they differ widely, so that a policy has to read what happens instead of remembering sentences. They
+were written without looking at the sentences of the test split.
 """
 
 from __future__ import annotations
