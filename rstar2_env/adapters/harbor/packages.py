@@ -1,8 +1,8 @@
 """Packages that the Dockerfile of a task installs, and whether this machine has them for programs in the sandbox.
 
 A ``RUN`` line that only installs packages, links ``python`` to ``python3`` and removes the files of the installers
-needs no image of its own if this machine has the packages: the sandbox shows programs in ``/usr``, and the Python
-packages that are named to it.
+needs no image of its own if this machine has the packages: programs in the sandbox see ``/usr``, and the Python
+packages whose names the sandbox received.
 Covered: ``apt-get`` and ``apt`` by the database of dpkg, ``pip`` by installed distributions, with versions. Not
 covered: sources other than the usual index, and extras of a package (their requirements are not checked).
 """
@@ -21,7 +21,7 @@ from pathlib import Path
 from rstar2_env.sandbox.options import site_dirs
 
 FindFile = Callable[[str], "Path | None"]
-"""Returns the file outside for the path of a file in the image."""
+"""Function that maps the path of a file in the image to that file on this machine; ``None`` if there is none."""
 
 _DPKG = Path("/var/lib/dpkg/status")
 _INSTALLERS = frozenset({"pip", "setuptools", "wheel", "uv"})
@@ -42,14 +42,14 @@ _PIP_OPTIONS = (
     "no-warn-script-location only-binary= pre prefer-binary progress-bar= quiet requirement= requirements= retries= "
     "root-user-action= system timeout= trusted-host= upgrade upgrade-strategy= user verbose",
 )
-"""Options of an installer that do not change which packages there are afterwards: one letter, and whole words.
+"""Options of an installer that do not change which packages get installed: first one-letter options, then long ones.
 
-With ``:`` and ``=`` they have a value.
+A ``:`` or ``=`` after an option means that it takes a value.
 """
 _REQUIREMENTS = ("-r", "--requirement", "--requirements")
 _HARMLESS = frozenset({"update", "upgrade", "dist-upgrade", "clean", "autoclean", "autoremove"})
 _LINK_TO_PYTHON = re.compile(r"ln -s[fn]* /usr/bin/python3 /usr/(local/)?bin/python")
-"""Makes the program ``python``, which tasks have in the sandbox."""
+"""Pattern of a command that creates the program ``python``; it is skipped, since the sandbox has this program."""
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*=.*")
 _REQUIREMENT = re.compile(r"([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?\s*((?:[=!<>~]=?[^;]*)?)(?:;.*)?")
 _BOUND = re.compile(r"(==|!=|>=|<=|~=|<|>)\s*([\w.*+!-]+)")
@@ -171,7 +171,7 @@ def _check_python(name: str, bounds: str) -> None:
 
 
 def _fits(version: str, operator: str, wanted: str) -> bool:
-    """Whether a version meets a bound; a bound other than equality is met only by versions of plain numbers."""
+    """Whether a version meets a bound; ``<``, ``>`` and similar hold only if both versions consist of plain numbers."""
     if operator in ("==", "!="):
         return fnmatch.fnmatchcase(version, wanted) == (operator == "==")
     if _PLAIN.fullmatch(version) is None or _PLAIN.fullmatch(wanted) is None:

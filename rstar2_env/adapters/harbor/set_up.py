@@ -20,7 +20,7 @@ NETWORK = re.compile(
 )
 """Pattern of the beginning of a command that needs the network."""
 _BEFORE = re.compile(r"^(?:(?:env|command|exec|nice|timeout\s+\S+|[A-Za-z_]\w*=\S*)\s+)*(?:/\S*/)?", re.ASCII)
-"""Pattern of words before the name of a command that another program starts, or of its folder."""
+"""Pattern of the text before a command's name: a program that starts it (``env``, ``timeout 5``), and its folder."""
 _OF_THE_SANDBOX = re.compile(r"(?:^|[\s=:'\">])(?:/tmp(?![\w.-])|\$HOME\b|\$\{HOME)")
 """Pattern of a path in the temporary folder or the home folder."""
 _PLACES = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -85,7 +85,7 @@ def can_set_up(run: str, programs: Collection[str] = ()) -> bool:
 
 
 def needs_network(command: str) -> str:
-    """Return the reason why a command is refused that needs the network."""
+    """Return the error message for a command that needs the network."""
     return f"the command {command!r} needs the network, which the sandbox does not have"
 
 
@@ -107,9 +107,10 @@ def _is_json(run: str) -> bool:
 
 
 def _unseen(line: ShellLine) -> str | None:
-    """Return a path of a line in the temporary folder or the home folder, or one outside that is written to.
+    """Return a path in a line for which the tests do not see the files, or that is not writable; ``None`` if none is.
 
-    Programs and settings of the sandbox (``/usr``, ``/etc``) are only read; a redirection to them cannot work.
+    The tests do not see the temporary folder and the home folder. Programs and settings of the sandbox (``/usr``,
+    ``/etc``) can only be read, so a redirection to them cannot work.
     """
     for word in line.words:
         plain = without_quotes(word)

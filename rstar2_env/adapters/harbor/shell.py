@@ -45,7 +45,7 @@ for name, code in {programs!r}.items():
     os.chmod("/tmp/.programs/" + name, 0o755)
 os.environ["PATH"] = "/tmp/.programs:" + os.environ["PATH"]
 """
-"""Puts the sandbox's Python, with its packages and their programs, before those of the machine."""
+"""Code that puts the sandbox's Python, and the programs of its packages, before the machine's programs in ``PATH``."""
 _SET_UP = """
 import base64, io, os, subprocess, tarfile, tempfile
 for name in {folders!r} + ["tests", "solution", "logs/agent", "logs/verifier"]:
@@ -237,7 +237,7 @@ class ShellTool(NotebookTool):
 
 
 def _steps(task: HarborTask) -> list[dict[str, Any]]:
-    """Return what makes the files of the task: archives to unpack and commands to run, in the order of its image."""
+    """Return the steps that make a task's files: archives to unpack and commands to run, in the Dockerfile's order."""
     steps: list[dict[str, Any]] = []
     folders = copied = 0
 
@@ -257,7 +257,7 @@ def _steps(task: HarborTask) -> list[dict[str, Any]]:
 
 
 def _programs(task: HarborTask) -> str:
-    """Return the code that makes ``python`` and the programs of the task's packages."""
+    """Return code that creates the commands ``python``, ``python3``, and those of the task's packages."""
     made = {"python": "", "python3": ""}
     for name, target in programs_of([*task.packages]).items():
         module, _, function = target.partition(":")
