@@ -140,7 +140,7 @@ def _facts(step: int, played: list[EpisodeEntry]) -> list[EpisodeDigest]:
 
 
 def _signals(step: StepData) -> dict[str, float]:
-    """Return the number of groups with different rewards, and of the others by reason; empty without episodes."""
+    """Count the groups with different rewards, and the others by reason; empty without episodes."""
     groups = step.groups()
     if not groups:
         return {}

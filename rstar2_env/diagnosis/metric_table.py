@@ -1,8 +1,8 @@
 """The table of metrics of a run: name, unit, meaning and healthy range of each figure in ``metrics.jsonl``.
 
-Covered: training, evaluations during training, and cold starts. The range of a metric is the rules of the checks that
-read it (``rstar2_env.diagnosis.checks``), or what the table declares. Not covered: figures of an evaluation with
-several samples (docs/evaluation-figures.md), metrics of parts of other distributions.
+Covered: training, evaluations during training, and cold starts. The healthy range of a metric follows from the rules of
+the checks that read it (``rstar2_env.diagnosis.checks``), or is given in the table. Not covered: figures of an
+evaluation with several samples (docs/evaluation-figures.md), metrics of parts of other distributions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``typed``: replaces the words in the remedies of a check, such as LOWER, by values for a run."""
+"""``typed``: replaces placeholder words in a check's remedies, such as LOWER, by values for a run."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ VALUES: Mapping[str, Callable[[float], float]] = {
     "MORE": lambda value: value * 2,
     "SEED": lambda value: value + 1,
 }
-"""The value for each word, given the value of the run."""
+"""For each placeholder word, a function that computes its replacement from the run's value of the option."""
 _WORD = re.compile(rf"([\w.]+)=({'|'.join(VALUES)})\b")
 
 
 def typed(changes: Sequence[str], run: RunRecord) -> tuple[str, ...]:
-    """Return remedies with values instead of words; a word stays if the run's value of the option is unknown."""
+    """Return remedies with values in place of placeholder words; a word stays if the option's value is unknown."""
 
     def value_of(found: re.Match[str]) -> str:
         name, word = found.groups()

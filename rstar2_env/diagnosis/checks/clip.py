@@ -22,9 +22,10 @@ def _losses(run: RunRecord) -> Sequence[Mapping[str, Any]]:
 
 
 def _clips(run: RunRecord) -> bool:
-    """Whether a loss has a bound beyond which a token has no gradient; unknown losses count.
+    """Whether a loss has a bound beyond which a token gets no gradient; true if the losses are unknown.
 
-    ``cispo`` writes the same figures, of tokens whose weight is at a bound and which keep their gradient.
+    ``cispo`` does not count: it reports the same figures for tokens whose weight is at a bound, but these tokens keep
+    their gradient.
     """
     losses = _losses(run)
     bounded = (one for one in losses if one.get("low") is not None or one.get("high") is not None)

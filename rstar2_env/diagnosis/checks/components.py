@@ -12,7 +12,7 @@ _LEAST, _STEPS, _SHOWN = 64, 3, 3
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A component of the reward in the episodes of a step: its rounded values, the verdicts, their number and keys."""
+    """A reward component in a step: its values and first value, and the verdicts, number and keys of the episodes."""
 
     values: frozenset[float]
     first: float

@@ -11,12 +11,16 @@ from rstar2_env.diagnosis.spells import each_step, rolling, spell
 
 _SMALL = 3
 _GROUPS = 30
-"""Number of groups for one value of the pass rate: of 60 episodes, its standard error is .06."""
+"""Number of groups over which shares are averaged. They have at least 60 episodes, so the standard error of their pass
+rate is at most about .06."""
 _MISSED = 0.3
 
 
 def _equal(step: StepData) -> float | None:
-    """Return the share of groups of independent episodes that are equal by chance alone, if the groups are small."""
+    """Return the probability that a group's episodes are all right or all wrong by chance, at the step's pass rate.
+
+    The result is ``None`` if a group has more than ``_SMALL`` episodes.
+    """
     groups = [[bool(one.correct) for one in group] for group in step.groups() if len(group) > 1]
     if not groups or max(map(len, groups)) > _SMALL:
         return None

@@ -8,9 +8,9 @@ from rstar2_env.diagnosis.spells import spell
 
 _FAR, _TIMES, _BACK = 0.5, 2.0, 10
 _LEAST = 5
-"""Number of consecutive steps. ``kl`` is the mean of exp(-d) - 1 + d over the tokens of a step, with d the difference
-of the log-probabilities, and has a heavy tail: 2 of 800 tokens can contribute nine tenths of it, in a few steps of a
-run that learns."""
+"""Number of consecutive steps that a finding needs. ``kl`` is the mean of exp(-d) - 1 + d over the tokens of a step,
+where d is the difference of the log-probabilities. It has a heavy tail: even if a run learns, 2 of 800 tokens
+contribute nine tenths of it in a few steps."""
 
 
 def _look(run: RunRecord) -> Evidence | None:

@@ -13,9 +13,9 @@ _HIGH = 1e-2
 rate at each step. Trained weights have a root mean square of about 0.02 to 0.1, so 1e-2 of their norm is a learning
 rate of 2e-4 to 1e-3, one to three orders above published recipes."""
 _BROKEN = 0.3
-"""Change of the weights, relative to their norm, of which one step is enough evidence. It is 30 times ``_HIGH``, so one
-such step changes the weights more than a whole spell does. Afterwards, the policy often gives only equal rewards, so
-that no further step trains and a spell never becomes long enough."""
+"""Change of the weights, relative to their norm, that is reported after a single step. It is 30 times ``_HIGH``, so one
+such step changes the weights more than a whole spell (``spells``) does. Afterwards, the policy often earns only equal
+rewards; then no further step trains, and no spell becomes long enough."""
 _LOW = 1e-7
 """Smallest useful change of the weights per step, relative to their norm: float32 resolves 6e-8 of a value, so smaller
 changes are mostly rounded away."""

@@ -40,7 +40,10 @@ def _changes(ratio: Callable[[float], bool]) -> Callable[[RunRecord], Evidence |
 
 
 def _error(run: RunRecord) -> float:
-    """Return the largest standard error of a pass rate of 3 steps minus one of 5; 0 if the episodes are not counted."""
+    """Return an upper bound of the standard error of the difference between the pass rates of 3 steps and of 5 steps.
+
+    The result is 0 if the run did not record the number of episodes.
+    """
     episodes = [value for _, value in run.series("rollout/episodes") if value > 0]
     return sqrt(0.25 / fmean(episodes) * (1 / _WINDOW + 1 / 5)) if episodes else 0.0
 

@@ -9,7 +9,7 @@ from rstar2_env.diagnosis.record import RunRecord
 from rstar2_env.diagnosis.spells import spell
 
 _FAR = 0.1
-"""Difference in nats that no precision explains: the tolerance of a weight sync in bfloat16, the lowest one."""
+"""Difference in nats that no precision explains: the tolerance of a weight sync in bfloat16, the lowest precision."""
 _STALE, _GROWTH, _STEPS = 0.02, 3.0, 5
 _DEEPER = 2.0
 

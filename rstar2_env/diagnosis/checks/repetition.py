@@ -10,8 +10,8 @@ from rstar2_env.diagnosis.spells import Spell, each_step, least_of, shares, spel
 
 _SHARE, _MORE = 0.4, 0.2
 _LOOPS, _MANY = 0.5, 0.25
-"""Repetition of an episode that ends in a loop, and the share of such episodes that is as harmful as the same share of
-episodes that a budget cuts (``budgets``)."""
+"""Repetition above which an episode counts as a loop, and the share of such episodes above which there is a finding:
+they do as much harm as the same share of episodes that a budget cuts (``budgets``)."""
 
 
 def _repeated(step: StepData) -> float | None:

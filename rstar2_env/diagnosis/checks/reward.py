@@ -23,7 +23,7 @@ def _spread(values: list[float]) -> float:
 
 
 def _spread_of(step: StepData) -> float | None:
-    """Return the spread of the rewards of a step with right and wrong episodes."""
+    """Return the largest minus the smallest reward of a step; ``None`` unless it has right and wrong episodes."""
     counted = [one for one in step.episodes if one.available and one.correct is not None]
     return _spread([one.reward for one in counted]) if len({one.correct for one in counted}) == 2 else None
 
@@ -54,7 +54,10 @@ def _mixed(step_groups: list[list[EpisodeDigest]]) -> list[list[EpisodeDigest]]:
 
 
 def _varied(step: StepData) -> float | None:
-    """Return the share of the groups with right and wrong episodes whose rewards differ, if the step's rewards do."""
+    """Return, of the groups with right and wrong episodes, the share whose own rewards differ.
+
+    The result is ``None`` if there are no such groups, or if all rewards of the step are equal.
+    """
     groups = step.groups()
     mixed = _mixed(groups)
     if not mixed or _spread([one.reward for group in groups for one in group]) <= _SAME:
@@ -81,7 +84,7 @@ def _gap(one: list[EpisodeDigest], other: list[EpisodeDigest]) -> float:
 
 
 def _within(groups: list[list[EpisodeDigest]], chosen: Callable[[EpisodeDigest], bool]) -> list[float]:
-    """Mean reward of the chosen episodes minus that of the others, in the groups that have both."""
+    """Return, for each group with both, the mean reward of its chosen episodes minus that of its other episodes."""
     found = []
     for group in groups:
         chosen_ones = [one for one in group if chosen(one)]
@@ -92,7 +95,11 @@ def _within(groups: list[list[EpisodeDigest]], chosen: Callable[[EpisodeDigest],
 
 
 def _paid(step: StepData) -> tuple[list[float], list[float], list[float]]:
-    """Return the least and the largest reward, what groups pay for right answers, and what they pay for the format."""
+    """Return three lists: the smallest and the largest reward, and two differences of mean rewards for each group.
+
+    The first difference is between right and wrong episodes, among those with one marked answer (the right format); the
+    second is between episodes with and without that format.
+    """
     groups = step.groups()
     rewards = [one.reward for group in groups for one in group]
     # Among episodes with the same format, so that the format cannot explain the difference.

@@ -16,7 +16,7 @@ def _signature(group: Sequence[EpisodeDigest]) -> tuple[object, ...]:
 
 
 def _repeated(groups: Sequence[Sequence[EpisodeDigest]]) -> list[Sequence[EpisodeDigest]]:
-    """Return the groups whose episodes have exactly the texts of another group, if that group's episodes differ."""
+    """Return the groups with exactly the texts of an earlier group, except groups whose own texts hardly differ."""
     seen: dict[tuple[object, ...], Sequence[EpisodeDigest]] = {}
     found = []
     for group in groups:
@@ -29,7 +29,7 @@ def _repeated(groups: Sequence[Sequence[EpisodeDigest]]) -> list[Sequence[Episod
 
 
 def _repeated_share(step: StepData) -> tuple[float | None, str]:
-    """Return the share of groups that are equal to another one, and the key of an episode of one."""
+    """Return the share of groups that equal another group, and the key of an episode in such a group."""
     groups = [group for group in step.groups() if len(group) > 1]
     if len(groups) < 2:
         return None, ""

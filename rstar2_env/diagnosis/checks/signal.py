@@ -29,7 +29,7 @@ def signal_shares(run: RunRecord) -> list[tuple[int, Mapping[str, float], float]
 
 
 def _points(run: RunRecord, reason: str) -> list[FigurePoint]:
-    """Return the share of a step's groups that have no signal for a reason."""
+    """Return, for each step, the share of its groups that have no signal for the given reason."""
     if reason == "not_selected" and (points := each_step(run, "groups/rejected", _rejected)):
         return points
     return [
@@ -40,9 +40,9 @@ def _points(run: RunRecord, reason: str) -> list[FigurePoint]:
 
 
 def _rejected(step: StepData) -> float | None:
-    """Return the share of the groups with different rewards that are rejected; ``None`` if they are the minority.
+    """Return, of the groups with different rewards, the share with no kept episode; ``None`` if they are a minority.
 
-    Groups with equal rewards say nothing about the selector.
+    Groups with equal rewards are left out, since they say nothing about the selector.
     """
     groups = step.groups()
     differing = [group for group in groups if len({one.reward for one in group}) > 1]

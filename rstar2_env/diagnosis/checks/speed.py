@@ -11,8 +11,8 @@ from rstar2_env.diagnosis.spells import rolling, spell, start_level
 
 _HALF, _WINDOW = 0.5, 5
 _SLOWER = 0.7
-"""Share of its earlier speed below which training counts as slower: halfway, by ratio, to ``_HALF``. No server, cache
-or queue of the rollout slows the trainer."""
+"""Share of its earlier speed below which training counts as slower: about the square root of ``_HALF``. If training
+slows too, the cause is not a server, cache or queue of the rollout."""
 _WAITS = 0.3
 _LEAKS = ((30, 0.1), (15, 0.25))
 """Number of steps, and the growth of the memory in them that is worth a finding: the faster, the earlier."""
