@@ -3,8 +3,8 @@
 Every version is a separately named adapter on the servers, so a request in flight ends with the weights that it began
 with. The servers hold the base model, and must be started with ``--enable-lora --max-lora-rank RANK --max-loras 2`` and
 ``VLLM_ALLOW_RUNTIME_LORA_UPDATING=1``. The folder keeps the newest adapter, for servers that restart, and the previous
-adapter, for requests in flight: a server with room for only one adapter replaces the previous adapter by the newest
-one, and reads it again for these requests.
+adapter, for requests in flight: a server with room for only one adapter drops the previous adapter when it loads the
+newest one, and reads the previous one again for these requests.
 """
 
 from __future__ import annotations
