@@ -16,8 +16,8 @@ _MARKUP = re.compile(
 """Pattern of the turn markup of common chat templates. A policy that uses its template correctly never writes markup as
 text: the tokens that end its turn are not part of the text."""
 _PIECES = re.compile(r"\S{1,32}")
-"""Pattern of words, with longer ones in pieces: a loop without white space, or a text of a language without it, would
-be one word."""
+"""Pattern of words; a longer word counts as several pieces, since a loop or a language without white space would
+otherwise be a single word."""
 _SPACE = re.compile(r"\s+")
 
 

@@ -15,7 +15,7 @@ _SLOWER = 0.7
 slows too, the cause is not a server, cache or queue of the rollout."""
 _WAITS = 0.3
 _LEAKS = ((30, 0.1), (15, 0.25))
-"""Number of steps, and the growth of the memory in them that is worth a finding: the faster, the earlier."""
+"""Numbers of steps, each with the growth of memory in these steps that is reported: fast growth is reported earlier."""
 _BLOCKS = 5
 
 
