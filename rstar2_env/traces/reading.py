@@ -50,7 +50,7 @@ def no_traces() -> ConfigurationError:
 
 
 def check_traces(traces: Sequence[Mapping[str, Any]]) -> None:
-    """Raise an error unless there are traces, and each is one.
+    """Raise an error if there are no traces, or if a record is not a trace.
 
     Raises:
         ConfigurationError: ``traces`` is empty.
