@@ -25,7 +25,8 @@ class TheirAgent(LoopAgent):
     Args:
         factory: Function that creates the agent for an episode: ``./file.py:function``, ``module:function``, or the
             function itself. Its argument is the episode, from which the adapter's ``env_tools`` and ``system`` read the
-            agent's tools and system message. Without a factory, a plain agent uses the endpoint of the next options.
+            agent's tools and system message. Without a factory, a plain agent uses the endpoint given by ``base_url``
+            and ``model``.
         base_url: The endpoint's URL including its version, such as ``http://127.0.0.1:8000/v1``.
         model: Name under which the endpoint serves the model.
         api_key_env: Environment variable that holds the API key; if it is not set, no key is sent.

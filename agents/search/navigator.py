@@ -1,11 +1,11 @@
 """``navigator``: a small policy chooses the next block of a chain of thought. RL of Thoughts (arXiv 2505.14140).
 
-State: seven scores from 1 to 3 with which the model rates its own work (correctness of modelling, clarity and
-calculation; complexity of the remaining steps and ideas; closeness to an answer and confidence in it). Blocks: reason
-one step, decompose, debate, refine, terminate. Rules: an answer, or ``steps`` blocks, end the chain; at the first step,
-refine becomes reason. The policy is the greedy policy of a Double-Dueling DQN of 2,566 parameters (``_dueling``);
-without weights the agent reasons until it has an answer. ``train_navigator`` trains a policy on any environment with
-the reward at the end of the episode; the paper uses a process reward model.
+State: the model rates its own work by seven scores from 1 to 3. Three are for the work so far (right modelling,
+clarity, right calculation), two for the rest (few steps, easy ideas), two for the answer (nearness, confidence).
+Blocks: reason one step, decompose, debate, refine, terminate. Rules: the chain ends with an answer, or after ``steps``
+blocks; at the first step, reason replaces refine. The policy is the greedy policy of a Double-Dueling DQN of 2,566
+parameters (``_dueling``); without weights the agent reasons until it has an answer. ``train_navigator`` trains a policy
+on any environment with the reward at the end of the episode; the paper uses a process reward model.
 """
 
 from __future__ import annotations

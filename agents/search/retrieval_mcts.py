@@ -1,9 +1,9 @@
 """``retrieval_mcts``: RAP's search with retrieval from solved problems. R2-LLMs (arXiv 2507.05557).
 
-Coarse: the templates of the most similar solved problems are inserted before the question. Fine: each request for a
-step shows the steps that are most similar to the end of the chain. Everything else is as in ``rap_mcts``; without
-solved problems, all requests are identical to those of ``rap_mcts``. The paper retrieves with a dense encoder and rates
-with a process reward model; here BM25 retrieves, and the model itself rates.
+Coarse retrieval inserts the templates of the most similar solved problems before the question. Fine retrieval adds, to
+each request for a step, the steps that are most similar to the end of the chain. Everything else is as in ``rap_mcts``;
+without solved problems, all requests are identical to those of ``rap_mcts``. The paper retrieves with a dense encoder
+and rates with a process reward model; here BM25 retrieves, and the model itself rates.
 """
 
 from __future__ import annotations
