@@ -55,8 +55,8 @@ class BootcampEnv(AdaptedEnv):
             ``bootcamp_options``. ``None`` means the bundled linear congruences.
         bootcamp_options: Arguments of the bundled bootcamp, or of a class that is named by its import path.
         split: "train", "validation" or "test"; a hash of the instance decides.
-        tools: Tools that the policy may call before it answers: tools, ``python``, or an MCP server
-            (``mcp:./server.py``).
+        tools: Tools that the policy may call before it answers: ``Tool`` objects, the name ``"python"``, or an MCP
+            server (``mcp:./server.py``).
         **options: Arguments of ``ToolEnv``: ``max_turns``, ``dialect``, ...
 
     Raises:
