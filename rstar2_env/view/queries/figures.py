@@ -18,7 +18,7 @@ _SHOWN = {
     "success": "pass_rate",
     **{name: name for name in ("reward", "tool_error_share", "tool_error_share_correct", "tokens", "turns")},
 }
-"""Name in ``FIGURES`` of each figure that is returned for a split, by the figure's name in the response."""
+"""The figures that are returned for a split: name in the response, and name in ``FIGURES``."""
 _COLUMNS = {
     "episodes": "1",
     "tokened": "tokens > 0",
@@ -117,7 +117,12 @@ def figures_by_step(index: RunIndex, split: str) -> dict[str, Any]:
 
 
 def answered_after_error(index: RunIndex) -> dict[str, int]:
-    """Count training episodes: with ``calls``, ``answered`` after a failed call, and of these the ``correct`` ones."""
+    """Count training episodes.
+
+    Returns:
+        ``calls``: the number of episodes with calls; ``answered``: the number of these whose last call failed and that
+        ended with an answer; ``correct``: the number of the latter whose answer is right.
+    """
     answered = f"end = 'answered' AND last_status IN ({', '.join('?' * len(ERRORS))})"
     counts = f"count(*), sum({answered}), sum(correct AND {answered})"
     with index.reading() as db:

@@ -95,7 +95,7 @@ class _Step(NamedTuple):
 
 
 def _by_step(db: sqlite3.Connection, number: int, split: str) -> list[_Step]:
-    """Return the steps with episodes of a problem; a problem's row and its page add up the same sums."""
+    """Return the steps with episodes of a problem, with the sums from which the problem's row and page are computed."""
     rows = db.execute(
         f"SELECT step, count(*), sum(available), {_SUMS} FROM episodes WHERE {_OF_PROBLEM} GROUP BY step ORDER BY step",
         (number, split, split),

@@ -36,7 +36,7 @@ MOST_BYTES = 16 << 20
 _ENDS = frozenset({"finished", "interrupted", "failed"})
 """Names of the events that end a run, which are also states of the run."""
 _PLACES = frozenset({"seed", "output_dir", "name", "run_name", "port", "resume", "logging_dir"})
-"""Options that are left out when two runs are compared for equal options."""
+"""Options that may differ between runs that are drawn as one band; see ``group_of``."""
 
 
 class RunFacts:

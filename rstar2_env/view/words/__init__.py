@@ -29,7 +29,7 @@ def cards() -> Sequence[Mapping[str, Any]]:
 
 
 def metrics_of(card: Mapping[str, Any], names: Set[str]) -> list[tuple[str, str]]:
-    """Return the metrics of a card that exist, with labels; a name that ends in ``/`` stands for all that begin so.
+    """Return the metrics of a card that exist, with labels; a name that ends in ``/`` stands for all with that prefix.
 
     Args:
         card: One of ``cards()``.
