@@ -51,7 +51,7 @@ class AdvantageHarness:
         return [group_of(rewards, number=number) for number, rewards in enumerate(REWARDS)]
 
     def values(self, groups: Sequence[Sequence[Episode]], estimator: Any = None, processes: int = 1) -> Values:
-        """Compute the advantages, in order, of groups that are split over processes in blocks, some of them empty."""
+        """Return the advantages of groups, in order; consecutive blocks of groups, some empty, go to the processes."""
         share = max(1, (len(groups) + processes - 2) // max(1, processes - 1)) if processes > 1 else len(groups)
         blocks = [groups[rank * share : (rank + 1) * share] for rank in range(processes)] if groups else [groups]
         found = in_processes(len(blocks), lambda ranks: (estimator or self.make())(blocks[ranks.rank], ranks))

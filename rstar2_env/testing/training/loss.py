@@ -50,7 +50,7 @@ class LossHarness:
         return self.prepared(term, changed(tokens, columns=columns))
 
     def prepared(self, term: Any, tokens: Any) -> Any:
-        """Return the micro-batch after ``prepare``; here it is the whole optimizer batch."""
+        """Return the micro-batch with the columns that ``prepare`` computes, as if it were the whole batch."""
         if not hasattr(term, "prepare"):
             return tokens
         one = importlib.import_module("rstar2_env.trainers.ranks").ONE
