@@ -93,7 +93,7 @@ class PlainBatch(RunningBatch):
             self.clear()
 
     def step(self) -> list[tuple[Request, FinishReason]]:
-        """Sample each request's next token; return the requests that end with it and the reasons."""
+        """Sample each request's next token; return the requests that end with that token, each with the reason."""
         if self._logits is None:
             dead = len(self._rows) - len(self)
             if dead > MAX_DEAD * len(self._rows):

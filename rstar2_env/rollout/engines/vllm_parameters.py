@@ -35,7 +35,9 @@ def check_temperature(temperature: float) -> None:
 
 
 def best_of(reported: Sequence[Mapping[Any, Any]], params: SamplingParams, *, begun: int = 0) -> list[list[float]]:
-    """Return the log-probabilities of the most likely tokens at each new position, without vLLM's sampled token.
+    """Return the log-probabilities of the most likely tokens at each new position.
+
+    vLLM also reports the sampled token; it is left out if it is not one of the most likely tokens.
 
     Args:
         reported: For each new token, the log-probabilities that vLLM or a server reports, by token.

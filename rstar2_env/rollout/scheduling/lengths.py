@@ -38,8 +38,8 @@ class Lengths:
             ``h`` more buckets.
         mean_table: (2 * BUCKETS, BUCKETS); converts two sums for each bucket (the prompt lengths of its episodes, and
             their maximum lengths) to the expected total number of tokens after ``h`` more buckets, for each ``h``.
-        variance_table: (3 * BUCKETS, BUCKETS); the corresponding table for the variance, from the sums of the squared
-            prompt lengths, of the products of prompt length and maximum, and of the squared maxima.
+        variance_table: (3 * BUCKETS, BUCKETS); the corresponding table for the variance. It converts three sums for
+            each bucket: squared prompt lengths, products of prompt length and maximum length, squared maximum lengths.
     """
 
     def __init__(self, memory: float = 4096.0) -> None:
