@@ -128,7 +128,7 @@ def work_left(gold: Node, answer: Node, undone: str) -> str | None:
 
 
 def _work(node: Node) -> set[str]:
-    """Return the kinds of work in an answer, and the kinds in other spellings of the same values."""
+    """Return the kinds of work in an answer, and other kinds that can express the same values (``_SAYS``)."""
     found: set[str] = set()
     for part in walk(node):
         if isinstance(part, Big):
@@ -254,7 +254,7 @@ _ROUNDS = re.compile(
 
 
 def may_be_rounded(gold: Node, question: str | None = None) -> bool:
-    """Return whether a literal may stand for another number: a decimal, degrees, a × 10^n, or if the question asks so.
+    """Return whether a gold answer may be rounded: it has a decimal, degrees or a × 10^n, or the question asks for it.
 
     Args:
         gold: The gold answer.
