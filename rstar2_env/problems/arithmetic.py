@@ -65,7 +65,7 @@ def arithmetic(
     Args:
         split: "train", "validation" or "test". Two splits never share an expression, not even with its operands in
             another order, in another story, at another level or from another seed.
-        seed: Chooses among unlimited sequences of problems.
+        seed: Seed, 0 or more; each seed gives another unlimited sequence of problems.
         level: 1 (one operation) to 5 (four operations with parentheses and division).
         max_number: Largest number in a question, at least 2. The answer can be larger.
 

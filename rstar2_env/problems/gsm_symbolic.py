@@ -37,7 +37,7 @@ def gsm_symbolic(*, split: str = "train", seed: int = 0) -> ProceduralSource:
 
     Args:
         split: "train", "validation" or "test". Two splits never share a template.
-        seed: Chooses among unlimited sequences of problems.
+        seed: Seed, 0 or more; each seed gives another unlimited sequence of problems.
 
     Raises:
         ConfigurationError: The split is unknown.

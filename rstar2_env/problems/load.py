@@ -43,12 +43,12 @@ def load_problems(
     """Return the source of problems that ``spec`` describes.
 
     Args:
-        spec: A file (JSONL, JSON, CSV, TSV, Parquet) or a folder written by ``datasets.save_to_disk``; the name of a
-            data set ("gsm8k") or a family ("arithmetic"), or ``"hf:owner/name"`` for any data set on the Hugging Face
-            Hub; each alone or with options ("arithmetic:level=3,split=test"), which override the arguments of the same
-            name; a list of dicts or ``Problem``s; a data frame of pandas or polars, with a row for each problem; a
-            mapping ``{"path" | "hub" | "spec": ..., option: ...}``, or ``{"mix": [...]}`` whose parts may have a
-            ``weight``; a source, which is returned unchanged.
+        spec: A file (JSONL, JSON, CSV, TSV, Parquet), a folder written by ``datasets.save_to_disk``, the name of a data
+            set ("gsm8k") or a family ("arithmetic"), or ``"hf:owner/name"`` for any data set on the Hugging Face Hub.
+            Options may follow each of these ("arithmetic:level=3,split=test"); they override the arguments of the same
+            name. Or a list of dicts or ``Problem``s; a data frame of pandas or polars, with a row for each problem; or
+            a source, which is returned unchanged. Or a mapping: ``{"path" | "hub" | "spec": ..., option: ...}``, or
+            ``{"mix": [...]}``, whose parts may have a ``weight``.
         split: Which split to return. Families and data sets have their own splits. A file or a list is a single part,
             which ``split`` only labels, unless ``holdout`` divides it.
         seed: Seed of a procedural family or a mixture.

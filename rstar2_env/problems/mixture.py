@@ -29,7 +29,7 @@ class MixtureSource:
 
     Args:
         parts: Sources and their weights; a part of weight 0 is never drawn, but its problems can be requested by id.
-        seed: Chooses among unlimited sequences, 0 or more.
+        seed: Seed, 0 or more; each seed gives another unlimited sequence of problems.
         name: Name of the mixture; by default it is made from the names of the parts.
         separator: Text between a part's name and the rest of a problem's id.
 

@@ -65,7 +65,7 @@ class ProceduralSource:
             (to return ``None`` early), it is bound to the source's own split, so ``dataclasses.replace(source,
             split=...)`` works.
         split: "train", "validation" or "test".
-        seed: Chooses among unlimited sequences of problems, 0 or more.
+        seed: Seed, 0 or more; each seed gives another unlimited sequence of problems.
     """
 
     name: str

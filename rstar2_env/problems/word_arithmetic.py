@@ -47,7 +47,7 @@ def word_arithmetic(
     Args:
         split: "train", "validation" or "test". Two splits never share a computation; "test" shares no sentence with the
             other two.
-        seed: Chooses among unlimited sequences of problems.
+        seed: Seed, 0 or more; each seed gives another unlimited sequence of problems.
         least_steps: Smallest number of arithmetic operations of a problem, 1 to 5.
         most_steps: Largest number of operations; if it is below ``least_steps``, there is no problem.
         max_number: Largest number in a question, at least 50.
