@@ -128,7 +128,7 @@ def import_trajectories(
 
 
 def read_trajectories(path: str | Path, read: Callable[[Any], Imported] = read_trajectory) -> Iterator[Imported]:
-    """Yield the trajectories of a file, or of the files of a folder, in the order of their names.
+    """Yield the trajectories of a file, or of all files in a folder, sorted by file name.
 
     Args:
         path: The file or the folder.
