@@ -29,7 +29,7 @@ class ConversationSet:
         name: Name of the set in a pipeline.
         title: A short description.
         hub: ``owner/name`` on the Hub.
-        columns: The columns to read; one of them may be missing.
+        columns: The columns to read; a column that the set does not have is ignored.
         convert: Converts a row to messages.
         config: The configuration on the Hub, if there are several.
         split: The split.
