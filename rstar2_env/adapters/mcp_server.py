@@ -353,7 +353,7 @@ def _structured(result: ToolResult, json_results: bool) -> dict[str, Any]:
 
 
 def _serve_stdio(server: Any) -> None:
-    """Serve in a daemon thread: Ctrl-C cannot cancel the wait for standard input, and would wait for the next line."""
+    """Serve in a daemon thread, so that Ctrl-C ends the program at once, although a read of standard input waits."""
 
     async def serve() -> None:
         async with stdio_server() as (reading, writing):

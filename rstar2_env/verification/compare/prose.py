@@ -52,7 +52,7 @@ def _split(text: str, pattern: re.Pattern[str], *, formula: bool) -> list[tuple[
     Args:
         text: The text.
         pattern: Matches formulas or words; its group, if it has one, is the content of a match.
-        formula: Whether the matches are formulas, and the parts between them words; ``False`` for the opposite.
+        formula: Whether the matches are formulas and the other parts words, rather than the other way round.
     """
     parts: list[tuple[str, bool]] = []
     at = 0

@@ -40,7 +40,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:[\u0300-\u036f\u0900-\u0d7f\u0e31-\u0e4e]+[^\W\
 _OF_PERCENT = re.compile(r"(?<!\d )per ?cent(?:age)?(?: of)?(?: the)? ([a-z]+)\b(?! or\b)")
 """Pattern of the noun after "percent" or "percentage" in a question: "increase", but not in "increase or decrease"."""
 _PREPOSITIONS = word_set("a as at in")
-"""Words that are also the symbols of units."""
+"""Prepositions and articles that are also symbols of units."""
 _FORMULA = re.compile(r"(?:[A-Z][a-z]?){2,}")
 """Pattern of a chemical formula without numbers, such as ``NaCl``."""
 _SPACELESS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")

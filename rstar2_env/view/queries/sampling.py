@@ -86,7 +86,7 @@ def _kind(success: float) -> str:
 
 
 def _hardest(db: sqlite3.Connection) -> list[dict[str, Any]]:
-    """Return the problems with the lowest success rates at their last step."""
+    """Return the problems with the lowest success rates, each at the last step at which it was played."""
     found = db.execute(
         "WITH last AS (SELECT problem, max(step) AS step, count(*) AS seen FROM episodes"
         " WHERE split = 'train' AND available GROUP BY problem)"
