@@ -123,7 +123,7 @@ class CliCommand(_PlainSwitches, TyperCommand):
             set_running_command("")
 
 
-_TYPED_NAMES = "rstar2_env.cli.typed_names"
+_TYPED_NAMES = "rstar2 typed names"
 """Key, in the context's ``meta``, of the name that the user typed for each parameter (``-n`` or ``--episodes``)."""
 
 

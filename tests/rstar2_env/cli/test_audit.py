@@ -89,7 +89,7 @@ def test_a_grader_that_reads_nothing_is_refused_with_the_reason(grader, source, 
 def test_mistakes_are_told_in_a_line(grader):
     for words, said in (
         (("grader_that_is_not.py:grade",), "does not exist"),
-        ((grader(SOUND), "--golds", "integer"), "unknown class of gold answers"),
+        ((grader(SOUND), "--golds", "integer"), "no class of gold answers named"),
         (("verifier:rulez",), "rulez"),
         (("nemo-gym:rows.jsonl@http://127.0.0.1:9",), "the file rows.jsonl does not exist"),
         (("rstar2/MathTol-v0",), "Did you mean"),
