@@ -15,7 +15,7 @@ MACHINES = ROOT / "tests" / "rstar2_env" / "doctor" / "machines"
 
 def test_this_machine_is_checked(tmp_path: Path) -> None:
     result = run("doctor", "--folder", tmp_path, "--json")
-    found = json.loads(result.output)
+    found = json.loads(result.stdout)
     assert {one["name"] for one in found["checks"]} >= {"torch_build", "aiter", "sandbox_layers", "clock"}
     assert all(set(one) == {"name", "title", "level", "line", "fix"} for one in found["checks"])
     assert found["machine"]["folder"]["path"] == str(tmp_path)

@@ -30,7 +30,7 @@ def write(path: Path, lines: list[Any]) -> Path:
 def test_json_is_one_object_with_the_figures(tmp_path: Path) -> None:
     result = run("verify", *["--jsonl", str(write(tmp_path / "pairs.jsonl", LINES)), "--json", "--timeout", "20"])
     assert result.exit_code == 0, result.output
-    figures = json.loads(result.output)
+    figures = json.loads(result.stdout)
     assert figures["n"] == 6
     assert figures["accuracy"] == pytest.approx(4 / 6, abs=1e-3)
     assert figures["false_positives"] == 1
@@ -42,7 +42,7 @@ def test_json_is_one_object_with_the_figures(tmp_path: Path) -> None:
 
 def test_without_labels_there_is_no_accuracy(tmp_path: Path) -> None:
     path = write(tmp_path / "pairs.jsonl", [{"gold": "1", "pred": "1"}, {"gold": "1", "pred": "2"}])
-    figures = json.loads(run("verify", *["--jsonl", str(path), "--json"]).output)
+    figures = json.loads(run("verify", *["--jsonl", str(path), "--json"]).stdout)
     assert figures["accuracy"] is None
     assert figures["correct"] == 1
     assert figures["wrong"] == []

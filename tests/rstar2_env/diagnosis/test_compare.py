@@ -74,6 +74,6 @@ def test_the_command_takes_two_runs_with_compare_and_one_without(made) -> None:
     shown = run("diagnose", "--compare", learns, still)
     assert shown.exit_code == 0
     assert "optim.learning_rate: 1e-06 and 5e-06 (has an effect from the first" in " ".join(shown.output.split())
-    assert json.loads(run("diagnose", "--compare", learns, still, "--json").output)["second"] == str(still)
+    assert json.loads(run("diagnose", "--compare", learns, still, "--json").stdout)["second"] == str(still)
     for words in (("diagnose", learns, still), ("diagnose", "--compare", learns)):
         assert run(*words).exit_code == 2

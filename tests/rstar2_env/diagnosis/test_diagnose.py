@@ -76,7 +76,7 @@ def test_the_command_prints_findings_and_json_holds_the_same(broken: Path) -> No
     shown = run("diagnose", broken)
     assert shown.exit_code == 0
     assert "error: The gradient is zero (gradient_zero, since step 15)" in shown.output
-    record = json.loads(run("diagnose", broken, "--json").output)
+    record = json.loads(run("diagnose", broken, "--json").stdout)
     assert record == json.loads(json.dumps(diagnose(broken).record()))
     assert [one["check"] for one in record["findings"]] == diagnose(broken).names
 

@@ -291,9 +291,9 @@ def test_the_command_runs_files_on_a_server(server: Any, tmp_path: Path) -> None
     file.write_text("6 * 7")
     words = ["--provider", "remote", "--set", f"url={server.url}"]
     ran = CliRunner().invoke(app, ["run", str(file), "--json", *words])
-    assert json.loads(ran.output)["value"] == "42"
+    assert json.loads(ran.stdout)["value"] == "42"
     checked = CliRunner().invoke(app, ["check", "--isolation", "strict", "--json", *words])
     assert checked.exit_code == 0
-    layers = json.loads(checked.output)["layers"]
+    layers = json.loads(checked.stdout)["layers"]
     assert any(layer["required"] and layer["active"] for layer in layers)
     assert {layer["tested"] for layer in layers} == {None}  # an escape has to be tried where the server is
