@@ -102,7 +102,7 @@ def show_comparison(comparison: Comparison, problems: int) -> None:
         problems: Maximum number of changed problems to list.
     """
     from rstar2_env.cli._tables import print_table, print_text
-    from rstar2_env.evaluation.comparison.text import (
+    from rstar2_env.evaluation.comparison.compare import (
         CHANGED_HEADINGS,
         HEADINGS,
         changed_cells,

@@ -5,17 +5,64 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from rstar2_env.core.files.outputs import check_file
-from rstar2_env.evaluation.comparison.compare import Comparison
 from rstar2_env.evaluation.figures.plot import Plot
 from rstar2_env.evaluation.figures.statistics import Interval
 
 _COLOURS = ("#57606a", "#1f6feb", "#d9730d", "#2da44e", "#8250df", "#cf222e")
 
 
-def draw(comparisons: Sequence[Comparison], path: Path, *, overwrite: bool = False) -> Path:
+class DrawnRun(Protocol):
+    """A compared run, of which the name is drawn."""
+
+    @property
+    def name(self) -> str:
+        """The name of the run."""
+
+
+class DrawnProblem(Protocol):
+    """A problem whose share of right samples changed."""
+
+    @property
+    def difference(self) -> float:
+        """The other run's share of right samples minus the baseline's."""
+
+
+class Drawn(Protocol):
+    """The attributes of a ``Comparison`` that are drawn."""
+
+    @property
+    def baseline(self) -> DrawnRun:
+        """The baseline."""
+
+    @property
+    def other(self) -> DrawnRun:
+        """The run that is compared with it."""
+
+    @property
+    def problems(self) -> int:
+        """Number of problems that both played."""
+
+    @property
+    def ks(self) -> tuple[int, ...]:
+        """The values of k in the curves."""
+
+    @property
+    def curves(self) -> tuple[tuple[Interval, ...], tuple[Interval, ...]]:
+        """pass@k of the baseline and of the other run at each k."""
+
+    @property
+    def crossing(self) -> int | None:
+        """The smallest k at which the curves have crossed."""
+
+    @property
+    def changed(self) -> Sequence[DrawnProblem]:
+        """Problems whose share of right samples differs."""
+
+
+def draw(comparisons: Sequence[Drawn], path: Path, *, overwrite: bool = False) -> Path:
     """Draw comparisons with the same baseline and write the picture to a file.
 
     Args:
@@ -31,7 +78,7 @@ def draw(comparisons: Sequence[Comparison], path: Path, *, overwrite: bool = Fal
     return plot_comparisons(comparisons).save(path, overwrite=overwrite)
 
 
-def plot_comparisons(comparisons: Sequence[Comparison]) -> Plot:
+def plot_comparisons(comparisons: Sequence[Drawn]) -> Plot:
     """Plot comparisons with the same baseline.
 
     Args:
@@ -76,7 +123,7 @@ def _curve(axis: Any, ks: Sequence[int], points: Sequence[Interval], name: str, 
             axis.vlines(ks, lows, highs, color=colour, linewidth=1.5)
 
 
-def _differences(axis: Any, comparison: Comparison, colour: str) -> None:
+def _differences(axis: Any, comparison: Drawn, colour: str) -> None:
     found = sorted((one.difference for one in comparison.changed), reverse=True)
     better = [value for value in found if value > 0]
     worse = [value for value in found if value < 0]

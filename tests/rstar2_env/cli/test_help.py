@@ -74,7 +74,7 @@ def test_a_wrong_argument_is_reported_like_any_error():
         (("evla",), "Error: No such command 'evla'. Did you mean 'eval'? Known: demo, train,"),
         (("list", "nope"), "Error: No such command 'nope'. Known: trainers, parts, agents, envs, wrappers."),
         (("list", "--nope"), "Error: No such option: --nope\n"),
-        (("eval", "-n", "x"), "Error: Invalid value for '--episodes'"),
+        (("eval", "-n", "x"), "Error: Invalid value for '-n'"),
         (("export", "--out", "x"), "Error: Missing argument 'RUN'"),
     ):
         done = run(*words)

@@ -30,14 +30,14 @@ def test_each_option_is_a_layer_over_those_before_it():
     [
         (("--set", "env.max_turn=3"), "Did you mean"),
         (("--set", "selector.mood=rank"), "Did you mean"),
-        (("--lr", "-1"), "--learning-rate must be a positive number, or None, not -1.0"),
-        (("--set", "learning_rate=abc"), "learning_rate must be a positive number, or None, not 'abc'"),
+        (("--lr", "-1"), "--lr must be a positive number, not -1.0"),
+        (("--set", "learning_rate=abc"), "learning_rate must be a positive number, or none, not 'abc'"),
         (("--env", "CartPole-v1"), "text environment"),
         (("--env", "rstar2/MathTol-v0"), "Did you mean"),
         (("--problems", "nowhere.jsonl"), "nowhere.jsonl cannot be read"),
         (("--chat-template", "chatml", "--lora-rank", "-1"), "Invalid value for '--lora-rank'"),
         (("--group-size", "1"), "at least 2 episodes per group; group_size is 1"),
-        (("--lr", "1e-5", "--set", "learning_rate=7e-3"), "--learning-rate 1e-05 and --set learning_rate=7e-3 give"),
+        (("--lr", "1e-5", "--set", "learning_rate=7e-3"), "--lr 1e-05 and --set learning_rate=7e-3 give"),
         (
             ("--set", "optim.learning_rate=7e-3", "--lr", "1e-5"),
             "and --set optim.learning_rate=7e-3 give two different",
@@ -148,7 +148,7 @@ def test_a_cold_start_takes_its_options_from_a_file_too(suffix, tmp_path, monkey
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [(("--lr", "-1"), "--learning-rate must be a positive"), (("--set", "seed=x"), "--set seed must be an integer")],
+    [(("--lr", "-1"), "--lr must be a positive"), (("--set", "seed=x"), "--set seed must be an integer")],
 )
 def test_a_wrong_number_of_a_cold_start_names_what_was_typed(arguments, said, tmp_path):
     traces = tmp_path / "traces.jsonl"

@@ -82,5 +82,5 @@ def test_help_prints_the_help_of_a_command_and_lists_the_topics():
     listed = run("help").output
     assert "troubleshooting" in listed
     assert "validate" in listed
-    assert run("help", "problems.md").output.startswith("# Problems")
+    assert run("help", "problems.md").output.startswith("# Train on your own problems")
     assert run("help", "nothing-like-it").exit_code == 2
