@@ -128,7 +128,8 @@ _TYPED_NAMES = "rstar2 typed names"
 
 
 def _typed_names(ctx: Any) -> dict[str, str]:
-    return ctx.meta.get(_TYPED_NAMES, {})
+    names: dict[str, str] = ctx.meta.get(_TYPED_NAMES, {})
+    return names
 
 
 @dataclass(frozen=True, slots=True)
