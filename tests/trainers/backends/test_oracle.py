@@ -84,5 +84,5 @@ def test_clips_and_corrections_are_at_work(found):
         assert sum(share > 0 for share in clipped) >= len(clipped) / 2
     for correction in ("mask-token", "mask-sequence", "geometric-turn"):
         masked = shares["mismatch/masked", correction]
-        assert min(masked) > 0, (correction, masked)
+        assert sum(share > 0 for share in masked) >= 0.8 * len(masked), (correction, masked)
         assert max(masked) < 0.9, (correction, masked)
