@@ -39,7 +39,7 @@ from places import ROOT, SUPPORT
 _SOME_FAILED, _NO_TESTS = 1, 5
 """pytest's exit codes where tests failed, and where nothing was selected."""
 
-_MOST_AGAIN = 6
+_MOST_AGAIN = 10
 """The failed tests of as many files are run once more; more of them have another cause than what ran beside them."""
 
 _MOST_TESTS_AGAIN = 40
