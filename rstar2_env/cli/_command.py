@@ -99,10 +99,11 @@ class CliCommand(_PlainSwitches, TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments; refuse an option with two different values, and an option in place of a value."""
         if not ctx.resilient_parsing:
-            typed = typed_options(args, self.get_params(ctx))
+            parameters = self.get_params(ctx)
+            typed = typed_options(args, parameters)
             if any(option.name == "--help" for option in typed):
                 return super().parse_args(ctx, args)
-            if reason := _reason_against(typed, _by_name(self.get_params(ctx))):
+            if reason := _reason_against(typed, _by_name(parameters)):
                 ctx.fail(reason)
             ctx.meta[_TYPED_NAMES] = {option.parameter.name: option.name for option in typed}
         return super().parse_args(ctx, args)
