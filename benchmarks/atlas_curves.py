@@ -42,7 +42,7 @@ groups are sampled, the cases of *Worlds* from *{few}* on have {samples} groups,
 - *Updates behind* is the number of updates by which the weights that sampled the episodes are older: they are the
   weights minus {rate:g} times the true gradient there, repeated for each update.
 - With *turns* 1, the policy has only one decision. An update along a policy gradient then has the angle 0 or 180 by
-  construction, so this value is left out when angles are compared. *Turns* 3 is the case of *failure rate* 0.3: from 2
+  construction, so *turns* 1 is left out when angles are compared. *Turns* 3 is the case of *failure rate* 0.3: from 2
   to 3 turns, the failure rate also changes from 0 to 0.3.
 """
 

@@ -129,9 +129,9 @@ def lines(record: Record) -> Iterator[str]:
     yield from _added(record)
     yield "\n## Recipes"
     yield (
-        "The update is that on independent episodes of the policy, which are paid the return and what "
-        "their advantage adds. *Left out* names the parts of a recipe that play or choose episodes otherwise, or pay "
-        "more. The search of `deepsearch` is such a "
+        "Each row has the update of a recipe on independent episodes of the policy, whose reward is the return plus "
+        "what the recipe's advantage adds to it. *Left out* names the parts of a recipe that play or choose episodes "
+        "otherwise, or pay more. The search of `deepsearch` is such a "
         "part: it chooses episodes and estimates values from its tree, so its line has the values that `tree_value` "
         "computes from the episodes of the group. "
         "*Repaired* names the first replacement of parts, of those that were tried in *base*, after which the update "
@@ -235,9 +235,9 @@ def _worlds() -> Iterator[str]:
 
 def _rest_of(slot: str) -> str:
     others = {"advantage": "`rloo`", "loss": "`reinforce`", "aggregation": "`const_len:length=1`"}
-    used = ", ".join(part for name, part in others.items() if name != slot)
+    *most, last = [part for name, part in others.items() if name != slot]
     more = " Eight episodes are played for four that are kept." if slot == "selector" else ""
-    return f"Each part alone, with {used} for the rest.{more}\n"
+    return f"Each part is combined with {', '.join(most)} and {last}.{more}\n"
 
 
 def _family(record: Record, slot: str) -> Iterator[str]:

@@ -164,6 +164,11 @@ def page_text(told: Told, baked: Told | None = None) -> str:
     return "\n".join(text).rstrip() + "\n"
 
 
+def _listed(names: Sequence[str]) -> str:
+    """Return the names, separated by commas and before the last by "and"."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
 def _comparison(rows: Sequence[Mapping[str, Any]], faults: float, settings: Mapping[str, Any]) -> list[str]:
     title = f"with {faults:.0%} injected faults" if faults else "without injected faults"
     text = [f"### Compared, {title}", ""]
@@ -198,12 +203,12 @@ def _comparison(rows: Sequence[Mapping[str, Any]], faults: float, settings: Mapp
         several = all(len(found) in (0, len(seeds)) for found in early.values())
         text += [
             "",
-            f"For {', '.join(alone)}, {'all' if several else 'some'} runs have only one evaluation in the last",
+            f"{'All' if several else 'Some'} runs of {_listed(alone)} have only one evaluation in the last",
         ]
         text += ["fifth of their steps, after the last step."]
     most = max(one["most_success"] for row in rows for one in row["seeds"].values())
     passed = [f"`{row['arm']}`" for row in rows if holds(row)]
-    told = f"This aim is reached by {', '.join(passed) or 'no arm'}."
+    told = f"This aim is reached by {_listed(passed) or 'no arm'}."
     text += [
         "",
         f"The largest success in any evaluation is {most:.3f}. The aim is as much success as `{BASE}`, at most a",

@@ -68,8 +68,8 @@ class ToolSession:
     def __init__(self, env: EnvSpec | gym.Env[str, str], **options: Any) -> None:
         if isinstance(env, gym.Env) and options:
             raise ConfigurationError(
-                f"The options {', '.join(options)} apply only to an environment that is given by id; this "
-                "environment already exists."
+                f"The options {', '.join(options)} apply only to an environment that is given by id, "
+                "not to a finished environment: omit them."
             )
         self.env = env if isinstance(env, gym.Env) else make_env(env, **options)
         self._dialect = dialect_of(self.env)

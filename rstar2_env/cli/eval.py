@@ -127,7 +127,7 @@ def eval_command(
         ),
     ] = None,
     repeat: Annotated[
-        bool, typer.Option("--repeat", help="Play the first episodes twice, and report how many are identical.")
+        bool, typer.Option("--repeat", help="Play the first 8 episodes twice, and report how many are identical.")
     ] = False,
     seed: Annotated[
         int | None, typer.Option(min=0, help="Seed of the random choice of problems and of every episode [default: 0].")

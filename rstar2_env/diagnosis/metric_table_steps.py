@@ -96,14 +96,14 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             ("clip/low",),
             "share",
-            "Share of the policy's tokens whose gradient the lower bound of the ratio removes; for `cispo`, of those "
-            "whose weight is the bound.",
+            "Share of the policy's tokens whose gradient the lower bound of the ratio removes or, for `cispo`, whose "
+            "weight is raised to that bound.",
         ),
         Metric(
             ("clip/high",),
             "share",
-            "Share of the policy's tokens whose gradient the upper bound of the ratio removes; for `cispo`, of those "
-            "whose weight is the bound.",
+            "Share of the policy's tokens whose gradient the upper bound of the ratio removes or, for `cispo`, whose "
+            "weight is lowered to that bound.",
         ),
         Metric(
             ("clip/outer",),

@@ -57,7 +57,7 @@ class EvaluationOptions(CheckedOptions):
         scores: Reward components to score each episode with in addition to the environment's reward, as
             ``make_component`` takes them; if a component needs a judge, its own options must name the judge.
         baseline: Folder or file of another evaluation of the same problems, for the boundary sets.
-        repeat: Play the first episodes a second time and report how many were identical.
+        repeat: Play the first ``PLAY_AGAIN`` (8) episodes a second time and report how many were identical.
     """
 
     agent: str | Callable[[], AnyAgent] | None = None

@@ -53,7 +53,7 @@ ProgressCallback: TypeAlias = Callable[[Episode, int, int], None]
 """Called in the caller's thread after every episode: the episode, the number done, the number planned."""
 
 PLAY_AGAIN = 8
-"""Number of episodes that ``repeat=True`` plays a second time."""
+"""Number of episodes that ``repeat=True`` plays a second time; the help of ``rstar2 eval --repeat`` states it."""
 
 
 def evaluate(

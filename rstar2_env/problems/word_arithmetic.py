@@ -49,7 +49,7 @@ def word_arithmetic(
             other two.
         seed: Seed, 0 or more; each seed gives another unlimited sequence of problems.
         least_steps: Smallest number of arithmetic operations of a problem, 1 to 5.
-        most_steps: Largest number of operations; if it is below ``least_steps``, there is no problem.
+        most_steps: Largest number of operations; below ``least_steps``, no problem can be generated.
         max_number: Largest number in a question, at least 50.
 
     Raises:

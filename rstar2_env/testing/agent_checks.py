@@ -303,8 +303,8 @@ def check_agent(
     elif hasattr(agent, "act"):
         if options:
             raise ConfigurationError(
-                f"The options {', '.join(options)} apply only to an agent that is given by name or class; this "
-                "agent already exists."
+                f"The options {', '.join(options)} apply only to an agent that is given by name or class, "
+                "not to a finished agent: omit them."
             )
         what, make = type(agent).__qualname__, partial(copy.deepcopy, copy.deepcopy(agent))
     else:

@@ -28,7 +28,7 @@ from .base import ADVANTAGES, FloatArray, GroupAdvantage, centred, deviation, re
 
 @dataclass(frozen=True)
 class PassAtK(GroupAdvantage):
-    """Increase of the best of k rewards by an episode, over the best of the k - 1 others (arXiv 2503.19595).
+    """Best of k rewards, this episode's included, minus the best of the k - 1 others (arXiv 2503.19595).
 
     If ``k`` is below the group size, the advantage is the mean over all choices of the others, the leave-one-out
     estimator of PKPO (arXiv 2505.15201).

@@ -117,7 +117,9 @@ def find_user_code(own: UserCodeName, kind: str, shape: Shape | None, registered
     if len(distinct) == 1:
         return next(iter(fitting.values()))
     if not fitting:
-        raise ConfigurationError(f"{own.written} holds no {kind}: expected {_words(shape)} at the top of the file.")
+        raise ConfigurationError(
+            f"{own.written} holds no {kind}: expected {_words(shape)} at the top level of the file."
+        )
     names = sorted(distinct.values())
     raise ConfigurationError(
         f"{own.written} defines {len(names)} objects that could be the {kind} ({', '.join(names)}): name one of them, "

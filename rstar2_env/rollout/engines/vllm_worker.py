@@ -72,15 +72,18 @@ class FullLogprobs:
     """Number of the worker on its machine, set by vLLM."""
 
     def keep_full_logprobs(self) -> dict[str, bool]:
-        """Make this worker normalize log-probabilities over the whole vocabulary; return whether its sampler can."""
+        """Call ``keep_full_logprobs`` on this worker; ``kept`` is false if its sampler does not support that."""
         return {"kept": keep_full_logprobs(self)}
 
     def copy_weights(self, source: str, into: str) -> dict[str, int]:
-        """Copy weights to a folder of this machine, for all of its servers; only the server's first worker copies."""
+        """Copy weights to a folder of this machine, for all of its servers; only the server's first worker copies.
+
+        ``copied`` is the number of bytes, 0 in the other workers.
+        """
         return {"copied": 0 if self.local_rank else copy_weights(source, into)}
 
     def can_copy_weights(self, into: str) -> dict[str, bool]:
-        """Return whether weights can be copied into a folder of this machine."""
+        """Return, as ``can``, whether this process can write to a folder of this machine."""
         return {"can": os.access(into, os.W_OK | os.X_OK)}
 
     def drop_weights(self, source: str, into: str) -> None:

@@ -272,7 +272,7 @@ class Dispatcher:
         self._down(link, why)
 
     def _back(self, left: dict[str, FleetCall]) -> None:
-        """Put calls that a server did not accept back at the head of their queues."""
+        """Return calls that a server did not accept to the head of their queues."""
         for call in reversed(left.values()):
             link = self._sent.get(call)
             if call.doubt is not None and link is not None:

@@ -113,8 +113,8 @@ def maker(
         return what, partial(call_with_options, f"{registry.kind} {what!r}", found, {**given, **chosen})
     if chosen:
         raise ConfigurationError(
-            f"The options {', '.join(chosen)} apply only to a {registry.kind} that is given by name or class; this "
-            f"{registry.kind} already exists."
+            f"The options {', '.join(chosen)} apply only to a {registry.kind} that is given by name or class, "
+            f"not to a finished {registry.kind}: omit them."
         )
     if slot == "reward":
         found = as_score(found)

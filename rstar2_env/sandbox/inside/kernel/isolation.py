@@ -170,7 +170,7 @@ def _change_of_user(user: int) -> linux.PreparedCalls:
 
 
 def _can_mount_proc() -> bool:
-    """Whether a ``/proc`` can be mounted that shows only the processes of the same user, and no other files."""
+    """Whether a ``/proc`` can be mounted that shows the user's own processes and none of the kernel's other files."""
     try:
         linux.mount("proc", WORKDIR, "proc", _MOUNT_FLAGS | linux.MS_NOEXEC, _HIDDEN)
     except OSError:

@@ -148,7 +148,7 @@ def try_process_limit(plan: IsolationPlan) -> None:
     if made < _TRIED_LIMIT - 1:
         raise OSError(
             1,
-            "the kernel limits the processes of the user together, not only those of the sandbox's programs",
+            "the kernel counts all processes of the user towards the limit, not only those of the sandbox's programs",
         )
 
 

@@ -169,7 +169,10 @@ class Parents:
         return found
 
     def _try_make(self, names: tuple[str, ...]) -> Parent | None:
-        """Start a parent; ``None`` if that fails or no place is free (one is kept for the parent with all modules)."""
+        """Start a parent; ``None`` if that fails, or if as many parents exist as are allowed.
+
+        Until the parent with all modules exists, one of the allowed parents is reserved for it.
+        """
         if names in self._failed or names in self._by_names:
             return None
         kept = 0 if names == self._all or self._all in self._by_names else 1
