@@ -45,7 +45,9 @@ _NO_TESTS = 5
 _MOST_AGAIN = 2
 """As many bridges that failed are tested once more."""
 _LONGEST_S = 1200.0
-"""Seconds that one call of pip or pytest may take."""
+"""Seconds that the tests of one bridge may take."""
+_PIP_S = 3600.0
+"""Seconds that one call of pip may take: at low priority beside the tests it waits for a core for minutes."""
 
 
 @dataclass(frozen=True)
@@ -234,18 +236,20 @@ def _show_checkout(python: Path) -> None:
 
 def _said(words: Sequence[str]) -> None:
     """Run to the end; what was said goes with the error."""
-    code, said = _run(words)
+    code, said = _run(words, timeout_s=_PIP_S)
     if code:
         raise subprocess.CalledProcessError(code, words, said)
 
 
-def _run(words: Sequence[str], env: Mapping[str, str] | None = None) -> tuple[int, str]:
+def _run(
+    words: Sequence[str], env: Mapping[str, str] | None = None, *, timeout_s: float = _LONGEST_S
+) -> tuple[int, str]:
     try:
         done = subprocess.run(
-            words, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=_LONGEST_S
+            words, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout_s
         )
     except subprocess.TimeoutExpired as error:
-        return -1, f"{(error.output or b'').decode(errors='replace')}\nIt took longer than {_LONGEST_S:.0f} s."
+        return -1, f"{(error.output or b'').decode(errors='replace')}\nIt took longer than {timeout_s:.0f} s."
     return done.returncode, done.stdout
 
 
