@@ -3,7 +3,8 @@ r"""Finds the answer in a longer text: a model's response or a worked solution.
 These places are tried in order: the last box; the text after the last "final answer is", then after the last "answer
 is"; the last formula; in a text of several sentences without a formula, the last number. A bare answer is returned
 unchanged. Programs and tool results are removed first. This is meant for files of responses and for gold answers in
-solutions; in an environment, the method ``answer`` of its dialect (``rstar2_env/dialects``) is stricter. The time is linear in the length of the text.
+solutions; in an environment, the method ``answer`` of its dialect (``rstar2_env/dialects``) is stricter. The time is
+linear in the length of the text.
 """
 
 from __future__ import annotations
