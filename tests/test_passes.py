@@ -60,6 +60,41 @@ def test_what_fails_twice_fails(folder):
     assert "2 passed, 1 failed, 0 skipped, 1 unsteady" in said
 
 
+FAILS_WITH_ITS_END = """
+import pytest
+from pathlib import Path
+
+@pytest.fixture
+def left():
+    yield Path(__file__).with_suffix(".seen")
+    assert Path(__file__).with_suffix(".ended").exists()
+
+def test_unsteady(left):
+    first = not left.exists()
+    left.touch()
+    if not first:
+        left.with_suffix(".ended").touch()
+    assert not first
+"""
+
+
+@pytest.mark.slow
+def test_a_test_that_fails_and_whose_end_fails_is_one_test(folder):
+    code, said = run(folder, FAILS_WITH_ITS_END)
+    assert code == 0, said
+    assert "1 passed, 0 failed, 0 skipped, 1 unsteady" in said
+
+
+@pytest.mark.slow
+def test_what_is_skipped_when_it_runs_again_has_not_passed(folder):
+    source = FAILS_ONCE.replace(
+        "    assert not first", "    if not first:\n        pytest.skip()\n    assert not first"
+    )
+    code, said = run(folder, "import pytest\n" + source)
+    assert code == 1, said
+    assert "1 passed, 1 failed, 0 skipped" in said
+
+
 @pytest.mark.slow
 def test_more_than_a_few_failures_are_not_run_again(folder):
     code, said = run(folder, "".join(FAILS.replace("wrong", f"wrong_{number}") for number in range(41)))

@@ -32,7 +32,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
-from failed_ids import FILE
+from failed_ids import FAILED, PASSED
 from groups import DURATIONS, RECORDED
 from places import ROOT, SUPPORT
 
@@ -45,8 +45,8 @@ _MOST_AGAIN = 10
 _MOST_TESTS_AGAIN = 40
 """And no more tests than this, all files together: what they share may have failed, and they with it."""
 
-_AGAIN_S = 1800.0
-"""Seconds that the tests of one file may take then."""
+_AGAIN_S = 1200.0
+"""Seconds that all of them may take then, so that the results of the passes are printed before CI ends the run."""
 
 
 @dataclass(frozen=True)
@@ -131,12 +131,18 @@ class Tally:
 def read(report: Path) -> Tally:
     """Count the tests of a JUnit report that pytest wrote."""
     tally = Tally()
-    for case in ElementTree.parse(report).getroot().iter("testcase"):
-        kinds = {"xfailed" if child.get("type") == "pytest.xfail" else child.tag for child in case}
-        found = [kind for kind in ("failure", "error", "xfailed", "skipped") if kind in kinds]
-        tally.counts[{"failure": "failed"}.get(found[0], found[0]) if found else "passed"] += 1
+    # A test that fails, and whose end then meets an error, is two cases of the report.
+    kinds: dict[tuple[str, str], set[str]] = {}
+    for number, case in enumerate(ElementTree.parse(report).getroot().iter("testcase")):
+        test = (case.get("classname", ""), case.get("name", str(number)))
+        own = {"xfailed" if child.get("type") == "pytest.xfail" else child.tag for child in case}
+        kinds.setdefault(test, set()).update(own)
         for skipped in case.iter("skipped"):
-            tally.reasons[f"{found[0]}: {skipped.get('message') or 'no reason given'}"] += 1
+            kind = "xfailed" if "xfailed" in own else "skipped"
+            tally.reasons[f"{kind}: {skipped.get('message') or 'no reason given'}"] += 1
+    for own in kinds.values():
+        found = [kind for kind in ("failure", "error", "xfailed", "skipped") if kind in own]
+        tally.counts[{"failure": "failed"}.get(found[0], found[0]) if found else "passed"] += 1
     return tally
 
 
@@ -242,14 +248,18 @@ def record_durations() -> None:
     RECORDED.write_text(json.dumps(long, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
-def _pytest(words: Sequence[str], threads: int, ids: Path, *, timeout_s: float | None = None) -> int:
-    """Run pytest; the ids of tests that failed are added to a file.
+def _pytest(
+    words: Sequence[str], threads: int, failed: Path, passed: Path | None = None, *, timeout_s: float | None = None
+) -> int:
+    """Run pytest; the ids of tests that failed are added to a file, and those of tests that passed to another.
 
     Raises:
         subprocess.TimeoutExpired: It took longer than ``timeout_s``.
     """
     path = os.pathsep.join([str(SUPPORT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    given = {"OMP_NUM_THREADS": str(threads), "PYTHONPATH": path, FILE: str(ids)}
+    given = {"OMP_NUM_THREADS": str(threads), "PYTHONPATH": path, FAILED: str(failed)}
+    if passed is not None:
+        given[PASSED] = str(passed)
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST_")}
     return subprocess.run(words, cwd=ROOT, env={**kept, **given}, timeout=timeout_s).returncode
 
@@ -262,21 +272,23 @@ def _run_again(names: Sequence[str]) -> list[str]:
     if not names or len(files) > _MOST_AGAIN or len(names) > _MOST_TESTS_AGAIN:
         return []
     print(f"\n=== once more, with nothing beside it: {', '.join(names)}", flush=True)
-    return [name for found in files.values() for name in _passing(found)]
+    until = time.monotonic() + _AGAIN_S
+    return [name for found in files.values() for name in _passing(found, until)]
 
 
-def _passing(names: Sequence[str]) -> list[str]:
-    """Those of a file's tests that pass, run together: what they share starts once."""
+def _passing(names: Sequence[str], until: float) -> list[str]:
+    """Those of a file's tests that pass, run together: what they share starts once. None passes after ``until``."""
     with tempfile.TemporaryDirectory(prefix="rstar2-tests-") as folder:
-        ids = Path(folder) / "failed"
-        ids.touch()
+        failed, passed = Path(folder) / "failed", Path(folder) / "passed"
+        passed.touch()
         words = [sys.executable, "-m", "pytest", "-p", "failed_ids", "-m", "", *names]
         try:
-            code = _pytest(words, 1, ids, timeout_s=_AGAIN_S)
+            code = _pytest(words, 1, failed, passed, timeout_s=max(until - time.monotonic(), 0.0))
         except subprocess.TimeoutExpired:
             return []
-        failed = ids.read_text().splitlines()
-    return [name for name in names if name not in failed] if code in (0, _SOME_FAILED) else []
+        ids = set(passed.read_text().splitlines())
+        ids -= set(failed.read_text().splitlines()) if failed.exists() else set()
+    return [name for name in names if name in ids] if code in (0, _SOME_FAILED) else []
 
 
 def _cpu_seconds() -> float:
