@@ -66,9 +66,8 @@ class TheirAgent(LoopAgent):
             make = self._own(factory)
         elif base_url is None or model is None:
             raise ConfigurationError(
-                f"The agent {self.framework!r} needs either factory=./file.py:function, a function that "
-                "creates your agent, or base_url and model, the address of a server and its model, for a "
-                "plain agent."
+                f"The agent {self.framework!r} needs options: `factory` (a function that creates your agent, such as "
+                "./file.py:function), or, for a plain agent, `base_url` and `model` (a server and its model)."
             )
         else:
             key = os.environ.get(api_key_env)

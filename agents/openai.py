@@ -84,7 +84,7 @@ class OpenAIChat:
     ) -> None:
         if api == "chat" and reasoning == "stored":
             raise ConfigurationError(
-                "reasoning='stored' is for the Responses API: set api='responses' too, or omit it.",
+                "reasoning='stored' is for the Responses API: set api='responses' too, or omit `reasoning`.",
                 option=("reasoning", "api"),
             )
         if api == "responses":

@@ -43,7 +43,8 @@ def demo_command(
         typer.Option(
             "--overwrite",
             "--fresh",
-            help="Delete the demonstration that is in --out, and start again; without this option, it continues.",
+            help="Delete the demonstration that is in --out, and start again; without this option, the "
+            "demonstration continues.",
         ),
     ] = False,
 ) -> None:

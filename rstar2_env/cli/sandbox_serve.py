@@ -48,7 +48,7 @@ def serve(
     queue: Annotated[
         int,
         typer.Option(
-            help="Maximum number of calls that wait for a place; further calls are refused with HTTP status 429."
+            help="Maximum number of calls that wait in the queue; further calls are refused with HTTP status 429."
         ),
     ] = 1024,
     max_timeout: Annotated[
@@ -71,11 +71,12 @@ def serve(
     judge_timeout: Annotated[
         float,
         typer.Option(
-            help="Time limit of programs that arrive at the code-judge address, in seconds of wall-clock time."
+            help="Time limit of programs that clients of code-judge send (docs/code-judge.md), in seconds of "
+            "wall-clock time."
         ),
     ] = 10.0,
     judge_memory: Annotated[
-        int, typer.Option(help="Memory limit, in MiB, of programs that clients of code-judge send.")
+        int, typer.Option(help="Memory limit of programs that clients of code-judge send, in MiB.")
     ] = 512,
     drain_timeout: Annotated[
         float,

@@ -248,7 +248,7 @@ def _data(one: RunRecord, other: RunRecord) -> list[RunDifference]:
     if shared > 0:
         # Draws from the same problems share most of them after enough steps, and never none.
         return []
-    return [RunDifference("data", "problems", f"{len(left)} problems", f"{len(right)} others", "start")]
+    return [RunDifference("data", "problems", f"{len(left)} problems", f"{len(right)} other problems", "start")]
 
 
 def _versions(first: Path, second: Path) -> list[RunDifference]:

@@ -185,7 +185,7 @@ class MachineState(CheckedOptions):
             return cls.from_record(found)
         except ConfigurationError as error:
             raise ConfigurationError(
-                f"The file {name} does not contain what `rstar2 doctor --json` printed: {error}"
+                f"The file {name} does not contain the output of `rstar2 doctor --json`: {error}"
             ) from error
 
     @property

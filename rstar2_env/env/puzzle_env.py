@@ -136,11 +136,11 @@ class PuzzleEnv(FamilyEnv):
         try:
             if self.family.solves(problem.meta, problem.answer):
                 return
-            fault = "the family's verifier rejects its gold answer"
+            fault = "the family's verifier rejects the problem's gold answer"
         except UnreadableAnswerError as error:
-            fault = f"its gold answer cannot be parsed: {error}"
+            fault = f"the gold answer cannot be parsed: {error}"
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-            fault = f"its meta is not in the format of the family ({type(error).__name__}: {error})"
+            fault = f"the field meta is not in the format of the family ({type(error).__name__}: {error})"
         raise ConfigurationError(
             f"Problem {problem.id!r} does not fit the family {self.family.name!r}: {fault}. Use problems from "
             f"load_problems({self.family.name!r})."

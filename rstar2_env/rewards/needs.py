@@ -22,7 +22,10 @@ PLACES: Mapping[Place, frozenset[Need]] = {
 }
 """Needs that each place meets, if a judge, a source of problems and an engine for log-probabilities are configured."""
 
-OWN_JUDGE = "name one in its option judge, such as judge=(model:url=http://localhost:8000/v1,model=NAME)."
+OWN_JUDGE = (
+    "name a judge in the option `judge` of the component, such as "
+    "judge=(model:url=http://localhost:8000/v1,model=NAME)."
+)
 """End of the error message for a component that needs a judge but has none."""
 
 _WORDS: Mapping[Need, str] = {

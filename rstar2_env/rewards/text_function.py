@@ -70,7 +70,8 @@ class TextFunction:
             if name not in known and one.default is one.empty:
                 raise ConfigurationError(
                     f"The reward function {self._name} has a parameter {name!r}, for which the problem "
-                    f"has no value: give it a default, or use some of {', '.join(sorted(known))}."
+                    f"has no value: give the parameter a default, or choose from the parameters "
+                    f"{', '.join(sorted(known))}."
                 )
         return {name: [known[name]] for name in parameters if name in known}
 

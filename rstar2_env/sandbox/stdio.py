@@ -138,7 +138,7 @@ def _find(without: tuple[str, ...]) -> tuple[dict[str, Any], list[Capability]]:
         )
     except subprocess.TimeoutExpired:
         raise SandboxUnavailableError(
-            f"The layers of isolation could not be tried within {_PROBE_S:g} s: the machine is too busy, or a call of "
+            f"The layers of isolation could not be tested within {_PROBE_S:g} s: the machine is too busy, or a call of "
             "the kernel hangs."
         ) from None
     if done.returncode:

@@ -115,7 +115,7 @@ def protocol(harness: AgentHarness) -> None:
     line = (inspect.getdoc(type(agent)) or "").partition("\n")[0]
     require(
         len(line) > 20,
-        "the first line of its class's docstring must describe it: `rstar2 list agents` prints it",
+        "the first line of the docstring of its class must describe the agent, for `rstar2 list agents`",
     )
 
 

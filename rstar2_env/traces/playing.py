@@ -195,7 +195,7 @@ def play_traces(
         )
     kept = balanced([trace.level for trace in traces], selection.shares, asked.seed)
     if dropped := len(traces) - len(kept):
-        reasons["beyond the share of its level"] = dropped
+        reasons["the share of traces of this level was used up"] = dropped
     written = tuple(replace(traces[at], index=number) for number, at in enumerate(kept))
     if written:
         facts = plain({**run, **asdict(selection), "worked": tries.worked})

@@ -144,6 +144,8 @@ _ELSEWHERE = (
     "which a wrapper of one environment does not have. Use the component in the rewards of a trainer, or in the scores "
     "of an evaluation, instead."
 )
-_NO_SOURCE = "but this environment has no source of problems. Wrap one that has, such as rstar2/MathTool-v0."
+_NO_SOURCE = (
+    "but this environment has no source of problems. Wrap an environment with a source, such as rstar2/MathTool-v0."
+)
 
 WRAPPERS.register("reward_shaping", RewardShaping)

@@ -125,7 +125,7 @@ def test_a_lost_server_is_unavailable_and_the_next_episode_has_a_new_one(caplog)
     assert (truncated, info["end"], info["tool_errors"], info["tool_calls_total"]) == (True, "unavailable", 0, 0)
     (logged,) = caplog.messages
     assert "The tool 'die' of the MCP server" in logged
-    assert "It said: the disk is full" in logged
+    assert "ends with: the disk is full" in logged
     assert calls(env, call("add", a=1, b=1)) == [("ok", "<tool_response>\n2\n</tool_response>")]
     env.close()
 

@@ -191,7 +191,7 @@ def _end(row: Mapping[str, Any], response: Mapping[str, Any]) -> dict[str, Any]:
         masked = (optional(row, "instance_config", "", read.mapping) or {}).get("mask_sample")
     if error or masked:
         why = optional(row, "failure_reason", "", read.text) or str((error or {}).get("message") or "")
-        return {"end": "unavailable", "error": why or "the reward is not a measurement (mask_sample)"}
+        return {"end": "unavailable", "error": why or "the field mask_sample excludes the rollout"}
     if reason := (optional(response, "incomplete_details", "response", read.mapping) or {}).get("reason"):
         return {"end": "refused" if reason == "content_filter" else "tokens"}
     truncated = optional(row, "truncated", "", read.truth) and not optional(row, "terminated", "", read.truth)

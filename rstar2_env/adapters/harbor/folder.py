@@ -36,20 +36,20 @@ _MOST_BYTES = 16 << 20
 _TIMEOUT_S = 600.0
 _CANARY = re.compile(r"(<!--.*canary.*-->|#.*canary.*)", re.IGNORECASE)
 _REFUSED: Mapping[str, str] = {
-    "steps": "it has several steps",
-    "environment.gpus": "it needs a GPU",
-    "environment.gpu_types": "it needs a GPU",
-    "environment.tpu": "it needs a TPU",
-    "environment.mcp_servers": "it needs MCP servers",
-    "environment.skills_dir": "it needs skills for an agent of Harbor",
-    "environment.healthcheck": "it needs services in its container",
-    "environment.allowed_hosts": "it needs the network",
-    "agent.allowed_hosts": "it needs the network",
-    "verifier.allowed_hosts": "it needs the network",
-    "agent.user": "it runs as users of its own",
-    "verifier.user": "it runs as users of its own",
-    "verifier.environment": "its tests need an image of their own",
-    "verifier.collect": "its tests need commands in services",
+    "steps": "the task has several steps",
+    "environment.gpus": "the task needs a GPU",
+    "environment.gpu_types": "the task needs a GPU",
+    "environment.tpu": "the task needs a TPU",
+    "environment.mcp_servers": "the task needs MCP servers",
+    "environment.skills_dir": "the task needs skills for an agent of Harbor",
+    "environment.healthcheck": "the task needs services in its container",
+    "environment.allowed_hosts": "the task needs the network",
+    "agent.allowed_hosts": "the task needs the network",
+    "verifier.allowed_hosts": "the task needs the network",
+    "agent.user": "the task runs commands as other users",
+    "verifier.user": "the task runs commands as other users",
+    "verifier.environment": "the tests of the task need another image",
+    "verifier.collect": "the tests of the task need commands in services",
 }
 """Fields that a task must not set, each with the reason."""
 _REFUSED_FILES = (

@@ -74,8 +74,8 @@ def can_set_up(run: str, programs: Collection[str] = ()) -> bool:
             raise ValueError(needs_network(found[1]))
     if (unseen := _unseen(line)) is not None:
         raise ValueError(
-            f"{unseen} means a file of the sandbox itself, in /tmp, the home folder or the system, which the tests do "
-            "not see"
+            f"{unseen} refers to a file in /tmp, in the home folder or of the system, and the tests do not see the "
+            "sandbox's own files in these places"
         )
     known = {*_OWN_PROGRAMS, *programs, *line.functions}
     names = [without_quotes(command[0]) for command in line.commands if not re.search(r"[/$`*?]", command[0])]

@@ -27,7 +27,8 @@ def _nan(run: RunRecord) -> Evidence | None:
     return Evidence(
         since=first,
         until=last if ended else None,
-        says=f"{' and '.join(figures)} not finite at {len(broken)} of {len(run.steps)} steps, first at step {first}.",
+        says=f"At {len(broken)} of {len(run.steps)} steps, first at step {first}, "
+        f"{' or '.join(figures)} is not finite.",
         figures={"steps": len(broken)},
         episodes=run.examples(first, first, lambda episode: episode.kept),
     )

@@ -15,8 +15,8 @@ def _look(run: RunRecord) -> Evidence | None:
             return Evidence(
                 since=later,
                 until=None,
-                says=f"After the run resumed from step {resumed}, the optimizer had made {updates[later]:.0f} "
-                f"updates at step {later}, and {updates[before]:.0f} before: its moments are lost.",
+                says=f"The run resumed from step {resumed}. The optimizer's state counted {updates[before]:.0f} "
+                f"updates at step {before}, but only {updates[later]:.0f} at step {later}: its moments are lost.",
                 figures={"optimizer/updates": updates[later], "before": updates[before], "resumed from step": resumed},
             )
     return None

@@ -125,8 +125,8 @@ def _format(run: RunRecord) -> Evidence | None:
     return Evidence(
         since=found.since,
         until=found.until,
-        says="Among episodes of a group with exactly one marked answer, right ones earn no more than wrong ones; "
-        "episodes without it earn less.",
+        says="Within groups, a right answer earns no more than a wrong answer in the same format (one marked answer); "
+        "an episode in a wrong format earns less.",
         figures={},
         episodes=run.examples(
             found.since, found.until, lambda one: one.correct is False and one.tags == 1 and one.reward > 0
@@ -156,7 +156,7 @@ def _exploited(run: RunRecord) -> Evidence | None:
         since=next(one[0] for one in evaluated if one[0] > best[0]),
         until=None,
         says=f"The reward rose from {before:.3f} to {now:.3f} while the held-out pass rate fell from {best[1]:.3f} "
-        f"(step {best[0]}) to {last[1]:.3f} (step {last[0]}), {fall / error if error else fall / _FALL:.1f} "
+        f"(step {best[0]}) to {last[1]:.3f} (step {last[0]}): by {fall / error if error else fall / _FALL:.1f} "
         f"{'standard errors' if error else 'times the smallest fall that counts'}.",
         figures={"reward": now, "held-out pass rate": last[1], "best held-out pass rate": best[1]},
         episodes=run.examples(last[0] - _WINDOW, last[0], lambda one: one.correct is False and one.reward > before),

@@ -247,7 +247,7 @@ class AuditBench:
         if self.unfinished:
             return (
                 "grading is so slow that the time limit of the audit passed before one class of gold "
-                "answers was graded; give a longer timeout"
+                "answers was graded; set a longer time limit for the audit (timeout_s, --timeout)"
             )
         errors = [(call, grade.error) for call, grade in self.known.items() if grade.error]
         if len(errors) > len(self.known) / 2:
@@ -257,7 +257,7 @@ class AuditBench:
                 f"{call.gold!r}: {error}"
             )
         return (
-            "it does not accept any class of gold answers as answers to themselves, in any of "
+            "it rejects the correct answers of every class of gold answers, in each of "
             f"{len(_ANSWER_FORMS)} formats; audit a function of (gold, answer) that converts both to the "
             "format that the grader expects, or name the classes of gold answers with --golds"
         )

@@ -102,7 +102,8 @@ class EpisodeScores:
         lacking = dict(lacking)
         if source is None:
             lacking["problem"] = (
-                "and this environment has no source of problems: choose one that has, such as rstar2/MathTool-v0."
+                "and this environment has no source of problems: choose an environment with a source, such as "
+                "rstar2/MathTool-v0."
             )
         if samples == 1:
             lacking["group"] = "and each problem or seed is played only once: ask for 2 or more samples of each."

@@ -143,7 +143,7 @@ def _begin(
     if lost and all(differences[0].what == "info.problem_id" for _, differences in began):
         raise ConfigurationError(
             f"The problem {episode.problem_id!r} of the episode cannot be found, because the run records "
-            f"its problems only as {lost!r}. Give the problems of the run.",
+            f"only the name of its source of problems, {lost!r}. Give the problems of the run.",
             option="problems",
         )
     return Episode(seed=episode.seed).begin(*env.reset(seed=episode.seed, options=way or None)), found

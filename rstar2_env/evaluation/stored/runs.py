@@ -155,7 +155,11 @@ def find_episode(written: str, place: str) -> OneStored:
             if entry.episode.group == int(place):
                 found = entry
                 break
-        numbers = f"its held-out episodes have the numbers 0 to {highest}" if highest >= 0 else "it contains none"
+        numbers = (
+            f"its held-out episodes have the numbers 0 to {highest}"
+            if highest >= 0
+            else "it contains no held-out episodes"
+        )
     else:
         run = read_run(written)
         step, group, member = (int(part) for part in match.groups())

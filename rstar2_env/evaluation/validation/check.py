@@ -133,6 +133,6 @@ def make_check(one: Check, bench: Bench) -> Result:
     except NotApplicableError as error:
         return Result(one, NOT_APPLICABLE, str(error), {}, ())
     except Exception as error:
-        return Result(one, FAILED, f"it raised {type(error).__name__}: {str(error)[:500]}", {}, ())
+        return Result(one, FAILED, f"the check ended with {type(error).__name__}: {str(error)[:500]}", {}, ())
     evidence = () if found.ok else tuple(found.evidence[:MOST_EVIDENCE])
     return Result(one, PASSED if found.ok else FAILED, found.said, found.figures, evidence)

@@ -52,7 +52,7 @@ def unique_questions(problems: Iterable[Problem]) -> tuple[list[Problem], list[R
             several = ", ".join(sorted(answers[key])[:3])
             removed.append(Removed.of(problem, NAME, f"the question has different answers: {several}"))
         elif first[key] is not problem:
-            removed.append(Removed.of(problem, NAME, f"the question of {first[key].id}"))
+            removed.append(Removed.of(problem, NAME, f"{first[key].id} has the same question"))
         else:
             kept.append(problem)
     return kept, removed

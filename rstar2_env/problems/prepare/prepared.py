@@ -222,7 +222,9 @@ def _decontaminated(
 
     def judge(problem: Problem) -> str | None:
         overlap = benchmarks.overlap(problem)
-        return None if overlap is None else f"as {overlap.benchmark_id} of {overlap.benchmark}: “{overlap.words}”"
+        if overlap is None:
+            return None
+        return f"the question overlaps {overlap.benchmark_id} of {overlap.benchmark}: “{overlap.words}”"
 
     return sift(problems, "benchmarks", judge)
 

@@ -77,8 +77,8 @@ class ServeOptions(CheckedOptions):
         super().__post_init__()
         if self.token in ("", SHOWN):
             raise ConfigurationError(
-                f"The token is empty, or it is {SHOWN}, which files of options show in place of a token: "
-                "give the token itself, or none.",
+                f"The token is empty, or it is {SHOWN}, the placeholder that saved options contain instead of a token: "
+                "give the token itself, or omit the option.",
                 option="token",
             )
         object.__setattr__(self, "token", secret := secret_of(self.token))

@@ -57,7 +57,7 @@ def masking(make: Make) -> None:
     tokens = declared_batch(make())
     one, other = (make()(each)[tokens.mask] for each in (tokens, spoiled(tokens, tokens.mask)))
     require(
-        close(one, other), "other numbers outside the mask change a weight; use tokens.log_mismatch and tokens.pooled"
+        close(one, other), "a weight depends on numbers outside the mask; use tokens.log_mismatch and tokens.pooled"
     )
 
 
@@ -68,7 +68,7 @@ def advantages(make: Make) -> None:
     tokens = declared_batch(make())
     turned = changed(tokens, advantage=-3 * tokens.advantage)
     same = torch.equal(make()(tokens)[tokens.mask], make()(turned)[tokens.mask])
-    require(same, "other advantages change a weight")
+    require(same, "a weight depends on the advantages")
 
 
 def rows_apart(make: Make) -> None:

@@ -104,9 +104,9 @@ MIXTURES: dict[str, tuple[float | str, ...]] = {
     "two": (0.0, 1.0),
     "all right": (1.0,) * 8,
     "all wrong": (0.0,) * 8,
-    "all wrong that count": (0.0, "unavailable", 0.0, "cancelled", 0.0, 0.0),
-    "one that counts": ("unavailable", 1.0, "unavailable"),
-    "none that counts": ("unavailable", "cancelled", "unavailable"),
+    "all wrong or unavailable": (0.0, "unavailable", 0.0, "cancelled", 0.0, 0.0),
+    "one available": ("unavailable", 1.0, "unavailable"),
+    "none available": ("unavailable", "cancelled", "unavailable"),
     "empty": (),
 }
 """Rewards of groups, by a description of the case."""

@@ -98,7 +98,9 @@ def shape(harness: LossHarness) -> None:
         loss = harness.total(term, far)
         slopes = torch.autograd.grad(loss, leaves(far), allow_unused=True) if loss.requires_grad else ()
         finite = bool(loss.isfinite()) and all(slope is None or bool(slope.isfinite().all()) for slope in slopes)
-        require(finite, f"at a probability ratio of e^{-shift:g}, the loss or its gradient is not finite; clamp")
+        require(
+            finite, f"at a probability ratio of e^{-shift:g}, the loss or its gradient is not finite; clamp the ratio"
+        )
 
 
 def needs_suffice(harness: LossHarness) -> None:
@@ -132,7 +134,7 @@ def masking(harness: LossHarness) -> None:
     for one, other in zip(*slopes, strict=True):
         require(
             close(one, other),
-            "other numbers outside the mask change the loss; use tokens.pooled, or fill with tokens.mask",
+            "the loss depends on numbers outside the mask; use tokens.pooled, or fill with tokens.mask",
         )
 
 
@@ -227,7 +229,7 @@ def figures(harness: LossHarness) -> None:
             require(number.ndim == 0 and bool(number.isfinite()), f"the figure {name!r} is not a finite scalar")
             require(
                 close(number, torch.as_tensor(same).double()),
-                f"other numbers outside the mask change the figure {name!r}",
+                f"the figure {name!r} depends on numbers outside the mask",
             )
 
 

@@ -49,7 +49,7 @@ def positions(harness: SelectorHarness) -> None:
     for case, group, keep in harness.cases():
         chosen: Any = harness.choose(group, keep)
         whole = isinstance(chosen, list) and all(type(position) is int for position in chosen)
-        require(whole, f"{case}, it returned {chosen!r:.80}; return a list of int (int(position) of NumPy's)")
+        require(whole, f"{case}, it returned {chosen!r:.80}; return a list of int (convert NumPy integers)")
         require(chosen == sorted(set(chosen)), f"{case}, it returned {chosen}, which is not strictly ascending")
         require(all(0 <= position < len(group) for position in chosen), f"{case}, it returned {chosen}, not in range")
         require(len(chosen) <= keep, f"{case}, it chose {len(chosen)} episodes")
@@ -75,7 +75,7 @@ def equal_rewards(harness: SelectorHarness) -> None:
     """
     selector = harness.make()
     rejects = getattr(selector, "reject_equal", None)
-    names = ("all wrong", "all wrong that count", "all right")[: 2 if getattr(selector, "ties", False) else 3]
+    names = ("all wrong", "all wrong or unavailable", "all right")[: 2 if getattr(selector, "ties", False) else 3]
     taken = {name: bool(harness.choose(group_of(MIXTURES[name]), 4)) for name in names}
     if rejects is None:
         require(len(set(taken.values())) == 1, f"it takes some groups of equal rewards and rejects others: {taken}")

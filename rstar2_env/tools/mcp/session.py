@@ -150,7 +150,7 @@ class McpSession:
     def said(self) -> str:
         """Return a sentence with the end of a local program's error output, or "" if there is none."""
         said = "" if self._errors is None else self._errors.end()[-1000:]
-        return f" It said: {said}" if said else ""
+        return f" The error output of the server ends with: {said}" if said else ""
 
     def close(self) -> None:
         """End the session without waiting, even while it starts; a local program has three seconds to end by itself."""

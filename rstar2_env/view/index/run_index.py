@@ -207,7 +207,7 @@ class RunIndex(Closing):
             lines = db.execute(
                 "SELECT name, line, text FROM notes JOIN files ON files.id = notes.file ORDER BY name, line LIMIT 50"
             ).fetchall()
-        found = [f"{name}: {text}; the content before it was read." for name, text in broken]
+        found = [f"{name}: {text}; the earlier content of the file was read." for name, text in broken]
         return found + [f"{name}, line {line}: {text}; the line was skipped." for name, line, text in lines]
 
     def close(self) -> None:

@@ -158,7 +158,7 @@ def _records(file: Path, notes: list[str]) -> Iterator[tuple[int, dict[str, Any]
         at = 0
         for piece in read_batches(file, 0):
             if piece.broken:
-                _note(notes, f"{piece.broken}; the content before it was read")
+                _note(notes, f"{piece.broken}; the earlier content of the file was read")
             for _, line in piece.lines:
                 try:
                     if line is None:

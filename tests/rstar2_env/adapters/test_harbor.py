@@ -215,20 +215,20 @@ def dockerfile(line: str) -> dict[str, str | None]:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        (toml("gpus = 1"), "task.toml: environment.gpus: it needs a GPU"),
+        (toml("gpus = 1"), "task.toml: environment.gpus: the task needs a GPU"),
         (toml('docker_image = "org/own:1"'), "environment.docker_image: the task needs the Docker image org/own:1"),
         (toml('os = "windows"'), "environment.os: expected linux, got 'windows'"),
         (toml("workdir = 3"), "environment.workdir: expected text, got 3"),
         (toml('env = {KEY = "${KEY}"}'), "environment.env.KEY: the value refers to an environment variable"),
         (
             toml('network_mode = "allowlist"\nallowed_hosts = ["a.b"]'),
-            "environment.allowed_hosts: it needs the network",
+            "environment.allowed_hosts: the task needs the network",
         ),
         (
             toml('environment_mode = "separate"', "verifier"),
             "verifier.environment_mode: expected shared, got 'separate'",
         ),
-        (toml("[[steps]]\nname = 'one'"), "task.toml: steps: it has several steps"),
+        (toml("[[steps]]\nname = 'one'"), "task.toml: steps: the task has several steps"),
         ({"task.toml": TASK["task.toml"].replace("30.0", "-1")}, "verifier.timeout_sec: expected a positive number"),
         ({"task.toml": "a = ["}, "task.toml"),
         (dockerfile('RUN ["make"]'), "Dockerfile, line 2: 'RUN [\"make\"]' needs a Docker image"),

@@ -259,7 +259,7 @@ def test_equal_repetitions_lists_and_values_that_look_like_options_are_accepted(
             ("traces", "--agent", "oracle", "-n", "1", "--out", "{file}.jsonl", "--no-reasons"),
             "--no-reasons applies only to traces that are made from worked solutions",
         ),
-        (("doctor", "--machine", FILE), "The file {file} does not contain what `rstar2 doctor --json` printed"),
+        (("doctor", "--machine", FILE), "The file {file} does not contain the output of `rstar2 doctor --json`"),
         (("sft", "--model", "m", "--traces", FILE), "Trace 1 is not a record"),
         (("sft", "--model", "m", "--traces", FILE, "--sharding", "fsdp"), "--sharding must be one of 'none', 'fsdp2'"),
     ],

@@ -149,7 +149,7 @@ class TestProblemsFromElsewhere:
         [
             ({"question": "What is 1+1?", "answer": "2"}, "meta is not in the format of the family"),
             ({"question": "?", "answer": "2", "variables": 2, "clauses": [[1]]}, "gold answer cannot be parsed"),
-            ({"question": "?", "answer": "00", "variables": 2, "clauses": [[1]]}, "rejects its gold answer"),
+            ({"question": "?", "answer": "00", "variables": 2, "clauses": [[1]]}, "rejects the problem's gold answer"),
             (
                 {"question": "?", "answer": "00", "variables": 2, "clauses": [["A"]]},
                 "meta is not in the format of the family",

@@ -246,5 +246,5 @@ def test_the_reason_why_a_program_has_no_proc_of_its_own_is_kept(monkeypatch):
 
 def test_layers_that_cannot_be_tried_in_time_are_an_error_of_ours(monkeypatch):
     monkeypatch.setattr(stdio, "_PROBE_S", 0.001)
-    with pytest.raises(SandboxUnavailableError, match="could not be tried within"):
+    with pytest.raises(SandboxUnavailableError, match="could not be tested within"):
         check_layers(StdioLimits(), without=("a name of this test alone",))

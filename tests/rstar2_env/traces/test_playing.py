@@ -167,7 +167,7 @@ def test_easy_problems_keep_to_their_share(tmp_path):
     limited = play(tmp_path, resume=True, selection=TraceSelection(shares=shares))
     easy = [sum(trace.level == "easy" for trace in result.traces) for result in (free, limited)]
     assert easy[0] / len(free.traces) > 0.25 >= easy[1] / len(limited.traces)
-    assert limited.reasons["beyond the share of its level"] == len(free.traces) - len(limited.traces)
+    assert limited.reasons["the share of traces of this level was used up"] == len(free.traces) - len(limited.traces)
     assert limited.episodes == free.episodes
 
 

@@ -46,7 +46,7 @@ def test_it_pays_or_is_refused_with_the_reason(name, options, judge):
             wrapped([name, {**options, "judge": judge}])
         return
     if "judge" in needs:
-        with pytest.raises(ConfigurationError, match=rf"'{name}' needs a judge, .* name one in its option judge"):
+        with pytest.raises(ConfigurationError, match=rf"'{name}' needs a judge, .* name a judge in the option `judge`"):
             wrapped([name, options])
         options = {**options, "judge": judge}
     env = wrapped([name, options])

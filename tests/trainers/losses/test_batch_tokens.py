@@ -127,7 +127,7 @@ class PunishesAndSaysSo(Punishes):
 
 
 def test_a_correction_that_reads_the_advantage_has_to_say_so():
-    with pytest.raises(ConformanceError, match="other advantages change a weight"):
+    with pytest.raises(ConformanceError, match="a weight depends on the advantages"):
         check_correction(Punishes())
     assert "advantages" in check_correction(PunishesAndSaysSo())
 

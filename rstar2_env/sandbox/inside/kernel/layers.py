@@ -164,7 +164,7 @@ def find(options: dict[str, Any]) -> Layers:
         off = dict.fromkeys([*NAMESPACES, "user", "users", "seccomp", "landlock", "cgroups"], "switched off")
         return Layers(IsolationPlan(isolated=False), plain(), missing=off)
     without: list[str] = options["without"]
-    missing = dict.fromkeys(without, "the option without disables it")
+    missing = dict.fromkeys(without, "the option `without` disables it")
     groups = _groups(missing)
     plan = IsolationPlan(memory_group=groups is not None and "memory" in groups.controllers)
     _find_namespaces(plan, missing)

@@ -117,7 +117,7 @@ def private_view(
         raise OSError(
             0,
             f"the Python interpreter {base} is outside of its installation folder {prefix}: add the "
-            "interpreter's folder to the option readable",
+            "interpreter's folder to the option `readable`",
         )
     view.python = _inside(base, view)
     view.readable = ["/"]

@@ -96,7 +96,7 @@ class StdioLayers:
 
 def find(without: list[str]) -> StdioLayers:
     """Try every layer, and return those that work; ``without`` omits layers by their short names, for tests."""
-    found = StdioLayers(missing=dict.fromkeys(without, "the option without disables it"))
+    found = StdioLayers(missing=dict.fromkeys(without, "the option `without` disables it"))
     plan, missing = found.plan, found.missing
     if os.geteuid() == 0:
         if "users" not in missing and (error := attempt(lambda: become(free_users()))) is not None:
@@ -128,7 +128,7 @@ def find(without: list[str]) -> StdioLayers:
     if "scope" in missing:
         plan.landlock = min(plan.landlock, SCOPED - 1)
     elif not plan.scoped:
-        older = f"landlock of version {plan.landlock} does not hold back signals; version {SCOPED} (Linux 6.12) does"
+        older = f"version {plan.landlock} of Landlock cannot block signals; version {SCOPED} (Linux 6.12) can"
         missing["scope"] = missing.get("landlock", older)
     if 0 < plan.landlock < landlock.TRUNCATE_VERSION:
         missing["landlock"] = (

@@ -338,7 +338,7 @@ class Child:
         if self.stopped_for is not None or self.wait_status != signal.SIGKILL:
             return None
         if self.broken:
-            return "pid 1 above the program was killed from outside"
+            return "the process above the program (pid 1 of its namespace) was killed from outside"
         assert self.call is not None
         if self.compiled or self.cpu_s >= self.call.limits["cpu_s"] or self.out_of_memory():
             return None

@@ -99,7 +99,7 @@ class ChildPool:
             try:
                 slot = self.make_slot(len(self._slots))
             except OSError as error:  # they use the slots of other calls for now
-                print(f"No further place for a session or a slow program could be created: {error}", file=sys.stderr)
+                print(f"No further slot for a session or a slow program could be created: {error}", file=sys.stderr)
                 return
             self._slots.append(slot)
             self._free.append(slot)
@@ -194,7 +194,7 @@ class ChildPool:
 
         Without this, each such child would occupy a slot forever, until no slot is left.
         """
-        print(f"A program cannot be killed; its place (slot {child.slot.index}) is not used any more.", file=sys.stderr)
+        print(f"A program cannot be killed; its slot ({child.slot.index}) is not used any more.", file=sys.stderr)
         self._written_off += 1
         if self._written_off > _MOST_WRITTEN_OFF:
             self.loop.stop()
@@ -203,7 +203,7 @@ class ChildPool:
         try:
             self._slots.append(self.make_slot(len(self._slots)))
         except OSError as error:
-            print(f"No further place for a program could be created: {error}", file=sys.stderr)
+            print(f"No further slot for a program could be created: {error}", file=sys.stderr)
             self.loop.stop()
             return
         self._free.append(self._slots[-1])

@@ -180,7 +180,7 @@ class Sessions:
             if not self._resting:
                 return False
             lack = "there were too many sessions" if self.count >= self._most else "the memory for sessions was used up"
-            self._end_idle(next(iter(self._resting)), f"{lack}, and it was the least recently used one")
+            self._end_idle(next(iter(self._resting)), f"{lack}, and this session was the least recently used")
         return True
 
     def _end_idle(self, session: Session, why: str) -> None:

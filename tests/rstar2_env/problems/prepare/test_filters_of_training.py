@@ -69,7 +69,7 @@ def test_a_question_stays_once_and_not_at_all_where_its_answers_differ() -> None
     kept, removed = unique_questions(problems)
     assert ids(kept) == ["0", "4"]
     assert {one.problem_id: one.why for one in removed} == {
-        "1": "the question of 0",
+        "1": "0 has the same question",
         "2": "the question has different answers: 2, 3",
         "3": "the question has different answers: 2, 3",
     }
@@ -77,7 +77,7 @@ def test_a_question_stays_once_and_not_at_all_where_its_answers_differ() -> None
 
 def test_answers_that_differ_in_spaces_alone_are_one() -> None:
     kept, removed = unique_questions(made(("Find x.", "x = 1"), ("Find x.", "x=1")))
-    assert (ids(kept), [one.why for one in removed]) == (["0"], ["the question of 0"])
+    assert (ids(kept), [one.why for one in removed]) == (["0"], ["0 has the same question"])
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ MUTANTS = [
     (WithAGradient, "weights", "its weights have a gradient"),
     (NeverOne, "agreement", "a weight is 0.5 instead of 1"),
     (ReadsPadding, "masking", "change a weight"),
-    (TrustsGoodEpisodes, "advantages", "other advantages change a weight"),
+    (TrustsGoodEpisodes, "advantages", "a weight depends on the advantages"),
     (OverTheMicroBatch, "rows_apart", "alone in its micro-batch, row 0 has other weights"),
     (HoldsALambda, "pickling", "pickle"),
 ]
