@@ -103,7 +103,7 @@ def load_bootcamp(bootcamp: Bootcamp | type[Bootcamp] | str, options: Mapping[st
         found = call_with_options(f"bootcamp {name!r}", found, options)
     elif options:
         raise ConfigurationError(
-            "bootcamp_options apply only to a bootcamp that is given by its class or name, and this one "
+            "bootcamp_options apply only to a bootcamp that is given by its class or name, and this bootcamp "
             "is an object: pass the options to its constructor."
         )
     if not isinstance(found, Bootcamp):

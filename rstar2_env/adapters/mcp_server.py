@@ -291,7 +291,7 @@ class EpisodeDesk:
         with self._lock:
             if episode not in self._episodes:
                 raise ValueError(
-                    f"There is no running episode {episode[:40]!r}: call reset, and use the name that it returns."
+                    f"There is no running episode {episode[:40]!r}: call reset, and use the name that reset returns."
                 )
             return self._episodes[episode]
 
@@ -323,8 +323,8 @@ class EpisodeDesk:
             or not oldest.lock.acquire(blocking=False)
         ):
             raise ValueError(
-                f"This server allows {self._most} unfinished episodes at the same time, and all of them are "
-                "unfinished: finish one of them first."
+                f"This server allows {self._most} unfinished episodes at the same time, and all are in use: "
+                "finish an episode first."
             )
         try:
             env, oldest.env = oldest.env, None

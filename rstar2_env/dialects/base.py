@@ -85,6 +85,6 @@ def make_dialect(dialect: Dialect | str, **options: Any) -> Dialect:
     if options:
         raise ConfigurationError(
             f"The options {', '.join(options)} apply only to a dialect that is given by name, and this "
-            "one is a Dialect object: omit them."
+            "dialect is an object: omit them."
         )
     return dialect

@@ -302,9 +302,7 @@ def _check_holdout(name: str, common: Mapping[str, Any]) -> None:
             f"`holdout` must be a share of the problems, at least 0 and less than 1; got {common['holdout']!r}."
         )
     if common["holdout"] and common["split"] not in ("train", "test"):
-        raise ConfigurationError(
-            f"With holdout, {name} is divided into the splits train and test, so it has no {common['split']!r}."
-        )
+        raise ConfigurationError(f"With holdout, {name} has only the splits train and test, not {common['split']!r}.")
 
 
 def _part(problems: list[Problem], name: str, split: str, holdout: float) -> FixedSource:

@@ -205,9 +205,9 @@ class BaseSandbox(Sandbox, abc.ABC):
     def _check(self, job: Job) -> None:
         if os.getpid() != self._pid:
             raise SandboxUnavailableError(
-                "This sandbox was created in the parent of this process, which forked it, and cannot be "
-                "used here. Create a new sandbox in this process, or use shared_sandbox, which creates "
-                "one in each process."
+                "This sandbox was created in the parent process, before a fork, and cannot be used in this "
+                "process. Create a new sandbox here, or use shared_sandbox, which creates a sandbox in each "
+                "process."
             )
         self._refuse_if_closed()
         check_job(job)

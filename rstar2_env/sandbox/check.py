@@ -303,6 +303,6 @@ _ATTEMPTS: dict[str, tuple[str, Callable[[Outcome], bool]]] = {
         _ended_as(ToolStatus.OK, ToolStatus.EXCEPTION),
     ),
     "bounded output": (_OUTPUT, _ended_as(ToolStatus.OUTPUT_LIMIT)),
-    "killed whole": (_DAEMON, _gone),
+    "no leftover processes": (_DAEMON, _gone),
     "system-call filter": (_CALLS, _nothing_reached),
 }

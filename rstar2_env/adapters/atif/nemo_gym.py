@@ -147,7 +147,7 @@ class _Steps:
         if not self.made or self.made[-1]["source"] != "agent":
             raise RecordFormatError(
                 f"{place}.call_id: the result of the call {call_id[:100]!r} must follow a step with a function_call, "
-                "but none directly precedes it."
+                "but no such step precedes the result."
             )
         step = self.made[-1]
         known = {call["tool_call_id"] for call in step.get("tool_calls", ())}
@@ -176,8 +176,8 @@ def _output(response: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     for number, (before, after) in enumerate(pairwise(transitions), 1):
         if after[: len(before)] != before:
             raise RecordFormatError(
-                f"response.output[{number}]: this transition must begin with all items of the one before it, but the "
-                "history was rewritten. Leave the rollout out."
+                f"response.output[{number}]: this transition must begin with all items of the previous transition, but "
+                "the history was rewritten. Leave the rollout out."
             )
     last = f"response.output[{len(transitions) - 1}]"
     return objects({last: transitions[-1]}, last, "")

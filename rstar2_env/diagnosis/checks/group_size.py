@@ -49,7 +49,7 @@ def _look(run: RunRecord) -> Evidence | None:
         since=found.since,
         until=found.until,
         says=f"Groups have {size} episodes. At the pass rate of these steps, {100 * found.mean:.0f} % of such groups "
-        "are equal by chance and do not train.",
+        "have equal rewards by chance and do not train.",
         figures={"episodes of a group": size, "equal by chance": found.mean},
         episodes=run.examples(found.since, found.until, lambda episode: episode.reason == "equal"),
     )

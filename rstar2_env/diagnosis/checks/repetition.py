@@ -44,9 +44,9 @@ def _look(run: RunRecord) -> Evidence | None:
         until=found.until,
         says=f"{100 * found.mean:.0f} % "
         + (
-            "of the four-word sequences of an episode already occurred in it."
+            "of the four-word sequences of an episode occurred earlier in the same episode."
             if repeated
-            else "of the episodes consist mostly of four-word sequences that already occurred in them."
+            else "of the episodes consist mostly of four-word sequences that occurred earlier in the same episode."
         ),
         figures={"repetition" if repeated else "looping episodes": found.mean},
         episodes=run.examples(found.since, found.until, lambda one: one.repetition > _SHARE),

@@ -121,7 +121,7 @@ def _rules(episodes: Sequence[BenchEpisode]) -> Iterator[tuple[str, int, Leak]]:
                 if re.match(_whole(played.gold), after[which]):
                     hit.append(played)
             if _holds(hit, tried, len(episodes)):
-                yield rule, which, (f"what follows the {name} {rule!r}", len(hit), hit)
+                yield rule, which, (f"the text after the {name} {rule!r}", len(hit), hit)
 
 
 def _place_of_info(episodes: Sequence[BenchEpisode]) -> Leak | None:

@@ -14,7 +14,7 @@ from rstar2_env.sandbox.docker.engine import limits_missing
 from rstar2_env.sandbox.docker.options import DockerOptions
 from rstar2_env.sandbox.job import Capability
 
-APART = "calls kept apart"
+APART = "calls isolated from one another"
 """Name of the guarantee that calls are isolated from one another; only this provider lists it."""
 _BY_CONTAINER = {
     "no network": "no network except a private loopback interface",
@@ -23,7 +23,7 @@ _BY_CONTAINER = {
     "no gain of privileges": "no_new_privs and no capabilities",
     "bounded memory": "a memory limit",
     "bounded processes": "a pids limit",
-    "killed whole": "its removal after the program",
+    "no leftover processes": "removal after the program",
 }
 
 

@@ -192,7 +192,7 @@ def test_a_process_of_the_same_user_is_not_signalled_or_strict_refuses(without):
             check_layers(StdioLimits(), without)
     if set(without) >= {"pid", "scope"}:
         assert not held.active
-        assert not guarantee("killed whole", without).active  # the program could kill its keeper
+        assert not guarantee("no leftover processes", without).active  # the program could kill its keeper
 
 
 LIMIT = """

@@ -80,7 +80,7 @@ class Layers:
                 _WATCH_ALONE: watched and counted_late and not plan.shared_processes,
             },
             "bounded output": {"the supervising process, which stops reading at the limit": True},
-            "killed whole": {
+            "no leftover processes": {
                 "process namespace": "pid" in spaces,
                 "the process group, which the system-call filter prevents processes from leaving": plan.seccomp,
             },
@@ -97,7 +97,7 @@ class Layers:
             "no network": ("net", "seccomp"),
             "no sight of other processes": ("pid", "seccomp", "landlock"),
             "no sight of the user's files": ("mount", "landlock", "seccomp"),
-            "killed whole": ("pid", "seccomp"),
+            "no leftover processes": ("pid", "seccomp"),
         }.get(promise, ())
         reasons = [f"{_title(name)}: {self.missing[name]}" for name in causes if name in self.missing]
         return "; ".join(reasons) or "not in force"
@@ -136,7 +136,7 @@ class Layers:
     def _mechanisms(self) -> list[dict[str, Any]]:
         plan, groups = self.plan, self.groups
         found = {
-            "user": (plan.user, "the other namespaces are created in this one" if plan.user else ""),
+            "user": (plan.user, "the other namespaces are created in this namespace" if plan.user else ""),
             **{name: (name in plan.namespaces, "") for name in NAMESPACES},
             "users": (plan.users_from > 0, f"a separate user for each slot, from {plan.users_from}"),
             "seccomp": (plan.seccomp, ""),

@@ -70,7 +70,7 @@ class StdioLayers:
             self._guarantee("no memory shared with others", ipc | own | refused, ("ipc", "users", "user", "seccomp")),
             # The keeper is of no use if the program can kill it.
             self._guarantee(
-                "killed whole",
+                "no leftover processes",
                 pid | {"keeper that becomes the parent of orphans": self.subreaper and signals},
                 ("pid", "subreaper", "scope", "seccomp"),
             ),

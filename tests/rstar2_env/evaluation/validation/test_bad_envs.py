@@ -80,7 +80,7 @@ def test_the_exploit_that_an_environment_pays_is_named_with_an_episode(env, expl
 @pytest.mark.parametrize(
     ("env", "where"),
     [
-        (bad_envs.LeaksInQuestion, "what follows the first 'ternal key: '"),
+        (bad_envs.LeaksInQuestion, "the text after the first 'ternal key: '"),
         (bad_envs.LeaksInInfo, "info ['record']['solution']"),
         (bad_envs.LeaksInStep, "info ['expected'][]"),
         (bad_envs.LeaksInTool, "solution is "),

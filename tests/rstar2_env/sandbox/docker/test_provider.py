@@ -93,7 +93,7 @@ def test_calls_that_share_a_container_have_layers_of_their_own(docker: Any) -> N
     assert docker.wall == "call"
     promises = [layer for layer in docker.capabilities() if layer.required]
     assert all(layer.active for layer in promises)
-    assert promises[0].name == "calls kept apart"
+    assert promises[0].name == "calls isolated from one another"
     outcomes = docker.run_many([Job(f"open('/tmp/{n}', 'w')\nimport os\nos.listdir('/tmp')") for n in range(12)])
     assert [outcome.value for outcome in outcomes] == [f"['{n}']" for n in range(12)]
 

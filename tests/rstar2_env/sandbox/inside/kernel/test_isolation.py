@@ -43,10 +43,10 @@ def test_the_attempts_do_succeed_where_nothing_isolates() -> None:
 
 def test_a_daemon_that_is_killed_before_it_reports_counts_as_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     # Without a process namespace and control groups, it is killed as soon as a check finds it to be an orphan.
-    code, held = check._ATTEMPTS["killed whole"]
+    code, held = check._ATTEMPTS["no leftover processes"]
     slow = code.replace("os.write(", "time.sleep(60)\n        os.write(")
     assert slow != code
-    monkeypatch.setattr(check, "_ATTEMPTS", {"killed whole": (slow, held)})
+    monkeypatch.setattr(check, "_ATTEMPTS", {"no leftover processes": (slow, held)})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         sandbox = LocalSandbox(workers=1, waiting=1, isolation="best", preload=(), without=["pid", "cgroups"])
@@ -148,7 +148,7 @@ def test_a_root_folder_is_the_folder_of_this_name_in_the_working_folder() -> Non
 @pytest.mark.parametrize(
     ("without", "broken"),
     [
-        (["pid", "seccomp"], "killed whole"),
+        (["pid", "seccomp"], "no leftover processes"),
         (["pid", "landlock"], "no sight of other processes"),
         (["mount", "landlock"], "no sight of the user's files"),
         (["net", "seccomp"], "no network"),
@@ -188,7 +188,7 @@ def test_best_warns_once_of_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> 
         for _ in range(2):
             LocalSandbox(**options).close()
     assert [warning.category for warning in caught] == [RuntimeWarning]
-    assert "killed whole" in str(caught[0].message)
+    assert "no leftover processes" in str(caught[0].message)
     assert caught[0].filename == __file__, "the warning names another line than the one that asked for the sandbox"
 
 
