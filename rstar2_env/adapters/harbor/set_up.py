@@ -74,8 +74,7 @@ def can_set_up(run: str, programs: Collection[str] = ()) -> bool:
             raise ValueError(needs_network(found[1]))
     if (unseen := _unseen(line)) is not None:
         raise ValueError(
-            f"{unseen} refers to a file in /tmp, in the home folder or of the system, and the tests do not see the "
-            "sandbox's own files in these places"
+            f"{unseen} refers to a file in /tmp, in the home folder or of the system; the tests do not see such files"
         )
     known = {*_OWN_PROGRAMS, *programs, *line.functions}
     names = [without_quotes(command[0]) for command in line.commands if not re.search(r"[/$`*?]", command[0])]

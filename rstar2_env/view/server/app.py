@@ -102,7 +102,7 @@ def _respond(query: Callable[[Request], Any], request: Request) -> Response:
     try:
         return _json(query(request))
     except KeyError as error:
-        return _json({"error": f"{str(error)[:200]} does not exist."}, 404)
+        return _json({"error": f"Not found: {str(error)[:200]}."}, 404)
     except ConfigurationError as error:
         return _json({"error": str(error)}, 400)
     except RecursionError:

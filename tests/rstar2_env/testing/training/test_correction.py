@@ -74,7 +74,7 @@ MUTANTS = [
     (OneForARow, "weights", "it returned (4,); return one weight per token, (4, 9)"),
     (WithAGradient, "weights", "its weights have a gradient"),
     (NeverOne, "agreement", "a weight is 0.5 instead of 1"),
-    (ReadsPadding, "masking", "change a weight"),
+    (ReadsPadding, "masking", "a weight depends on numbers outside the mask"),
     (TrustsGoodEpisodes, "advantages", "a weight depends on the advantages"),
     (OverTheMicroBatch, "rows_apart", "alone in its micro-batch, row 0 has other weights"),
     (HoldsALambda, "pickling", "pickle"),
