@@ -27,9 +27,14 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes says what else the machine does. Everywhere else examples are drawn anew in each run; CI
-# tells of the change, and tries the same ones again.
+# tells of the change, and tries the same ones again, half as many.
+IN_CI = "RSTAR2_CI" in os.environ
 settings.register_profile(
-    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize="RSTAR2_CI" in os.environ
+    "any machine",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=IN_CI,
+    max_examples=50 if IN_CI else 100,
 )
 settings.load_profile("any machine")
 

@@ -41,6 +41,7 @@ def test_an_episode_grows_by_its_turns_and_the_answers(engines: ModuleType) -> N
     )
 
 
+@pytest.mark.proof
 def test_engines_play_as_many_tokens_and_a_later_call_goes_on(
     engines: ModuleType, tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -18,7 +18,8 @@ def speed(benchmark_named: Callable[[str], ModuleType]) -> ModuleType:
     return benchmark_named("real_model_speed")
 
 
-@pytest.mark.parametrize("part", ["sft", pytest.param("train", marks=pytest.mark.proof)])
+@pytest.mark.proof
+@pytest.mark.parametrize("part", ["sft", "train"])
 def test_both_sides_train_on_the_same_tokens(speed: ModuleType, part: str, tiny_model: Path, tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
     size = ["--steps", "2", "--rows", "8", "--prompt", "12", "--own", "16", "--threads", "1"]

@@ -78,6 +78,7 @@ def test_the_same_seeds_give_the_same_episodes_as_here(envs: RayEnvs) -> None:
     assert len({str(episode) for episode in here}) == 6
 
 
+@pytest.mark.proof
 def test_a_node_that_dies_takes_its_episodes_and_no_other(nodes: Any, envs: RayEnvs) -> None:
     victim, said = nodes.add(resources={"envs": 1}), []
 
@@ -102,6 +103,7 @@ def test_a_node_that_dies_takes_its_episodes_and_no_other(nodes: Any, envs: RayE
         assert all(episode.available for episode in player.play([EpisodeRequest(seed=i) for i in range(9)]))
 
 
+@pytest.mark.proof
 def test_an_environment_between_episodes_moves_when_its_node_dies(nodes: Any) -> None:
     home, other = nodes.add(resources={"home": 1}), None
     with RayEnvs("rstar2/MathTool-v0", resource="home", watch_s=0.1) as envs:

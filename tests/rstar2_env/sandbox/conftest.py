@@ -62,7 +62,7 @@ PROVIDERS: dict[str, Factory] = {
 }
 """What the conformance suite runs through: a new provider adds its line here. All but the first are slow tests."""
 
-_WHOLE = ("local", "local-without-namespaces", "docker")
+_WHOLE = ("local", "local-without-namespaces")
 """Providers that run every hostile program in CI. Calls of the others end in the same warden."""
 _EVERYWHERE = {
     "fork_bomb",

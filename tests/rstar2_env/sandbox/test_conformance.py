@@ -1,8 +1,8 @@
 """Requirements on every provider: the public conformance suite, hostile programs, and a corpus of attacks.
 
 After each program, the status is one of those expected, and the next call works. Every provider runs the suite. Two
-local set-ups and docker run every program in CI; the other providers, whose calls end in the same warden, run six of
-them in CI and all of them in ``make proof``.
+local set-ups run every program in CI; the other providers, whose calls end in the same warden, run six of them in CI
+and all of them in ``make proof``.
 """
 
 from __future__ import annotations

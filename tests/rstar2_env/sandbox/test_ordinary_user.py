@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -109,20 +110,24 @@ def test_the_corpus_is_survived_as_an_ordinary_user_where_layers_are_missing() -
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
 
 
+def modules(*names: str, proof: bool = False) -> Any:
+    """Parameters of a test: modules that run again together, in each run or in a proof."""
+    return pytest.param(names, id=", ".join(names), marks=[pytest.mark.proof] if proof else [])
+
+
 @pytest.mark.parametrize(
     "modules",
     [
-        ["test_blame"],
-        ["test_conformance"],
-        ["inside/kernel/test_isolation"],
-        ["test_limits", "test_kernel_resources"],
-        ["test_session_life", "test_sessions"],
-        ["test_faults"],
-        ["test_soak", "test_stdio", "test_stdio_life"],
+        modules("test_blame", proof=True),
+        modules("test_conformance", proof=True),
+        modules("inside/kernel/test_isolation"),
+        modules("test_limits", "test_kernel_resources"),
+        modules("test_session_life", "test_sessions", proof=True),
+        modules("test_faults", proof=True),
+        modules("test_soak", "test_stdio", "test_stdio_life", proof=True),
     ],
-    ids=", ".join,
 )
-def test_the_others_pass_as_an_ordinary_user(modules: list[str]) -> None:
+def test_the_others_pass_as_an_ordinary_user(modules: tuple[str, ...]) -> None:
     options = ["-p", "no:cacheprovider", "-q", "-n", "0", "-m", "not slow", f"--rootdir={HERE.parents[2]}"]
     done = as_ordinary_user("-m", "pytest", *(str(HERE / f"{module}.py") for module in modules), *options)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]

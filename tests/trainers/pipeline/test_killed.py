@@ -54,6 +54,7 @@ def trained(folder):
     return weights[0].read_bytes() != weights[1].read_bytes()
 
 
+@pytest.mark.proof
 def test_killed_at_a_boundary_and_in_the_middle_of_a_stage(tmp_path, settings, undisturbed):
     folder = tmp_path / "run"
     wait_killed(start(FILE, folder, settings, said="traces: done"), BOUND_S)

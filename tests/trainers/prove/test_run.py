@@ -116,7 +116,7 @@ sys.meta_path[sys.meta_path.index(PathFinder)] = Without
 """
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_a_bare_image_with_torch_transformers_and_peft_runs_all_but_what_needs_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -168,6 +168,7 @@ def test_without_retries_it_is_unavailable_and_the_next_call_works(
     assert sandbox.run(Job("1")).value == "1"
 
 
+@pytest.mark.proof
 def test_an_engine_that_is_restarted_costs_a_call_a_start_and_no_more() -> None:
     try:
         with own_engine() as engine:
@@ -348,6 +349,7 @@ def test_behind_that_wall_closing_answers_the_calls_in_flight(
     engine.remove_image(image)
 
 
+@pytest.mark.proof
 def test_a_kernel_without_pidfds_serves_one_call_in_each_container(
     make: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -191,7 +191,7 @@ def test_a_call_that_is_lost_again_and_again_is_given_up(serve: Any, look: Any) 
                 assert again.metric("started_total") == 0
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_a_rolling_restart_loses_no_call(serve: Any) -> None:
     with contextlib.ExitStack() as stack:
         servers = [stack.enter_context(serve(provider_options=SMALL)) for _ in range(2)]
@@ -239,7 +239,7 @@ def test_a_server_that_was_down_at_the_start_joins_later(serve: Any, look: Any) 
             look.wait_for(helped)
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_servers_share_the_load_by_what_they_can(serve: Any) -> None:
     with (
         serve(provider_options={**SMALL, "workers": 1}) as small,

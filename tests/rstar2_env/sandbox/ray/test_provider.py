@@ -165,6 +165,7 @@ def test_cancelling_ends_the_program(nodes: Any) -> None:
         assert sandbox.run(Job("1")).value == "1"
 
 
+@pytest.mark.proof
 def test_a_node_killed_mid_run_costs_no_call_and_one_that_joins_is_used(nodes: Any, sandbox: RaySandbox) -> None:
     victim = nodes.add(resources={"calls": 1})
     wait_for(lambda: len(sandbox.node_capabilities()) == 3, seconds=240)
@@ -273,6 +274,7 @@ def test_a_node_that_cannot_isolate_is_named_and_nothing_starts(nodes: Any) -> N
         RaySandbox(address="192.0.2.99:6379")
 
 
+@pytest.mark.proof
 def test_while_no_node_is_there_calls_wait_and_then_are_unavailable(nodes: Any) -> None:
     alone = nodes.add(resources={"alone": 1})
     with RaySandbox(preload=(), resource="alone", watch_s=0.2, reconnect_timeout_s=3.0) as sandbox:
@@ -313,6 +315,7 @@ def test_pickled_it_is_its_options_and_a_task_of_the_cluster_can_use_it(sandbox:
     assert ray.get(task, timeout=400) == ("42", True)
 
 
+@pytest.mark.proof
 def test_a_connection_that_it_made_ends_with_it_and_nothing_is_printed() -> None:
     code = """
 import ray
@@ -332,6 +335,7 @@ print(ray.is_initialized())
     assert done.stderr == ""
 
 
+@pytest.mark.proof
 def test_when_ray_is_shut_down_under_it_calls_are_unavailable(nodes: Any) -> None:
     code = f"""
 import ray

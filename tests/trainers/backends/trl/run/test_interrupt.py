@@ -282,7 +282,7 @@ def test_two_processes_stop_after_the_same_step_when_one_is_told(letter_options,
     assert steps == [1, 2, 3, 4]
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_two_processes_make_the_last_evaluation_together_if_one_is_told_after_a_hook_ended_the_run(
     letter_options, tmp_path
 ):
