@@ -209,7 +209,7 @@ def _card(module: str) -> str:
 def _check_name(kind: str, name: str, snake: str) -> None:
     if not _NAME.fullmatch(name) or keyword.iskeyword(snake):
         raise ConfigurationError(
-            f"{name!r} cannot be the name of a module of Python: begin with a letter from a to z, use "
+            f"{name!r} cannot be the name of a Python module: begin with a letter from a to z, use "
             "only letters, digits, - and _, and avoid the keywords of Python.",
         )
     if snake in _OURS:

@@ -455,7 +455,11 @@ def _from_worked_solutions(
         )
         raise typer.Exit(130)
     if not file.records:
-        say(f"Error: none of the {done} problems of {problems} produced a trace, so no file was written.", err=True)
+        say(
+            f"Error: none of the {done} problems of {problems} produced a trace, so no file was written. The "
+            "figures above list the reasons.",
+            err=True,
+        )
         raise typer.Exit(1)
 
 

@@ -112,7 +112,7 @@ METRICS: dict[str, tuple[Metric, ...]] = {
             ("kept/advantage",),
             "advantage",
             "Mean absolute advantage of the kept episodes.",
-            "Above 0, or nothing trains. No general range above: the scale is that of the advantage.",
+            "Above 0; at 0, nothing is learned. No general range above: the scale is that of the advantage.",
         ),
         Metric(
             ("dropped/REASON",),

@@ -135,7 +135,8 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             ("gvpo/distance",),
             "reward",
-            "Mean distance between the implied reward and the advantage.",
+            "Mean absolute difference between the implied reward (beta times a row's log-ratio, less the group's mean) "
+            "and the advantage.",
             "Lower is better. " + _PART,
         ),
         Metric(("kl",), "nats", "KL(π, π_ref) of a token by k3, for every estimator of the term."),
@@ -169,7 +170,7 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             ("tokens/trained",),
             "tokens",
             "Tokens of a step's rows with an advantage.",
-            "Above 0, or nothing trains. " + _LENGTHS,
+            "Above 0; at 0, nothing is learned. " + _LENGTHS,
         ),
         Metric(
             ("tokens/no_grad",),

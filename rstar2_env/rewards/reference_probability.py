@@ -37,7 +37,7 @@ class ReferenceProbability(CheckedOptions):
     needs: ClassVar[frozenset[Need]] = frozenset({"lm", "problem", "tokens"})
 
     async def __call__(self, episode: Episode, ctx: RewardContext) -> float:
-        """Return a number from 0 to 1."""
+        """Return the reward r of the module's docstring, from 0 to 1."""
         gold = problem_of(ctx, "reference_probability").answer
         assert ctx.lm is not None  # it is needed
         reasoning, found, _ = last_turn(episode).rpartition(self.lead)

@@ -23,7 +23,7 @@ def format_penalty(episode: Episode) -> float:
 
 
 def penalty(episode: Episode) -> float:
-    """Return ``p_total = p_err + p_format``, in [0, 2]."""
+    """Return the sum of ``tool_error_penalty`` and ``format_penalty``, the paper's ``p_total``, in [0, 2]."""
     return tool_error_penalty(episode) + format_penalty(episode)
 
 

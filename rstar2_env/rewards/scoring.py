@@ -69,7 +69,7 @@ class RewardScorer:
 
     @property
     def learning(self) -> list[Learns]:
-        """The scores of components that adapt from step to step and have a state."""
+        """The ``score`` objects of components that adapt from step to step and therefore have a state to save."""
         scores: list[object] = [component.score for component in self._components]
         return [score for score in scores if isinstance(score, Learns)]
 

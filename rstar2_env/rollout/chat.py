@@ -241,9 +241,9 @@ class ChatCodec:
         ids += [i for plain in run for i in self._ids(plain)]
         if self._guarded_in(ids) != frame:
             raise ConfigurationError(
-                "The tokenizer finds a special token even if its text is split in two, so text from the "
-                "environment could end a turn of the model. Use a tokenizer that does not normalize text "
-                "before it looks for special tokens."
+                "Text from the environment spells a special token, which this tokenizer recognizes even if the "
+                "text is split inside the token, so the environment could end a turn of the model. Use a "
+                "tokenizer that does not normalize text before it looks for special tokens."
             )
         return ids
 

@@ -105,7 +105,8 @@ class AdaptiveEntropy(CheckedOptions):
 def _entropy(tokens: Tokens) -> Tensor:
     if tokens.entropy is None:
         raise ConfigurationError(
-            "A loss term needs the entropy of the policy at each token, but the trainer did not compute it."
+            "A loss term needs the entropy of the policy at each token, but the trainer did not compute it: "
+            "list 'entropy' in the `needs` of the term."
         )
     return tokens.entropy
 

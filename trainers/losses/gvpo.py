@@ -67,7 +67,7 @@ class Gvpo(CheckedOptions):
         return value + tokens.column(_SLOPE) * change
 
     def figures(self, tokens: Tokens) -> Figures:
-        """Return the mean absolute difference between implied reward and advantage, over the policy's tokens."""
+        """Return the mean of ``abs((R - mean R) - A)`` over the policy's tokens; see the class."""
         return {"gvpo/distance": tokens.sum_and_count(tokens.column(_DISTANCE).abs())}
 
 

@@ -37,7 +37,8 @@ class Rover(CheckedOptions):
         if tokens.mean_logp is None or tokens.old_mean_logp is None:
             raise ConfigurationError(
                 "The loss term rover needs the mean log-probability over the vocabulary at each token, but "
-                "the trainer did not compute it."
+                "the trainer did not compute it: if your own term calls rover, list 'old' and 'mean_logp' in its "
+                "`needs`."
             )
         following = tokens.following(tokens.mean_logp - tokens.old_mean_logp)
         return (self.rho * tokens.log_ratio - (tokens.advantage + self.rho * following)).square()

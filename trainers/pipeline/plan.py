@@ -209,7 +209,7 @@ class PipelinePlan:
             if before:
                 return self._output(before[-1].id, output, kind, where)
         last = alternatives[-1].partition(".")[0]
-        first = ", or set the input of the first round: STAGE.OUTPUT or OTHER.OUTPUT" if step.round else ""
+        first = ", or name an input for the first round: 'STAGE.OUTPUT or OTHER.OUTPUT'" if step.round else ""
         raise ConfigurationError(
             f"{where}: this stage uses the stage {last!r}, which does not run before it. Move {last!r} "
             f"before this stage{first}."

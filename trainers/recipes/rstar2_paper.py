@@ -5,7 +5,7 @@ and no KL term. The stages are:
 
 1. 300 steps with 8K tokens and 10 turns per episode.
 2. 85 steps with 12K tokens.
-3. 125 steps with 15 turns, a new optimizer, and without problems whose latest 8 episodes were all right.
+3. 125 steps with 15 turns, a new optimizer, and without the problems whose latest 8 episodes were all correct.
 
 Before stage 3, the paper measures which problems are solved. To do this in a separate run, use
 configs/paper_stage3.toml with ``sampler=unsolved:rates=FOLDER``.

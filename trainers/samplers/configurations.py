@@ -210,7 +210,7 @@ class RuleDesigner:
 
 
 class ModelDesigner:
-    """Asks a model for configurations; the rule adds those that are missing from the reply.
+    """Asks a model for configurations; ``rule`` adds those that are missing from the reply.
 
     Args:
         space: The worlds and their options.
@@ -234,15 +234,21 @@ class ModelDesigner:
         try:
             reply = self._ask(self.question(count, tried, skills))
         except (ServiceError, UnusableReplyError) as error:
-            _LOG.warning("The designer of worlds did not answer; the rule designs this cycle: %s", error)
+            _LOG.warning(
+                "The model that designs worlds did not answer, so the sampler's rule designs this cycle: %s", error
+            )
             return by_rule
         for number, block in enumerate(_REPLIED.findall(reply)[:count], 1):
             try:
                 found.append(self._space.read(json.loads(block)))
             except (ValueError, RecursionError) as error:  # json.loads raises both; ``read`` raises a ValueError
-                _LOG.warning("Environment %d of the designer of worlds is left out: %s", number, error)
+                _LOG.warning(
+                    "Environment %d in the reply of the model that designs worlds is left out: %s", number, error
+                )
         if len(found) < count:
-            _LOG.warning("The rule designs %d of %d environments of this cycle.", count - len(found), count)
+            _LOG.warning(
+                "The sampler's rule designs %d of the %d environments of this cycle.", count - len(found), count
+            )
         return [*found, *by_rule[len(found) :]]
 
     def question(self, count: int, tried: Sequence[Tried], skills: Sequence[float]) -> str:

@@ -43,7 +43,9 @@ class Listed(SavedAttributes):
     def __init__(self, ids: Sequence[str] | None, problems: ProblemSource | None, pool: int, seed: int) -> None:
         self.ids = _chosen(problems, pool, seed) if ids is None else list(ids)
         if not self.ids:
-            raise ConfigurationError("There is no problem to draw: the list of problem ids is empty.")
+            raise ConfigurationError(
+                "There is no problem to draw, because the list of problem ids is empty: give at least one id."
+            )
         self.place = {name: place for place, name in enumerate(self.ids)}
         self.drawn = 0
         self._seed, self._cursor = seed, 0

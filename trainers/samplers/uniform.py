@@ -33,7 +33,9 @@ class Uniform(SavedAttributes):
     @checked
     def __init__(self, ids: Sequence[str] | None = None, seed: Seed = 0) -> None:
         if ids is not None and not ids:
-            raise ConfigurationError("There is no problem to draw: the list of problem ids is empty.")
+            raise ConfigurationError(
+                "There is no problem to draw, because the list of problem ids is empty: give at least one id."
+            )
         self._ids = None if ids is None else list(ids)
         self._seed = seed
         self._cursor = 0

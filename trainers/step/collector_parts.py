@@ -104,14 +104,14 @@ def check_parts(parts: Parts, rollout: Rollout, options: StepOptions, services: 
         )
     if (services.limits is not None or options.tail != "wait") and size > 1 and not options.one_queue:
         raise ConfigurationError(
-            "The options adaptive_in_flight and tail apply to the episodes of all processes together, "
-            "which requires one queue of episodes for all processes",
+            "The options adaptive_in_flight and tail apply to the episodes of all processes together: "
+            "let all processes share one queue of episodes",
             option="rollout.one_queue",
         )
     if options.tail == "carry" and not hasattr(services.player, "carry"):
         raise ConfigurationError(
-            f"The player {type(services.player).__name__} cannot stop in the middle of an episode and "
-            "continue it later: it has no method `carry`",
+            "tail='carry' stops unfinished episodes and continues them in the next step, which the player "
+            f"{type(services.player).__name__} cannot do, because it has no method `carry`: choose another value",
             option="rollout.tail",
         )
     check_manner(rollout, services.player)
@@ -125,7 +125,7 @@ def check_parts(parts: Parts, rollout: Rollout, options: StepOptions, services: 
     if services.measure is None and (needs := getattr(parts.advantage, "needs", ())):
         raise ConfigurationError(
             f"The advantage {type(parts.advantage).__name__} needs the measurements "
-            f"{', '.join(sorted(needs))}, which this trainer does not make."
+            f"{', '.join(sorted(needs))}, which this trainer does not make: choose another advantage."
         )
     known = sorted({component.name for component in parts.rewards})
     named = (name.removeprefix("turns/") for name in getattr(parts.advantage, "components", ()))

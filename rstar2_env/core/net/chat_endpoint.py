@@ -79,7 +79,8 @@ class ChatEndpoint:
         for name, path in PATHS.items():
             if str(base_url).rstrip("/").endswith(path):
                 raise ConfigurationError(
-                    f"{option} must end before {path}, which is added for api={name!r}; it is {base_url!r}."
+                    f"{option} must end before {path}: give the address without it, and set api={name!r}, which "
+                    f"adds it; got {base_url!r}."
                 )
         if not timeout_s > 0 or retries < 0:
             raise ConfigurationError(

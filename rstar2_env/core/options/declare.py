@@ -219,10 +219,11 @@ def parse_options(written: Iterable[str], *, flag: str = "") -> dict[str, Any]:
             holder = holder.setdefault(part, {})
             if not isinstance(holder, dict):
                 raise ConfigurationError(
-                    f"The option {part!r} is given twice: as a whole, and in part as {flag + name.strip()!r}."
+                    f"The option {part!r} is given twice, as a whole and in part as {flag + name.strip()!r}: "
+                    "omit one of them."
                 )
         if path[-1] in holder:
-            raise ConfigurationError(f"The option {flag + name.strip()!r} is given twice.")
+            raise ConfigurationError(f"The option {flag + name.strip()!r} is given twice: omit one of them.")
         holder[path[-1]] = Written(value, f"{flag}{name.strip()}" if flag else "")
     return options
 

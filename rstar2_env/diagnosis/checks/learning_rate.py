@@ -15,7 +15,7 @@ rate of 2e-4 to 1e-3, one to three orders above published recipes."""
 _BROKEN = 0.3
 """Change of the weights, relative to their norm, that is reported after a single step. It is 30 times ``_HIGH``, so one
 such step changes the weights more than a whole spell (``spells``) does. Afterwards, the policy often earns only equal
-rewards; then no further step trains, and no spell becomes long enough."""
+rewards; then nothing is learned in further steps, and no spell becomes long enough."""
 _LOW = 1e-7
 """Smallest useful change of the weights per step, relative to their norm: float32 resolves 6e-8 of a value, so smaller
 changes are mostly rounded away."""
@@ -68,9 +68,9 @@ register(
     RunCheck(
         name="learning_rate_high",
         title="The learning rate is too high",
-        looks_at="`weights/change`: the relative change of the weights that train, by one step",
+        looks_at="`weights/change`: the relative change of the trainable weights in one step",
         rule="more than 1e-2 in 3 consecutive steps, or more than 0.3 in one step: 1e-2 is 10 to 1000 times the change "
-        "in published recipes, and after a change of 0.3 often no group has a signal, so nothing trains any more",
+        "in published recipes, and after a change of 0.3 often no group has a signal, so nothing is learned any more",
         severity="error",
         cause="A learning rate for pretraining or for LoRA, used on all weights.",
         change=("--set optim.learning_rate=1e-6", "--set optim.warmup_steps=10"),

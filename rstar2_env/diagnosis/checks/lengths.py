@@ -49,9 +49,9 @@ def _error(run: RunRecord) -> float:
 
 
 _RULE = (
-    " times the median of the first 5 steps, in 3 consecutive means of 3 steps, while the pass rate is at most 5 "
-    "points, or 2 standard errors, above its start: lengths vary by a third between steps, and runs that learn may "
-    "have reasons to change them"
+    " the median of the first 5 steps, in 3 consecutive rolling means over 3 steps, while the pass rate has risen by "
+    "at most 5 points or 2 standard errors, whichever is more: lengths vary by a third between steps, and runs that "
+    "learn may have reasons to change them"
 )
 _NEEDS = ("rollout/tokens",)
 
@@ -60,7 +60,7 @@ register(
         name="lengths_explode",
         title="Answers become longer and longer",
         looks_at="`rollout/tokens` and `rollout/pass_rate`",
-        rule="more than 3" + _RULE,
+        rule="more than 3 times" + _RULE,
         severity="warning",
         cause="A loss averaged over each row, which punishes long wrong answers less, or a policy that forgets to end.",
         change=("--set aggregation=token_mean", "--set rollout.max_turn_tokens=LESS"),
@@ -72,7 +72,7 @@ register(
         name="lengths_collapse",
         title="Answers become shorter and shorter",
         looks_at="`rollout/tokens` and `rollout/pass_rate`",
-        rule="less than 1/3" + _RULE,
+        rule="less than a third of" + _RULE,
         severity="warning",
         cause="A penalty on length or on tool calls that outweighs the answer, or a budget that punishes long answers.",
         change=("--set reward=return", "--set rollout.max_episode_tokens=MORE"),

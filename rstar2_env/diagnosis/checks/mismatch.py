@@ -101,8 +101,8 @@ register(
     RunCheck(
         name="engine_differs",
         title="Engine and trainer compute different probabilities",
-        looks_at="`mismatch/logp_difference` at the first update, by the number of tool calls before a token, and "
-        "`mismatch/explained`",
+        looks_at="`mismatch/logp_difference` at the first update (for the reason, also by the number of tool calls "
+        "before a token), and `mismatch/explained`",
         rule="more than .1 nats a token in 3 consecutive steps; or, as a warning, more than the run's precision "
         "explains (.0005 in float32) from the first step on: float32 gives 1e-6 to 1e-4, bfloat16 .01 to .03",
         severity="error",

@@ -110,12 +110,12 @@ def _few(run: RunRecord) -> Evidence | None:
 
 
 _NEEDS = ("groups/signal",)
-_RULE = "at least 95 % of the groups in 3 consecutive steps: almost none of the played episodes train"
+_RULE = "at least 95 % of the groups in 3 consecutive steps: almost nothing is learned from the played episodes"
 
 register(
     RunCheck(
         name="all_wrong",
-        title="No episode is right, so nothing trains",
+        title="No episode is right, so nothing is learned",
         looks_at="`groups/none_correct`",
         rule=_RULE,
         severity="error",
@@ -132,7 +132,7 @@ register(
     ),
     RunCheck(
         name="all_right",
-        title="Every episode is right, so nothing trains",
+        title="Every episode is right, so nothing is learned",
         looks_at="`groups/all_correct`",
         rule=_RULE,
         severity="error",
@@ -148,7 +148,7 @@ register(
         title="The selector rejects every group",
         looks_at="the groups with different rewards, or `groups/not_selected` of a run without episodes",
         rule="at least 95 % of the groups with different rewards in 3 consecutive steps, if they are the majority of "
-        "the groups: almost none of the played episodes train",
+        "the groups: almost nothing is learned from the played episodes",
         severity="error",
         cause="A selector whose conditions no group meets, or whose penalty removes every difference.",
         change=("--set selector=all",),

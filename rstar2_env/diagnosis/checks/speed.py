@@ -115,7 +115,7 @@ register(
         title="Throughput falls",
         looks_at="`speed/generated_tokens_per_second`, or else the tokens of the rollouts divided by "
         "`seconds/rollout`; for the reason, the times that episodes spend in the environment and waiting, and the "
-        "tokens that train per second",
+        "tokens trained on per second",
         rule="the mean of 5 steps below half of the median of steps 3 to 7, in 3 consecutive means: ordinary "
         "variation is smaller",
         severity="warning",

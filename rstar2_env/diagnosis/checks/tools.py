@@ -121,8 +121,8 @@ register(
         name="status_dominates",
         title="One status dominates the tool calls",
         looks_at="the share of each status but `ok` in the calls of a step",
-        rule="more than 50 % in 3 consecutive steps or in an evaluation with at least 5 calls: mistakes of a policy "
-        "spread over several statuses, and one cause gives one status",
+        rule="more than 50 % in 3 consecutive steps or in an evaluation with at least 5 calls: a policy's own "
+        "mistakes are spread over several statuses, so a status that dominates has a single cause",
         severity="warning",
         cause="`timeout`, `memory` and `output_limit`: limits of the sandbox; `blocked`: its isolation; `malformed`, "
         "`unknown_tool` and `invalid_arguments`: the dialect; `empty`: programs that do not print.",

@@ -88,8 +88,8 @@ def _adapters(base: nn.Module) -> dict[str, Any]:
             found[name] = part
         elif isinstance(part, BaseTunerLayer | AuxiliaryTrainingWrapper):
             raise NotImplementedError(
-                f"{type(part).__name__} is not a plain LoRA adapter, and only those can be merged into the "
-                "weights for an engine."
+                f"{type(part).__name__} cannot be merged into the weights for an engine, because it is not a plain "
+                "LoRA adapter: use LoRA without variants such as DoRA, without lora_bias and without modules_to_save."
             )
     return found
 
@@ -171,6 +171,6 @@ def check_names(names: Set[str], expected: Set[str] | None) -> None:
     if expected is not None and names != expected:
         odd = sorted(names ^ expected)
         raise ConfigurationError(
-            f"The weights do not match the names of this model (state_dict): {len(odd)} names are missing "
-            f"or unknown, for example {odd[0]!r}."
+            f"The new weights are not those of this model: {len(odd)} names are missing or unknown, for "
+            f"example {odd[0]!r}. Pass every weight of the model's state_dict, under its name there."
         )

@@ -203,7 +203,9 @@ class VllmEngine:
     def _fall_asleep(self) -> None:
         with self._lock:
             if self._fresh:
-                raise ConfigurationError("The engine cannot release its memory (sleep) while it receives requests.")
+                raise ConfigurationError(
+                    "The engine cannot release its memory (sleep) while requests are waiting: let them end first."
+                )
             self._asleep = True
         # Level 2 drops the weights too: new ones are loaded before the next request.
         self._core.sleep(2)

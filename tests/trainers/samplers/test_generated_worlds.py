@@ -132,8 +132,8 @@ def test_a_model_designs_and_the_rule_replaces_what_it_lacks(judge: Path, caplog
     with caplog.at_level(logging.WARNING):
         found = sampler_of(designer=f"{judge}:ask", count=3).configurations
     assert found == ["countdown:largest=10,numbers=5", *sampler_of(count=3).configurations[1:]]
-    assert "Environment 2 of the designer of worlds is left out" in caplog.text
-    assert "The rule designs 2 of 3 environments" in caplog.text
+    assert "Environment 2 in the reply of the model that designs worlds is left out" in caplog.text
+    assert "rule designs 2 of the 3 environments" in caplog.text
 
 
 def test_a_model_is_told_what_the_policy_can_do_and_which_values_there_are(judge: Path) -> None:
@@ -200,7 +200,7 @@ def test_a_reply_that_the_json_reader_refuses_is_left_out(
     judge.with_suffix(".reply").write_text(block(1, text))
     with caplog.at_level(logging.WARNING):
         assert sampler_of(designer=f"{judge}:ask").configurations == sampler_of().configurations
-    assert "Environment 1 of the designer of worlds is left out" in caplog.text
+    assert "Environment 1 in the reply of the model that designs worlds is left out" in caplog.text
 
 
 def test_a_designer_is_refused_in_a_run_of_several_processes(judge: Path) -> None:

@@ -290,7 +290,7 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
         """Compute the log-probabilities of a rollout's rows under the reference model, and store them."""
         if self.reference is None:
             raise ConfigurationError(
-                "A term of the loss needs a reference model, but the trainer was created without one."
+                "A term of the loss needs a reference model, but the trainer was created without one: pass reference=."
             )
         compare, every = self.reference.score, range(len(pending.rows))
         self._store(pending, every, lambda model, batch: {"reference": compare(model, batch, self.autocast)})

@@ -137,7 +137,7 @@ class _Head:
 
 
 def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
-    """Add a product to ``total``, rounded at most once to the precision of its factors."""
+    """Add ``left @ right`` to ``total``; only one rounding, of the sum or the product, is to the factors' precision."""
     if left.dtype is total.dtype:
         total.addmm_(left, right)
     else:

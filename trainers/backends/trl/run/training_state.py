@@ -1,6 +1,6 @@
 """``TrainingState``: records the change of the weights and the memory of the process at each optimizer step.
 
-The change is measured on a sample of the weights that train, so that it needs no copy of the model and little time.
+The change is measured on a sample of the trainable weights, so that it needs no copy of the model and little time.
 Covered: weights that each process holds whole or in part (DDP, FSDP). Not covered: weights that DeepSpeed partitions,
 of which no process holds a readable part.
 """
@@ -54,7 +54,7 @@ class TrainingState(TrainerCallback):
 
 @torch.no_grad()
 def _sample(model: Any) -> Tensor | None:
-    """Return evenly spaced weights of every tensor that trains, in float32; ``None`` if there are none."""
+    """Return evenly spaced weights of every trainable tensor, in float32; ``None`` if there are none."""
     parts = [part.reshape(-1) for part in _local(model) if part.numel()]
     if not parts:
         return None
