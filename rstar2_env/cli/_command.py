@@ -163,8 +163,9 @@ def typed_options(words: Sequence[str], parameters: Iterable[Any]) -> list[Typed
     for word in rest:
         if word == "--":
             break
-        name, joined, value = word.partition("=")
-        if name not in known and not word.startswith("--"):
+        if word.startswith("--"):
+            name, joined, value = word.partition("=")
+        else:  # a value follows a short name without an equals sign
             name, joined, value = word[:2], word[2:], word[2:]
         parameter = known.get(name)
         if parameter is None:
@@ -191,7 +192,7 @@ def _reason_against(typed: Iterable[TypedOption], known: Collection[str]) -> str
         if not option.joined and str(option.value).partition("=")[0] in known:
             return (
                 f"Option {option.name} needs a value, but the next word is the option {option.value}. If this is the "
-                f"value, write {option.name}={option.value}."
+                f"value, write {option.name}{'=' if option.name.startswith('--') else ''}{option.value}."
             )
         other = seen.setdefault(option.parameter.name, option)
         if other.value != option.value and not option.parameter.multiple:

@@ -6,6 +6,7 @@ import ipaddress
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from rstar2_env.core.command.running_command import named_in
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions, option
 from rstar2_env.core.secret import SHOWN, Secret, secret_of
@@ -96,7 +97,8 @@ class ServeOptions(CheckedOptions):
                 "programs. Set a token with --token-file or RSTAR2_SANDBOX_TOKEN, or listen on 127.0.0.1."
             )
         if (self.tls_cert is None) != (self.tls_key is None):
-            raise ConfigurationError("HTTPS needs both a certificate and its key (tls_cert and tls_key).")
+            cert, key = (named_in("serve", f"--tls-{name}", f"tls_{name}") for name in ("cert", "key"))
+            raise ConfigurationError(f"HTTPS needs both a certificate ({cert}) and its key ({key}).")
 
 
 def is_loopback(host: str) -> bool:

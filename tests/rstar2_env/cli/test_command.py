@@ -192,6 +192,7 @@ def test_a_message_about_an_option_names_it_as_it_was_typed(words, told):
         ("serve --queue 0", "--queue must be an integer of at least 1, not 0."),
         ("serve --judge-memory 0", "--judge-memory must be an integer from 1"),
         ("serve --workers 0 --port 0", "--workers must be an integer of at least 1, not 0."),
+        ("serve --tls-cert x", "HTTPS needs both a certificate (--tls-cert) and its key (--tls-key)."),
     ],
 )
 def test_a_message_about_a_limit_of_the_sandbox_names_the_flag(command, told):
@@ -208,13 +209,17 @@ def test_a_message_about_a_limit_of_the_sandbox_names_the_flag(command, told):
         (["--n", "2", "--samples", "3"], "--samples 2 and --samples 3 disagree: omit one of them."),
         (["--out", "--json"], "Option --out needs a value, but the next word is the option --json."),
         (["--out", "-n", "2"], "Option --out needs a value, but the next word is the option -n."),
+        (["--out", "--json"], "If this is the value, write --out=--json."),
+        (["-n", "--json"], "If this is the value, write -n--json."),
+        (["-n=2", "--episodes", "2"], "-n =2 and --episodes 2 disagree: omit one of them."),
     ],
 )
 def test_options_that_cannot_be_meant_as_typed_are_refused(words, told, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = run("eval", ID, "--agent", "oracle", *words)
     assert done.exit_code == 2
-    assert f"Error: {told}" in done.stderr
+    assert "Error: " in done.stderr
+    assert told in " ".join(done.stderr.split())
     assert list(tmp_path.iterdir()) == []
 
 
