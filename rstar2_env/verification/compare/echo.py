@@ -4,7 +4,8 @@ An answer that equals the gold answer is compared by value with every formula of
 the form of the gold answer shows how much work was required. If the gold answer is simpler than the formula, the
 answer's cost (``tidy``) must be nearer to the cost of the gold answer than to that of the formula. If the gold answer
 is in another form (expanded, factored, rationalised), the answer's shape must be nearer to the shape of the gold
-answer, after parts that do not change the value are removed. Not covered: formulas that the question describes in
+answer, after parts that do not change the value are removed. A solved inequality is no echo of an unsolved one; an
+inequality that keeps an absolute value of the question is one. Not covered: formulas that the question describes in
 words.
 """
 
@@ -12,15 +13,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from rstar2_env.verification.compare.conduct import is_literal
 from rstar2_env.verification.compare.equality import Same
+from rstar2_env.verification.compare.realset import read_set
 from rstar2_env.verification.compare.structure import exact_side, items_of
 from rstar2_env.verification.compare.tidy import cost, light, shape, tidy
 from rstar2_env.verification.read.lexer import ReadError
 from rstar2_env.verification.read.nodes import (
+    Apply,
     BracketGroup,
     Const,
     Matrix,
@@ -31,6 +34,8 @@ from rstar2_env.verification.read.nodes import (
     Words,
     children,
     key,
+    symbols,
+    walk,
 )
 from rstar2_env.verification.read.readings import readings
 from rstar2_env.verification.values.ball import TooLargeError
@@ -49,8 +54,10 @@ _MATH = re.compile(
     r"|\\begin\{(?:equation|align|gather)\*?\}(.+?)\\end\{(?:equation|align|gather)\*?\}",
     re.DOTALL,
 )
-_PLAIN = re.compile(r"(?:\\[a-zA-Z]+|(?<![a-zA-Z])[a-zA-Z](?![a-zA-Z])|[-\d.+*/^_=<>(){}\[\]|!√π²³×·÷ ])+")
-_BUSY = re.compile(r"[\da-zA-Z)}]\s*[-+*/^=<>({!√²³×·÷\\]|\.\d")
+_PLAIN = re.compile(r"(?:\\[a-zA-Z]+|(?<![a-zA-Z])[a-zA-Z](?![a-zA-Z])|[-\d.+*/^_=<>≤≥≠(){}\[\]|!√π²³×·÷ ])+")
+_BUSY = re.compile(r"[\da-zA-Z)}|]\s*[-+*/^=<>≤≥≠({|!√²³×·÷\\]|\.\d")
+_SAYS_BARS = re.compile(r"\babs(?:olute value|\s*\()")
+"""Pattern of an absolute value that a question states without bars."""
 
 
 @lru_cache(maxsize=256)
@@ -92,14 +99,42 @@ def echoes(gold: Node, answer: Node, question: str, same: Same) -> bool:
     if key(gold) == key(answer):
         return False
     stated = [formula for formula in formulas(question) if not _is_atom(formula)]
+    if _keeps_bars(gold, answer, stated, question):
+        return True
     converts = len(stated) == 1 and is_literal(stated[0])
     return any(
-        _same(formula, part, same) and _restates(wanted, part, formula)
+        _same(formula, part, same) and not _solves(part, formula) and _restates(wanted, part, formula)
         for wanted, part in _pairs(gold, answer, same)
         # A number in the question may be the answer, unless it is the only formula there: then it was to be converted.
         if not _is_atom(part) and key(wanted) != key(part) and (converts or not is_literal(part))
         for formula in stated
     )
+
+
+def _keeps_bars(gold: Node, answer: Node, stated: Sequence[Node], question: str) -> bool:
+    """Whether an inequality in the answer keeps an absolute value of the question that the gold answer resolves."""
+    kept = _in_bars(answer) - _in_bars(gold)
+    if not kept or read_set(answer) is None:
+        return False
+    return any(kept & _in_bars(formula) for formula in stated) or _SAYS_BARS.search(question) is not None
+
+
+def _in_bars(node: Node) -> frozenset[str]:
+    """Return the variables in the absolute values of a node."""
+    bars = [part for part in walk(node) if isinstance(part, Apply) and part.op == "abs"]
+    return frozenset().union(*map(symbols, bars))
+
+
+def _solves(answer: Node, formula: Node) -> bool:
+    """Whether an answer is an interval or an inequality solved for its variable, and the formula one not solved."""
+    inequality = any(isinstance(part, Relation) for part in walk(formula))
+    return inequality and _is_solved(answer) and not _is_solved(formula)
+
+
+def _is_solved(node: Node) -> bool:
+    found = read_set(node, as_set=True)
+    alone = found is not None and (found.variable is None or found.variable.startswith("'"))
+    return alone and not _in_bars(node)
 
 
 def _is_atom(node: Node) -> bool:

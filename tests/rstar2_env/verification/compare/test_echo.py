@@ -1,0 +1,49 @@
+"""A solved inequality is an answer to an unsolved one; an inequality that keeps the question's bars is none."""
+
+from __future__ import annotations
+
+import pytest
+
+from rstar2_env.verification import Reason, verify
+
+SOLVED = [
+    ("Solve $2x<5$.", r"(-\infty,5/2)", r"x<\frac{5}{2}"),
+    ("Solve 2x ≤ 5.", r"(-\infty, 2.5]", "x ≤ 5/2"),
+    (r"Solve $-x \ge -3$.", r"(-\infty,3]", r"x\le3"),
+    (r"Solve $1<2x+1<5$.", "(0,2)", "0<x<2"),
+    (r"Solve $-3<-x<3$.", "(-3,3)", "-3<x<3"),
+    (r"Solve $|x| \le 3$.", "[-3,3]", r"-3 \le x \le 3"),
+    ("Solve the inequality $|x| < 2$.", "-2<x<2", "(-2,2)"),
+    (r"Solve $|x| < 2$.", "(-2,2)", r"\{x : -2<x<2\}"),
+    (r"Solve $|x| < 2$.", "(-2,2)", r"x>-2 \text{ and } x<2"),
+    ("Solve |x| ≥ 2.", "x ≤ -2 or x ≥ 2", r"(-\infty,-2]\cup[2,\infty)"),
+    (r"Solve $1<|x|\le 3$.", r"[-3,-1)\cup(1,3]", r"-3\le x<-1 \text{ or } 1<x\le 3"),
+    (r"Find the interval of convergence of $\sum x^n$.", "(-1,1)", "|x|<1"),
+    (r"Solve $|x|<3$ and write the set with bars.", "|x|<3", "-3<x<3"),
+]
+
+UNSOLVED = [
+    (r"Solve |x| \le 5", "[-5,5]", r"|x| \le 5"),
+    ("For which real x is |x| > 3?", "x<-3 or x>3", "|x|>3"),
+    ("Find all x with |x|≤3.", "[-3,3]", r"|x|\le3"),
+    (r"Solve $|x|-3\le0$.", "[-3,3]", r"|x|\le 3"),
+    (r"Solve $2|x| > 6$.", r"x<-3 \text{ or } x>3", "3<|x|"),
+    (r"Solve $|x| < 2$.", "(-2,2)", r"\{x : |x|<2\}"),
+    (r"Solve $2<2|x|\le 6$.", r"[-3,-1)\cup(1,3]", r"1<|x|\le 3"),
+    ("Solve abs(x) < 2.", "(-2,2)", "|x|<2"),
+    ("The absolute value of $x$ is less than 3. Which $x$ are possible?", "(-3,3)", "|x|<3"),
+    ("Solve 2x ≤ 5.", r"x\le 2.5", "2x ≤ 5"),
+    (r"Solve $1<2x+1<5$.", "0<x<2", "1<2x+1<5"),
+    ("Write $x<5/2$ in interval notation.", r"(-\infty,5/2)", "5/2>x"),
+    ("Write the interval $[1,3]$ as an inequality.", r"1\le x\le 3", "[1,3]"),
+]
+
+
+@pytest.mark.parametrize(("question", "gold", "answer"), SOLVED)
+def test_a_solved_inequality_is_an_answer(question: str, gold: str, answer: str) -> None:
+    assert verify(gold, answer, question=question, timeout_s=10.0).correct
+
+
+@pytest.mark.parametrize(("question", "gold", "answer"), UNSOLVED)
+def test_an_inequality_that_is_still_to_be_solved_is_no_answer(question: str, gold: str, answer: str) -> None:
+    assert verify(gold, answer, question=question, timeout_s=10.0).reason is Reason.NO_ANSWER
