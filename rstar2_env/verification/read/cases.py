@@ -27,7 +27,7 @@ from rstar2_env.verification.read.nodes import (
 ELSE = Const("else")
 """The node of the condition "otherwise" of the last case."""
 
-_START = re.compile(r"\s*(?:if|for|when|where|provided|on)\b\s*", re.IGNORECASE)
+_START = re.compile(r"\s*(?:if|for|when|where|provided|given|on)\b\s*", re.IGNORECASE)
 _ELSE = re.compile(r"\s*(?:otherwise|else|elsewhere|in all other cases)\s*\.?", re.IGNORECASE)
 _PARITY = re.compile(r"\s*([a-zA-Z])\s*(?:is)?\s*(?:an)?\s*(odd|even)(?:\s+(?:integer|number))?\s*")
 

@@ -63,7 +63,7 @@ def as_condition(node: Node, text: str) -> str | None:
     if isinstance(node, Given) and isinstance(node.body, Words) and not node.body.text:
         return node.condition
     if isinstance(node, Relation | Given):
-        return f"given {text[1:-1].strip()}"
+        return f"{names.RESTRICTION} {text[1:-1].strip()}"
     return node.text if isinstance(node, Words) else None
 
 

@@ -103,6 +103,9 @@ FILLERS = APPROXIMATIONS | word_set("共 总共 一共 計 only just exactly ans
 CONDITION_STARTS = word_set("for where with if when as provided unless on over")
 """Words that begin a condition or remark after an answer."""
 
+RESTRICTION = "given"
+"""Word that stands before a condition that was written without a word, after a comma or in brackets."""
+
 UNIT_STOPS = CONDITION_STARTS | word_set("is are at then not")
 """Words that cannot begin a unit."""
 

@@ -97,7 +97,7 @@ class Reader(Factors):
                 break
             start, node = self.at, self.item()
             if closers is None and groups[-1] and restricts(node, groups[-1][-1]):
-                groups[-1][-1] = Given(groups[-1][-1], f"for {self._source(start)}")  # "sqrt(x), x > 0"
+                groups[-1][-1] = Given(groups[-1][-1], f"{names.RESTRICTION} {self._source(start)}")  # "sqrt(x), x > 0"
             else:
                 groups[-1].append(node)
             if not self._at_separator() and not self._at_end(closers):

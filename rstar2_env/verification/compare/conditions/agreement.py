@@ -1,21 +1,22 @@
 """Compares the conditions and remarks after two answers: "for all integers n", "if x > 0", "for the trip".
 
 A condition of the answer must equal a condition of the gold answer or the question, name a set of numbers, or be proved
-to hold on the whole domain, that is, for all values that the question and the gold answer allow. Not covered:
+to hold on the whole domain, that is, for all values that the question and the gold answer allow. In the same way, a
+condition of the gold answer after a comma or in brackets must follow from the answer and the question. Not covered:
 conditions on several variables that neither the gold answer nor the question states.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rstar2_env.verification.compare.conditions.domain import domain_of, holds_on, is_number_set
 from rstar2_env.verification.compare.conditions.stated import relations_of, stated
 from rstar2_env.verification.compare.equality import Rules
 from rstar2_env.verification.compare.relations import same_equation
 from rstar2_env.verification.compare.structure import items_of, without_condition
-from rstar2_env.verification.read.names import DENIALS
+from rstar2_env.verification.read.names import DENIALS, RESTRICTION
 from rstar2_env.verification.read.nodes import Given, Node, Relation, Sym, key, symbols, walk
 from rstar2_env.verification.read.vocabulary import REMARKS, names_things
 
@@ -25,7 +26,7 @@ def remarks_agree(gold: Node, answer: Node, rules: Rules) -> bool:
 
     A remark on the answer must equal the remark on the gold answer, or be a condition that does not restrict the gold
     answer, or consist of known words: "9 if careless" does not equal 9. A negation in the gold answer must also be in
-    the answer.
+    the answer, and so must a condition without a word (``x^2, x > 0``), unless it holds anyway.
 
     Args:
         gold: The gold answer.
@@ -36,7 +37,19 @@ def remarks_agree(gold: Node, answer: Node, rules: Rules) -> bool:
     if any(DENIALS.intersection(text.lower().split()) for name, text in one.items() if name not in other):
         return False
     added = [text for name, text in other.items() if name not in one and not _is_aside(text, rules.known)]
-    return all(_follows(text, gold, list(one.values()), rules.question) for text in added)
+    stated_alone = [text for text in one.values() if text.startswith(f"{RESTRICTION} ")]
+    # If both restrict a variable, even a single point must agree: "x != 3" is not "x != 4".
+    exact = _restricted(stated_alone) & _restricted(added)
+    missing = [text for text in stated_alone if "".join(text.split()) not in other and _restricts(text, exact)]
+    return all(_follows(text, gold, list(one.values()), rules.question, exact) for text in added) and all(
+        _follows(text, answer, list(other.values()), rules.question, exact) for text in missing
+    )
+
+
+def _restricted(remarks: Iterable[str]) -> frozenset[str]:
+    """Return the variables of the conditions in some remarks; a set of numbers is no condition."""
+    found = [part for text in remarks for part in relations_of(text) or () if not is_number_set(part)]
+    return frozenset().union(*map(symbols, found))
 
 
 def _remarks(node: Node) -> list[str]:
@@ -54,8 +67,26 @@ def _is_aside(remark: str, known: frozenset[str]) -> bool:
     return re.search(r"[^\w\s.,'-]", remark) is None and names_things(remark, known)
 
 
-def _follows(remark: str, gold: Node, remarks: Sequence[str], question: str | None) -> bool:
-    """Whether the conditions of a remark are stated, or hold wherever the gold has a value."""
+def _restricts(remark: str, exact: frozenset[str]) -> bool:
+    """Whether the conditions of a remark are understood, and exclude more than values like those of ``a != b``."""
+    conditions = relations_of(remark)
+    return conditions is not None and not all(
+        isinstance(part, Relation) and set(part.ops) == {"!="} and len(symbols(part) - exact) > 1 for part in conditions
+    )
+
+
+def _follows(
+    remark: str, gold: Node, remarks: Sequence[str], question: str | None, exact: frozenset[str] = frozenset()
+) -> bool:
+    """Whether the conditions of a remark are stated, or hold wherever the gold has a value.
+
+    Args:
+        remark: The remark on one of the two answers.
+        gold: The other answer.
+        remarks: The remarks on the other answer.
+        question: The question.
+        exact: The variables for which not even single points may be excluded.
+    """
     conditions = relations_of(remark)
     if conditions is None:
         return False
@@ -72,7 +103,7 @@ def _follows(remark: str, gold: Node, remarks: Sequence[str], question: str | No
             return False  # nothing is stated about the variable, or the cases of the question exclude each other
         if any(_same(condition, part) for part in known):
             continue
-        if domain is None or not holds_on(domain, condition, values):
+        if domain is None or not holds_on(domain, condition, values, exact=bool(names & exact)):
             return False
     return True
 

@@ -85,27 +85,29 @@ def domain_of(name: str, values: Sequence[Node], stated: Sequence[Node], own: Se
     return Domain(name, pieces, whole) if pieces else None
 
 
-def holds_on(domain: Domain, condition: Node, values: Sequence[Node]) -> bool:
+def holds_on(domain: Domain, condition: Node, values: Sequence[Node], *, exact: bool = False) -> bool:
     """Return whether a condition certainly holds on a domain, at all points where the gold answer has a value.
 
     Args:
         domain: The values of the variable of the condition.
         condition: The condition.
         values: The values of the gold answer.
+        exact: Whether the condition must hold at isolated points too.
     """
     allowed = solution(condition, domain.name)
     outside = None if allowed is None else complement(allowed)
     left = None if outside is None else intersection(domain.pieces, outside)
-    return left is not None and not any(_counts(piece, domain, values) for piece in left)
+    return left is not None and not any(_counts(piece, domain, values, exact=exact) for piece in left)
 
 
-def _counts(piece: Piece, domain: Domain, values: Sequence[Node]) -> bool:
+def _counts(piece: Piece, domain: Domain, values: Sequence[Node], *, exact: bool) -> bool:
     """Whether an interval that a condition excludes contains points at which the gold answer has a value."""
     low, high = position(piece.low), position(piece.high)
     if low is None or high is None:
         return True
     if not domain.whole:
-        return high - low > _NARROW * (1 + min(abs(low), abs(high)))
+        wide = high - low > _NARROW * (1 + min(abs(low), abs(high)))
+        return wide or (exact and _has_values(values, domain.name, Fraction(low)))
     if math.isinf(low) or math.isinf(high) or high - low > _MANY:
         return True
     inside = [
@@ -113,12 +115,12 @@ def _counts(piece: Piece, domain: Domain, values: Sequence[Node]) -> bool:
         for at in range(math.ceil(low), math.floor(high) + 1)
         if (at != low or piece.low_closed) and (at != high or piece.high_closed)
     ]
-    return any(_has_values(values, domain.name, at) for at in inside)
+    return any(_has_values(values, domain.name, Fraction(at)) for at in inside)
 
 
-def _has_values(values: Sequence[Node], name: str, at: int) -> bool:
+def _has_values(values: Sequence[Node], name: str, at: Fraction) -> bool:
     others = {other for value in values for other in symbols(value)} - {name}
-    point = {**dict.fromkeys(others, Fraction(2)), name: Fraction(at)}
+    point = {**dict.fromkeys(others, Fraction(2)), name: at}
     try:
         return None not in [Evaluator(point, _BITS).value(value) for value in values]
     except (NoValueError, TooLargeError):

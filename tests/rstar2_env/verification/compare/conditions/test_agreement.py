@@ -86,6 +86,37 @@ def test_a_condition_of_the_gold_may_be_written_in_another_way() -> None:
         assert verify(gold, rf"x^2 \text{{ for }} {condition}", timeout_s=10.0).correct is right, condition
 
 
+INVERSE = r"Find the inverse of $f(x)=\sqrt{x+3}$ and state its domain."
+
+
+@pytest.mark.parametrize(
+    ("question", "gold", "answer", "right"),
+    [
+        (INVERSE, r"f^{-1}(x)=x^2-3, x\ge0", "f^{-1}(x)=x^2-3", False),
+        (INVERSE, r"f^{-1}(x)=x^2-3, x\ge0", "x^2-3, x>0", False),
+        (INVERSE, r"f^{-1}(x)=x^2-3, x\ge0", r"x^2-3, x\ge-3", False),
+        (INVERSE, r"f^{-1}(x)=x^2-3, x\ge0", r"x^2-3 \text{ where } x\in[0,\infty)", True),
+        (None, "n = 2k+1, k > 3", "n=2k+1", False),
+        (None, "n = 2k+1, k > 3", "n=2k+1, 3<k", True),
+        ("Let $k > 3$. Find n.", "n = 2k+1, k > 3", "n=2k+1", True),
+        (None, r"2x, x\ne3", r"2x, x\ne 4", False),
+        (None, r"x+3, x\ne3", "x+3", True),
+        (None, r"\sqrt{x-2}, x\ge2", r"\sqrt{x-2}", True),
+        (None, r"\frac1{a-b}, a\ne b", r"\frac1{a-b}", True),
+        (None, "a-b, a>b", "a-b", False),
+        ("Let $a>b$. What is |a-b|?", "a-b, a>b", "a-b", True),
+        (None, r"n^2, n\ge1", "n^2", True),
+        (None, "x^2 (x>0)", "x^2", False),
+        (None, r"y=9-x^2, -3\le x\le3", r"y=9-x^2, |x|\le3", True),
+        (None, r"x, x\ge0; -x, x<0", "|x|", True),
+    ],
+)
+def test_a_condition_without_a_word_belongs_to_the_gold(
+    question: str | None, gold: str, answer: str, right: bool
+) -> None:
+    assert verify(gold, answer, question=question, timeout_s=10.0).correct is right
+
+
 SIGN = "Let $x$ be a positive real number. Simplify $\\sqrt{4x^2}$."
 
 
