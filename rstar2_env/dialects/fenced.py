@@ -25,8 +25,6 @@ _OPEN = re.compile(
     r"(?<!`)(?P<fence>`{3,}+)[ \t]*+(?P<tag>python3?|py|output)\b(?P<line_end>[ \t\r]*+(?:\n|\Z))?", re.IGNORECASE
 )
 _LINE = re.compile(r"^[ \t]*+(?P<fence>`{3,}+)[ \t]*+(?P<tag>[^\s`]*+)[ \t\r]*+$", re.MULTILINE)
-_RESPONSE = re.compile(r"<tool_response>.*?(?:</tool_response>|\Z)", re.DOTALL)
-"""Matches a tool result in the format of other dialects; it is not the policy's own text."""
 _FENCE_LINE = re.compile(r"^[ \t]*+(`{3,}+)", re.MULTILINE)
 _OWN_TAGS = frozenset({"python", "python3", "py", "output"})
 
@@ -194,7 +192,9 @@ def _stray(turn: str, blocks: Sequence[_Block]) -> str | None:
 
 def _own_text(turn: str) -> str:
     """Return the turn without programs and results, since an answer in a program is not an answer of the policy."""
-    return _RESPONSE.sub(" ", without_spans(turn, ((block.start, block.end) for block in _blocks(turn))))
+    from rstar2_env.verification.read.boxed import without_tool_text
+
+    return without_tool_text(without_spans(turn, ((block.start, block.end) for block in _blocks(turn))))
 
 
 def _fenced(tag: str, text: str) -> str:

@@ -27,12 +27,21 @@ _SCALE_AFTER = re.compile(
     rf"(?:{'|'.join(sorted(SCALES, key=len, reverse=True))})(?![^\W\d_]))",
     re.IGNORECASE,
 )
-_TOOL_TEXT = re.compile(
-    r"<(tool_call|tool_response)>.*?(?:</\1>|\Z)"
-    r"|^[ \t]*(`{3,})[ \t]*(?:python3?|py|output)\b(?:.*?\2`*|(?:(?!\\boxed).)*\Z)"
-    r"|^[ \t]*%[^\n]*|<!--.*?(?:-->|\Z)",
+_OPENING = re.compile(
+    r"\\(?:boxed|fbox)\s*(?P<box>\{)"
+    r"|(?P<line>^[ \t]*)?(?:<(?P<tag>tool_call|tool_response)>(?P<json>\s*\{)?|(?P<comment><!--))"
+    r"|^[ \t]*(?P<fence>`{3,})[ \t]*(?:python3?|py|output)\b(?:.*?(?P=fence)`*|(?:(?!\\boxed).)*\Z)"
+    r"|^[ \t]*(?P<percent>%)[^\n]*",
     re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
+"""Pattern of the start of a box, a call, a result or a comment in tags, and of a whole program or line of comment."""
+_ENDS = {
+    "tool_call": re.compile("</tool_call>", re.IGNORECASE),
+    "tool_response": re.compile("</tool_response>", re.IGNORECASE),
+    "<!--": re.compile("-->"),
+}
+_NUMBER_BEFORE = re.compile(r"\d[ \t$]{0,4}\r?\n\Z")
+"""Pattern of a number at the end of a line: a percent sign on the next line belongs to it, and begins no comment."""
 _TOOL_MARKS = ("```", "<", "%")
 _PART = re.compile(r"\bfor\s+part\s+\(?[a-z]\b|\b[A-Za-z](?:_\{?\w+\}?)?\s*=[\s$]*\Z")
 """Pattern of text that names the part of an answer in the next box: "for part (b)", "y = "."""
@@ -43,8 +52,39 @@ _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 
 
 def without_tool_text(text: str) -> str:
-    """Return a text without programs, tool results and comments, which are not the policy's answer."""
-    return _TOOL_TEXT.sub(" ", text) if any(mark in text for mark in _TOOL_MARKS) else text
+    """Return a text without programs, tool results and comments, which are not the policy's answer.
+
+    A call or result without its closing tag extends to the end of the text if its tag starts a line or JSON follows it;
+    otherwise the tag is only mentioned. Nothing inside a box is removed.
+    """
+    if not any(mark in text for mark in _TOOL_MARKS):
+        return text
+    closings = _closings(text)
+    unclosed: set[str] = set()
+    kept: list[str] = []
+    at = start = 0
+    while (match := _OPENING.search(text, at)) is not None:
+        end = match.end()
+        if match["box"]:
+            at = closings.get(end - 1, end - 1) + 1
+            continue
+        at = end
+        if match["percent"]:
+            if _NUMBER_BEFORE.search(text, max(0, match.start() - 8), match.start()) is not None:
+                continue
+        elif not match["fence"]:
+            name = (match["tag"] or match["comment"]).lower()
+            close = None if name in unclosed else _ENDS[name].search(text, end)
+            if close is not None:
+                end = close.end()
+            else:
+                unclosed.add(name)
+                if match["comment"] or (match["line"] is None and not match["json"]):
+                    continue
+                end = len(text)
+        kept.append(text[start : match.start()])
+        at = start = end
+    return " ".join((*kept, text[start:]))
 
 
 def extract_boxed(text: str) -> list[str]:

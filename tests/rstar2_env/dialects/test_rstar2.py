@@ -249,6 +249,8 @@ class TestAnswers:
         [
             (["<answer>\\boxed{7}</answer>"], "7"),
             (["<answer>so it is \\boxed{7}.</answer>"], "7"),
+            (["<answer>According to the <tool_response>: \\boxed{7}</answer>"], "7"),
+            (["<answer>\n<tool_response>\\boxed{7}</answer>"], None),
             (["<answer>\n\\boxed{ \\frac{1}{2} }\n</answer>"], "\\frac{1}{2}"),
             (["<answer>\\boxed{1}</answer> no, <answer>\\boxed{2}</answer>"], "2"),
             (["<answer>\\boxed{1}</answer>", "<answer>\\boxed{2}</answer>"], "2"),

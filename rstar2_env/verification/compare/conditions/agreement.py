@@ -47,7 +47,7 @@ def remarks_agree(gold: Node, answer: Node, rules: Rules) -> bool:
 
 
 def _restricted(remarks: Iterable[str]) -> frozenset[str]:
-    """Return the variables of the conditions in some remarks; a set of numbers is no condition."""
+    """Return the variables of the conditions in some remarks, other than sets of numbers."""
     found = [part for text in remarks for part in relations_of(text) or () if not is_number_set(part)]
     return frozenset().union(*map(symbols, found))
 

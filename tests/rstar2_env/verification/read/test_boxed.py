@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from rstar2_env.verification import extract_boxed, last_boxed
+from rstar2_env.verification import boxed_answer, extract_boxed, last_boxed
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,26 @@ def test_a_wall_of_openings_costs_no_square(text: str) -> None:
     start = time.perf_counter()
     last_boxed(text)
     assert time.perf_counter() - start < 5.0
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        (r"I won't use <tool_call> here: \boxed{5}", "5"),
+        (r"According to the <tool_response>: \boxed{5}", "5"),
+        (r"see <tool_response>\boxed{5}</tool_response>", None),
+        ("text\n  <TOOL_RESPONSE> \\boxed{5}", None),
+        ('run <tool_call>\n{"name": "\\boxed{5}', None),
+        (r"<!-- \boxed{5}", "5"),
+        (r"x <!-- \boxed{5} --> \boxed{6}", "6"),
+        ("The share is 12\n% and so \\boxed{12}.", "12"),
+        ("The share is $12$\r\n% and so \\boxed{12}.", "12"),
+        ("\\boxed{7}\n% \\boxed{8}", "7"),
+        ("\\boxed{50\n%}", "50\n%"),
+        (r"\boxed{a <!-- b --> c}", "a <!-- b --> c"),
+        ("```python\nx = '\\boxed{'\n```\n<tool_response>\\boxed{5}</tool_response> }", None),
+        ("```python\nprint(5)\n\\boxed{6}", "6"),
+    ],
+)
+def test_a_tag_or_a_percent_sign_in_a_sentence_hides_no_box(text: str, answer: str | None) -> None:
+    assert boxed_answer(text) == answer
