@@ -156,5 +156,11 @@ def _show(checked: list[DoctorResult]) -> None:
     if skipped:
         wrapper.subsequent_indent = ""
         say(wrapper.fill(f"These checks do not apply to this machine: {', '.join(skipped)}."))
-    count = {level: sum(result.level == level for result in checked) for level in ("problem", "warning", "note", "ok")}
-    say(", ".join(f"{number} {level}" for level, number in count.items()))
+    say(_counts([result.level for result in checked]))
+
+
+def _counts(levels: list[str]) -> str:
+    """Return the number of checks of each level, such as ``0 problems, 1 warning, 2 notes, 9 ok``."""
+    numbers = {name: levels.count(name) for name in ("problem", "warning", "note")}
+    counted = [f"{number} {name}{'s' * (number != 1)}" for name, number in numbers.items()]
+    return ", ".join([*counted, f"{levels.count('ok')} ok"])

@@ -26,7 +26,7 @@ def test_this_machine_is_checked(tmp_path: Path) -> None:
 def test_the_recorded_state_of_another_machine_is_checked(name: str) -> None:
     result = run("doctor", "--machine", MACHINES / f"{name}.json")
     assert result.exit_code == 0
-    assert "0 problem, 0 warning" in result.output
+    assert "0 problems, 0 warnings" in result.output
     assert max(map(len, result.output.splitlines())) <= 80
 
 
@@ -38,6 +38,7 @@ def test_a_problem_ends_it_with_1_and_says_what_to_do(tmp_path: Path) -> None:
     result = run("doctor", "--machine", file)
     assert result.exit_code == 1
     assert "problem  shared_memory: " in result.output
+    assert re.search(r"^1 problem, 0 warnings, ", result.output, re.MULTILINE)
     assert "-> Start the container with --ipc=host" in result.output
 
 
