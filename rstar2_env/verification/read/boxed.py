@@ -130,21 +130,7 @@ def boxed_answer(text: str) -> str | None:
     one answer. A percent sign or a scale (``\boxed{7} million``) after the last box belongs to the answer, and
     ``not \boxed{7}`` is not an answer. Boxes in programs, tool results and comments do not count.
     """
-    text = without_tool_text(text)
-    spans = _spans(text)
-    if not spans:
-        return None
-    kept = spans[-1:]
-    for span in reversed(spans[:-1]):
-        between = _PART.sub(" ", _COMMANDS.sub(" ", text[span[1] : kept[0][0]]))
-        if len(_WORDS.findall(between)) > _MAX_WORDS_BETWEEN or _STOP.search(between):
-            break
-        kept.insert(0, span)
-    start, end = kept[0][0], kept[-1][1]
-    if _NEGATION.search(text[max(0, start - _MAX_NEGATION_CHARS) : start]):
-        return None
-    contents = list(dict.fromkeys(strip_dollars(content) for _, _, content in kept))
-    return ", ".join(contents) + scale_after(text, contents[-1], end)
+    return last_boxed_answer([text])
 
 
 def scale_after(text: str, content: str, end: int) -> str:
@@ -167,8 +153,26 @@ def last_boxed_answer(newest_first: Iterable[str]) -> str | None:
     Args:
         newest_first: The turns, the last one first; turns before the one with a box are not read.
     """
-    own = map(without_tool_text, newest_first)
-    return next((boxed_answer(turn) for turn in own if last_boxed(turn) is not None), None)
+    for turn in newest_first:
+        own = without_tool_text(turn)
+        if spans := _spans(own):
+            return _joined(own, spans)
+    return None
+
+
+def _joined(text: str, spans: list[tuple[int, int, str]]) -> str | None:
+    """Return the last boxes of a text as one answer; ``None`` if the text negates them."""
+    kept = spans[-1:]
+    for span in reversed(spans[:-1]):
+        between = _PART.sub(" ", _COMMANDS.sub(" ", text[span[1] : kept[0][0]]))
+        if len(_WORDS.findall(between)) > _MAX_WORDS_BETWEEN or _STOP.search(between):
+            break
+        kept.insert(0, span)
+    start, end = kept[0][0], kept[-1][1]
+    if _NEGATION.search(text[max(0, start - _MAX_NEGATION_CHARS) : start]):
+        return None
+    contents = list(dict.fromkeys(strip_dollars(content) for _, _, content in kept))
+    return ", ".join(contents) + scale_after(text, contents[-1], end)
 
 
 def gold_answer(text: str) -> str:

@@ -7,7 +7,8 @@ import time
 import pytest
 
 from rstar2_env.verification import extract_answer, verify, verify_response
-from rstar2_env.verification.read.boxed import boxed_answer, gold_answer
+from rstar2_env.verification.read import boxed
+from rstar2_env.verification.read.boxed import boxed_answer, gold_answer, last_boxed_answer, without_tool_text
 
 
 @pytest.mark.parametrize(
@@ -97,6 +98,22 @@ def test_boxes_that_only_and_joins_may_be_one_list() -> None:
 )
 def test_boxes_with_the_text_around_them_are_one_answer(text: str, answer: str | None) -> None:
     assert boxed_answer(text) == answer
+
+
+def test_the_last_turn_with_a_box_is_the_answer_and_its_programs_are_removed_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    removed: list[str] = []
+
+    def remove(text: str) -> str:
+        removed.append(text)
+        return without_tool_text(text)
+
+    monkeypatch.setattr(boxed, "without_tool_text", remove)
+    turns = ["% \\boxed{8}", r"It is \boxed{7} million", r"\boxed{9}"]
+    assert last_boxed_answer(turns) == "7 million"
+    assert removed == turns[:2]
+    assert last_boxed_answer([r"It is not \boxed{7}", r"\boxed{9}"]) is None
 
 
 def test_results_of_tools_and_programs_are_not_read() -> None:
