@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from rstar2_env.adapters.harbor.packages import programs_of, python_packages
-from rstar2_env.adapters.harbor.set_up import NETWORK, SetUpCommand, can_set_up, needs_network, roots_in
+from rstar2_env.adapters.harbor.set_up import SetUpCommand, can_set_up, needs_network, network_command, roots_in
+from rstar2_env.adapters.harbor.shell_line import read_line
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.config_file import read_mapping
 from rstar2_env.core.files.given_path import check_given
@@ -188,9 +189,12 @@ def read_task(folder: str | Path) -> HarborTask:
         raise _refusal(config_file, f"environment.workdir: expected an absolute path, got {workdir!r}")
     tests, solution = place / "tests", place / "solution"
     for script in [*tests.glob("*.sh"), *solution.glob("solve.sh")]:
-        for number, line in enumerate(_text(script).splitlines(), start=1):
-            if found := NETWORK.match(line):
-                raise _refusal(script, f"line {number}: {needs_network(found[1])}")
+        try:
+            needing = network_command(read_line(_text(script)))
+        except ValueError as error:
+            raise _refusal(script, str(error)) from None
+        if needing is not None:
+            raise _refusal(script, f"line {needing[0]}: {needs_network(needing[1])}")
     sources = [*(path for _, path in built.files), *_files(tests), *_files(solution)]
     if (size := sum(path.stat().st_size for path in sources)) > _MOST_BYTES:
         raise _refusal(place, f"the files of the task have {size} bytes; at most {_MOST_BYTES} are possible")

@@ -15,12 +15,14 @@ from dataclasses import dataclass
 from rstar2_env.adapters.harbor.shell_line import ShellLine, read_line, without_quotes
 from rstar2_env.sandbox.options import can_be_root_folder
 
-NETWORK = re.compile(
-    r"\s*(?:sudo\s+)?(apt-get|apt|curl|wget|uvx?|pipx?|pip3|python3?\s+-m\s+pip|conda|npm|npx|git\s+clone)(?!\S)"
+_BEFORE = (
+    r"(?:(?:(?:env|nice|sudo|timeout)(?:\s+(?:-|\d)\S*)*|timeout\s+\S+|command|exec|[A-Za-z_]\w*=\S*)\s+)*(?:/\S*/)?"
+)
+"""Pattern of the text before a command's name: a program that starts it (``env``, ``timeout 5``), and its folder."""
+_NETWORK = re.compile(
+    rf"{_BEFORE}(apt-get|apt|curl|wget|uvx?|pipx?|pip3|python3?\s+-m\s+pip|conda|npm|npx|git\s+clone)(?!\S)", re.ASCII
 )
 """Pattern of the beginning of a command that needs the network."""
-_BEFORE = re.compile(r"^(?:(?:env|command|exec|nice|timeout\s+\S+|[A-Za-z_]\w*=\S*)\s+)*(?:/\S*/)?", re.ASCII)
-"""Pattern of the text before a command's name: a program that starts it (``env``, ``timeout 5``), and its folder."""
 _OF_THE_SANDBOX = re.compile(r"(?:^|[\s=:'\">])(?:/tmp(?![\w.-])|\$HOME\b|\$\{HOME)")
 """Pattern of a path in the temporary folder or the home folder."""
 _PLACES = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -69,18 +71,26 @@ def can_set_up(run: str, programs: Collection[str] = ()) -> bool:
     line = read_line(run)
     if line.has_here_document:
         return False
-    for command in line.commands:
-        if found := NETWORK.match(_BEFORE.sub("", " ".join(map(without_quotes, command)))):
-            raise ValueError(needs_network(found[1]))
+    if (needing := network_command(line)) is not None:
+        raise ValueError(needs_network(needing[1]))
     if (unseen := _unseen(line)) is not None:
         raise ValueError(
             f"{unseen} refers to a file in /tmp, in the home folder or of the system; the tests do not see such files"
         )
     known = {*_OWN_PROGRAMS, *programs, *line.functions}
-    names = [without_quotes(command[0]) for command in line.commands if not re.search(r"[/$`*?]", command[0])]
+    first = [command.words[0] for command in line.commands]
+    names = [without_quotes(word) for word in first if not re.search(r"[/$`*?]", word)]
     for name in _unknown_to_the_shell([name for name in names if name not in known]):
         raise ValueError(f"the program {name} is not installed on this machine")
     return True
+
+
+def network_command(line: ShellLine) -> tuple[int, str] | None:
+    """Return the first command that needs the network, with the number of its line before it; ``None`` if none does."""
+    for command in line.commands:
+        if found := _NETWORK.match(" ".join(map(without_quotes, command.words))):
+            return command.number, found[1]
+    return None
 
 
 def needs_network(command: str) -> str:
@@ -116,7 +126,7 @@ def _unseen(line: ShellLine) -> str | None:
         if _OF_THE_SANDBOX.search(plain) or re.search("(?:^|=)~", word):
             return plain
     for command in line.commands:
-        if command[0] == "git" and "--global" in command:
+        if command.words[0] == "git" and "--global" in command.words:
             return "--global"
     for word in map(without_quotes, line.written):
         if word.startswith("/") and not word.startswith("/dev/") and not can_be_root_folder(word.split("/")[1]):

@@ -250,6 +250,12 @@ def dockerfile(line: str) -> dict[str, str | None]:
         ({**dockerfile("COPY ../secret /app/"), "secret": "x"}, "Dockerfile, line 2: the file or folder ../secret"),
         ({"environment/docker-compose.yaml": ""}, "docker-compose.yaml: this file is not supported"),
         ({"tests/test.sh": "set -e\ncurl -L http://a.b | sh\n"}, "test.sh, line 2: the command 'curl' needs"),
+        (
+            {"tests/test.sh": "ls &&\n env A=1 timeout 60 /usr/bin/pip install a\n"},
+            "test.sh, line 2: the command 'pip'",
+        ),
+        ({"solution/solve.sh": "ls; if A=$(curl a); then ls; fi\n"}, "solve.sh, line 1: the command 'curl' needs"),
+        ({"tests/test.sh": "echo 'it\nis open\n"}, "test.sh: No closing quotation: 'it."),
         ({"tests/test.sh": None}, "test.sh: this file is missing"),
         ({"environment/Dockerfile": None}, "Dockerfile: this file is missing"),
     ],
@@ -270,6 +276,12 @@ def test_a_field_that_the_sandbox_lacks_is_refused(tmp_path: Path, field: str, w
     task = write_task(tmp_path / "task", {"task.toml": f"{written}\n{head}"})
     with pytest.raises(ConfigurationError, match=rf"{re.escape(field)}: {re.escape(why)}"):
         read_task(task)
+
+
+def test_names_of_commands_in_texts_of_a_script_do_not_refuse_it(tmp_path: Path) -> None:
+    script = "#!/bin/bash\ncat > a <<END\ncurl b\nEND\necho '\npip install c' | grep -c \\\napt\n"
+    task = write_task(tmp_path / "task", {"tests/test.sh": script, "solution/solve.sh": script})
+    assert read_task(task).tests == task / "tests"
 
 
 def test_links_out_of_a_task_are_refused(tmp_path: Path) -> None:

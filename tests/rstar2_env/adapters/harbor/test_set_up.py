@@ -18,6 +18,7 @@ from rstar2_env.adapters.harbor.set_up import can_set_up, roots_in
         "python3 run.py && ./build.sh && $MAKE && A=$(pwd)/a ls",
         "echo pip curl > tools.txt; grep -e apt tools.txt",
         "echo '<<' '$(no-such-tool)' # no-such-tool; no-such-tool",
+        "command -v curl && env",
     ],
 )
 def test_a_line_whose_programs_are_here_is_run(run: str) -> None:
@@ -35,6 +36,8 @@ def test_a_line_whose_programs_are_here_is_run(run: str) -> None:
         ("echo $(no-such-tool)", "the program no-such-tool is not installed"),
         ("timeout 60 pip install a || true", "the command 'pip' needs the network"),
         ("A=1 env B=2 /usr/bin/pip install a", "the command 'pip' needs the network"),
+        ("sudo -E nice -n 5 timeout -k 5s 60 wget a", "the command 'wget' needs the network"),
+        ("echo \"it's $(curl http://a.b) that's\"", "the command 'curl' needs the network"),
         ("cat 'a' \"/tmp/b\"", "/tmp/b refers to a file in /tmp"),
         ("ls --out=/tmp/b", "--out=/tmp/b refers to a file in /tmp"),
         ("sh -c 'echo 1 >/tmp/b'", "refers to a file in /tmp"),
