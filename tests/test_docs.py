@@ -90,6 +90,20 @@ def test_the_citation_is_of_this_version():
     assert "2508.20722" in cited["references"][0]["url"]
 
 
+def test_the_changelog_has_a_date_for_this_version_only_if_the_citation_has_it():
+    import yaml
+
+    from rstar2_env import __version__
+
+    text = (ROOT / "CHANGELOG.md").read_text()
+    found = re.search(r"^## (\d\S+) \((Unreleased|\d{4}-\d\d-\d\d)\)$", text, re.MULTILINE)
+    assert found[1] == __version__
+    released = yaml.safe_load((ROOT / "CITATION.cff").read_text()).get("date-released", "Unreleased")
+    assert str(released) == found[2]
+    unreleased = re.search(rf"^{re.escape(__version__)}\b.* is unreleased\.", text, re.MULTILINE)
+    assert bool(unreleased) == (found[2] == "Unreleased")
+
+
 def test_the_workflow_runs_what_ci_runs():
     import yaml
 
