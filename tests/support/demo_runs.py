@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -13,10 +14,15 @@ from made_runs import MadeRun, write_training
 from planted_folders import FOLDERS, write_folder
 from spelled_tokens import write_spelled
 
+from rstar2_env.view.built_page import FOLDER, INDEX
 from rstar2_env.view.export.write import write_export
 
 EPISODES = 120
 """Episodes of each run on the page."""
+NOTICE = (
+    "An example: a program made up these runs. No model was trained, so the curves and the episodes are not results."
+)
+"""Text of the page of the site above each view."""
 
 
 def write_runs(runs: Path, *, steps: int = 60) -> MadeRun:
@@ -48,7 +54,11 @@ def write_page(out: Path, *, steps: int = 60) -> None:
         runs = Path(folder) / "runs"
         write_runs(runs, steps=steps)
         write_folder(runs / "collapse", FOLDERS["entropy collapses"], strength=0.01)
-        write_export([runs], out, episodes=EPISODES, cache=Path(folder) / "cache", overwrite=True)
+        static = Path(shutil.copytree(FOLDER, Path(folder) / "static"))
+        page = (static / INDEX).read_text("utf-8")
+        notice = f'<aside class="notes" aria-label="Example"><p>{NOTICE}</p></aside>'
+        (static / INDEX).write_text(page.replace("<body>", f"<body>{notice}"), "utf-8")
+        write_export([runs], out, episodes=EPISODES, cache=Path(folder) / "cache", static=static, overwrite=True)
 
 
 if __name__ == "__main__":
