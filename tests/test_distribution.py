@@ -57,6 +57,17 @@ def test_an_installed_wheel_works_away_from_the_checkout(built, tmp_path):
     assert {"grpo", "grpo_roc", "oracle"} <= set(printed[1:])
 
 
+def test_the_python_of_readme_prints_with_the_wheel_what_readme_says(built, tmp_path):
+    (wheel,) = built.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+    text = (ROOT / "README.md").read_text("utf-8")
+    code, shown = re.search(r"```python\n(.*?)```\n+```text\n(.*?)```", text, re.DOTALL).groups()
+    (tmp_path / "example.py").write_text(code)
+    clean = {**os.environ, "PYTHONPATH": str(tmp_path / "site"), "HOME": str(tmp_path)}
+    assert run(sys.executable, "example.py", cwd=tmp_path, env=clean) == shown
+
+
 def test_the_wheel_has_the_page_of_the_viewer_and_not_what_it_is_built_of(built):
     (wheel,) = built.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
