@@ -2,22 +2,28 @@ r"""Compares answers to multiple-choice questions: a letter in any common form, 
 
 Covered: ``B``, ``(B)``, ``B.``, ``\text{(B)}``, ``B) 12``, "option B", "the answer is B". Not covered: checking an
 option's text without the question; then only a value such as 12 is accepted as the text. If the question lists the
-options, the text of an option alone stands for its letter.
+options, the text of an option alone, or a literal number with its value, stands for its letter.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
+from itertools import product
 
+from rstar2_env.verification.compare.answers import same_answer
+from rstar2_env.verification.compare.conduct import is_literal
+from rstar2_env.verification.compare.equality import Rules
 from rstar2_env.verification.compare.notations import same_notation
 from rstar2_env.verification.compare.understood import unknown_word
 from rstar2_env.verification.read.clean import clean
 from rstar2_env.verification.read.lexer import ReadError, lex
-from rstar2_env.verification.read.nodes import Given, Words, key, walk
+from rstar2_env.verification.read.nodes import Given, Node, Quantity, Words, key, walk
 from rstar2_env.verification.read.readings import readings
 from rstar2_env.verification.read.vocabulary import known_words
 from rstar2_env.verification.read.words import plain_words, same_text
+from rstar2_env.verification.values.ball import TooLargeError
 from rstar2_env.verification.verdict import Reason
 
 _DRESS = re.compile(r"\\(?:text|textbf|textit|mathrm|mathbf|mathsf|textrm|mbox|boxed)\b\*?|[{}$*]|\\[ ,;!]|~")
@@ -29,6 +35,9 @@ _ANOTHER = re.compile(r"\([A-J]\)|(?<![\w\\^])[A-J](?:[.):]|\s*\Z)", re.ASCII)
 
 _MARK = re.compile(r"(?:\\text\w*\s*\{\s*)?(?:\(([A-J])\)|(?:(?<=[\s{])|\A)([A-J])[.):](?=[\s\d}]))\s*\}?")
 """Pattern of the letter before the text of an option in a question."""
+
+_LINE_END = re.compile(r"\S[^\S\n]*\n")
+"""Pattern of the end of the first line that has text: the last option of a question ends there."""
 
 _SPACE = re.compile(r"\\q?quad(?![a-zA-Z])|\\ |\s+")
 _FIRST = re.compile(r"\(?[A-J]\)?(?:\s+\w|\s*[.:)]\s*\(?\w|\s*\()")
@@ -69,7 +78,8 @@ def options_of(question: str) -> dict[str, str]:
     marks = marks[first:]
     if len(marks) < 2 or [mark[1] or mark[2] for mark in marks] != list("ABCDEFGHIJ"[: len(marks)]):
         return {}
-    ends = [*(mark.start() for mark in marks[1:]), len(question)]
+    after = _LINE_END.search(question, marks[-1].end())
+    ends = [*(mark.start() for mark in marks[1:]), len(question) if after is None else after.start() + 1]
     texts = [_SPACE.sub(" ", question[mark.end() : end]).strip(" $,;.") for mark, end in zip(marks, ends, strict=True)]
     return {mark[1] or mark[2]: text for mark, text in zip(marks, texts, strict=True)}
 
@@ -84,11 +94,35 @@ def _is_text_of(text: str, option: str) -> bool:
         return False
 
 
+def _values(text: str) -> tuple[Node, ...]:
+    """Return the readings of a text that are values without words; none for other texts."""
+    try:
+        trees = readings(text)
+    except ReadError:
+        return ()
+    return tuple(tree for tree in trees if not any(isinstance(part, Words | Given) for part in walk(tree)))
+
+
+def _same_value(option: str, text: str, rules: Rules) -> bool | None:
+    """Return whether a text has the value of an option, which either may round; ``None`` if one is not a value."""
+    pairs = list(product(_values(option), _values(text)))
+    try:
+        results = [same_answer(*pair, rules) or same_answer(*reversed(pair), rules) for pair in pairs]
+    except TooLargeError:
+        return None
+    return True if True in results else None if None in results or not results else False
+
+
 def _is_option_text(text: str, letter: str, gold: str, question: str | None) -> bool:
     """Whether the text after a letter is that of an option: it is in the gold or the question, or it is a value."""
     options = options_of(question or "")
     if any(_is_text_of(text, option) for option in options.values()):
         return letter in options and _is_text_of(text, options[letter])
+    known = known_words(gold, question)
+    if letter in options:
+        same = _same_value(options[letter], text, Rules(known=known, question=question))
+        if same is not None:
+            return same  # "(B) 0.5" contradicts an option B of 3/4
     plain = plain_words(text)
     if plain and any(f" {plain} " in f" {plain_words(other)} " for other in (gold, (question or "").replace("?", " "))):
         return True
@@ -97,7 +131,16 @@ def _is_option_text(text: str, letter: str, gold: str, question: str | None) -> 
     except ReadError:
         return False
     worded = first.kind == "sep" or text.isalpha() or any(isinstance(part, Words | Given) for part in walk(tree))
-    return not worded and unknown_word(None, tree, known_words(gold, question), question) is None
+    return not worded and unknown_word(None, tree, known, question) is None
+
+
+def _chosen(answer: str, options: Mapping[str, str], rules: Rules) -> list[str]:
+    """Return the letters of the options for which an answer without a letter stands."""
+    stands = [letter for letter, text in options.items() if _is_text_of(answer, text)]
+    literal = any(is_literal(tree.value if isinstance(tree, Quantity) else tree) for tree in _values(answer))
+    if stands or not literal:
+        return stands
+    return [letter for letter, text in options.items() if _same_value(text, answer, rules)]
 
 
 def same_choice(gold: str, answer: str, question: str | None = None, *, forced: bool) -> Reason | None:
@@ -123,8 +166,9 @@ def same_choice(gold: str, answer: str, question: str | None = None, *, forced: 
         said = option[0]
     if said is not None:
         return Reason.EQUAL if said == wanted else Reason.DIFFERENT
-    stands = [letter for letter, text in options_of(question or "").items() if _is_text_of(answer, text)]
-    if len(stands) == 1 and wanted in options_of(question or ""):
+    options = options_of(question or "")
+    stands = _chosen(answer, options, Rules(known=known_words(gold, question), question=question))
+    if len(stands) == 1 and wanted in options:
         return Reason.EQUAL if stands[0] == wanted else Reason.DIFFERENT
     if forced:
         return Reason.UNPARSABLE_ANSWER

@@ -75,6 +75,8 @@ def test_a_choice_ignores_case_only_when_the_problem_is_one() -> None:
 QUANTITIES = "Compare. (A) Quantity A is greater. (B) Quantity B is greater. (C) They are equal."
 NUMBERS = "Pick one: (A) 10 (B) 12 (C) 14"
 IN_LATEX = r"Value? $\textbf{(A)}\ 10 \qquad\textbf{(B)}\ \frac{1}{2} \qquad\textbf{(C)}\ 14$"
+FRACTIONS = "Which is it? (A) 1/2 (B) 3/4 (C) 1/3\nAnswer with one letter."
+SUM = "What is 1 + 2 + 3 + 4? (A) 10 (B) 12"
 LINES = "What is it?\nA. red\nB. blue\nC. blue green"
 
 
@@ -96,6 +98,15 @@ LINES = "What is it?\nA. red\nB. blue\nC. blue green"
         (LINES, "B", "blue", True),
         (LINES, "B", "B. blue green", False),
         ("Is it A or B?", "B", "12", False),
+        (FRACTIONS, "B", "(B) 0.5", False),
+        (FRACTIONS, "B", "(B) 0.6", False),
+        (FRACTIONS, "B", "(B) 0.75", True),
+        (FRACTIONS, "B", "0.75", True),
+        (FRACTIONS, "C", "(C) 0.33", True),
+        (FRACTIONS, "C", "1/3", True),
+        (FRACTIONS, "C", "1/4 + 1/12", False),
+        (SUM, "A", r"\sum_{k=1}^{4} k", False),
+        ("Pick.\n(A)\n7\n(B)\n8\nReply with a letter.", "B", "8", True),
     ],
 )
 def test_the_text_after_a_letter_or_without_one_is_that_of_the_option(
