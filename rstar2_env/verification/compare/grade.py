@@ -27,8 +27,9 @@ from rstar2_env.verification.compare.understood import unknown_word
 from rstar2_env.verification.read import words
 from rstar2_env.verification.read.clean import clean
 from rstar2_env.verification.read.lexer import ReadError
-from rstar2_env.verification.read.nodes import BracketGroup, Node, Words, walk
-from rstar2_env.verification.read.readings import readings
+from rstar2_env.verification.read.nodes import BracketGroup, Node, Quantity, Words, walk
+from rstar2_env.verification.read.readings import readings, share
+from rstar2_env.verification.read.units import read_unit
 from rstar2_env.verification.read.vocabulary import known_words
 from rstar2_env.verification.values.ball import TooLargeError
 from rstar2_env.verification.verdict import Reason
@@ -91,6 +92,8 @@ def grade(
     if kind == "auto" and (option := option_of(gold)) is not None:
         gold = option[1]
     gold_trees, answer_trees = _read(gold), _read(answer)
+    if share(answer) is not None and any(_is_measure(tree) for tree in gold_trees):
+        return Reason.DIFFERENT, "structure"
     if gold_trees and answer_trees:
         result, trees = _compare(gold_trees, answer_trees, rules)
         if result is True:
@@ -149,6 +152,12 @@ def _read(text: str) -> tuple[Node, ...]:
         return readings(text)
     except ReadError:
         return ()
+
+
+def _is_measure(node: Node) -> bool:
+    """Whether a node is a value with a unit of measurement, such as ``12 in``, and so not a share."""
+    unit = read_unit(node.unit) if isinstance(node, Quantity) else None
+    return unit is not None and unit.dimension != ()
 
 
 def _all_words(trees: tuple[Node, ...]) -> bool:

@@ -73,7 +73,7 @@ def readings(text: str) -> tuple[Node, ...]:
         trees.append(Words(moment))
         if "m" in inner.lower():
             return tuple(trees)  # without "PM" it may be a ratio as well
-    if (joined := _joined(inner, _TO, ":") or _joined(inner, _OUT_OF, "/")) is not None:
+    if (joined := _joined(inner, _TO, ":") or share(inner)) is not None:
         cleaned = joined  # "3 to 5", "1 out of 2"
     elif (duration := _DURATION.fullmatch(inner)) is not None:
         cleaned = f"{duration[1]} hours {duration[2]} minutes"
@@ -104,8 +104,21 @@ def readings(text: str) -> tuple[Node, ...]:
 
 def _joined(text: str, word: re.Pattern[str], sign: str) -> str | None:
     """Replace the word between numbers, such as "out of" in "one out of two", by a sign; ``None`` for other texts."""
-    terms = [term if _DECIMAL.fullmatch(term) else words.number(term) for term in word.split(text)]
+    parts = [part.replace(",", "") if _PLAIN_THOUSANDS.fullmatch(part) else part for part in word.split(text)]
+    terms = [part if _DECIMAL.fullmatch(part) else words.number(part) for part in parts]
     return sign.join(map(str, terms)) if len(terms) > 1 and None not in terms else None
+
+
+def share(text: str) -> str | None:
+    """Return a share such as "one out of two" or "3 in 10" as a fraction; ``None`` for other texts.
+
+    A share has two whole numbers, the first of which is not the larger one: "12 in 1" is not a share.
+    """
+    joined = _joined(text, _OUT_OF, "/")
+    terms = [] if joined is None else joined.split("/")
+    if len(terms) != 2 or not all(map(str.isdecimal, terms)) or int(terms[0]) > int(terms[1]):
+        return None
+    return joined
 
 
 def _power_of_ten(match: re.Match[str]) -> str:

@@ -326,6 +326,7 @@ RIGHT = r"""
     # shares of a whole
     \frac12 ;; 1 out of 2
     \frac14 ;; 1 in 4
+    10^{-6} ;; 1 in 1,000,000
     0.5 ;; one out of two
     # the identity matrix
     \begin{pmatrix}1&0\\0&1\end{pmatrix} ;; I_2
@@ -463,6 +464,9 @@ WRONG = r"""
     \sqrt{x-2} ;; \sqrt{x-2}, x \ge 3
     n^2 ;; n^2, n > 3
     \frac12 ;; 2 out of 1
+    2.5 ;; 5 in 2
+    12 in ;; 12 in 1
+    \frac14 \text{ in} ;; 1 in 4
     3 ;; 3 out of 10
     2 ;; 4 out of 2
     \begin{pmatrix}1&0\\0&1\end{pmatrix} ;; I_3
