@@ -68,12 +68,22 @@ def as_condition(node: Node, text: str) -> str | None:
 
 
 def restricts(node: Node, value: Node) -> bool:
-    """Return whether a node is an inequality about the variables of the value before it, and so its condition."""
-    if not isinstance(node, Relation) or not set(node.ops) <= {"<", "<=", ">", ">=", "!="}:
+    """Return whether a node restricts the variables of the value before it: an inequality, or ``x in [0, 1)``."""
+    if not isinstance(node, Relation):
+        return False
+    interval = node.ops == ("in",) and isinstance(node.sides[0], Sym) and is_interval(node.sides[1])
+    if not interval and not set(node.ops) <= {"<", "<=", ">", ">=", "!="}:
         return False
     if isinstance(value, Relation):
         value = value.sides[-1] if set(value.ops) == {"="} else node
     return value is not node and bool(symbols(node)) and symbols(node) <= symbols(value)
+
+
+def is_interval(node: Node) -> bool:
+    """Return whether a node is a pair in round or square brackets, or a union of such pairs."""
+    if isinstance(node, Apply) and node.op == "union":
+        return all(map(is_interval, node.args))
+    return isinstance(node, BracketGroup) and node.open in ("(", "[") and len(node.items) == 2
 
 
 def is_number_set(node: Node) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from rstar2_env.verification.compare.conditions.domain import domain_of, holds_on, is_number_set
+from rstar2_env.verification.compare.conditions.domain import domain_of, holds_on, is_number_set, solution
 from rstar2_env.verification.compare.conditions.stated import relations_of, stated
 from rstar2_env.verification.compare.equality import Rules
 from rstar2_env.verification.compare.relations import same_equation
@@ -68,11 +68,16 @@ def _is_aside(remark: str, known: frozenset[str]) -> bool:
 
 
 def _restricts(remark: str, exact: frozenset[str]) -> bool:
-    """Whether the conditions of a remark are understood, and exclude more than values like those of ``a != b``."""
+    """Whether the conditions of a remark are understood, and exclude more than the values at which two sides meet."""
     conditions = relations_of(remark)
-    return conditions is not None and not all(
-        isinstance(part, Relation) and set(part.ops) == {"!="} and len(symbols(part) - exact) > 1 for part in conditions
-    )
+    return conditions is not None and not all(_is_thin(part, exact) for part in conditions)
+
+
+def _is_thin(condition: Node, exact: frozenset[str]) -> bool:
+    """Whether a condition is an inequality such as ``a != b`` or ``cos x != 0``, which is not solved for a variable."""
+    names = symbols(condition)
+    unequal = isinstance(condition, Relation) and set(condition.ops) == {"!="}
+    return unequal and not names & exact and (len(names) != 1 or solution(condition, min(names)) is None)
 
 
 def _follows(
