@@ -103,11 +103,11 @@ def _values(text: str) -> tuple[Node, ...]:
     return tuple(tree for tree in trees if not any(isinstance(part, Words | Given) for part in walk(tree)))
 
 
-def _same_value(option: str, text: str, rules: Rules) -> bool | None:
-    """Return whether a text has the value of an option, which either may round; ``None`` if one is not a value."""
-    pairs = list(product(_values(option), _values(text)))
+def _same_value(gold: str, answer: str, rules: Rules) -> bool | None:
+    """Return whether two texts have the same value; ``None`` if one of them is not a value."""
+    pairs = product(_values(gold), _values(answer))
     try:
-        results = [same_answer(*pair, rules) or same_answer(*reversed(pair), rules) for pair in pairs]
+        results = [same_answer(*pair, rules) for pair in pairs]
     except TooLargeError:
         return None
     return True if True in results else None if None in results or not results else False
@@ -120,9 +120,10 @@ def _is_option_text(text: str, letter: str, gold: str, question: str | None) -> 
         return letter in options and _is_text_of(text, options[letter])
     known = known_words(gold, question)
     if letter in options:
-        same = _same_value(options[letter], text, Rules(known=known, question=question))
+        rules = Rules(known=known, question=question)
+        same = _same_value(options[letter], text, rules) or _same_value(text, options[letter], rules)
         if same is not None:
-            return same  # "(B) 0.5" contradicts an option B of 3/4
+            return same  # "(B) 0.5" contradicts an option B of 3/4; "(C) 0.33" rounds an option C of 1/3
     plain = plain_words(text)
     if plain and any(f" {plain} " in f" {plain_words(other)} " for other in (gold, (question or "").replace("?", " "))):
         return True

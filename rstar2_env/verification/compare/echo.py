@@ -23,6 +23,7 @@ from rstar2_env.verification.compare.structure import exact_side, items_of
 from rstar2_env.verification.compare.tidy import cost, light, shape, tidy
 from rstar2_env.verification.read.lexer import ReadError
 from rstar2_env.verification.read.nodes import (
+    INEQUALITIES,
     Apply,
     BracketGroup,
     Const,
@@ -127,7 +128,7 @@ def _in_bars(node: Node) -> frozenset[str]:
 
 def _solves(answer: Node, formula: Node) -> bool:
     """Whether an answer is an interval or an inequality solved for its variable, and the formula one not solved."""
-    inequality = any(isinstance(part, Relation) for part in walk(formula))
+    inequality = any(isinstance(part, Relation) and not INEQUALITIES.isdisjoint(part.ops) for part in walk(formula))
     return inequality and _is_solved(answer) and not _is_solved(formula)
 
 

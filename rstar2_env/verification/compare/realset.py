@@ -6,7 +6,7 @@ expressions, so ``[k pi, k pi + 1)`` works. Not covered: solving a condition for
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from rstar2_env.verification.compare.ends import INFINITY, MINUS_INFINITY, is_infinite, position
 from rstar2_env.verification.compare.equality import Same, all_of
@@ -96,9 +96,10 @@ def read_set(node: Node, *, as_set: bool = False) -> RealSet | None:
 def _from_relation(node: Relation) -> RealSet | None:
     """Read an inequality, or a chain of two, with the variable alone on one side or in the middle."""
     sides, ops = node.sides, node.ops
-    if len(sides) == 2 and ops[0] == "in" and is_label(sides[0]) and not _is_finite(sides[1]):
+    if len(sides) == 2 and ops[0] in ("in", "notin") and is_label(sides[0]) and not _is_finite(sides[1]):
         inner = read_set(sides[1], as_set=True)
-        return None if inner is None else replace(inner, variable=key(sides[0]))
+        pieces = None if inner is None else inner.pieces if ops[0] == "in" else complement(inner.pieces)
+        return None if pieces is None else RealSet(pieces, key(sides[0]))
     if any(op not in _FLIPPED for op in ops) or all(op == "=" for op in ops):
         return None
     if len(sides) == 2:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rstar2_env.verification.read import names
 from rstar2_env.verification.read.lexer import ReadError, Token
 from rstar2_env.verification.read.nodes import (
+    INEQUALITIES,
     Apply,
     BracketGroup,
     Const,
@@ -72,7 +73,7 @@ def restricts(node: Node, value: Node) -> bool:
     if not isinstance(node, Relation):
         return False
     interval = node.ops == ("in",) and isinstance(node.sides[0], Sym) and is_interval(node.sides[1])
-    if not interval and not set(node.ops) <= {"<", "<=", ">", ">=", "!="}:
+    if not interval and not set(node.ops) <= INEQUALITIES:
         return False
     if isinstance(value, Relation):
         value = value.sides[-1] if set(value.ops) == {"="} else node

@@ -77,6 +77,10 @@ class Relation:
     sides: tuple[Node, ...]
 
 
+INEQUALITIES = frozenset({"<", "<=", ">", ">=", "!="})
+"""The operators of a relation that are inequalities."""
+
+
 @dataclass(frozen=True, slots=True)
 class Builder:
     """A set that is defined by a condition: ``{head | condition}``."""

@@ -23,6 +23,7 @@ from rstar2_env.verification.read.cursor import END
 from rstar2_env.verification.read.factors import Factors
 from rstar2_env.verification.read.lexer import ReadError, Token, lex
 from rstar2_env.verification.read.nodes import (
+    INEQUALITIES,
     ZERO,
     Apply,
     BracketGroup,
@@ -157,7 +158,7 @@ class Reader(Factors):
             return False
         rest = self.tokens[self.at + 1 :]
         end = next(at for at, token in enumerate(rest) if token is END or token.kind in ("sep", "row", "end", "text"))
-        compared = any(token.kind == "rel" and token.text in ("<", "<=", ">", ">=", "!=") for token in rest[:end])
+        compared = any(token.kind == "rel" and token.text in INEQUALITIES for token in rest[:end])
         return compared and rest[end].kind != "text"
 
     def _source(self, start: int) -> str:

@@ -17,6 +17,7 @@ from rstar2_env.verification.compare import symbolic
 from rstar2_env.verification.compare.ends import INFINITY, MINUS_INFINITY, position
 from rstar2_env.verification.compare.realset import EVERYTHING, Piece, complement, intersection, read_set
 from rstar2_env.verification.read.nodes import (
+    INEQUALITIES,
     ONE,
     ZERO,
     Apply,
@@ -40,7 +41,6 @@ _NARROW = 1e-9
 _MANY = 8
 """Largest number of whole numbers that are checked one by one."""
 
-_INEQUALITIES = frozenset({"<", "<=", ">", ">=", "!="})
 _FROM_ONE = (Piece(ONE, INFINITY, low_closed=True, high_closed=False),)
 _FROM_ZERO = (Piece(ZERO, INFINITY, low_closed=True, high_closed=False),)
 
@@ -147,7 +147,7 @@ def solution(condition: Node, name: str) -> tuple[Piece, ...] | None:
     match condition:
         case Relation(ops=("=",), sides=(Sym(), value)) if position(value) is not None:
             return (Piece(value, value, low_closed=True, high_closed=True),)
-        case Relation(ops=ops, sides=sides) if set(ops) <= _INEQUALITIES:
+        case Relation(ops=ops, sides=sides) if set(ops) <= INEQUALITIES:
             pieces: tuple[Piece, ...] | None = EVERYTHING
             for op, (left, right) in zip(ops, pairwise(sides), strict=True):
                 part = _solved(op, left, right, name) if symbols(left) | symbols(right) else EVERYTHING

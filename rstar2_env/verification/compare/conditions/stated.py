@@ -14,7 +14,18 @@ from functools import lru_cache
 from rstar2_env.verification.compare.echo import formulas
 from rstar2_env.verification.read import names
 from rstar2_env.verification.read.lexer import ReadError
-from rstar2_env.verification.read.nodes import ZERO, Apply, BracketGroup, Const, Node, Num, Relation, Sym, symbols
+from rstar2_env.verification.read.nodes import (
+    INEQUALITIES,
+    ZERO,
+    Apply,
+    BracketGroup,
+    Const,
+    Node,
+    Num,
+    Relation,
+    Sym,
+    symbols,
+)
 from rstar2_env.verification.read.readings import readings
 from rstar2_env.verification.read.vocabulary import LISTS
 
@@ -127,4 +138,4 @@ def _is_condition(node: Relation) -> bool:
     """Whether a relation in a question is a condition or gives a letter a value; other relations are definitions."""
     if node.ops == ("=",):
         return isinstance(node.sides[0], Sym) and not symbols(node.sides[1])
-    return set(node.ops) <= {"<", "<=", ">", ">=", "!=", "in"}
+    return set(node.ops) <= {*INEQUALITIES, "in"}

@@ -18,6 +18,7 @@ SOLVED = [
     (r"Solve $|x| < 2$.", "(-2,2)", r"x>-2 \text{ and } x<2"),
     ("Solve |x| ≥ 2.", "x ≤ -2 or x ≥ 2", r"(-\infty,-2]\cup[2,\infty)"),
     (r"Solve $1<|x|\le 3$.", r"[-3,-1)\cup(1,3]", r"-3\le x<-1 \text{ or } 1<x\le 3"),
+    (r"Solve $|x|>3$.", r"(-\infty,-3)\cup(3,\infty)", r"x \notin [-3,3]"),
     (r"Find the interval of convergence of $\sum x^n$.", "(-1,1)", "|x|<1"),
     (r"Solve $|x|<3$ and write the set with bars.", "|x|<3", "-3<x<3"),
 ]
