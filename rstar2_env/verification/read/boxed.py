@@ -155,19 +155,13 @@ def last_boxed_answer(newest_first: Iterable[str]) -> str | None:
     """
     for turn in newest_first:
         own = without_tool_text(turn)
-        if spans := _spans(own):
+        if spans := _last_spans(own, stops=True):
             return _joined(own, spans)
     return None
 
 
-def _joined(text: str, spans: list[tuple[int, int, str]]) -> str | None:
-    """Return the last boxes of a text as one answer; ``None`` if the text negates them."""
-    kept = spans[-1:]
-    for span in reversed(spans[:-1]):
-        between = _PART.sub(" ", _COMMANDS.sub(" ", text[span[1] : kept[0][0]]))
-        if len(_WORDS.findall(between)) > _MAX_WORDS_BETWEEN or _STOP.search(between):
-            break
-        kept.insert(0, span)
+def _joined(text: str, kept: list[tuple[int, int, str]]) -> str | None:
+    """Return boxes of a text as one answer; ``None`` if the text negates them."""
     start, end = kept[0][0], kept[-1][1]
     if _NEGATION.search(text[max(0, start - _MAX_NEGATION_CHARS) : start]):
         return None
@@ -181,17 +175,29 @@ def gold_answer(text: str) -> str:
     Data sets box the parts of an answer one by one (``\boxed{1} and \boxed{2}``). Only gold texts are read this way; in
     a policy's text a full stop also ends a list (see ``boxed_answer``).
     """
-    spans = _spans(text)
-    if not spans:
+    kept = _last_spans(text, stops=False)
+    if not kept:
         opened = _BOX.search(text)
         return strip_dollars(text[opened.end() :]) if opened is not None and opened["brace"] else text.strip()
-    kept = [spans[-1]]
-    for start, end, content in reversed(spans[:-1]):
-        between = _WORDS.findall(_COMMANDS.sub(" ", text[end : kept[0][0]]))
-        if len(between) > _MAX_WORDS_BETWEEN:
+    return ", ".join(strip_dollars(content) for _, _, content in kept)
+
+
+def _last_spans(text: str, *, stops: bool) -> list[tuple[int, int, str]]:
+    """Return the last box and the boxes before it, as long as at most two words separate them.
+
+    Args:
+        text: The text.
+        stops: Whether a full stop also separates boxes; the names of parts of the answer ("y = ") are then no words.
+    """
+    spans = _spans(text)
+    kept = spans[-1:]
+    for span in reversed(spans[:-1]):
+        between = _COMMANDS.sub(" ", text[span[1] : kept[0][0]])
+        between = _PART.sub(" ", between) if stops else between
+        if len(_WORDS.findall(between)) > _MAX_WORDS_BETWEEN or (stops and _STOP.search(between)):
             break
-        kept.insert(0, (start, end, content))
-    return strip_dollars(kept[0][2]) if len(kept) == 1 else ", ".join(strip_dollars(content) for _, _, content in kept)
+        kept.insert(0, span)
+    return kept
 
 
 def strip_dollars(text: str) -> str:

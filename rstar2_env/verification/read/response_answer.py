@@ -48,7 +48,6 @@ _PERCENT_AFTER = re.compile(r"\s*\$?\s*(?:\\?%|percent(?:age)?\b|pct\b)")
 _SENTENCE_END = re.compile(r"(?<=[^\d\s])[.!?。](?=\s|$)|(?<=\d)[.!?。](?=\s+[^\d\s]|\s*$)|\n\s*\n|[。।]|です")
 _WORD = re.compile(r"(?<![\\{_]|[^\W\d])[a-zA-Z\u00c0-\u02ff]{2,}(?![^\W\d_]|\})|[^\x00-\u02ff]{2,}")
 _TEXT_GROUP = re.compile(r"\\(?:text|mathrm|textbf|mbox|textnormal)\s*\{[^{}]*\}")
-_FORMULA_SIGN = re.compile(r"[\\^_{}=()<>+*]")
 _NEGATION = re.compile(
     r"\b(?:not|no|never|cannot|neither|nor|fails?|impossible|unknown|wrong|incorrect|anything but)\b|n't\b",
     re.IGNORECASE,
