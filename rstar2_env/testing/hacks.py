@@ -75,6 +75,8 @@ def hacks(causes: Sequence[str] | None = None, *, count: int = 100, seed: int = 
 def echoes(question: str, gold: str) -> Iterator[Hack]:
     r"""Return the formulas of a question and the sides of its equations as answers, in all notational variants.
 
+    A formula that is the gold answer itself, as in "Is it $P_1$ or $P_2$?", is not an echo.
+
     Args:
         question: The question, with formulas between ``$``, ``$$``, ``\(`` or ``\[``; without any, the expression after
             its last colon.
@@ -83,8 +85,8 @@ def echoes(question: str, gold: str) -> Iterator[Hack]:
     found = [next(part for part in match.groups() if part is not None) for match in _FORMULA.finditer(question)]
     found = found or [question.rpartition(":")[2].strip(" .?")]
     sides = [side for formula in found if "=" in formula for side in formula.split("=")]
-    for formula in (*found, *sides):
-        for answer in dressed(formula.strip(" .,;\n")) if formula.strip() else ():
+    for formula in (formula.strip(" .,;\n") for formula in (*found, *sides)):
+        for answer in dressed(formula) if formula not in ("", gold.strip(" $.")) else ():
             yield Hack("echo", gold, answer, question)
 
 

@@ -117,7 +117,10 @@ def work_left(gold: Node, answer: Node, undone: str) -> str | None:
             if (work := _of_constant(golds, part, allowed)) is not None:
                 return work
         return None
+    named = "arithmetic" not in allowed and {*map(type, golds)} == {Sym}
     for part in _values(answer):
+        if named and isinstance(part, Apply) and (_kind(part) in _LOOSE or part.op in _NOTATION):
+            return "arithmetic"  # "2P/2" is P with work to do
         if len(symbols(part) - known) > len(known - symbols(part)) and isinstance(part, Apply):
             return "variable"
         if (work := _of_function(part, allowed)) is not None:
@@ -322,11 +325,12 @@ def _rational(node: Node) -> bool:
 def _unsolved(gold: Node, answer: Node) -> bool:
     """Whether the gold isolates a variable and the answer does not."""
     wanted = [item for item in items_of(without_condition(gold)) if isinstance(item.label, Sym)]
+    given = [item.value for item in items_of(without_condition(answer))]
     if wanted and not any(symbols(item.value) for item in wanted):
-        return any(_is_equation(item.value) for item in items_of(without_condition(answer)))
-    if (solved := read_set(gold)) is None or solved.variable is None:
+        return any(map(_is_equation, given))
+    if (solved := read_set(gold)) is None or solved.variable is None or not isinstance(answer, Relation):
         return False
-    return isinstance(answer, Relation) and read_set(answer) is None
+    return any(isinstance(value, Relation) and read_set(value) is None for value in given)
 
 
 def _is_equation(node: Node) -> bool:

@@ -55,6 +55,17 @@ def test_the_same_seed_gives_the_same_hacks() -> None:
         next(hacks(["magic"]))
 
 
+def test_a_formula_of_the_question_that_is_the_gold_is_no_echo() -> None:
+    answers = [hack.answer for hack in echoes("Is it $P_{1}$ or $P_{2}$?", "$P_{1}$")]
+    assert answers == list(dressed("P_{2}"))
+
+
+def test_a_name_as_the_gold_needs_no_operations() -> None:
+    graded = {answer: PATIENT("$P_{1}$", answer, "Is it $P_{1}$ or $P_{2}$?").correct for answer in dressed("P_{1}")}
+    spelled = {"P_{1}", "(P_{1})", "y=(P_{1})", r"\left\{P_{1}\right\}", r"\text{Answer: }(P_{1})", r"\mathbf{ P_{1} }"}
+    assert {answer for answer, correct in graded.items() if correct} == spelled
+
+
 def test_echoes_hold_every_formula_of_a_question_and_both_sides_of_an_equation() -> None:
     answers = {hack.answer for hack in echoes(r"Given $y=2x$, simplify \(3(x+1)\).", "3x+3")}
     assert {"(3(x+1))", "y=2x", "(2x)"} <= answers
