@@ -90,7 +90,6 @@ _REPLACED = (
 )  # fmt: skip
 _REMARK = re.compile(
     r"\s*[,;]?\s*\\text\s*\{\s*[,;]?\s*\(?\s*(?:since|because|as|the (?:other )?(?:root|value|solution))\b.*\Z"
-    r"|\s*\\text\s*\{\s*is the (?:only|unique|final)[\w ]*\}[\s.]*\Z"
     r"|\s*[,;(]\s*(?:since|because)\b.*\Z",
     re.DOTALL,
 )

@@ -85,8 +85,11 @@ PERCENT_WORDS = frozenset({"percent", "per cent", "pct", "percentage", "percents
 JOINTS = {"或": "or", "和": "and", "及": "and", "与": "and", "と": "and", "または": "or", "и": "and", "или": "or"}
 """Words of languages in other scripts that join two answers, as "and" does."""
 
-VERBS = word_set("is are equals equal was be")
+VERBS = word_set("is are equals equal was be gives yields makes totals")
 """Words between a label and its value, as in "the area is 5"."""
+
+_RESULT = re.compile(r"\b(?:comes(?: out)?|amounts|(?:adds|sums)(?: up)?|works out|evaluates|simplifies|reduces) to\Z")
+"""Pattern of a verb of several words between a label and its value, as in "the area comes to 5"."""
 
 STRUCTURES = word_set("the an ordered point pair triple vector matrix set interval tuple coordinates at union is are")
 """Words that name a structure before its bracket, as in "the point (3, -2)"."""
@@ -127,3 +130,9 @@ def is_word(run: str) -> bool:
     if len(run) < 4 or run.isupper() or run in GREEK or short_function(run) is not None:
         return False
     return any(char in _VOWELS for char in run)
+
+
+def label_before(said: str) -> str | None:
+    """Return words that end in a verb, in lower case and with "is" for its verb; ``None`` for words that do not."""
+    label = _RESULT.sub("is", said.lower())
+    return label if label.split()[-1] in VERBS else None

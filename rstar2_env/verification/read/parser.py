@@ -130,12 +130,24 @@ class Reader(Factors):
         if token.kind == "mid" and not self.no_mid:
             return Given(node, self.rest_of_item())  # "P(A | B)"
         if token.kind == "text" and not isinstance(node, Words):
+            if (label := self._label_after()) is not None:
+                ops, sides = (node.ops, node.sides) if isinstance(node, Relation) else ((), (node,))
+                return Relation(("=", *ops), (label, *sides))
             starts = names.CONDITION_STARTS | names.FILLERS
             starts |= names.UNIT_STOPS - names.DENIALS if isinstance(node, Num | Quantity) else frozenset()
             if token.text.split()[0].lower() not in starts:
                 raise ReadError("words follow a value")  # "x is odd" is not x
             return Given(node, self.rest_of_item())
         return node
+
+    def _label_after(self) -> Words | None:
+        """Read "is the least root" after a value, the label of "the least root is 5"; ``None`` for other words."""
+        start, (verb, *said) = self.at, self._words("").text.lower().split()
+        definite = said[:1] in (["the"], ["our"], ["my"]) and not names.DENIALS.intersection(said)
+        if definite and verb in names.VERBS and self._at_end(None):
+            return Words(" ".join((*said, verb)))
+        self.at = start
+        return None
 
     def _starts_condition(self, text: str) -> bool:
         """Whether an item such as "where k is an integer" or, after another, "any integer n" begins here."""
@@ -188,8 +200,10 @@ class Reader(Factors):
                     return counted
                 said = sides[-1].text.lower().split()
                 named = self.is_next("open") and names.STRUCTURES.issuperset(said)  # "the point (3, -2)"
-                if not (named or said[-1] in names.VERBS) or names.DENIALS.intersection(said):
+                label = sides[-1].text if named else names.label_before(sides[-1].text)
+                if label is None or names.DENIALS.intersection(said):
                     raise ReadError("words precede a value")
+                sides[-1] = Words(label)
                 ops.append("=")
             else:
                 break

@@ -41,7 +41,11 @@ _PADDED = re.compile(
 """Pattern of a fraction with a leading zero: dates, codes and times have such numbers, fractions never."""
 _REPEATING = re.compile(r"(\d*)\.(\d*)\\(?:overline|bar|dot)\s*\{?(\d+)\}?")
 
-_TOTAL = re.compile(r"\s*(?:(?:a|the)\s+)?(?:grand\s+)?total\s+(?:of|is)\s+(?=\S)", re.IGNORECASE)
+_TOTAL = re.compile(
+    r"\s*(?:(?:(?:a|the)\s+)?(?:grand\s+)?total\s+(?:of|is)\s+(?=\S)|an?\s+(?=\d[\d.,/]*\s*(?:\\?%|[^\W\d_]{2,})))",
+    re.IGNORECASE,
+)
+"""Pattern of the words before a counted value: "a total of 5", "an 8 km walk"."""
 _DECIMAL = re.compile(r"\d+(?:\.\d+)?")
 _TO = re.compile(r"\s*(?:\\text\s*\{\s*(?:is\s+)?to\s*\}|\b(?:is\s+)?to\b)\s*")
 _OUT_OF = re.compile(r"\s*(?:\\text\s*\{\s*(?:out of|in)\s*\}|\b(?:out of|in)(?: every)?\b)\s*")

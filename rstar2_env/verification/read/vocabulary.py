@@ -37,8 +37,13 @@ _COUNTER = re.compile(
 )
 """Pattern of a counting word or unit of Chinese or Japanese; longer words are tried first."""
 _WORD = re.compile(r"[^\W\d_]+(?:[\u0300-\u036f\u0900-\u0d7f\u0e31-\u0e4e]+[^\W\d_]*)*")
-_OF_PERCENT = re.compile(r"(?<!\d )per ?cent(?:age)?(?: of)?(?: the)? ([a-z]+)\b(?! or\b)")
-"""Pattern of the noun after "percent" or "percentage" in a question: "increase", but not in "increase or decrease"."""
+_OF_PERCENT = re.compile(
+    r"(?<!\d )per ?cent(?:age)?(?: of)?(?: the)? (?:(?:did|do|does|will) [^.?!]*(?<! or) (?=[a-z]+\?))?"
+    r"([a-z]+)\b(?! or\b)"
+)
+"""Pattern of what a question asks the percentage of: "percentage increase", "percent did it increase?"; no choice."""
+_ASKED = re.compile(r"\bhow many (?:[a-z-]+ ){0,2}?([a-z]+(?<!s)s)\b")
+"""Pattern of the plural after "how many" in a question: it is counted, even if another use of it changes a number."""
 _PREPOSITIONS = word_set("a as at in")
 """Prepositions and articles that are also symbols of units."""
 _FORMULA = re.compile(r"(?:[A-Z][a-z]?){2,}")
@@ -55,7 +60,7 @@ def _counted() -> frozenset[str]:
 def known_words(gold: str, question: str | None) -> frozenset[str]:
     """Return the words of the gold answer and the question that do not change a number, in lower case and singular."""
     words = {*_WORD.findall(gold.lower())} - DENIALS | {*_WORD.findall((question or "").lower())} - OPERATORS
-    return frozenset(map(singular, words))
+    return frozenset((*map(singular, words), *_ASKED.findall((question or "").lower())))
 
 
 def of_percent(question: str | None) -> frozenset[str]:
@@ -70,6 +75,9 @@ def names_things(text: str, known: frozenset[str] = frozenset()) -> bool:
         text: The words.
         known: Further words to accept, from ``known_words``.
     """
+    measure, _, thing = text.partition(" of ")
+    if thing and read_unit(measure) is not None:
+        text = thing  # "square feet of turf"
     words = [word if _FORMULA.fullmatch(word) else word.lower() for word in _WORD.findall(text)]
     if not 0 < len(words) <= MAX_WORDS or any(char.isdigit() for char in text):
         return False
@@ -130,8 +138,8 @@ def same_things(gold: str, answer: str, known: frozenset[str]) -> bool:
 
 
 def _is_known(word: str, known: frozenset[str]) -> bool:
-    if word in OPERATORS and word not in known:
-        return False
+    if word in known or word in OPERATORS:
+        return word in known
     if _SPACELESS.search(word):
         return _COUNTER.match(word) is not None and _COUNTER.sub("", word) in {"", *LISTS["counted signs"]}
     if word in REMARKS or word in LISTS["other languages"] or _FORMULA.fullmatch(word):

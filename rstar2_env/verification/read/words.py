@@ -33,11 +33,12 @@ _NUMBER_WORDS = {
 
 def _numbers(table: str) -> dict[str, int]:
     """Return a table's numbers by name. A row has a number and its names; the table's first line is a comment."""
-    rows = Path(__file__).with_name(table).read_text(encoding="utf-8").split("\n")[1:]
-    return {name: int(row.split()[0]) for row in rows for name in row.split()[1:]}
+    rows = [row.split() for row in Path(__file__).with_name(table).read_text(encoding="utf-8").split("\n")[1:]]
+    return {name: int(row[0]) for row in rows for name in row[1:]}
 
 
 _NAMED = _numbers("numbers.txt")
+_DENOMINATORS = _numbers("denominators.txt")
 _NAMED |= {
     f"{one}und{ten}": _NAMED[one] + _NAMED[ten]
     for one in ["ein", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun"]
@@ -220,13 +221,16 @@ def number(text: str) -> int | Fraction | None:
     if _HAN.fullmatch(text):
         return _han(text)
     text = text.lower().strip(" .")
+    head, _, final = text.rpartition(" ")
+    if (bottom := _DENOMINATORS.get(final)) is not None:
+        top = 1 if head in ("", "a", "la", "le", "el", "die", "das") else number(head)
+        return Fraction(top, bottom) if isinstance(top, int) and 0 < top < bottom else None  # "la mitad"
     for pattern, parts in _COMPOUNDS:
         text = pattern.sub(parts, text)
     words = re.split(r"[\s-]+", text.strip())
     if words[-1] in _JOINTS:
         return None  # "8 A"
     words = [word for word in words if word not in _JOINTS]
-    head, _, final = text.rpartition(" ")
     if final in SCALES and isinstance(part := number(head), Fraction):
         return part * SCALES[final]  # "two and a half million"
     if words and words[-1] not in ("half", "halve", "quarter"):

@@ -1,0 +1,57 @@
+"""Words of an answer that only the question gives a meaning, and labels on either side of a verb."""
+
+from __future__ import annotations
+
+import pytest
+
+from rstar2_env.verification import verify
+
+RIGHT = [
+    ("36", "The perimeter comes to 36 cm.", "What is the perimeter of the square, in cm?"),
+    ("36", "the total amounts to 36", ""),
+    ("36", "This adds up to 36.", ""),
+    ("36", "That makes 36", ""),
+    ("5", "n = 5 is the smallest", "What is the smallest n such that n^2 > 20?"),
+    ("5", "5 is the smallest such integer", ""),
+    ("5", r"x=5\text{ is the only solution}", ""),
+    ("9", "nine such triples", "How many ordered triples (a, b, c) satisfy this?"),
+    ("31", "31 digits", "How many digits does the number have?"),
+    ("3", "3 real roots", "How many real roots does it have?"),
+    ("350", "350 square feet of turf", "How many square feet of turf are needed for the yard?"),
+    ("8", "an 8 km walk", "How long is the walk?"),
+    ("12", "a 12% decrease", "By what percent did the price decrease?"),
+    (r"\frac12", "la mitad", ""),
+    (r"\frac34", "drei Viertel", ""),
+]
+
+WRONG = [
+    ("36", "The perimeter comes to 36 cm more than the side.", "What is the perimeter of the square, in cm?"),
+    ("36", "it tends to 36", ""),
+    ("36", "it rounds to 36", ""),
+    ("36", "it does not amount to 36", ""),
+    ("5", "n = 5 is the wrong answer", ""),
+    ("5", "5 is not the smallest", "What is the smallest n such that n^2 > 20?"),
+    ("5", "5 is the smallest, or 7", "What is the smallest n?"),
+    ("7", "7 tripled", "How many triples are there?"),
+    ("7", "7 triple", "How many triples are there?"),
+    ("7", "7 cubed", "How many cubes are there?"),
+    ("9", "9 triples", "How large is it?"),
+    ("350", "350 square feet of zorp", "How many square feet of turf are needed?"),
+    ("12", "a 12 fold decrease", "By what percent did the price decrease?"),
+    ("12", "a 12% decrease", "By what percent did the price increase?"),
+    ("12", "a 12% decrease", "By what percent did the price increase or decrease?"),
+    (r"\frac12", "la mitad de 14", ""),
+    (r"\frac34", "three quarts", ""),
+]
+
+
+@pytest.mark.parametrize(("gold", "answer", "question"), RIGHT)
+def test_an_answer_in_the_words_of_the_question_is_right(gold: str, answer: str, question: str) -> None:
+    assert verify(gold, answer, question=question or None, timeout_s=10.0).correct
+
+
+@pytest.mark.parametrize(("gold", "answer", "question"), WRONG)
+def test_words_that_change_a_value_are_refused_whatever_the_question_says(
+    gold: str, answer: str, question: str
+) -> None:
+    assert not verify(gold, answer, question=question or None, timeout_s=10.0).correct
