@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
-from rstar2_env.verification.compare.plain import PlainNumber, is_float_of, rounds_to, scaled, within
+from rstar2_env.verification.compare.plain import PlainNumber, is_close, scaled
 from rstar2_env.verification.read.nodes import Apply, Const, Node, Num, key, replace_symbols, symbols, walk, whole
 from rstar2_env.verification.values.ball import (
     Complex,
@@ -174,14 +174,7 @@ def _close_constant(gold: Node, answer: Node, rules: Rules, notation: Notation) 
         right = _rational(Evaluator({}, HIGH_BITS, real).value(answer))
     except NoValueError:
         return False
-    if rules.tolerance is not None:
-        return within(left, right, rules.tolerance)
-    if answer_written is not None and is_float_of(answer_written, left):
-        return True
-    if written is None:
-        return False
-    stated = (answer_written.decimals, answer_written.exponent) if answer_written else (None, 0)
-    return rounds_to(written, right, *stated)
+    return is_close(written, answer_written, left, right, rules.tolerance)
 
 
 def place(node: Node) -> float:

@@ -144,13 +144,27 @@ def same_number(gold: PlainNumber, answer: PlainNumber, tolerance: Fraction | No
     """
     if gold.top * answer.bottom == answer.top * gold.bottom:
         return True
+    return is_close(gold, answer, gold.value, answer.value, tolerance)
+
+
+def is_close(
+    gold: PlainNumber | None, answer: PlainNumber | None, value: Fraction, other: Fraction, tolerance: Fraction | None
+) -> bool:
+    """Return whether unequal numbers are close enough: within the tolerance, a printed float, or rounded to the gold.
+
+    Args:
+        gold: The gold number as written; ``None`` if it is not written as a number.
+        answer: The number to grade as written; ``None`` if it is not written as a number.
+        value: The value of the gold answer.
+        other: The value of the answer.
+        tolerance: See :func:`same_number`.
+    """
     if tolerance is not None:
-        return within(gold.value, answer.value, tolerance)
-    if is_float_of(answer, gold.value):
+        return abs(other - value) <= tolerance * (abs(value) or 1)
+    if answer is not None and is_float_of(answer, value):
         return True
-    if gold.decimals is None:
-        return False
-    return rounds_to(gold, answer.value, answer.decimals, answer.exponent)
+    stated = (answer.decimals, answer.exponent) if answer is not None else (None, 0)
+    return gold is not None and rounds_to(gold, other, *stated)
 
 
 def is_float_of(answer: PlainNumber, value: Fraction) -> bool:
@@ -163,17 +177,6 @@ def is_float_of(answer: PlainNumber, value: Fraction) -> bool:
         return False
     ulp = Fraction(10) ** (answer.exponent - answer.decimals)
     return abs(answer.value - value) <= max(4 * ulp, abs(value) / 10**15)
-
-
-def within(gold: Fraction, answer: Fraction, tolerance: Fraction) -> bool:
-    """Return whether two values are within a tolerance.
-
-    Args:
-        gold: The gold value.
-        answer: The value to grade.
-        tolerance: Largest allowed error relative to ``gold`` (absolute if ``gold`` is zero).
-    """
-    return abs(answer - gold) <= tolerance * (abs(gold) or 1)
 
 
 SURE_DIGITS = 3

@@ -110,9 +110,7 @@ def _from_relation(node: Relation) -> RealSet | None:
         if bound is None or symbols(left) & symbols(right):
             return None
         name, inside_abs = bound
-        pieces = _half_line(ops[0], right)
-        if inside_abs:
-            pieces = _unfold_abs(ops[0], right)
+        pieces = (_unfold_abs if inside_abs else _half_line)(ops[0], right)
         return None if pieces is None else RealSet(pieces, name)
     if len(sides) == 3:
         middle = _variable(sides[1])
@@ -130,7 +128,7 @@ def _from_relation(node: Relation) -> RealSet | None:
             return None
         pieces = (piece,)
         if inside_abs:
-            pieces = (Piece(_negate(piece.high), _negate(piece.low), piece.high_closed, piece.low_closed), piece)
+            pieces = (_mirrored(piece), piece)
         return RealSet(pieces, name)
     return None
 
@@ -163,19 +161,16 @@ def _half_line(op: str, end: Node) -> tuple[Piece, ...] | None:
 
 def _unfold_abs(op: str, end: Node) -> tuple[Piece, ...] | None:
     """Return the set of all x that satisfy ``|x| op end``, for a positive end; ``None`` for other ends."""
-    value = position(end)
-    if value is None or value <= 0:
+    value, right = position(end), _half_line(op, end)
+    if value is None or value <= 0 or right is None:
         return None
-    match op:
-        case "<" | "<=":
-            return (Piece(_negate(end), end, op == "<=", op == "<="),)
-        case ">" | ">=":
-            closed = op == ">="
-            return (Piece(MINUS_INFINITY, _negate(end), False, closed), Piece(end, INFINITY, closed, False))
-        case "=":
-            return (Piece(_negate(end), _negate(end), True, True), Piece(end, end, True, True))
-        case _:
-            return None
+    left = tuple(map(_mirrored, reversed(right)))
+    return intersection(left, right) if op in ("<", "<=", "!=") else left + right
+
+
+def _mirrored(piece: Piece) -> Piece:
+    """Return the numbers whose negatives are in a piece."""
+    return Piece(_negate(piece.high), _negate(piece.low), piece.high_closed, piece.low_closed)
 
 
 def _negate(node: Node) -> Node:

@@ -22,7 +22,11 @@ _FUNCTIONS = {
         *("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "coth", "sech", "csch"),
         *("asin", "acos", "atan", "acot", "asec", "acsc", "asinh", "acosh", "atanh", "exp", "floor"),
     )
-} | {"ln": "log", "abs": "Abs", "fact": "factorial", "fact2": "factorial2", "binom": "binomial", "ceil": "ceiling"}
+} | {
+    **{"ln": "log", "abs": "Abs", "fact": "factorial", "fact2": "factorial2", "binom": "binomial", "ceil": "ceiling"},
+    **{"add": "Add", "mixed": "Add", "mul": "Mul", "pow": "Pow", "root": "root", "log": "log", "deg": "rad"},
+}
+"""The name of each operation in SymPy."""
 
 
 class _UnknownError(Exception):
@@ -138,26 +142,12 @@ def _build(sympy: Any, node: Node) -> Any:
 
 def _apply(sympy: Any, op: str, args: list[Any]) -> Any:
     match op, args:
-        case ("add" | "mixed", _):
-            return sympy.Add(*args)
-        case ("mul", _):
-            return sympy.Mul(*args)
         case ("neg", [one]):
             return -one
         case ("div" | "ratio", [top, bottom]):
             return top / bottom
-        case ("pow", [base, exponent]):
-            return base**exponent
-        case ("root", [value, index]):
-            return sympy.root(value, index)
-        case ("log", [value]):
-            return sympy.log(value)
-        case ("log", [value, base]):
-            return sympy.log(value, base)
         case ("lg", [value]):
             return sympy.log(value, 10)
-        case ("deg", [value]):
-            return value * sympy.pi / 180
         case (name, [_, *_]) if name in _FUNCTIONS:
             return getattr(sympy, _FUNCTIONS[name])(*args)
         case _:
