@@ -140,15 +140,17 @@ def _items_of_part(part: Node) -> list[Item]:
     if isinstance(part, BracketGroup) and part.open == "" and part.items:
         inner = items_of(part)
         if len(inner) > 1 and all(item.label is not None for item in inner):
-            return [Item(_labels(inner), BracketGroup("(", ")", tuple(item.value for item in inner)))]
+            return [_as_tuple(inner)]
         return [Item(None, part)]
     if isinstance(part, Relation):
         return [_from_relation(part)]
     return [Item(None, part)]
 
 
-def _labels(items: list[Item]) -> Node:
-    return BracketGroup("(", ")", tuple(item.label for item in items if item.label is not None))
+def _as_tuple(items: list[Item]) -> Item:
+    """Return labelled items as one tuple, whose label is the tuple of their labels."""
+    labels = BracketGroup("(", ")", tuple(item.label for item in items if item.label is not None))
+    return Item(labels, BracketGroup("(", ")", tuple(item.value for item in items)))
 
 
 def _from_relation(part: Relation) -> Item:
@@ -244,20 +246,12 @@ def without_condition(node: Node) -> Node:
 def group_by_labels(items: list[Item]) -> list[Item]:
     """Combine ``x = 1, y = 2, x = 3, y = 4`` into two tuples (1, 2) and (3, 4); return other items unchanged."""
     labels = [key(item.label) for item in items if item.label is not None]
-    if len(labels) != len(items) or len(labels) < 4:
+    period = len(set(labels))
+    if len(labels) != len(items) or not 1 < period < len(items):
         return items
-    period = next((size for size in range(1, len(labels)) if labels[size] == labels[0]), len(labels))
-    if period == 1 or period == len(labels) or len(labels) % period or len(set(labels[:period])) != period:
+    if labels != labels[:period] * (len(labels) // period):
         return items
-    if any(labels[index] != labels[index % period] for index in range(len(labels))):
-        return items
-    return [
-        Item(
-            _labels(items[at : at + period]),
-            BracketGroup("(", ")", tuple(item.value for item in items[at : at + period])),
-        )
-        for at in range(0, len(items), period)
-    ]
+    return [_as_tuple(items[at : at + period]) for at in range(0, len(items), period)]
 
 
 def expand_signs(node: Node) -> list[Node]:

@@ -250,7 +250,7 @@ class Factors(Brackets):
                 power = self.script()
             else:
                 base = self.argument()
-        if power is not None and name in _INVERSES and _is_minus_one(power):
+        if power is not None and name in _INVERSES and whole(power) == -1:
             name, power = f"a{name}", None
         arguments = self._function_argument()
         node = Apply(name, (*arguments, base) if base is not None else arguments)
@@ -334,12 +334,6 @@ class Factors(Brackets):
 def _as_number(token: Token) -> Num:
     _, point, part = token.text.partition(".")
     return Num(Fraction(token.text), len(part) if point else None)
-
-
-def _is_minus_one(node: Node) -> bool:
-    if isinstance(node, Apply):
-        return node.op == "neg" and isinstance(node.args[0], Num) and node.args[0].value == 1
-    return isinstance(node, Num) and node.value == -1
 
 
 def _is_angle(parts: list[Node]) -> bool:

@@ -25,7 +25,6 @@ from rstar2_env.verification.values.ball import (
     contains_zero,
     known,
     magnitude,
-    sign,
     to_ball,
     to_complex,
 )
@@ -96,9 +95,7 @@ class Arithmetic:
 
     def _real_power(self, base: Real, exponent: Real, *, odd: bool) -> Value:
         """Return a power of a real number; if ``odd`` is true, the root of a negative number is real."""
-        direction = sign(base)
-        if direction is None:
-            raise VagueError
+        direction = functions.certain_sign(base)
         if direction == 0:
             raise UndefinedError
         if direction > 0:
@@ -128,12 +125,9 @@ class Arithmetic:
         """Return the root of ``value`` with the given index. An odd root of a negative real number is always real."""
         if not isinstance(index, Fraction) or index == 0:
             return self.power(value, self.divide(Fraction(1), index))
-        if index.denominator == 1 and index.numerator % 2 and not isinstance(value, acb):
-            direction = sign(value)
-            if direction is None:
-                raise VagueError
-            if direction < 0:
-                return -self.root(-value, index)
+        odd = index.denominator == 1 and index.numerator % 2 == 1
+        if odd and not isinstance(value, acb) and functions.certain_sign(value) < 0:
+            return -self.root(-value, index)
         return self._root_power(value, 1 / index) if index != 1 else value
 
 

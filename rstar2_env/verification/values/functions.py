@@ -95,8 +95,12 @@ COMPLEX: dict[str, Callable[[acb], acb]] = {"exp": acb.exp, "sin": acb.sin, "cos
 """Functions of one complex value, by the name that the tree uses."""
 
 
-def _sgn(value: Real) -> int:
-    """Return the sign; raise ``VagueError`` if the ball does not determine it."""
+def certain_sign(value: Real) -> int:
+    """Return the sign of a value.
+
+    Raises:
+        VagueError: The ball contains zero and other numbers.
+    """
     direction = sign(value)
     if direction is None:
         raise VagueError
@@ -104,7 +108,7 @@ def _sgn(value: Real) -> int:
 
 
 def _positive(value: Real) -> bool:
-    return _sgn(value) > 0
+    return certain_sign(value) > 0
 
 
 def _within(value: Real) -> bool:
@@ -155,7 +159,7 @@ def _nonzero(value: Real) -> bool:
 
 
 def _argument(value: Real) -> Real:
-    if not (direction := _sgn(value)):
+    if not (direction := certain_sign(value)):
         raise UndefinedError
     return Fraction(0) if direction > 0 else arb.pi()
 
@@ -184,7 +188,7 @@ REAL: dict[str, Callable[[Real], Real]] = {
     "asinh": _function(arb.asinh, (0, 0)),
     "acosh": _function(arb.acosh, (1, 0), lambda x: x == 1 or _positive(x - 1)),
     "atanh": _function(arb.atanh, (0, 0), lambda x: _positive(1 - magnitude(x))),
-    "sgn": lambda x: Fraction(_sgn(x)),
+    "sgn": lambda x: Fraction(certain_sign(x)),
     "arg": _argument,
 }
 """Functions of one real value, by the name that the tree uses. Each raises ``UndefinedError`` outside its domain."""
