@@ -338,7 +338,7 @@ class Comparer:
         one = one if one is not None else read_set(gold, as_set=True)
         other = other if other is not None else read_set(answer, as_set=True)
         if one is None or other is None:
-            return None
+            return False if isinstance(gold, Num) or isinstance(answer, Num) else None  # no set is a number
         if one.variable is not None and other.variable is not None and one.variable != other.variable:
             return None if _is_comparison(gold) and _is_comparison(answer) else False
         return same_set(one, other, self.values)

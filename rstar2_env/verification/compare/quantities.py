@@ -75,12 +75,12 @@ def same_quantity(gold: Node, answer: Node, rules: Rules, same: Same) -> bool | 
 
 
 def _asked(answered: str, rules: Rules) -> str | None:
-    """Return the unit in which the question asks for the value, "in joules".
+    """Return the unit in which the question asks for the value, "in joules" or "how many joules".
 
     Returns:
         ``None`` if the question does not ask for exactly one unit, or also names the answer's unit.
     """
-    if (unit := units.read_unit(answered)) is None or not rules.question:
+    if (unit := _unit(answered, rules)) is None or not rules.question:
         return None
     sentences = _SENTENCE.findall(rules.question)
     asking = " ".join(sentence for sentence in sentences if _ASKS.search(sentence))
@@ -95,10 +95,10 @@ def _asked(answered: str, rules: Rules) -> str | None:
 
 
 _IN_UNIT = re.compile(
-    r"\bin ((?:square |cubic )?[a-z]{2,}(?: per [a-z]+)?)\b"
+    r"\b(?:in|[Hh]ow many) ((?:square |cubic )?[a-z]{2,}(?: per [a-z]+)?)\b"
     r"(?=\s*(?:[,.;?!)]|\Z|(?:is|are|was|were|does|do|did|will|would|can|if|that|of|for|from|to|and|when)\b))"
 )
-"""Pattern of "in joules"; a noun after it, as in "in second place", means that the word is not a unit."""
+"""Pattern of "in joules" or "how many joules"; a noun after it ("in second place") means that the word is no unit."""
 _UNIT_WORD = re.compile(r"\d\s*([^\W\d_]{1,2})\b|([^\W\d_]{3,})")
 _SENTENCE = re.compile(r"[^.?!]+[.?!]*")
 _ASKS = re.compile(r"\?|\b(?:find|give|express|answer|calculate|compute|determine|state|write)\b", re.IGNORECASE)

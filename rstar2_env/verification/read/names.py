@@ -133,6 +133,6 @@ def is_word(run: str) -> bool:
 
 
 def label_before(said: str) -> str | None:
-    """Return words that end in a verb, in lower case and with "is" for its verb; ``None`` for words that do not."""
-    label = _RESULT.sub("is", said.lower())
-    return label if label.split()[-1] in VERBS else None
+    """Return the words before a verb, in lower case; ``None`` for words that do not end in a verb."""
+    *label, verb = _RESULT.sub("is", said.lower()).split()
+    return " ".join(label or [verb]) if verb in VERBS else None

@@ -142,10 +142,13 @@ class Reader(Factors):
 
     def _label_after(self) -> Words | None:
         """Read "is the least root" after a value, the label of "the least root is 5"; ``None`` for other words."""
-        start, (verb, *said) = self.at, self._words("").text.lower().split()
-        definite = said[:1] in (["the"], ["our"], ["my"]) and not names.DENIALS.intersection(said)
+        start, said = self.at, ""
+        while self.peek().kind in ("text", "let"):
+            said += f" {self.next().text.lower()}"
+        verb, *label = said.split()
+        definite = label[:1] in (["the"], ["our"], ["my"]) and not names.DENIALS.intersection(label)
         if definite and verb in names.VERBS and self._at_end(None):
-            return Words(" ".join((*said, verb)))
+            return Words(" ".join(label))
         self.at = start
         return None
 
@@ -198,12 +201,7 @@ class Reader(Factors):
                 # "the area is 5": the words before a verb are a label.
                 if (counted := self._counted(sides[-1].text)) is not None:
                     return counted
-                said = sides[-1].text.lower().split()
-                named = self.is_next("open") and names.STRUCTURES.issuperset(said)  # "the point (3, -2)"
-                label = sides[-1].text if named else names.label_before(sides[-1].text)
-                if label is None or names.DENIALS.intersection(said):
-                    raise ReadError("words precede a value")
-                sides[-1] = Words(label)
+                sides[-1] = self._label(sides[-1].text)
                 ops.append("=")
             else:
                 break
@@ -211,6 +209,17 @@ class Reader(Factors):
         if "equiv" in ops and not any(isinstance(side, Apply) and side.op == "pmod" for side in sides):
             ops = ["=" if op == "equiv" else op for op in ops]
         return Relation(tuple(ops), tuple(sides)) if ops else sides[0]
+
+    def _label(self, said: str) -> Words:
+        """Read the rest of the label of a value, which ends in a verb: "the value of k is"."""
+        named = self.is_next("open") and names.STRUCTURES.issuperset(said.lower().split())  # "the point (3, -2)"
+        while not named and (label := names.label_before(said)) is None:
+            if self.peek().kind not in ("text", "let"):
+                raise ReadError("words precede a value")
+            said = f"{said} {self.next().text}"
+        if names.DENIALS.intersection(said.lower().split()):
+            raise ReadError("the words before a value deny it")
+        return Words(said if named else label)
 
     def _counted(self, word: str) -> Node | None:
         """Read the number after one word that names what is counted ("dola 18"), if only a unit follows the number."""

@@ -22,6 +22,10 @@ RIGHT = [
     ("12", "a 12% decrease", "By what percent did the price decrease?"),
     (r"\frac12", "la mitad", ""),
     (r"\frac34", "drei Viertel", ""),
+    ("12", "12 is the largest value of k", "What is the largest value of k?"),
+    ("12", "the largest k is 12", "What is the largest value of k?"),
+    ("90", "1.5 hours", "How many minutes does it take?"),
+    ("x > 3", "the solution is x > 3", ""),
 ]
 
 WRONG = [
@@ -42,6 +46,12 @@ WRONG = [
     ("12", "a 12% decrease", "By what percent did the price increase or decrease?"),
     (r"\frac12", "la mitad de 14", ""),
     (r"\frac34", "three quarts", ""),
+    ("12", "the largest value of k is not 12", "What is the largest value of k?"),
+    ("12", "the largest value of k is over 12", "What is the largest value of k?"),
+    ("12", "the empty set is 12", ""),
+    ("12", r"\mathbb{R} = 12", ""),
+    ("90", "90 hours", "How many minutes does it take?"),
+    ("6.5", "6.5 square feet of carpet", "How many square meters of carpet does he need?"),
 ]
 
 
