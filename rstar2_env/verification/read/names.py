@@ -85,7 +85,7 @@ PERCENT_WORDS = frozenset({"percent", "per cent", "pct", "percentage", "percents
 JOINTS = {"或": "or", "和": "and", "及": "and", "与": "and", "と": "and", "または": "or", "и": "and", "или": "or"}
 """Words of languages in other scripts that join two answers, as "and" does."""
 
-VERBS = word_set("is are equals equal was be gives yields makes totals")
+VERBS = word_set("is are equals equal was be gives yields makes totals costs weighs measures")
 """Words between a label and its value, as in "the area is 5"."""
 
 _RESULT = re.compile(r"\b(?:comes(?: out)?|amounts|(?:adds|sums)(?: up)?|works out|evaluates|simplifies|reduces) to\Z")
