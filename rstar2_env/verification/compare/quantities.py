@@ -88,7 +88,8 @@ def _asked(answered: str, rules: Rules) -> str | None:
     known = [units.read_unit(found[0] or found[1]) for found in _UNIT_WORD.findall(rules.question)]
     said = [units.read_unit(word) for word in answered.split()]
     asked = {found for found in _IN_UNIT.findall(asking) if units.read_unit(found) is not None}
-    if len(asked) != 1 or not unit.dimension or unit in known:
+    measures = any(power > 0 for _, power in unit.dimension)  # "a week" is a remark
+    if len(asked) != 1 or not measures or unit in known:
         return None
     (only,) = asked
     return None if units.read_unit(only) in said else only

@@ -25,6 +25,7 @@ RIGHT = [
     ("12", "12 is the largest value of k", "What is the largest value of k?"),
     ("12", "the largest k is 12", "What is the largest value of k?"),
     ("90", "1.5 hours", "How many minutes does it take?"),
+    ("118", "118 a week", "How many dollars does he spend in a week?"),
     ("x > 3", "the solution is x > 3", ""),
 ]
 
