@@ -180,10 +180,8 @@ def summarise(graded: Sequence[Graded]) -> dict[str, Any]:
         "n": len(graded),
         "labelled": len(labelled),
         "correct": sum(item.verdict.correct for item in graded),
-        "accuracy": _share(sum(not item.wrong for item in labelled), len(labelled)),
+        **_errors(labelled),
         "recall": _share(sum(item.verdict.correct for item in positives), len(positives)),
-        "false_positives": sum(item.wrong and item.verdict.correct for item in labelled),
-        "false_negatives": sum(item.wrong and not item.verdict.correct for item in labelled),
         "unparsable": reasons[Reason.UNPARSABLE_ANSWER] + reasons[Reason.UNPARSABLE_GOLD],
         "timeouts": reasons[Reason.TIMEOUT],
         "unavailable": reasons[Reason.UNAVAILABLE],
@@ -200,13 +198,16 @@ def _by_category(labelled: Sequence[Graded]) -> dict[str, dict[str, Any]]:
     table: dict[str, dict[str, Any]] = {}
     for name in sorted({name for item in labelled for name in item.pair.categories}):
         members = [item for item in labelled if name in item.pair.categories]
-        table[name] = {
-            "n": len(members),
-            "accuracy": _share(sum(not item.wrong for item in members), len(members)),
-            "false_positives": sum(item.wrong and item.verdict.correct for item in members),
-            "false_negatives": sum(item.wrong and not item.verdict.correct for item in members),
-        }
+        table[name] = {"n": len(members), **_errors(members)}
     return table
+
+
+def _errors(labelled: Sequence[Graded]) -> dict[str, Any]:
+    return {
+        "accuracy": _share(sum(not item.wrong for item in labelled), len(labelled)),
+        "false_positives": sum(item.wrong and item.verdict.correct for item in labelled),
+        "false_negatives": sum(item.wrong and not item.verdict.correct for item in labelled),
+    }
 
 
 def _share(part: int, whole: int) -> float | None:

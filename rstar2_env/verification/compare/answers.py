@@ -142,13 +142,10 @@ class Comparer:
 
     def _labelled(self, gold: list[Item], answer: list[Item]) -> bool | None:
         """Compare label by label; return ``None`` unless both sides have the same distinct labels."""
-        if not (distinct_labels(gold) and distinct_labels(answer)) or len(gold) != len(answer):
+        one, other = ({key(item.label): item.value for item in items if item.label} for items in (gold, answer))
+        if not (distinct_labels(gold) and distinct_labels(answer)) or one.keys() != other.keys():
             return None
-        by_label = {key(item.label): item.value for item in answer if item.label is not None}
-        if {key(item.label) for item in gold if item.label is not None} != set(by_label):
-            return None
-        pairs = [(item.value, by_label[key(item.label)]) for item in gold if item.label is not None]
-        return self._ordered([one for one, _ in pairs], [other for _, other in pairs])
+        return self._ordered(list(one.values()), [other[name] for name in one])
 
     def _item(self, gold: Item, answer: Item) -> bool | None:
         """Compare two single values with their labels."""

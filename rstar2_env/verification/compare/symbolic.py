@@ -157,9 +157,7 @@ def _apply(sympy: Any, op: str, args: list[Any]) -> Any:
 def _big(sympy: Any, node: Big) -> Any:
     if not node.variable:
         raise _UnknownError
-    variable = sympy.Symbol(node.variable, real=True) if node.kind in ("int", "lim") else None
-    if variable is None:
-        variable = sympy.Symbol(node.variable, integer=True)
+    variable = sympy.Symbol(node.variable, **{"real" if node.kind in ("int", "lim") else "integer": True})
     body = _build(sympy, node.body).subs(sympy.Symbol(node.variable, real=True), variable)
     lower = None if node.lower is None else _build(sympy, node.lower)
     upper = None if node.upper is None else _build(sympy, node.upper)
