@@ -87,16 +87,18 @@ def _asked(answered: str, rules: Rules) -> str | None:
     # A word of one or two letters, such as "in", is a unit of the question only after a number.
     known = [units.read_unit(found[0] or found[1]) for found in _UNIT_WORD.findall(rules.question)]
     said = [units.read_unit(word) for word in answered.split()]
-    asked = {found for found in _IN_UNIT.findall(asking) if units.read_unit(found) is not None}
-    measures = any(power > 0 for _, power in unit.dimension)  # "a week" is a remark
-    if len(asked) != 1 or not measures or unit in known:
+    asked = {name: lead for lead, name in _IN_UNIT.findall(asking) if units.read_unit(name) is not None}
+    if len(asked) != 1 or not unit.dimension or unit in known:
         return None
-    (only,) = asked
-    return None if units.read_unit(only) in said else only
+    ((only, lead),) = asked.items()
+    wanted = units.read_unit(only)
+    if wanted in said or wanted is None or (lead != "in" and wanted.dimension != unit.dimension):
+        return None  # "118 a week", if the question asks how many dollars
+    return only
 
 
 _IN_UNIT = re.compile(
-    r"\b(?:in|[Hh]ow many) ((?:square |cubic )?[a-z]{2,}(?: per [a-z]+)?)\b"
+    r"\b(in|[Hh]ow many) ((?:square |cubic )?[a-z]{2,}(?: per [a-z]+)?)\b"
     r"(?=\s*(?:[,.;?!)]|\Z|(?:is|are|was|were|does|do|did|will|would|can|if|that|of|for|from|to|and|when)\b))"
 )
 """Pattern of "in joules" or "how many joules"; a noun after it ("in second place") means that the word is no unit."""
