@@ -56,7 +56,7 @@ _MATH = re.compile(
     re.DOTALL,
 )
 _PLAIN = re.compile(r"(?:\\[a-zA-Z]+|(?<![a-zA-Z])[a-zA-Z](?![a-zA-Z])|[-\d.+*/^_=<>≤≥≠(){}\[\]|!√π²³×·÷ ])+")
-_BUSY = re.compile(r"[\da-zA-Z)}|]\s*[-+*/^=<>≤≥≠({|!√²³×·÷\\]|\.\d")
+_BUSY = re.compile(r"[\da-zA-Z)}]\s*[-+*/^=<>≤≥≠({|!√²³×·÷\\]|\.\d")
 _SAYS_BARS = re.compile(r"\babs(?:olute value|\s*\()")
 """Pattern of an absolute value that a question states without bars."""
 

@@ -36,6 +36,7 @@ UNSOLVED = [
     ("Solve 2x ≤ 5.", r"x\le 2.5", "2x ≤ 5"),
     (r"Solve $1<2x+1<5$.", "0<x<2", "1<2x+1<5"),
     ("Write $x<5/2$ in interval notation.", r"(-\infty,5/2)", "5/2>x"),
+    ("Write x≤5 in interval notation.", r"(-\infty,5]", "5 ≥ x"),
     ("Write the interval $[1,3]$ as an inequality.", r"1\le x\le 3", "[1,3]"),
 ]
 
