@@ -1,8 +1,8 @@
 """Write the table of recipes in docs/systems.md: the test of each recipe, its second source and the date.
 
 ``python tools/docs_site/systems_table.py docs/systems.md`` rewrites the table in the page, between its markers. The
-second source is the ``source`` of the recipe: repositories with a commit, and papers. If it names no repository, the
-numbers were derived by hand from the paper.
+second source is the ``source`` of the recipe: repositories with a commit, and papers. If it names no commit, the
+numbers were derived by hand from the paper, and the source says why in one of the forms of ``_WHY``.
 """
 
 from __future__ import annotations
@@ -21,6 +21,11 @@ BEGIN = "<!-- recipes: made by `python tools/docs_site/systems_table.py docs/sys
 END = "<!-- end of recipes -->"
 _TESTS = Path(__file__).resolve().parents[2] / "tests" / "trainers" / "recipes"
 _NAMED = re.compile(r"[\w.-]+/[\w.-]+@[0-9a-f]{7,}|arXiv \d{4}\.\d{4,5}")
+_WHY = re.compile(
+    r"no released (?:training )?code was found on \d{4}-\d\d-\d\d"
+    r"|(?<=the released code, )[\w.-]+/[\w.-]+, could not be read on \d{4}-\d\d-\d\d"
+    r"|the released code differs|it has no code"
+)
 
 
 def recipes_table() -> str:
@@ -50,10 +55,18 @@ def test_of(name: str, texts: Mapping[str, str]) -> str:
 
 
 def second_source(name: str) -> tuple[str, str]:
-    """Return the second source of a recipe, marked if it is not code, and the date of the comparison."""
+    """Return the second source of a recipe, with the reason if it names no code, and the date of the comparison.
+
+    Raises:
+        ConfigurationError: The source names no commit and no reason.
+    """
     recipe = TRAINERS.get(name)
-    named = ", ".join(dict.fromkeys(_NAMED.findall(recipe.source))) or recipe.source
-    return named if "@" in named else f"{named} (text only)", recipe.checked
+    named = ", ".join(dict.fromkeys(_NAMED.findall(recipe.source))) or recipe.source.partition(";")[0]
+    if "@" in named:
+        return named, recipe.checked
+    if (why := _WHY.search(recipe.source)) is None:
+        raise ConfigurationError(f"The source of the recipe {name!r} names no commit, and not why it is text only.")
+    return f"{named} (text only: {why[0].replace(', could', ' could')})", recipe.checked
 
 
 def with_table(page: str) -> str:

@@ -13,7 +13,7 @@ ACEREASON = Recipe(
     summary="AceReason: one domain after the other, on policy, with growing token budgets",
     paper="arXiv 2505.16400",
     source="arXiv 2505.16400v2, abstract; its objective as quoted in the review of the paper at www.themoonlight.io; "
-    "the authors released no training code",
+    "no released training code was found on 2026-11-30",
     checked="2026-11-24",
     selector="all:reject_equal=true",
     loss=("ppo_clip:low=0.2,high=0.2",),

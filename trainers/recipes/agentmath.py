@@ -13,7 +13,7 @@ AGENTMATH = Recipe(
     name="agentmath",
     summary="AgentMath: a bonus for tool calls in right answers, and budgets that grow when episodes are cut off",
     paper="arXiv 2512.20745",
-    source="arXiv 2512.20745; the authors released no code",
+    source="arXiv 2512.20745; no released code was found on 2026-11-30",
     checked="2026-11-24",
     reward=("return", "tool_use"),
     selector="all:reject_equal=true",

@@ -11,8 +11,8 @@ ALPHAMED = Recipe(
     summary="AlphaMed: GRPO on the letter of multiple-choice questions",
     paper="arXiv 2505.17952",
     source="arXiv 2505.17952, abstract, and the formula of GRPO, by hand: a binary reward for the letter, compared "
-    "with the group; the repositories cheliu-computation/AlphaMed and Med-R1-Alpha held no code, and the clip and the "
-    "sizes were in no text that could be read",
+    "with the group; no released code was found on 2026-11-30 (version 1 announces it; surveys name only models and "
+    "data), and the clip and the sizes were in no text that could be read",
     checked="2026-11-29",
     reward=("letter_choice",),
     selector="all:reject_equal=true",

@@ -13,7 +13,8 @@ COG_RETHINKER = Recipe(
     summary="Cog-Rethinker: decompose unsolved problems and reflect on them; train on the results without the help",
     paper="arXiv 2510.15979",
     source="arXiv 2510.15979, the abstract, and its reviews on OpenReview: the stages, DAPO with a supervised term, "
-    "and the binary reward; lambda and the training details were searched for and not found",
+    "and the binary reward; lambda and the training details are in none of them, and no released code was found on "
+    "2026-11-30",
     checked="2026-11-28",
     rollout="decompose",
     selector="all:reject_equal=true,equal=correct",

@@ -13,8 +13,10 @@ ECHO = Recipe(
     name="echo",
     summary="ECHO: GRPO that also trains the policy to predict the answers of tools",
     paper="arXiv 2605.24517",
-    source="arXiv 2605.24517, sections 2 to 4 and appendix B",
-    checked="2026-11-28",
+    source="arXiv 2605.24517, sections 2 to 4 and appendix B; the released code, microsoft/echo-rl, could not be read "
+    "on 2026-11-30; by public notes on its commit f4c3c7e, the term is a mean over the observations of each episode, "
+    "the weight 0.05, and the clip 0.2 on both sides",
+    checked="2026-11-30",
     loss=("ppo_clip:low=0.2,high=0.28", "echo:coef=0.05"),
     aggregation="seq_mean",
     defaults={"rollout": {"group_size": 16, "temperature": 0.8, "problems_per_step": 16}},

@@ -14,7 +14,7 @@ PAV = Recipe(
     name="pav",
     summary="PAV: the outcome, plus the progress of each turn under a prover",
     paper="arXiv 2410.08146",
-    source="arXiv 2410.08146, equations 2 to 5, section 5 and appendix E",
+    source="arXiv 2410.08146, equations 2 to 5, section 5 and appendix E; no released code was found on 2026-11-30",
     checked="2026-11-28",
     reward=("return", "progress:weight=3"),
     advantage="group_mean",

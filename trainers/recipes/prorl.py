@@ -13,7 +13,7 @@ PRORL = Recipe(
     name="prorl",
     summary="ProRL: clip-higher, dynamic sampling, and a KL term whose reference is reset when evaluations stall",
     paper="arXiv 2505.24864",
-    source="arXiv 2505.24864, sections 2.3 and 3.2",
+    source="arXiv 2505.24864, sections 2.3 and 3.2; no released code was found on 2026-11-30",
     checked="2026-11-24",
     selector="all:reject_equal=true,equal=correct",
     loss=("ppo_clip:low=0.2,high=0.4", "kl:coef=1e-4"),

@@ -19,7 +19,7 @@ PTA_GRPO = Recipe(
     paper="arXiv 2510.01833",
     source="arXiv 2510.01833, abstract, and summaries of the paper, by hand: the sum of outcome, format and mean "
     "accuracy of further episodes with the plan; the weights, the clip and the sizes were in no text that could be "
-    "read, and no code of the authors was found",
+    "read, and no released code was found on 2026-11-30",
     checked="2026-11-29",
     reward=("return", "plan_value", "answer_format"),
     selector="all:reject_equal=true",

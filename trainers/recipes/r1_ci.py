@@ -12,7 +12,8 @@ R1_CI = Recipe(
     summary="R1-Code-Interpreter: GRPO in stages, starting with the problems of the largest potential",
     paper="arXiv 2505.21668",
     source="the reviews of arXiv 2505.21668 on OpenReview, which quote the potential, the stages and the limit "
-    "of 8 calls; they do not state the clip",
+    "of 8 calls; they do not state the clip; the released code, yongchao98/R1-Code-Interpreter, could not be read on "
+    "2026-11-30",
     checked="2026-11-24",
     selector="all:reject_equal=true",
     sampler="potential",

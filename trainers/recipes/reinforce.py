@@ -10,7 +10,8 @@ REINFORCE = Recipe(
     name="reinforce",
     summary="The plain policy gradient, with the mean reward of the batch as baseline",
     paper="Williams 1992",
-    source="R. J. Williams, Simple statistical gradient-following algorithms, Machine Learning 8 (1992), theorem 1",
+    source="R. J. Williams, Simple statistical gradient-following algorithms, Machine Learning 8 (1992), theorem 1; "
+    "it has no code",
     checked="2026-11-24",
     advantage="reinforce",
     loss=("reinforce",),

@@ -17,7 +17,7 @@ RSTAR2_PAPER = Recipe(
     name="rstar2_paper",
     summary="rStar2-Agent as in the paper: GRPO-RoC at full size, 510 steps in three stages",
     paper="arXiv 2508.20722",
-    source="arXiv 2508.20722, sections 4.3 and 5.1",
+    source="arXiv 2508.20722, sections 4.3 and 5.1; the released code differs: recipe rstar2_released",
     checked="2026-11-24",
     selector="roc:mode=sample",
     sampler="unsolved:after=385,episodes=8",

@@ -16,6 +16,7 @@ from rstar2_env.cli._options import layers_of
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.rewards import RewardContext
 from rstar2_env.trainers import TRAINERS
+from rstar2_env.trainers.base import Recipe
 from rstar2_env.trainers.options.layers import read_slot
 from rstar2_env.trainers.options.parts import make_parts
 from rstar2_env.trainers.options.slots import FIELDS
@@ -119,7 +120,7 @@ def test_every_recipe_is_there_with_its_second_source_and_a_test_that_names_it()
     assert list(listed) == sorted(path.stem for path in (ROOT / "trainers/recipes").glob("[a-z]*.py"))
     for name, (test, source, date) in listed.items():
         assert f'"{name}"' in (ROOT / target(test)).read_text("utf-8"), name
-        assert re.search(r"\S+/\S+@[0-9a-f]{7}|\(text only\)$", source), name
+        assert re.search(r"\S+/\S+@[0-9a-f]{7}|\(text only: .+\)$", source), name
         assert re.fullmatch(r"\d{4}-\d\d-\d\d", date), name
 
 
@@ -128,6 +129,21 @@ def test_a_recipe_that_no_test_names_is_refused():
     assert systems_table.test_of("one", texts) == "test_b.py"
     with pytest.raises(ConfigurationError, match="names the recipe 'other'"):
         systems_table.test_of("other", texts)
+
+
+def test_a_recipe_without_released_code_says_why(monkeypatch):
+    def shown(source):
+        monkeypatch.setattr(systems_table.TRAINERS, "get", lambda name: Recipe(name=name, source=source))
+        return systems_table.second_source("one")[0]
+
+    none, unread = "no released code was found on 2026-11-30", "some/where could not be read on 2026-11-30"
+    assert shown(f"arXiv 2501.00001, by hand; {none}") == f"arXiv 2501.00001 (text only: {none})"
+    written = f"arXiv 2501.00001; the released code, {unread.replace(' could', ', could')}"
+    assert shown(written) == f"arXiv 2501.00001 (text only: {unread})"
+    assert shown("arXiv 2501.00001; some/where@1234567") == "arXiv 2501.00001, some/where@1234567"
+    for without_reason in ("arXiv 2501.00001, section 2", "arXiv 2501.00001; no released code was found"):
+        with pytest.raises(ConfigurationError, match="names no commit"):
+            shown(without_reason)
 
 
 def test_every_pipeline_has_its_source_its_file_and_a_test_that_runs_it():

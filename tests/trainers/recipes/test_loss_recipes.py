@@ -1,8 +1,10 @@
 """The recipes that are a loss of their own: what each prescribes, and that it is one short file."""
 
 import inspect
+import math
 
 import pytest
+from loss_tokens import tokens
 from places import ROOT
 
 from rstar2_env.trainers import TRAINERS
@@ -48,6 +50,18 @@ def test_it_is_one_short_file_that_names_its_paper(name):
     text = (ROOT / f"trainers/recipes/{name}.py").read_text()
     assert len(text.splitlines()) < 30
     assert TRAINERS.get(name).paper in inspect.cleandoc(text.split('"""')[1])
+
+
+def test_glm5_weighs_a_token_as_the_function_of_its_framework():
+    """THUDM/slime@624b824: ``icepop_function`` with the bounds 0.5 and 2, run on these ratios apart from this package.
+
+    There the weight multiplies the clipped surrogate, whose gradient before the first optimizer step is that of log pi.
+    """
+    ratios, weights = [0.4, 0.49, 0.51, 0.9, 1.0, 1.7, 1.99, 2.01, 5.0], [0, 0, 0.51, 0.9, 1, 1.7, 1.99, 0, 0]
+    (term,) = make_parts(TRAINERS.get("glm5").configure({"model": "m"}), shares_weights=True).terms
+    batch = tokens([[math.log(ratio) for ratio in ratios]], sampled=[[0.0] * 9], advantage=[[-2.0] * 9])
+    term(batch).sum().backward()
+    assert (batch.logp.grad[0] / 2).tolist() == pytest.approx(weights)
 
 
 def test_the_surrogates_that_are_not_ppos():

@@ -8,6 +8,7 @@ from datetime import date
 
 import numpy as np
 import pytest
+from loss_tokens import tokens
 from places import ROOT
 from small_run import SmallPlayer
 
@@ -116,8 +117,12 @@ def test_the_golden_advantages(name, size):
 
 
 def test_grpo_holds_to_its_reference_with_the_papers_weight():
+    """The divergence of a token is that of ``kl_penalty_forward`` in verl-project/verl@1dda039b9, run by itself."""
     _, kl = make_parts(configured("grpo"), shares_weights=True).terms
     assert (kl.coef, kl.estimator) == (0.04, "k3")
+    batch = tokens([[-1.0, -2.0, -0.5, -3.0]], reference=[[-0.5, -2.5, -0.5, -1.0]])
+    expected = [0.14872127, 0.10653066, 0.0, 4.38905610]
+    assert (kl(batch)[0] / 0.04).tolist() == pytest.approx(expected, abs=1e-7)
 
 
 def test_every_recipe_names_its_source_and_the_date_of_the_comparison():
