@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from atlas_curves import AXES, SAMPLES, interval
+from atlas_curves import AXES, NOTHING, SAMPLES
 from atlas_update import LONGEST, REFERENCE, Expected, Setting, Updates, alone, rows_of
 from atlas_world import (
     WORLDS,
@@ -59,9 +59,15 @@ OF_FAMILY: Mapping[str, tuple[str, ...]] = {
     "correction": ("base", "hotter engine"),
     "selector": ("base", "reliable tool", "failing tool"),
     "regularizer": ("base", "failing tool"),
-    "recipe": ("base", "equal lengths", "rare success", "four turns", "older weights"),
+    "recipe": ("base", "equal lengths", "rare success", "four turns", "dense reward", "older weights"),
+    "repair": ("base", "dense reward", "groups of 2", "failing tool"),
 }
 """The cases of each family."""
+OTHER_POLICIES = (
+    *("older weights", "hotter engine", "demonstration"),
+    *("1 update behind", "4 updates behind", "8 updates behind"),
+)
+"""Cases whose episodes are not the policy's own."""
 AIMS: Mapping[str, Mapping[str, Callable[[TabularPolicy, World, TabularPolicy], Tensor]]] = {
     "selector": {"clean success": lambda policy, world, _: clean_success(policy, world)},
     "regularizer": {
@@ -107,10 +113,10 @@ REPAIRS: tuple[tuple[str, ...], ...] = (
 CONSTANT = "const_len:length=1"
 UNBIASED: Mapping[str, str] = {one.partition(":")[0]: one for one in VARIANTS["advantage"] if "baseline=others" in one}
 """Unbiased form of an advantage by its name; the others are replaced by ``rloo``."""
-PARALLEL = 1e-6
-"""Smallest 1 - cosine that counts as a bias, if all groups are listed."""
-_NARROW_DEGREES = 3.0
-_OWN_OBJECTIVE = ("kl", "kdrl", "opd", "entropy", "adaptive_entropy", "carft")
+PARALLEL = 1e-14
+"""Smallest 1 - cosine that counts as a bias, if all groups are listed: rounding is below it, and no term is."""
+OVERSAMPLE = "rollout.oversample"
+_OWN_OBJECTIVE = ("kl", "kdrl", "opd", "entropy", "adaptive_entropy", "apo_dads", "carft")
 """Terms of the loss whose objective is not the return."""
 
 
@@ -229,45 +235,82 @@ def repairs(recipe: Recipe) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
     A term of the loss that moves the policy to a reference model has an objective of its own. So without such terms the
     objective is the return; with the estimator of ``kl`` that counts whole episodes, it is the return minus the
-    divergence.
+    divergence. A selector that keeps all episodes needs no further ones.
     """
-    parts = recipe.configure({"model": "m"}).parts
+    config = recipe.configure({"model": "m"})
     terms = [read_part(term, "loss") for term in recipe.loss]
     kept = tuple(str(part) for part in terms if part.name not in _OWN_OBJECTIVE)
     forms = {
         "aggregation": CONSTANT,
-        "advantage": UNBIASED.get(parts.advantage.name, "rloo"),
+        "advantage": UNBIASED.get(config.parts.advantage.name, "rloo"),
         "selector": "all",
         "loss": kept,
     }
+    plain = {"selector": "all", **({OVERSAMPLE: "1"} if config.rollout.oversample > 1 else {})}
     for slots in REPAIRS:
         if "loss" not in slots or 0 < len(kept) < len(terms):
-            yield "return", {slot: forms[slot] for slot in slots}
+            yield "return", {**(plain if "selector" in slots else {}), **{slot: forms[slot] for slot in slots}}
     if any(part.name == "kl" for part in terms):
         exact = tuple(
             str(replace(part, options={**part.options, "estimator": "episode"})) if part.name == "kl" else str(part)
             for part in terms
             if part.name not in _OWN_OBJECTIVE or part.name == "kl"
         )
-        yield "return - KL", {"advantage": "rloo", "aggregation": CONSTANT, "loss": exact}  # scale 1, as the term
+        swaps = {"advantage": "rloo", "aggregation": CONSTANT, "loss": exact}  # scale 1, as the term
+        yield "return - KL", swaps
+        yield "return - KL", {**plain, **swaps}  # a rejected group has no divergence either
+
+
+def repaired_recipe(recipe: Recipe, swaps: Mapping[str, Any]) -> Recipe:
+    """Return a recipe with replaced parts, and one of ``OVERSAMPLE`` if it is named."""
+    parts = {slot: part for slot, part in swaps.items() if slot != OVERSAMPLE}
+    if OVERSAMPLE not in swaps:
+        return replace(recipe, **parts)
+    rollout = {**recipe.defaults.get("rollout", {}), "oversample": int(swaps[OVERSAMPLE])}
+    return replace(recipe, **parts, defaults={**recipe.defaults, "rollout": rollout})
 
 
 def repair_cases(record: Mapping[str, Mapping[str, Any]]) -> Iterator[Case]:
-    """Yield the next replacement to try for each objective of a biased recipe that no recorded one follows."""
+    """Yield the next case of a replacement to try for each objective of a biased recipe that no recorded one follows.
+
+    A replacement is tried in the next case only if it follows the objective in those before it.
+    """
     for case in recipe_cases():
-        found = record.get(case.key, {})
-        if case.case != "base" or "cosines" not in found or is_parallel(found):
+        if case.case != "base" or not is_biased(record, case.name):
             continue
         done: set[str] = set()
         for objective, swaps in repairs(case.recipe):
-            tried = Case("repair", f"{case.name} with {words(swaps)}", replace(case.recipe, **swaps), "base")
             if objective in done:
                 continue
-            if tried.key not in record:
-                yield tried
+            name = f"{case.name} with {words(swaps)}"
+            if missing := missing_case(record, name, objective):
+                yield Case("repair", name, repaired_recipe(case.recipe, swaps), missing)
                 break
-            if is_shown_parallel(record[tried.key], objective):
+            if follows(record, name, objective):
                 done.add(objective)
+
+
+def missing_case(record: Mapping[str, Mapping[str, Any]], name: str, objective: str) -> str:
+    """Return the first case of a repaired recipe that is not recorded; empty if one before it settles the question."""
+    for case in OF_FAMILY["repair"]:
+        found = record.get(f"repair/{name}/{case}")
+        if found is None:
+            return case
+        if not is_shown_parallel(found, objective):
+            return ""
+    return ""
+
+
+def follows(record: Mapping[str, Mapping[str, Any]], name: str, objective: str) -> bool:
+    """Return whether a repaired recipe follows the gradient of an objective in each case of ``repair``."""
+    found = [record.get(f"repair/{name}/{case}") for case in OF_FAMILY["repair"]]
+    return all(one is not None and is_shown_parallel(one, objective) for one in found)
+
+
+def is_biased(record: Mapping[str, Mapping[str, Any]], name: str) -> bool:
+    """Return whether a recipe's update on the policy's own episodes has another direction than the gradient."""
+    found = [record.get(f"recipe/{name}/{case}", {}) for case in CASES if case not in OTHER_POLICIES]
+    return any("cosines" in one and one["length"] >= NOTHING and not is_parallel(one) for one in found)
 
 
 def words(swaps: Mapping[str, Any]) -> str:
@@ -283,10 +326,8 @@ def is_parallel(found: Mapping[str, Any], objective: str = "return") -> bool:
 
 
 def is_shown_parallel(found: Mapping[str, Any], objective: str = "return") -> bool:
-    """Return whether an update is parallel to a gradient, and the interval of its angle narrower than 3 degrees."""
-    if not is_parallel(found, objective):
-        return False
-    return "within" not in found or interval(found)[-1] < _NARROW_DEGREES
+    """Return whether all groups were listed and the update is parallel; an interval always leaves room for a bias."""
+    return "within" not in found and is_parallel(found, objective)
 
 
 def _kl_coef(updates: Updates) -> float:

@@ -12,11 +12,13 @@ from atlas_cases import (
     AIMS,
     CASES,
     OF_FAMILY,
+    OTHER_POLICIES,
     PARALLEL,
     REGULARIZERS,
     VARIANTS,
+    follows,
+    is_biased,
     is_parallel,
-    is_shown_parallel,
     repairs,
     signature,
     words,
@@ -35,11 +37,6 @@ LEARNED = Path(__file__).resolve().parent / "learning_selection.jsonl"
 PAGE = "atlas.md"
 """Name of the page in ``docs/``."""
 OBJECTIVES = ("return", "log success", "pass at 4", "return - KL")
-OTHER_POLICIES = (
-    *("older weights", "hotter engine", "demonstration"),
-    *("1 update behind", "4 updates behind", "8 updates behind"),
-)
-"""Cases whose episodes are not the policy's own."""
 PROBLEMS = ("base", "rare success", "reliable tool", "failing tool")
 """Cases with the policy's own groups of four, between which the scale shows the weight of a problem."""
 FAMILIES = {
@@ -49,6 +46,7 @@ FAMILIES = {
     "correction": "Corrections",
     "selector": "Selectors",
 }
+_SMALLEST = 0.1
 _PLAIN = {name.partition(":")[0] for name in REGULARIZERS}
 _WITHOUT_REWARD = "an objective without rewards: [below](#terms-without-a-reward)"
 _OF_IGPO = (
@@ -83,8 +81,8 @@ selector, the advantage and the loss of this package (`trainers/step/collector.p
 `trainers/backends/reference/step.py`); nothing is computed by a copy of a formula.
 
 - **angle**: the angle in degrees between the expected update and the gradient of the expected return. 0: the
-  update has the direction of the gradient (1 - cosine < 1e-6). 90: no progress. `a to b` is three standard errors
-  on each side, where groups were sampled because a part draws or keeps a state.
+  update has the direction of the gradient (up to rounding, 1 - cosine < 1e-14). 90: no progress. `a to b` is three
+  standard errors on each side, where groups were sampled because a part draws or keeps a state.
 - **scale**: the length of the expected update along the gradient, divided by the gradient's length. A constant scale
   acts like another learning rate. A scale that depends on the problem gives problems different weights.
 - **noise**: variance of the update of one group, times the number of its episodes, divided by the squared length of
@@ -134,8 +132,9 @@ def lines(record: Record) -> Iterator[str]:
         "otherwise, or pay more. The search of `deepsearch` is such a "
         "part: it chooses episodes and estimates values from its tree, so its line has the values that `tree_value` "
         "computes from the episodes of the group. "
-        "*Repaired* names the first replacement of parts, of those that were tried in *base*, after which the update "
-        "has the direction of the gradient: an aggregation of constant length, an unbiased form of the advantage (its "
+        "*Repaired* names the first replacement of parts, of those that were tried, after which the update "
+        f"has exactly the direction of the gradient in each of {_listed(OF_FAMILY['repair'])}, with all groups listed: "
+        "an aggregation of constant length, an unbiased form of the advantage (its "
         "own, else `rloo`), training on all episodes, combinations of them, and last a loss without "
         "the terms that do not depend on rewards. A recipe with a `kl` term does not estimate the gradient of the "
         "return but that of the return minus the divergence; for it, the form that estimates exactly this is named "
@@ -178,8 +177,9 @@ def verdict(found: Mapping[str, Mapping[str, Any]]) -> str:
         return "unbiased for the return minus the KL divergence"
     worst = max(apart, key=lambda case: apart[case])
     equal = "base" in apart and "equal lengths" in own and "equal lengths" not in apart
-    why = "biased only if lengths differ" if equal else "biased"
-    return f"{why}: {apart[worst]:.1f} degrees in *{worst}*"
+    only = "" if "dense reward" in apart else " only"  # its lengths differ, and its rewards too
+    why = f"biased{only} if lengths differ" if equal else "biased"
+    return f"{why}: {_degrees(apart[worst])} degrees in *{worst}*"
 
 
 def cases_of(record: Record, family: str, name: str) -> dict[str, Mapping[str, Any]]:
@@ -411,20 +411,18 @@ def left_out(names: Sequence[str]) -> str:
 
 def repaired(record: Record, name: str) -> str:
     """Return the replacements after which a recipe's update has the direction of a gradient, as text."""
-    base = record.get(f"recipe/{name}/base", {})
-    if "cosines" not in base or is_parallel(base):
+    if not is_biased(record, name):
         return ""
     found: dict[str, str] = {}
-    tried = undecided = False
     for objective, swaps in repairs(TRAINERS.get(name)):
-        one = record.get(f"repair/{name} with {words(swaps)}/base")
-        tried = tried or one is not None
-        if one is not None and is_shown_parallel(one, objective):
+        if follows(record, f"{name} with {words(swaps)}", objective):
             found.setdefault(objective, f"`{words(swaps)}`")
-        undecided = undecided or (one is not None and is_parallel(one, objective))
-    if found:
-        return "; ".join(text if aim == "return" else f"for the {aim}: {text}" for aim, text in found.items())
-    return "undecided: the interval is wide" if undecided else "none of those tried" if tried else ""
+    texts = [text if aim == "return" else f"for the {aim}: {text}" for aim, text in found.items()]
+    return "; ".join(texts) or "none of those tried"
+
+
+def _listed(cases: Sequence[str]) -> str:
+    return ", ".join(f"*{case}*" for case in cases[:-1]) + f" and *{cases[-1]}*"
 
 
 def _named(objective: str) -> str:
@@ -439,8 +437,13 @@ def _angle(one: Mapping[str, Any] | None) -> str:
         return "no update"
     low, angle, high = interval(one)
     if "within" not in one:
-        return "0" if is_parallel(one) else f"{angle:.1f}"
+        return "0" if is_parallel(one) else _degrees(angle)
     return f"{low:.1f} to {high:.1f}"
+
+
+def _degrees(angle: float) -> str:
+    """Return an angle that is not 0 as text."""
+    return f"{angle:.1f}" if angle >= _SMALLEST else f"<{_SMALLEST:g}"
 
 
 def _number(value: float | None) -> str:

@@ -136,6 +136,45 @@ def test_a_recipe_with_a_divergence_has_a_form_without_bias_for_the_return_and_o
         assert figures(recipe, "four turns", group_size=2)["cosines"][objective] < 1 - 1e-3
 
 
+def test_a_repaired_form_must_follow_its_objective_exactly_in_every_case_with_all_groups_listed():
+    cases = program("atlas_cases")
+
+    def record(**changed):
+        exact = {"cosines": {"return": 1.0}}
+        found = dict.fromkeys(cases.OF_FAMILY["repair"], exact) | changed
+        return {f"repair/x/{case}": one for case, one in found.items() if one is not None}
+
+    assert cases.follows(record(), "x", "return")
+    small, sampled = {"cosines": {"return": 1 - 1e-12}}, {"cosines": {"return": 1.0}, "within": 1e-9}
+    for one in (small, sampled):  # a weak term of the loss, and an interval, can both hide a bias
+        assert not cases.follows(record(**{"dense reward": one}), "x", "return")
+        assert cases.missing_case(record(base=one, **{"groups of 2": None}), "x", "return") == ""
+    assert not cases.follows(record(**{"groups of 2": None}), "x", "return")
+    assert cases.missing_case(record(**{"groups of 2": None}), "x", "return") == "groups of 2"
+
+
+def test_the_weak_divergence_of_a_recipe_is_a_bias_of_its_update():
+    cases = program("atlas_cases")
+    recipe = replace(TRAINERS.get("dump"), aggregation=cases.CONSTANT, advantage="rloo")
+    found, without = figures(recipe, group_size=2), figures(replace(recipe, loss=("ppo_clip",)), group_size=2)
+    assert cases.is_parallel(without)
+    assert not cases.is_parallel(found)
+    assert 1 - found["cosines"]["return"] < 1e-6
+    record = {"recipe/dump/base": found, "recipe/dump/older weights": without}
+    assert cases.is_biased(record, "dump")
+    assert not cases.is_biased({"recipe/dump/base": without, "recipe/dump/older weights": found}, "dump")
+
+
+def test_a_repaired_form_without_selection_plays_no_more_than_it_keeps_so_that_its_groups_are_listed():
+    cases, made = program("atlas_cases"), program("atlas_update")
+    swaps = [one for objective, one in cases.repairs(TRAINERS.get("grpo_roc")) if "selector" in one]
+    assert all(cases.OVERSAMPLE in one for one in swaps)
+    world = program("atlas_world").WORLDS["base"]
+    for one in swaps:
+        assert made.Updates(cases.repaired_recipe(TRAINERS.get("grpo_roc"), one), world, made.Setting(2)).lists
+    assert not any(cases.OVERSAMPLE in one for _, one in cases.repairs(TRAINERS.get("grpo")))
+
+
 @pytest.mark.parametrize("name", ["grpo_clip_higher", "kdrl", "otb"])
 def test_the_sum_of_shared_gradients_of_rows_is_the_gradient_of_the_batch(name):
     made, world = program("atlas_update"), program("atlas_world").WORLDS["base"]
@@ -341,4 +380,6 @@ def test_a_verdict_follows_from_the_cosines_and_the_scales():
     assert page.verdict({"base": one(0.5, 0.5)}) == "biased: 60.0 degrees in *base*"
     lengths = {"base": one(0.5, 0.5), "equal lengths": one(1.0, 0.5)}
     assert page.verdict(lengths).startswith("biased only if lengths differ")
+    assert page.verdict(lengths | {"dense reward": one(0.9, 0.5)}).startswith("biased if lengths differ")
+    assert page.verdict({"base": one(1 - 1e-9, 0.5)}) == "biased: <0.1 degrees in *base*"
     assert "by sampling" in page.verdict({"base": one(0.999, 0.5, within=0.01)})
