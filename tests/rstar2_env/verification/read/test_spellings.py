@@ -7,6 +7,9 @@ import pytest
 from rstar2_env.verification import verify
 
 RIGHT = r"""
+    2\hat{i}+3\hat{j} ;; 2\hat{\imath}+3\hat{\jmath}
+    (2,3) ;; 2\vec{i}+3\vec{j}
+    19:15 ;; 7:15 p.m.
     # intervals in words
     (2,3) ;; between 2 and 3
     (2,3) ;; strictly between 2 and 3
