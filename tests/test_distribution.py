@@ -130,7 +130,7 @@ def test_the_demonstration_runs_from_a_wheel_in_a_clean_environment(built, tmp_p
     assert "pass@1" in said
     assert read_run(tmp_path / "demo" / "grpo_roc").finished
     # The last line names the command that shows the run, and the extra has what the command needs.
-    assert "episode by episode: rstar2 view " in " ".join(said.split())
+    assert " ".join(said.split()).endswith("To see the episodes: rstar2 view demo/grpo_roc")
     run(str(own / "python"), "-c", "import starlette, textual, uvicorn", env=clean)
 
 

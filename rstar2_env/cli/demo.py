@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -91,7 +92,7 @@ def _show(result: Any) -> None:
     for name, run in result.runs.items():
         words = (run.outcome,) if run.verdict is None else run.verdict.sentences
         print_text(f"{name}: {' '.join(words)}")
-    folders = " ".join(str(run.output_dir) for run in result.runs.values())
+    folders = shlex.join(str(run.output_dir) for run in result.runs.values())
     print_text(f"To see the episodes: rstar2 view {folders}")
 
 
