@@ -51,9 +51,16 @@ class QualityTieSelector(WrappedSelector):
         return sorted(order[: count - worst] + order[len(order) - worst :])
 
     def reasons(self, group: Group, keep: int, chosen: Sequence[int]) -> Mapping[int, str]:
-        """Return the reasons; in an all-correct group, the reason is an intermediate ``penalty``. See ``Reasons``."""
+        """Return the reasons; in an all-correct group, an intermediate ``penalty``, or ``order``. See ``Reasons``.
+
+        ``order`` stands for an episode with the same penalty as a kept one; only their order in the group differs.
+        """
         if tied([episode for episode in group if episode.available]):
-            return plain_reasons(group, chosen, "penalty")
+            kept = {penalty(group[position]) for position in chosen}
+            plain = plain_reasons(group, chosen, "penalty")
+            return {
+                at: "order" if word == "penalty" and penalty(group[at]) in kept else word for at, word in plain.items()
+            }
         return super().reasons(group, keep, chosen)
 
     def weights(self, group: Group, keep: int, chosen: Sequence[int]) -> Sequence[float] | None:

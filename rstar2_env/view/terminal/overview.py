@@ -109,7 +109,7 @@ def _health(signs: Sequence[Mapping[str, Any]]) -> RenderableType:
             safe_text(sign["label"]),
             safe_text(last),
             sparkline(sign["values"], _HEALTH_CURVE),
-            Text(sign["state"], _HEALTH_STYLES[sign["state"]]),
+            Text(words()["health"][sign["state"]], _HEALTH_STYLES[sign["state"]]),
             safe_text(one_line(" ".join(sign["says"]), 400)),
         )
     return table

@@ -51,6 +51,12 @@ def test_it_says_why_an_episode_is_left_out():
     assert set(QualityTieSelector().reasons([played(1)] * 4, 2, []).values()) == {"equal"}
 
 
+def test_an_episode_with_the_penalty_of_a_kept_one_is_not_left_out_for_its_penalty():
+    group = [played(failed) for failed in (2, 0, 4, 4, 0)]
+    assert chosen(group, keep=2) == [1, 3]
+    assert QualityTieSelector().reasons(group, 2, [1, 3]) == {0: "penalty", 2: "order", 4: "order"}
+
+
 def test_right_answers_whose_rewards_differ_are_no_tie():
     group = [played(failed) for failed in (0, 4)]
     assert tied(group)

@@ -10,6 +10,7 @@ export const COLUMNS = words.columns;
 export const FACTS = words.facts;
 export const FIGURES = words.figures;
 export const GRADED = words.graded;
+export const HEALTH = words.health;
 export const SPLITS = words.splits;
 export const SEGMENTS = words.segments;
 export const SEGMENT_LABELS = words.segment_labels;

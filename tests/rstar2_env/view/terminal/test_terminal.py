@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import re
+from typing import get_args
 
 import pytest
 from hostile_run import TEXTS, write_hostile
@@ -17,9 +18,12 @@ from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.text import harmless
 from rstar2_env.view.answers import read_runs
 from rstar2_env.view.index import RunIndex
+from rstar2_env.view.queries.health import HealthState
 from rstar2_env.view.terminal.episodes import conversation
+from rstar2_env.view.terminal.overview import run_overview
 from rstar2_env.view.terminal.sanitize import one_line
 from rstar2_env.view.terminal.sparkline import sparkline
+from rstar2_env.view.words import words
 
 CONTROLS = [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"]
 TURNING = [*map(chr, (0x202A, 0x202E, 0x2066, 0x2069, 0x200E, 0x200F, 0x061C, 0x2028, 0x2029, 0xFEFF, 0xFFF9))]
@@ -102,6 +106,20 @@ def test_an_overview_tells_of_a_run(tmp_path):
     assert "36 training episodes, 6 held out" in text
     assert "Success: held out" in text
     assert "answered 36" in text
+
+
+def test_the_health_of_a_run_is_told_in_the_words_of_the_page(tmp_path):
+    write_run(tmp_path / "run")
+    with read_runs([tmp_path / "run"], tmp_path / "cache") as answers:
+        run, metrics = answers.run("run"), answers.metrics("run")
+    states = get_args(HealthState)
+    signs = [
+        {"label": f"Figure {at}", "percent": True, "last": 0.125, "values": [0.5, 0.125], "state": state, "says": []}
+        for at, state in enumerate(states)
+    ]
+    text = printed(run_overview({**run, "health": signs}, metrics))
+    for at, state in enumerate(states):
+        assert re.search(rf"Figure {at} .* 12\.5% .* {words()['health'][state]} ", text), state
 
 
 def test_events_are_told_in_the_words_of_the_page(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import re
 import shutil
 
@@ -17,6 +19,8 @@ from rstar2_env.view.answers import Answers
 from rstar2_env.view.following import Follower
 from rstar2_env.view.library import Library
 from rstar2_env.view.queries.filters import SORTS
+from rstar2_env.view.terminal import walk as package
+from rstar2_env.view.terminal.walk.screen import RunScreen
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +54,14 @@ def listed(run, cache, **asked):
         return [row["key"] for row in rows]
     finally:
         library.close()
+
+
+def test_there_are_four_screens():
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{package.__name__}.{module.name}")
+    assert {screen.__name__ for screen in RunScreen.__subclasses__()} == {
+        *("RunsScreen", "OverviewScreen", "EpisodesScreen", "EpisodeScreen"),
+    }
 
 
 def test_the_overview_of_the_only_run_comes_first_with_its_curves(run, cache):

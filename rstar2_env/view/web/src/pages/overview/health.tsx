@@ -3,10 +3,10 @@ import type { HealthSign, RunDetail } from "../../data/types";
 import { count, number, percent } from "../../format";
 import { href } from "../../shell/router";
 import { Chip, type Tone } from "../../ui/chip";
+import { HEALTH } from "../../words";
 import { Spark } from "../problems/bar";
 
 const TONES: Record<HealthSign["state"], Tone> = { ok: "good", watch: "warn", problem: "bad", unknown: "quiet" };
-const WORDS: Record<HealthSign["state"], string> = { ok: "ok", watch: "watch", problem: "problem", unknown: "not judged" };
 
 export function Health({ detail }: { detail: RunDetail }) {
   if (!detail.health.length) return null;
@@ -29,7 +29,7 @@ function Sign({ sign, run }: { sign: HealthSign; run: string }) {
         {sign.label}
       </a>
       <span class="health-value">
-        <span class="number">{form(sign.last)}</span> <Chip tone={TONES[sign.state]}>{WORDS[sign.state]}</Chip>
+        <span class="number">{form(sign.last)}</span> <Chip tone={TONES[sign.state]}>{HEALTH[sign.state]}</Chip>
       </span>
       <Spark values={sign.values} form={form} {...(sign.percent ? {} : { low: Math.min(0, ...sign.values), high: Math.max(...sign.values) })} />
     </li>
