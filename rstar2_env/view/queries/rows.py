@@ -27,6 +27,7 @@ NEWEST = f"e.split DESC, e.step DESC, {WITHIN_STEP}"
 """SQL of the default order of lists of episodes: the newest step of training first."""
 FROM = "episodes e JOIN files f ON f.id = e.file JOIN problems p ON p.id = e.problem"
 _KEY = re.compile(r"(train|eval)-(\d{1,12})-(\d{1,12})(?:-rank(\d{1,6}))?")
+_ENDS = re.compile(r"\n|[.:!?]\s")
 
 EpisodeRow = dict[str, Any]
 
@@ -92,22 +93,28 @@ def rows_of(db: sqlite3.Connection, ids: Sequence[int]) -> list[EpisodeRow]:
 
 
 def common_prefixes(db: sqlite3.Connection) -> Mapping[str, int]:
-    """Return, for each task, the length of the common prefix of its questions, such as shared instructions."""
+    """Return, for each task, the length of the beginning that its questions share, such as common instructions."""
     file = db.execute("PRAGMA database_list").fetchone()[2]
     return CACHE.find((file, version_of(db), "heads"), lambda: _heads(db))
 
 
 def _heads(db: sqlite3.Connection) -> dict[str, int]:
-    heads = {}
-    for task, least, most in db.execute(
-        "SELECT task, min(question), max(question) FROM problems WHERE question != '' GROUP BY task"
-    ):
-        # The common prefix of the first and last string in sorted order is common to all strings.
-        length = next((at for at, (first, last) in enumerate(zip(least, most, strict=False)) if first != last), 0)
-        common = least[:length]
-        # Cut whole lines and sentences only, so that the rest does not start in the middle of one.
-        heads[task] = max(common.rfind("\n") + 1, common.rfind(". ") + 2 if ". " in common else 0)
-    return heads
+    ends = db.execute("SELECT task, min(question), max(question) FROM problems WHERE question != '' GROUP BY task")
+    by_task = {task: (least, most) for task, least, most in ends}
+    if not by_task:
+        return {}
+    # A task with a single question has the beginning that the questions of all tasks share.
+    of_all = _shared(min(least for least, _ in by_task.values()), max(most for _, most in by_task.values()))
+    return {task: max(of_all, _shared(least, most)) for task, (least, most) in by_task.items()}
+
+
+def _shared(least: str, most: str) -> int:
+    """Return the length of the common prefix of the first and last string in sorted order, and so of all strings.
+
+    Only whole lines, sentences and headings such as "Problem: " count, so that the rest begins with a word.
+    """
+    length = next((at for at, (first, last) in enumerate(zip(least, most, strict=False)) if first != last), 0)
+    return max((found.end() for found in _ENDS.finditer(least[:length])), default=0)
 
 
 def short_question(question: str, task: str, heads: Mapping[str, int], longest: int = QUESTION) -> str:

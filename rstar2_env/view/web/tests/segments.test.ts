@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-import { sharedPrompt } from "../src/pages/episodes/columns";
 import { levels, lookOf } from "../src/pages/episode/token-scale";
 import { segments } from "../src/pages/episode/segments";
 import cases from "./segments.json";
@@ -33,10 +32,4 @@ it("names a token's level by the figure that it is coloured by", () => {
   expect(look("advantage", { ...token, advantage: 0.2 })).toBe("t-p1");
   expect(look("logprob", { ...token, mask: 0 })).toBe("t-env");
   expect(lookOf({ ...token, ratio: null }, "ratio", levels("ratio", []))).toBe("t-none");
-});
-
-it("finds the prompt that problems share, in whole sentences", () => {
-  expect(sharedPrompt(["Solve the problem: What is 1?", "Solve the problem: What is 2?", "Solve the problem: What was 3?"])).toBe("Solve the problem: ".length);
-  expect(sharedPrompt(["What is 1?", "What is 2?", "What is 3?"])).toBe(0);
-  expect(sharedPrompt(["one problem alone, said twice", "one problem alone, said twice"])).toBe(0);
 });

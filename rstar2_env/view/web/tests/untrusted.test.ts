@@ -17,7 +17,7 @@ it("of runs, in the labels of curves and of seeds", () => {
 
 it("of what followed a failed call", () => {
   expect([afterError("failed"), afterError("x\u202e")]).toEqual(["the next call failed too", "x⟨U+202E⟩"]);
-  const column = columnsOf(new Set(["after_error"]), 0).find(({ name }) => name === "after_error");
+  const column = columnsOf(new Set(["after_error"])).find(({ name }) => name === "after_error");
   expect(column?.cell({ after_error: "x\u202e" } as EpisodeRow)).toBe("x⟨U+202E⟩");
 });
 

@@ -29,8 +29,8 @@ def made(rng: random.Random, group: int) -> Episode:
     return Episode(
         group=group,
         problem_id=f"p{group % 7}",
-        task=("sums", "games")[group % 7 % 2],
-        messages=[Message("user", f"Do it well. Question {group % 7}"), Message("assistant", said)],
+        task="rhymes" if group % 7 == 6 else ("sums", "games")[group % 7 % 2],
+        messages=[Message("user", f"Do it well. Problem: Question {group % 7}"), Message("assistant", said)],
         reward=rng.choice([0.0, 0.5, 1.0]),
         end=rng.choice(["answered", "turns", "unavailable"]),
         turns=rng.randint(0, 4),
@@ -351,5 +351,5 @@ def test_problems_are_the_rows_of_their_episodes(index, rows):
         assert problem["tool_error_share"] == errors / calls
 
 
-def test_what_all_questions_of_a_task_begin_with_is_left_out(rows):
+def test_what_all_questions_of_a_task_begin_with_is_left_out_also_where_a_task_has_one(rows):
     assert {row["question"] for row in rows} == {f"Question {number}" for number in range(7)}

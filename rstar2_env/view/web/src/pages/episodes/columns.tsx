@@ -6,8 +6,16 @@ import { Chip, CorrectChip, endTone, KeptChip, StatusChips, statusTone } from ".
 import type { TableColumn } from "../../ui/table";
 import { afterError, COLUMNS } from "../../words";
 
-/** The columns; the first `skip` characters of every problem are a shared prompt and are omitted. */
-const columns = (skip: number): TableColumn<EpisodeRow>[] => [
+const COUNTED = {
+  step: "Training step",
+  group: "Number of the group in its step",
+  member: "Number of the episode in its group",
+  round: "0 for the first round of a step, then the number of the refill",
+  calls: "Number of tool calls",
+  version: "Version of the weights that played the episode",
+};
+
+const ALL: TableColumn<EpisodeRow>[] = [
   {
     name: "key",
     label: COLUMNS.key,
@@ -25,7 +33,7 @@ const columns = (skip: number): TableColumn<EpisodeRow>[] => [
     wish: 320,
     grow: true,
     rank: 0,
-    cell: (row) => <span title={row.problem_id}>{visible(row.question.slice(skip) || row.problem_id)}</span>,
+    cell: (row) => <span title={row.problem_id}>{visible(row.question || row.problem_id)}</span>,
   },
   { name: "reward", label: COLUMNS.reward, width: 72, align: "right", sortable: true, rank: 1, cell: (row) => number(row.reward) },
   {
@@ -65,31 +73,12 @@ const columns = (skip: number): TableColumn<EpisodeRow>[] => [
   ...counts("version"),
 ];
 
-const COUNTED = {
-  step: "Training step",
-  group: "Number of the group in its step",
-  member: "Number of the episode in its group",
-  round: "0 for the first round of a step, then the number of the refill",
-  calls: "Number of tool calls",
-  version: "Version of the weights that played the episode",
-};
-
 function counts(...names: (keyof typeof COUNTED)[]): TableColumn<EpisodeRow>[] {
   return names.map((name) => ({ name, label: COLUMNS[name], title: COUNTED[name], width: name === "calls" ? 134 : 82, align: "right", sortable: true, cell: (row) => count(row[name]) }));
 }
 
 /** Columns that are not empty in this run. */
-export function columnsOf(names: Set<string>, skip: number): TableColumn<EpisodeRow>[] {
+export function columnsOf(names: Set<string>): TableColumn<EpisodeRow>[] {
   const always = new Set(["key", "question", "reward", "correct", "answer", "round"]);
-  return columns(skip).filter((column) => always.has(column.name) || !names.size || names.has(column.name) || (column.name === "errors" && names.has("statuses")));
-}
-
-/** Length of the common prefix of problems, in whole sentences: a shared prompt. */
-export function sharedPrompt(questions: string[]): number {
-  const [first = "", ...rest] = [...new Set(questions)];
-  if (rest.length < 2) return 0;
-  let length = 0;
-  while (length < first.length && rest.every((question) => question[length] === first[length])) length++;
-  const sentences = /^[\s\S]*[.:!?\n]\s+/.exec(first.slice(0, length))?.[0].length ?? 0;
-  return sentences >= 6 ? sentences : 0;
+  return ALL.filter((column) => always.has(column.name) || !names.size || names.has(column.name) || (column.name === "errors" && names.has("statuses")));
 }

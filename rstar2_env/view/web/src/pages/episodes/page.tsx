@@ -9,7 +9,7 @@ import { useWindowed } from "../../ui/windowed";
 import type { PageProps } from "../types";
 import { RunFrame } from "../run-frame";
 import { AggregatesLine } from "./aggregates";
-import { columnsOf, sharedPrompt } from "./columns";
+import { columnsOf } from "./columns";
 import { DownloadCsv } from "./csv";
 import { Filters, filtersOf } from "./filters";
 
@@ -25,9 +25,7 @@ function Episodes({ detail, query }: { detail: RunDetail; query: Record<string, 
   const filters = filtersOf(query);
   const sort = query["sort"] ?? "";
   const rows = useWindowed<EpisodeRow>(path("runs", detail.run, "episodes"), { ...filters, sort }, detail.run);
-  const first = Array.from({ length: 60 }, (_, at) => rows.row(at)?.question ?? "").filter(Boolean);
-  const skip = sharedPrompt(first);
-  const columns = useMemo(() => columnsOf(new Set(detail.columns.map((column) => column.name)), skip), [detail.columns, skip]);
+  const columns = useMemo(() => columnsOf(new Set(detail.columns.map((column) => column.name))), [detail.columns]);
   const filtered = Object.keys(filters).length > 0;
   return (
     <>
