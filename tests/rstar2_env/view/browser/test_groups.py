@@ -134,6 +134,10 @@ def test_problems_are_filtered_by_how_often_they_were_solved_and_sorted(look):
     shares = [float(text.rstrip("%")) for text in numbers(bars)]
     assert shares == sorted(shares, reverse=True)
     assert all(0 < share < 100 for share in shares)
+    bars = look("runs/roc-0/problems").get_by_role("grid", name="Problems").locator(".table-body .bar .number")
+    expect(bars.first).to_be_visible()
+    shares = [float(text.rstrip("%")) for text in numbers(bars)]
+    assert shares == sorted(shares), "the problem that is solved least comes first"
 
 
 def test_two_runs_are_compared_problem_by_problem(look, runs):
@@ -178,6 +182,9 @@ def test_two_steps_of_one_run_are_compared(look, runs):
         expect(figures).to_contain_text(f"after step {step}")
         expect(figures).to_contain_text(f"{100 * sum(rates[step]) / len(rates[step]):.1f}%".replace(".0%", ""))
     assert f"a_step={first}" in page.url
-    page.get_by_label("Second step").select_option(str(first))
+    steps = page.get_by_role("group", name="Compared episodes")
+    steps.get_by_label("Second step").select_option(str(first))
     expect(figures).not_to_contain_text(f"after step {last}")
     expect(page.get_by_text("choose two steps")).to_be_visible()
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="roc-0").click()
+    expect(page.get_by_role("region", name="Health")).to_be_visible()

@@ -371,7 +371,11 @@ def test_options_in_which_two_recipes_differ_are_told_side_by_side(look, runs):
     page = look("overview?runs=roc-0,grpo-0")
     table = page.get_by_role("region", name="Options that differ")
     expect(table.get_by_role("columnheader")).to_have_text(["Option", "roc-0", "grpo-0"])
+    few = table.locator("tbody tr").count()
+    table.get_by_role("button", name=re.compile(r"^Show all \d+ options$")).click()
+    expect(table.get_by_role("button")).to_have_count(0)
     rows = [row.split("\t") for row in table.locator("tbody tr").all_inner_texts()]
+    assert few < len(rows), "few options at first, so that the curves are not far below"
     told = {name.strip(): (one.strip(), other.strip()) for name, one, other in rows}
     a, b = (read_run(runs / run).config["parts"]["selector"] for run in ("roc-0", "grpo-0"))
     differ = {name for name in a | b if a.get(name) != b.get(name)}

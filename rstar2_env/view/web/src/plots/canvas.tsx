@@ -113,7 +113,7 @@ function options(width: number, now: { current: CanvasProps }, colors: Look): uP
       y: { distr: axes.logY ? 3 : 1, ...(axes.logY ? {} : { range: stack ? (_u, _min, max) => [0, max || 1] : (_u, min, max) => bounds(min, max, form === percent) }) },
     },
     axes: [
-      { ...axis, size: 34, ...(unit === "time" ? { incrs: TIME_TICKS } : unit === "step" ? { incrs: STEP_TICKS } : {}), space: unit === "step" ? 44 : 76, values: (_: uPlot, splits: number[]) => splits.map((v) => (v === null ? "" : formX(v))), label: unit, labelSize: 14, labelGap: 0, labelFont: "11px system-ui, sans-serif" },
+      { ...axis, size: 20, ...(unit === "time" ? { incrs: TIME_TICKS } : unit === "step" ? { incrs: STEP_TICKS } : {}), space: unit === "step" ? 44 : 76, values: (_: uPlot, splits: number[]) => splits.map((v) => (v === null ? "" : formX(v))), label: unit, labelSize: 14, labelGap: 0, labelFont: "11px system-ui, sans-serif" },
       { ...axis, size: 52, space: 30, values },
     ],
     cursor: {

@@ -4,7 +4,7 @@ import { path } from "../data/address";
 import { useDataContext, useLoad } from "../data/hooks";
 import type { Runs } from "../data/types";
 import { openHelp } from "./help";
-import { href, type Route } from "./router";
+import { href, type Route, runOf } from "./router";
 import { type Choice, chooseTheme, useTheme } from "./theme";
 
 /** Titles of views of several runs, by the first segment of the address. */
@@ -12,7 +12,8 @@ const PLACES: Record<string, string> = { overview: "Runs side by side", compare:
 
 export function Head({ route }: { route: Route }) {
   const runs = useLoad<Runs>(path("runs")).value?.runs ?? [];
-  const [place = "", run = ""] = route.segments;
+  const [place = ""] = route.segments;
+  const run = runOf(route);
   const name = runs.find((row) => row.run === run)?.name ?? run;
   return (
     <header class="head">
@@ -20,7 +21,7 @@ export function Head({ route }: { route: Route }) {
         <a class="brand" href="#/" aria-current={place ? undefined : "page"}>
           rstar2 <span>view</span>
         </a>
-        {place === "runs" && run && (
+        {run && (
           <>
             <span class="crumb-sign" aria-hidden="true">
               /

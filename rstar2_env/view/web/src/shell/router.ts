@@ -42,6 +42,13 @@ export function setQuery(words: Words, replace = true): void {
   go(href(segments, { ...query, ...words }), replace);
 }
 
+/** The run of a view; of two compared sides, the run that both have in common; empty if there is none. */
+export function runOf({ segments, query }: Route): string {
+  if (segments[0] === "runs") return segments[1] ?? "";
+  const [a, b] = [query["a"] ?? "", query["b"] ?? ""].map((side) => (segments[0] === "pair" ? side.slice(0, Math.max(0, side.lastIndexOf("/"))) : side));
+  return a && a === b ? a : "";
+}
+
 export function useRoute(): Route {
   const [route, setRoute] = useState(() => parseHash(location.hash));
   useLayoutEffect(() => {

@@ -103,6 +103,21 @@ function Comparison({ a, b, query, splits, split, steps }: ComparisonProps) {
   const load = useLoad<Answer>("api/compare", { a: a.run, b: b.run, split, ...steps, limit: 1 });
   return (
     <>
+      <div class="toolbar" role="group" aria-label="Compared episodes">
+        {splits.length > 1 && (
+          <Choose
+            label="Split"
+            value={split}
+            options={[
+              { value: "eval", label: "held out" },
+              { value: "train", label: "training" },
+            ]}
+            onChange={(value) => setQuery({ split: value })}
+          />
+        )}
+        <StepChoice label={one ? "First step" : "Step of the first run"} run={a} split={split} value={steps.a_step} onChange={(step) => setQuery({ a_step: step })} />
+        <StepChoice label={one ? "Second step" : "Step of the second run"} run={b} split={split} value={steps.b_step} onChange={(step) => setQuery({ b_step: step })} />
+      </div>
       {one && steps.a_step === steps.b_step && <Notes notes={["The two sides are the same: choose two steps, or another run."]} />}
       <Shown load={load} what="Comparing">
         {(answer) => <Figures answer={answer} names={sides} places={one ? sides : [`in ${a.name}`, `in ${b.name}`]} />}
@@ -120,19 +135,6 @@ function Comparison({ a, b, query, splits, split, steps }: ComparisonProps) {
           ]}
           onChange={(change) => setQuery({ change })}
         />
-        {splits.length > 1 && (
-          <Choose
-            label="Split"
-            value={split}
-            options={[
-              { value: "eval", label: "held out" },
-              { value: "train", label: "training" },
-            ]}
-            onChange={(value) => setQuery({ split: value })}
-          />
-        )}
-        <StepChoice label={one ? "First step" : "Step of the first run"} run={a} split={split} value={steps.a_step} onChange={(step) => setQuery({ a_step: step })} />
-        <StepChoice label={one ? "Second step" : "Step of the second run"} run={b} split={split} value={steps.b_step} onChange={(step) => setQuery({ b_step: step })} />
         <p class="quiet toolbar-hint" role="status">
           {rows.total === null ? "…" : many(rows.total, "problem")}
         </p>

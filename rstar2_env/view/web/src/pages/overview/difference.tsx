@@ -1,11 +1,16 @@
-/* The options in which two runs differ. */
+/* The options in which two runs differ: the first few, and all on request. */
+import { useState } from "preact/hooks";
 import { useLoad } from "../../data/hooks";
 import type { Difference } from "../../data/types";
-import { plain, short } from "../../format";
+import { count, plain, short } from "../../format";
 import { Empty, Shown } from "../../ui/states";
+
+/** If more options differ, the others are shown on request. */
+const FEW = 8;
 
 export function DifferenceTable({ a, b, names }: { a: string; b: string; names: [string, string] }) {
   const load = useLoad<Difference>("api/difference", { a, b });
+  const [whole, setWhole] = useState(false);
   return (
     <Shown load={load}>
       {({ options }) =>
@@ -20,7 +25,7 @@ export function DifferenceTable({ a, b, names }: { a: string; b: string; names: 
                 </tr>
               </thead>
               <tbody>
-                {options.map((option) => (
+                {(whole ? options : options.slice(0, FEW)).map((option) => (
                   <tr key={option.path}>
                     <th scope="row" class="mono">
                       {option.path}
@@ -31,6 +36,11 @@ export function DifferenceTable({ a, b, names }: { a: string; b: string; names: 
                 ))}
               </tbody>
             </table>
+            {!whole && options.length > FEW && (
+              <button type="button" class="button small" onClick={() => setWhole(true)}>
+                Show all {count(options.length)} options
+              </button>
+            )}
           </div>
         ) : (
           <Empty title="All options are identical" />
