@@ -148,6 +148,8 @@ def test_smoothing_is_a_mean_of_the_past_and_keeps_what_it_smooths(look, runs):
         sums, mass = 0.5 * sums + 0.5 * value, 0.5 * mass + 0.5
         wanted[step] = sums / mass
     assert data(page, "Tokens per episode")["played"] == near(wanted)
+    measured = card(page, "Tokens per episode").get_by_role("button", name="played")
+    expect(measured.locator(".legend-value")).to_have_text(f"{raw[max(raw)]:.3g}")
     smooth = picture(page, "Tokens per episode")
     page.get_by_label("Smoothing 0.50").fill("0")
     expect(page.get_by_label("Smoothing off")).to_be_visible()
@@ -340,6 +342,15 @@ def test_failed_calls_are_shown_alone_the_most_frequent_first_and_lead_to_their_
     answers.get_by_role("link", name=ranked[1], exact=True).click()
     expect(page.get_by_label("Status of a call")).to_have_value(ranked[1])
     assert asked(page) == {"split": "train", "status": ranked[1]}
+
+
+def test_a_section_of_plots_folds(look):
+    page = look("runs/roc-0")
+    expect(card(page, "Failed calls")).to_be_visible()
+    for shown in (False, True):
+        page.get_by_role("heading", name="Tools", exact=True).click()
+        expect(card(page, "Failed calls")).to_be_visible(visible=shown)
+        expect(card(page, "Success")).to_be_visible()
 
 
 def test_a_double_click_resets_the_zoom_and_opens_nothing(look):
