@@ -15,6 +15,7 @@ from demo_runs import write_runs
 from made_runs import write_evaluation, write_training
 from pictures import Picture, main, take
 from places import DOCS
+from planted_folders import FOLDERS, write_folder
 from waiting import wait_for
 
 from rstar2_env.core.run_folder import EpisodeEntry, read_run
@@ -25,7 +26,12 @@ OUT = DOCS / "pictures" / "view"
 _OVERVIEW = "overview?runs=roc-0,roc-1,grpo-0"
 _ONE = "runs/roc-0?smooth=0.6"
 _COMPARE = "compare?a=eval-before&b=eval-after"
+_WATCHED = "runs/collapse"
 PICTURES = {
+    "run": Picture(_WATCHED, height=900),
+    "run-dark": Picture(_WATCHED, dark=True, height=900),
+    "run-narrow": Picture(_WATCHED, 390, height=900),
+    "run-narrow-dark": Picture(_WATCHED, 390, dark=True, height=900),
     "overview": Picture(_OVERVIEW),
     "overview-dark": Picture(_OVERVIEW, dark=True),
     "overview-tools": Picture(_ONE, at="Tools", height=900),
@@ -102,6 +108,7 @@ def _draw_terminal(pages: Watched, run: Path, picture: Picture, file: Path) -> N
 
 def _make(runs: Path, steps: int) -> None:
     made = write_runs(runs, steps=steps)
+    write_folder(runs / "collapse", FOLDERS["entropy collapses"], strength=0.01)
     sampler = {"parts": {"sampler": {"name": "curriculum", "window": 48}}}
     write_training(runs / "curriculum", made, options=sampler)
     write_evaluation(runs / "eval-before")
