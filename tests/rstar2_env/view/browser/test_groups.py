@@ -153,6 +153,7 @@ def test_two_runs_are_compared_problem_by_problem(look, runs):
     page = look("compare?a=eval-before&b=eval-after")
     figures = page.get_by_label("Figures of both runs")
     expect(figures).to_contain_text("95%")
+    expect(figures).not_to_contain_text("after step")  # an evaluation has no steps
     before, after = (sum(side.values()) / len(side) for side in sides)
     told = re.search(r"Difference\+([\d.]+) points", figures.text_content())
     assert abs(float(told[1]) - 100 * (after - before)) <= 0.05 + 1e-9

@@ -120,7 +120,7 @@ function Comparison({ a, b, query, splits, split, steps }: ComparisonProps) {
       </div>
       {one && steps.a_step === steps.b_step && <Notes notes={["The two sides are the same: choose two steps, or another run."]} />}
       <Shown load={load} what="Comparing">
-        {(answer) => <Figures answer={answer} names={sides} places={one ? sides : [`in ${a.name}`, `in ${b.name}`]} />}
+        {(answer) => <Figures answer={answer} names={sides} steps={[a, b].map((row, which) => (one || row.kind === "evaluation" ? null : answer.steps[which] ?? null))} places={one ? sides : [`in ${a.name}`, `in ${b.name}`]} />}
       </Shown>
       <form class="toolbar" role="search" aria-label="Filter problems" onSubmit={(event) => event.preventDefault()}>
         <TextField label="Problem" type="search" wide value={query["q"] ?? ""} placeholder="text or id" onChange={(q) => setQuery({ q })} />
@@ -172,10 +172,18 @@ function StepChoice({ label, run, split, value, onChange }: { label: string; run
   return <Choose label={label} value={value} options={[{ value: "", label: whole }, ...known.map((step) => ({ value: step, label: count(Number(step)) }))]} onChange={onChange} />;
 }
 
-/** `places` are the names in a sentence: in a run, or after a step of the one run that is compared with itself. */
-function Figures({ answer, names, places }: { answer: Answer; names: [string, string]; places: [string, string] }) {
+interface FiguresProps {
+  answer: Answer;
+  names: [string, string];
+  /** The steps to name beside the figures; null for an evaluation, and where the names already have them. */
+  steps: (number | null)[];
+  /** The names in a sentence: in a run, or after a step of the one run that is compared with itself. */
+  places: [string, string];
+}
+
+function Figures({ answer, names, steps, places }: FiguresProps) {
   const { figures } = answer;
-  const at = (which: number) => (names !== places && isNumber(answer.steps[which]) ? `after step ${count(answer.steps[which])}` : "");
+  const at = (which: number) => (isNumber(steps[which]) ? `after step ${count(steps[which])}` : "");
   const surely = isNumber(figures.low) && isNumber(figures.high) && (figures.low > 0 || figures.high < 0);
   const alone = figures.only_a + figures.only_b;
   return (
