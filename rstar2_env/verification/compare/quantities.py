@@ -87,7 +87,7 @@ def _asked(answered: str, rules: Rules) -> str | None:
     # A word of one or two letters, such as "in", is a unit of the question only after a number.
     known = [units.read_unit(found[0] or found[1]) for found in _UNIT_WORD.findall(rules.question)]
     said = [units.read_unit(word) for word in answered.split()]
-    asked = {name: lead for lead, name in _IN_UNIT.findall(asking) if units.read_unit(name) is not None}
+    asked: dict[str, str] = {name: lead for lead, name in _IN_UNIT.findall(asking) if units.read_unit(name) is not None}
     if len(asked) != 1 or not unit.dimension or unit in known:
         return None
     ((only, lead),) = asked.items()

@@ -213,13 +213,13 @@ class Reader(Factors):
     def _label(self, said: str) -> Words:
         """Read the rest of the label of a value, which ends in a verb: "the value of k is"."""
         named = self.is_next("open") and names.STRUCTURES.issuperset(said.lower().split())  # "the point (3, -2)"
-        while not named and (label := names.label_before(said)) is None:
+        while (label := said if named else names.label_before(said)) is None:
             if self.peek().kind not in ("text", "let"):
                 raise ReadError("words precede a value")
             said = f"{said} {self.next().text}"
         if names.DENIALS.intersection(said.lower().split()):
             raise ReadError("the words before a value deny it")
-        return Words(said if named else label)
+        return Words(label)
 
     def _counted(self, word: str) -> Node | None:
         """Read the number after one word that names what is counted ("dola 18"), if only a unit follows the number."""
