@@ -150,12 +150,14 @@ function Comparison({ a, b, query, splits, split, steps }: ComparisonProps) {
         onSort={(sort) => setQuery({ sort })}
         empty="No shared problems match these filters: change or remove one."
       />
-      <details class="further">
-        <summary>
-          <h2>Options that differ</h2>
-        </summary>
-        <DifferenceTable a={a.run} b={b.run} names={[a.name, b.name]} />
-      </details>
+      {a.run !== b.run && (
+        <details class="further">
+          <summary>
+            <h2>Options that differ</h2>
+          </summary>
+          <DifferenceTable a={a.run} b={b.run} names={[a.name, b.name]} />
+        </details>
+      )}
     </>
   );
 }
