@@ -124,8 +124,8 @@ def environment_factory(
     if not isinstance(env, str):
         if options:
             raise ConfigurationError(
-                f"The options {', '.join(options)} apply only to an environment that is given by id; set them in "
-                "your function instead."
+                f"The options {', '.join(options)} apply only to an environment that is given by id: set them in "
+                "the function that creates the environment."
             )
         make, name = env, "TextEnvironment"
     else:

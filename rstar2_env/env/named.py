@@ -58,8 +58,8 @@ def find_env(env: EnvSpec) -> NamedEnv:
     if not isinstance(env, str):
         if not callable(env):
             raise ConfigurationError(
-                f"An environment is a Gymnasium id, your own code (module:Name, ./file.py:Name), or a class or "
-                f"function that makes one, not {env!r}."
+                "Expected an environment (a Gymnasium id, your own code such as ./file.py:Name, or a class or "
+                f"function that creates an environment), got {env!r}."
             )
         return NamedEnv(getattr(env, "__qualname__", type(env).__qualname__), "", env)
     if env in gym.registry:

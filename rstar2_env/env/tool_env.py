@@ -84,7 +84,9 @@ class ToolEnv(gym.Env[str, str]):
         render_mode: str | None = None,
     ) -> None:
         if max_tokens is not None and tokenizer is None:
-            raise ConfigurationError("The option `max_tokens` counts tokens with a tokenizer: pass tokenizer=.")
+            raise ConfigurationError(
+                "The option `max_tokens` needs a tokenizer, which counts the tokens: pass tokenizer=."
+            )
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             check_option("render_mode", render_mode, str, Rule(choices=tuple(self.metadata["render_modes"])))
         if grader is None and type(self).answer_turn is ToolEnv.answer_turn:

@@ -56,7 +56,7 @@ class RewardScorer:
         if not names or len(set(names)) < len(names):
             raise ConfigurationError(
                 f"Expected at least one reward component, with distinct names; got {names}. If two components have "
-                "the same name, rename one with its option label."
+                "the same name, rename one of the two with the option `label`."
             )
         for component in components:
             component.check()

@@ -308,7 +308,9 @@ def check_agent(
             )
         what, make = type(agent).__qualname__, partial(copy.deepcopy, copy.deepcopy(agent))
     else:
-        raise ConfigurationError(f"check_agent takes a name, an agent, or a function that makes one, not {agent!r}.")
+        raise ConfigurationError(
+            f"check_agent takes the name of an agent, an agent, or a function that creates an agent, not {agent!r}."
+        )
     make()  # an error in the constructor is raised unchanged
     if env is None:
         problem = problem or _PROBLEM

@@ -67,8 +67,8 @@ def determinism(harness: Harness) -> None:
     for script in harness.scripts(first):
         for seed in harness.seeds:
             once = harness.play(first, seed, script)
-            require(once == harness.play(first, seed, script), f"seed {seed} played twice in one instance differs")
-            require(once == harness.play(second, seed, script), f"seed {seed} played in another instance differs")
+            require(once == harness.play(first, seed, script), f"two episodes of seed {seed} in one instance differ")
+            require(once == harness.play(second, seed, script), f"the episodes of seed {seed} in two instances differ")
 
 
 def end_of_episode(harness: Harness) -> None:

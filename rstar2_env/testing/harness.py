@@ -133,7 +133,7 @@ def harness_for(
         return name, Harness(lambda: copy.deepcopy(pristine), seeds, actions)
     if not callable(env):
         raise ConfigurationError(
-            f"check_text_env takes an id, an environment, or a function that makes one, not {env!r}."
+            f"check_text_env takes an id, an environment, or a function that creates an environment, not {env!r}."
         )
     return getattr(env, "__qualname__", repr(env)), Harness(env, seeds, actions)
 

@@ -132,7 +132,9 @@ def clock(harness: SandboxHarness) -> None:
     jobs = [Job("import time\ntime.sleep(0.3)", limits=Limits(wall_s=5.0))] * 40
     for outcome in harness.sandbox.run_many(jobs):
         _expect("a program that slept 0.3 s", outcome, ToolStatus.EMPTY)
-        require(outcome.wall_s >= 0.29, f"a program that slept 0.3 s took {outcome.wall_s:.3f} s by its outcome")
+        require(
+            outcome.wall_s >= 0.29, f"a program that slept 0.3 s took {outcome.wall_s:.3f} s according to its outcome"
+        )
 
 
 def fresh_processes(harness: SandboxHarness) -> None:
@@ -364,7 +366,8 @@ def _expect(what: str, outcome: Outcome, *allowed: ToolStatus, **fields: Any) ->
 
 def _values(how: str, outcomes: list[Outcome], numbers: range) -> None:
     found = [outcome.value for outcome in outcomes]
-    require(found == [str(number) for number in numbers], f"{how} returned the values {found}")
+    expected = [str(number) for number in numbers]
+    require(found == expected, f"{how} returned the values {found}, not {expected}")
 
 
 def _must_refuse(use: Callable[[], object], when: str) -> None:

@@ -197,7 +197,7 @@ def read_task(folder: str | Path) -> HarborTask:
             raise _refusal(script, f"line {needing[0]}: {needs_network(needing[1])}")
     sources = [*(path for _, path in built.files), *_files(tests), *_files(solution)]
     if (size := sum(path.stat().st_size for path in sources)) > _MOST_BYTES:
-        raise _refusal(place, f"the files of the task have {size} bytes; at most {_MOST_BYTES} are possible")
+        raise _refusal(place, f"the files of the task have {size} bytes; at most {_MOST_BYTES} are allowed")
     lines = _text(place / "instruction.md").split("\n")
     while lines and (not lines[0].strip() or _CANARY.fullmatch(lines[0].strip())):
         lines.pop(0)

@@ -33,9 +33,9 @@ def verifiable_answers(problems: Iterable[Problem]) -> tuple[list[Problem], list
         for problem, right, wrong in zip(part, same, other, strict=True):
             why = gold_fault(problem.answer)
             if why is None and not right.correct:
-                why = f"the verifier does not accept the gold answer for itself ({right.reason})"
+                why = f"the verifier grades it as wrong ({right.reason})"
             if why is None and wrong.correct:
-                why = f"the verifier also accepts {changed_answer(problem.answer)}"
+                why = f"the verifier also accepts the wrong answer {changed_answer(problem.answer)}"
             if why is None:
                 kept.append(problem)
             else:

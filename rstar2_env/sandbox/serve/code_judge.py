@@ -156,7 +156,7 @@ def _invalid_field(submission: Any) -> tuple[str, str] | None:
     if not isinstance(submission, dict):
         return "", "A submission must be a JSON object."
     if submission.get("type") not in ("python", "cpp", "math"):
-        return "type", "The field type must be 'python', 'cpp' or 'math', and only 'python' can be run by this server."
+        return "type", "The field type must be 'python', 'cpp' or 'math', and this server runs only 'python'."
     if not isinstance(submission.get("solution"), str):
         return "solution", "The field solution must be a string."
     for name in ("sub_id", "input", "expected_output"):

@@ -70,11 +70,11 @@ def order(harness: AggregationHarness) -> None:
     """Check that the order of the rows, and the numbers of the groups, do not matter."""
     expected = harness.weights()
     turned = harness.weights(LENGTHS[::-1], GROUPS[::-1])[::-1]
-    require(
-        np.allclose(turned, expected, rtol=_CLOSE, atol=0), "in another order of the rows, a row has another weight"
-    )
+    require(np.allclose(turned, expected, rtol=_CLOSE, atol=0), "the weight of a row depends on the order of the rows")
     renamed = harness.weights(groups=100 - 3 * GROUPS)
-    require(np.allclose(renamed, expected, rtol=_CLOSE, atol=0), "with other group numbers, a row has another weight")
+    require(
+        np.allclose(renamed, expected, rtol=_CLOSE, atol=0), "the weight of a row depends on the numbers of the groups"
+    )
 
 
 def copies(harness: AggregationHarness) -> None:

@@ -189,7 +189,7 @@ def test_arguments_that_do_not_fit_together_are_refused():
         check_agent(Sound, seeds=[1, 1])
     with pytest.raises(ConfigurationError, match="given by name or class"):
         check_agent(Sound(), answer="7")
-    with pytest.raises(ConfigurationError, match="takes a name, an agent"):
+    with pytest.raises(ConfigurationError, match="takes the name of an agent"):
         check_agent(7)
     with pytest.raises(UnknownNameError, match="pickling"):
         check_agent(Sound, skip=["pickeling"])

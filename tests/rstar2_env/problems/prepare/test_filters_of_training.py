@@ -111,7 +111,7 @@ def test_a_verifier_that_accepts_anything_verifies_nothing(monkeypatch: pytest.M
     real = verifiable.verify_many
     monkeypatch.setattr(verifiable, "verify_many", lambda pairs: real((gold, gold) for gold, _ in pairs))
     kept, removed = verifiable_answers(made(("a", "27")))
-    assert (kept, removed[0].why) == ([], "the gold answer: the verifier also accepts 28")
+    assert (kept, removed[0].why) == ([], "the gold answer: the verifier also accepts the wrong answer 28")
 
 
 def test_a_gold_answer_that_the_verifier_refuses_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +121,7 @@ def test_a_gold_answer_that_the_verifier_refuses_is_left_out(monkeypatch: pytest
     monkeypatch.setattr(verifiable, "verify_many", lambda pairs: real((gold, "\\boxed{0}") for gold, _ in pairs))
     kept, removed = verifiable_answers(made(("a", "27")))
     assert kept == []
-    assert removed[0].why.startswith("the gold answer: the verifier does not accept the gold answer for itself (")
+    assert removed[0].why.startswith("the gold answer: the verifier grades it as wrong (")
 
 
 def test_every_answer_is_verified_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
