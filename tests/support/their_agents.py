@@ -197,7 +197,7 @@ class TheirAgents:
             assert server.asked[0].body["model"] == "mine"
 
     def test_it_says_what_it_needs(self):
-        with pytest.raises(ConfigurationError, match="base_url and model"):
+        with pytest.raises(ConfigurationError, match="`base_url` and `model`"):
             make(self.name)
         with pytest.raises(ConfigurationError, match="cannot be combined"):
             make(self.name, factory="x:y", model="m")
