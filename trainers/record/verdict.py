@@ -23,10 +23,15 @@ from rstar2_env.evaluation.figures.statistics import Interval, paired, wilson
 from ..options.config import DEFAULT_ENV
 
 _FIGURE = "pass_rate"
+_CHANGE = "weights/change"
 _MANY = 0.5
 """Minimum share of groups for which a cause counts as the main cause."""
 _DIAGNOSED = 5
 """Minimum number of steps from which ``rstar2 diagnose`` is suggested: most of its checks need as many."""
+_ROUNDING = 2.0**-24
+"""Change of the weights by a step, relative to their norm, below which the step counts as no update: float32 rounds a
+value by up to this much, and no format in which weights train is finer. One weight of ordinary size that moves by its
+last bit in bfloat16 changes the recorded sample by more."""
 REASONS = {
     "none_correct": "with no correct episode",
     "all_correct": "with only correct episodes",
@@ -42,7 +47,8 @@ class RunVerdict:
 
     Attributes:
         steps: Number of optimizer steps.
-        updates: Number of steps that changed the weights.
+        updates: Number of steps that changed the weights by at least the rounding of float32. If the change is not
+            recorded, every step that had something to train on counts.
         groups: Number of groups played.
         signal: Number of groups with a signal, that is, with an episode whose advantage is not 0.
         without_signal: Number of groups without a signal, by reason; see ``REASONS``.
@@ -92,12 +98,15 @@ def verdict_of(folder: Path, sentence: str, model_dir: Path) -> RunVerdict:
         return float(np.mean(known)) if known else 0.0
 
     steps = int(lines[-1]["step"]) if lines else 0
-    updates = int(sum(weight for weight, line in zip(weights, lines, strict=True) if line.get("tokens/trained", 0.0)))
+    trained = [(weight, line) for weight, line in zip(weights, lines, strict=True) if line.get("tokens/trained", 0.0)]
+    rounded = [(weight, line) for weight, line in trained if line.get(_CHANGE, math.inf) < _ROUNDING]
+    idle, lost = (int(sum(weight for weight, _ in some)) for some in (trained, rounded))
+    idle, updates = steps - idle, idle - lost
     signal = total("groups/signal")
     without = {reason: count for reason in REASONS if (count := total(f"groups/{reason}"))}
     groups = signal + sum(without.values())
     before, after, difference = _held_out(run)
-    words = [_trained(steps, updates, groups, signal)]
+    words = [_trained(steps, groups, signal, idle=idle, lost=lost)]
     if without:
         words.append(f"Groups without a signal: {', '.join(f'{n} {REASONS[name]}' for name, n in without.items())}.")
     words.append(sentence)
@@ -116,6 +125,9 @@ def verdict_of(folder: Path, sentence: str, model_dir: Path) -> RunVerdict:
         commands = [f"rstar2 view --text {quoted}", *diagnose]
         if without.get("none_correct", 0) >= _MANY * groups:
             commands += _cold_start(config)
+    elif lost and not updates:
+        words.insert(0, _why_unchanged([line for _, line in rounded]))
+        commands = [f"rstar2 view --text {quoted}", *diagnose]
     own, now, change = (None if one is None else [one.value, one.low, one.high] for one in (before, after, difference))
     return RunVerdict(steps, updates, groups, signal, without, own, now, change, words, commands)
 
@@ -161,12 +173,34 @@ def _is_file(problems: str) -> bool:
     return bool(problems) and Path(problems.partition(":")[0]).exists()
 
 
-def _trained(steps: int, updates: int, groups: int, signal: int) -> str:
+def _trained(steps: int, groups: int, signal: int, *, idle: int, lost: int) -> str:
+    """Describe the groups and the steps.
+
+    Args:
+        steps: Number of steps.
+        groups: Number of groups.
+        signal: Number of groups with a signal.
+        idle: Number of steps without anything to train on.
+        lost: Number of steps whose change of the weights is below ``_ROUNDING``.
+    """
     share = f" ({100 * signal / groups:.0f} %)" if groups else ""
-    idle = steps - updates
-    changed = "the only step" if steps == 1 else f"all {steps} steps"
-    still = f"{idle} of {steps} steps had nothing to train on" if idle else f"{changed} changed the weights"
-    return f"{signal} of {groups} groups{share} had a signal to learn from; {still}."
+    still = [f"{idle} of {steps} steps had nothing to train on"] if idle else []
+    if lost:
+        still.append(f"{lost} of {steps} steps changed the weights by less than the rounding of float32")
+    if not still:
+        still = [f"{'the only step' if steps == 1 else f'all {steps} steps'} changed the weights"]
+    return f"{signal} of {groups} groups{share} had a signal to learn from; {'; '.join(still)}."
+
+
+def _why_unchanged(lines: Sequence[Mapping[str, float]]) -> str:
+    """Explain why the steps on these lines of metrics changed no weights, and name the remedy."""
+    change = max(line[_CHANGE] for line in lines)
+    rates = [line["learning_rate"] for line in lines if "learning_rate" in line]
+    rate = f" at a learning rate of {max(rates):.2g}" if rates else ""
+    return (
+        f"Nothing was learned: the steps changed the weights by at most {change:.2g} of their norm{rate}, less than "
+        f"the rounding of float32 ({_ROUNDING:.1g}): raise the learning rate (--lr)."
+    )
 
 
 def _why_nothing(without: Mapping[str, int], groups: int, ends: Mapping[str, float], broken: float) -> list[str]:

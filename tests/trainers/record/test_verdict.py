@@ -151,6 +151,26 @@ def test_lines_of_several_steps_count_for_each_of_them(tmp_path: Path) -> None:
     assert (verdict.steps, verdict.updates, verdict.groups, verdict.signal) == (10, 10, 20, 15)
 
 
+def test_a_step_whose_change_is_below_the_rounding_of_the_weights_is_no_update(tmp_path: Path) -> None:
+    step = {"groups/signal": 1.0, "tokens/trained": 9.0, "learning_rate": 1e-12}
+    some = verdict_of(
+        written(tmp_path / "some", {**step, "weights/change": 3e-12}, {**step, "weights/change": 2e-5}, step),
+        "",
+        tmp_path,
+    )
+    assert (some.steps, some.updates) == (3, 2)
+    assert some.sentences[0].endswith("1 of 3 steps changed the weights by less than the rounding of float32.")
+    none = verdict_of(
+        written(tmp_path / "none", {**step, "weights/change": 0.0}, {**step, "weights/change": 3e-12}), "", tmp_path
+    )
+    assert none.updates == 0
+    assert none.sentences[0] == (
+        "Nothing was learned: the steps changed the weights by at most 3e-12 of their norm at a learning rate of "
+        "1e-12, less than the rounding of float32 (6e-08): raise the learning rate (--lr)."
+    )
+    assert none.commands == [f"rstar2 view --text {tmp_path / 'none'}"]
+
+
 @pytest.mark.parametrize(
     ("line", "says"),
     [
