@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from rstar2_env.core import trust
 from rstar2_env.core.episode_metrics import FIGURES
-from rstar2_env.core.errors import MissingExtraError
+from rstar2_env.core.extras import needs_torch
 from rstar2_env.core.options.declare import call_with_options, nested_options, read_loosely
 from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.core.options.registry import Registry
@@ -269,9 +269,5 @@ def needs_training_stack(what: str) -> Iterator[None]:
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", "2000")  # read once, when torch loads its OpenMP library
-    try:
+    with needs_torch(what):
         yield
-    except ModuleNotFoundError as error:
-        if error.name in ("torch", "transformers", "trl", "accelerate", "datasets"):
-            raise MissingExtraError("train", what) from error
-        raise

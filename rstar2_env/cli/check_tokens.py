@@ -54,6 +54,7 @@ def check_tokens_command(
     import json
     from dataclasses import replace
 
+    from rstar2_env.core.extras import needs_torch
     from rstar2_env.core.run_folder.layout import RUN_FILE
     from rstar2_env.models.folder import folder_of_gguf
     from rstar2_env.tools.cut import check_tokenizer
@@ -66,7 +67,9 @@ def check_tokens_command(
         check_tokenizer(subject)  # before the imports of transformers, which take seconds
     from rstar2_env.core.options.declare import parse_options, read_loosely
     from rstar2_env.rollout.token_checks.findings import ROW_CHECKS, TEMPLATE_CHECKS
-    from rstar2_env.rollout.token_checks.subject import Template, row_findings, run_of, template_of
+
+    with needs_torch("A check of tokens"):
+        from rstar2_env.rollout.token_checks.subject import Template, row_findings, run_of, template_of
 
     if list_:
         _list({"rows": ROW_CHECKS, "template": TEMPLATE_CHECKS})

@@ -25,6 +25,7 @@ from rstar2_env.evaluation.play.policy_crew import LoadedModel, PolicyOptions, p
 from rstar2_env.evaluation.play.scores import ScoreSpec, read_scores
 from rstar2_env.problems import ProblemSpec
 from rstar2_env.rewards.component import Component
+from rstar2_env.rollout.engines.registry import ENGINES
 from rstar2_env.wrappers.registry import read_wrappers
 
 
@@ -85,8 +86,10 @@ class EvaluationOptions(CheckedOptions):
 
         Raises:
             ConfigurationError: A value is invalid.
+            UnknownNameError: No engine has that name.
         """
         check_options(self, passed_on=True)
+        ENGINES.get(self.engine)
 
 
 class EvaluationKeywords(TypedDict, total=False):

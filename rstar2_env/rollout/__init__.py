@@ -1,13 +1,16 @@
 """Plays episodes with a language model: inference engines, conversations as token ids, and the player of episodes.
 
-Importing this package needs the extra ``train`` (torch and transformers); creating a ``VllmEngine`` needs ``vllm``.
+Each name is loaded on first use: most need the extra ``train`` (torch and transformers), and ``VllmEngine`` needs
+``vllm``. ``ENGINES`` needs neither, so that the name of an engine can be checked before torch is imported.
 """
 
 from __future__ import annotations
 
-from rstar2_env.core.errors import MissingExtraError
+from typing import TYPE_CHECKING
 
-try:
+from rstar2_env.core.lazy_names import lazy_names
+
+if TYPE_CHECKING:
     from rstar2_env.rollout.chat import CHATML, ChatCodec
     from rstar2_env.rollout.engine import (
         Engine,
@@ -28,10 +31,6 @@ try:
     from rstar2_env.rollout.request import Budget, EpisodeRequest, RolloutError
     from rstar2_env.rollout.scheduling.admission import POLICIES
     from rstar2_env.rollout.scheduling.several_engines import Scheduler, SchedulerStats
-except ModuleNotFoundError as error:
-    if error.name in ("torch", "transformers"):
-        raise MissingExtraError("train", "rstar2_env.rollout") from error
-    raise
 
 __all__ = [
     "CHATML",
@@ -58,3 +57,31 @@ __all__ = [
     "make_engine",
     "open_episode",
 ]
+
+_MODULES = {
+    "chat": ("CHATML", "ChatCodec"),
+    "engine": (
+        "Engine",
+        "EngineStats",
+        "EpisodeEngine",
+        "Generation",
+        "KeepsCaches",
+        "SamplingParams",
+        "Seat",
+        "open_episode",
+    ),
+    "engines.registry": ("ENGINES", "make_engine"),
+    "engines.transformers_engine": ("TransformersEngine",),
+    "engines.vllm_engine": ("VllmEngine",),
+    "engines.vllm_server_engine": ("VllmServerEngine",),
+    "env_pool": ("EnvFactory",),
+    "player": ("Player",),
+    "request": ("Budget", "EpisodeRequest", "RolloutError"),
+    "scheduling.admission": ("POLICIES",),
+    "scheduling.several_engines": ("Scheduler", "SchedulerStats"),
+}
+"""The names that each module defines."""
+
+
+if not TYPE_CHECKING:  # a type checker that sees it would accept any name
+    __getattr__, __dir__ = lazy_names(__name__, {name: module for module, names in _MODULES.items() for name in names})

@@ -13,6 +13,7 @@ from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import check_options, option
+from rstar2_env.rollout.engines.registry import ENGINES
 
 from .evaluation import EvalOptions, check_wrappers
 from .record import plain
@@ -248,9 +249,10 @@ class RolloutOptions:
 
         Raises:
             ConfigurationError: A value is out of its range; the message names the option.
-            UnknownNameError: The name of a wrapper is unknown.
+            UnknownNameError: The name of the engine or of a wrapper is unknown.
         """
         check_options(self, "rollout.")
+        ENGINES.get(self.engine)
         check_wrappers(self.wrappers)
 
 

@@ -12,6 +12,7 @@ from rstar2_env.core.episode import Message
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import CheckedOptions
 from rstar2_env.evaluation.play.policy_crew import load_policy, policy_options
+from rstar2_env.rollout.engines.registry import ENGINES
 
 from ..base import needs_training_stack
 from .plan import plain_options
@@ -34,6 +35,16 @@ class EngineStage(CheckedOptions):
     engine: str = "transformers"
     engine_options: dict[str, Any] = field(default_factory=dict)
     model_options: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check every option, before a stage runs.
+
+        Raises:
+            ConfigurationError: A value is out of its range.
+            UnknownNameError: No engine has that name.
+        """
+        super().__post_init__()
+        ENGINES.get(self.engine)
 
     def resolved(self) -> Mapping[str, Any]:
         """Return all options that determine the outputs, without the seed, which the runner records; see ``Stage``."""

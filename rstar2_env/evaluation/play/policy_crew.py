@@ -20,6 +20,7 @@ import gymnasium as gym
 
 from rstar2_env.core.episode import Episode
 from rstar2_env.core.errors import Rstar2Error
+from rstar2_env.core.extras import needs_torch
 from rstar2_env.core.options.declare import CheckedOptions, call_with_options, option
 from rstar2_env.core.progress import progress
 from rstar2_env.core.stop_request import Stop
@@ -29,6 +30,7 @@ from rstar2_env.evaluation.play.plan import Task
 from rstar2_env.evaluation.play.played import PlayedEpisode
 from rstar2_env.evaluation.play.scores import EpisodeScores, OfferedPolicy, options_of
 from rstar2_env.rewards.base import Need
+from rstar2_env.rollout.engines.registry import ENGINES
 
 if TYPE_CHECKING:
     from rstar2_env.rollout import ChatCodec, Engine, EnvFactory, Player
@@ -144,14 +146,15 @@ def load_policy(
         UnknownNameError: There is no such engine.
         MissingExtraError: A package is not installed.
     """
-    with progress("importing torch"):  # here, since it takes seconds, and agents need none
-        from rstar2_env.rollout.engines.registry import ENGINES
+    kind = ENGINES.get(engine)
+    # Imported here, since torch takes seconds, and agents do not need it.
+    with progress("importing torch"), needs_torch(f"The model {path}"):
         from rstar2_env.rollout.pretrained import Pretrained, open_pretrained
 
     loading = options.loading()
     rows = loading.pop("max_in_flight")
     made, chat = open_pretrained(Pretrained(path, engine, dict(engine_options), **loading), max_rows=rows, seed=seed)
-    return LoadedModel(path, engine, made, chat, ENGINES.get(engine).determinism)
+    return LoadedModel(path, engine, made, chat, kind.determinism)
 
 
 def policy_record(path: str, engine: str, options: PolicyOptions) -> dict[str, Any]:

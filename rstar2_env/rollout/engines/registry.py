@@ -1,5 +1,7 @@
 """The registry of inference engines: creates an engine by name, and checks its options.
 
+Importing this module loads no engine, and neither torch nor transformers.
+
 An installed package adds one through the entry-point group ``rstar2_env.engines``: a module that calls
 ``engines.register``.
 """
@@ -11,14 +13,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pkgutil import resolve_name
-from typing import Any, Literal, TypeAlias
-
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import call_with_options, typed_options
 from rstar2_env.core.options.registry import Registry
 from rstar2_env.rollout.engine import Engine
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 MakeEngine: TypeAlias = Callable[..., Engine]
 """Creates an engine for a policy: ``make(model, tokenizer, max_rows=, seed=, options=)``, as for ``make_engine``, with
