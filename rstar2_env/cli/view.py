@@ -112,6 +112,11 @@ def view_command(
         raise typer.BadParameter(
             "--report writes a page, but --text, --json and --episode print in the terminal: omit one of them."
         )
+    if (filter_ or sort or episodes is not None) and not (text or as_json or episode is not None or report is not None):
+        raise typer.BadParameter(
+            "--filter, --sort and --episodes select what --text, --json or --report shows, and the page in the browser "
+            "has its own filters: add --text, --json or --report, or omit them."
+        )
     if text or as_json or episode is not None:
         query = _query(filter_, sort)
         whole = episodes is None and not query and episode is None

@@ -28,6 +28,7 @@ from rstar2_env.core.options.renamed import RENAMED, with_new_names
 from rstar2_env.core.options.rules import (
     NO_RULE,
     Rule,
+    dict_in_text,
     did_you_mean,
     is_mapping,
     is_record,
@@ -263,7 +264,7 @@ def nested_options(name: str, value: Any) -> dict[str, Any]:
         except UnreadableError:
             found = None
     if not isinstance(found, Mapping):
-        raise ConfigurationError(f"{name} must be a dict, not {value!r}. As text, write {name}.OPTION=VALUE, or JSON.")
+        raise ConfigurationError(f"{name} must be a dict, not {value!r}.{dict_in_text(name)}")
     return dict(found)
 
 
@@ -304,13 +305,13 @@ def _fitted(name: str, value: Any, parameter: Parameter | None, *, passed_on: bo
         value = str(value)  # a choice that is also a word for None keeps its meaning as a choice
     elif isinstance(value, Written):
         try:
-            value = read(value, hint, lambda kind, found: _record(name, kind, found))
+            value = read(value, hint, lambda kind, found: _record(shown, kind, found))
         except UnreadableError:
             raise ConfigurationError(refusal(shown, hint, parameter.rule, value)) from None
     elif isinstance(value, Typed):
         value = str(value)
     if isinstance(value, Mapping):
-        value = _nested(name, value, hint, passed_on=passed_on)
+        value = _nested(shown, value, hint, passed_on=passed_on)
     elif isinstance(value, list) and any(isinstance(member, type) and member is tuple for member in _kinds(hint)):
         value = tuple(value)
     if not parameter.admits(value):

@@ -9,9 +9,11 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import enum
+import functools
 import inspect
 import math
 import numbers
+import operator
 import os
 import re
 import types
@@ -277,14 +279,39 @@ def refusal(name: str, hint: Any, rule: Rule, value: Any) -> str:
     """
     shown = repr(value)
     shown = shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…"
-    expected = in_words(hint, rule)
+    how = ""
     if name.startswith("-"):  # an option of a command, where only --set takes "none"
-        expected = expected.replace(", or None", ", or none" if name.startswith("--set ") else "")
+        hint, how = _in_text(name, *unannotated(hint, rule))
+        expected = in_words(hint, rule).replace(", or None", ", or none" if name.startswith("--set ") else "")
+    else:
+        expected = in_words(hint, rule)
     if isinstance(value, float) and not math.isfinite(value):
         expected = re.sub(r"\ba (positive )?number", r"a finite \1number", expected, count=1)
     hint, rule = unannotated(hint, rule)
     near = did_you_mean(value, _all_choices(hint, rule)) if isinstance(value, str) else ""
-    return f"{name} must be {expected}, not {shown}.{near}"
+    return f"{name} must be {expected}, not {shown}.{near}{how}"
+
+
+def dict_in_text(name: str, known: Iterable[str] = ()) -> str:
+    """Describe how text sets an option that is a dict, as an ending of a message.
+
+    Args:
+        name: The option, as the user wrote it.
+        known: Names of the options in the dict, if they are known.
+    """
+    names = ", ".join(known)
+    return f" As text, write {name}.OPTION=VALUE, or JSON.{f' It takes: {names}.' if names else ''}"
+
+
+def _in_text(name: str, hint: Any, rule: Rule) -> tuple[Any, str]:
+    """Return the annotation with records replaced by dicts, which text can give, and how text gives a dict."""
+    alternatives = () if rule.choices else members(hint)
+    records = [member for member in alternatives if is_record(member)]
+    if not records and not any(map(is_mapping, alternatives)):
+        return hint, ""
+    known = [field.name for record in records for field in dataclasses.fields(record) if field.init]
+    kinds = [dict if member in records else member for member in alternatives]
+    return functools.reduce(operator.or_, kinds), dict_in_text(name, known)
 
 
 def _all_choices(hint: Any, rule: Rule) -> list[str]:

@@ -132,7 +132,8 @@ def typed_filter(text: str, named: str) -> dict[str, str]:
         named: Name of the option in error messages.
 
     Raises:
-        ConfigurationError: The text does not have that form, or a filter does not exist.
+        ConfigurationError: The text does not have that form, a filter does not exist, or its value is invalid; the
+            message begins with ``named``.
     """
     try:
         params = dict(parse_qsl(text, keep_blank_values=True, strict_parsing=bool(text)))
@@ -142,6 +143,12 @@ def typed_filter(text: str, named: str) -> dict[str, str]:
         raise ConfigurationError(
             f"{named} contains the unknown filter {unknown[0]!r}: choose from {', '.join(known_names())}."
         )
+    try:
+        wanted = read_filter(params)
+        if wanted.q:
+            words_query(wanted.q)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{named}: {error}") from None
     return params
 
 
@@ -248,10 +255,13 @@ def split_of(params: Mapping[str, str], default: str) -> str:
 
 
 def _steps(text: str) -> tuple[int, int]:
-    low, dash, high = text.partition("-")
-    if not dash:
-        high = low
-    return _whole("step", low) if low or not dash else 0, _whole("step", high) if high or not dash else 2**62
+    low, dash, high = text.strip().partition("-")
+    if not all(part.strip().isdecimal() or (dash and not part) for part in (low, high if dash else low)):
+        raise ConfigurationError(f"step must be a whole number, or a range such as 3-9, not {text[:40]!r}.")
+    found = _whole("step", low) if low else 0, _whole("step", high if dash else low) if high or not dash else 2**62
+    if found[0] > found[1]:
+        raise ConfigurationError(f"step must be a range from the lower to the higher number, not {text[:40]!r}.")
+    return found
 
 
 def _statuses(text: str) -> int:

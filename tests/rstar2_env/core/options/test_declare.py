@@ -185,6 +185,24 @@ class TestText:
             given_as(text)
         assert str(caught.value).startswith(message)
 
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            (
+                "limits=3",
+                "--set limits must be a dict, or none, not '3'. As text, write --set limits.OPTION=VALUE, or JSON. It "
+                "takes: wall_s, beds, share, ",
+            ),
+            ("more=3", "--set more must be a dict, or none, not '3'. As text, write --set more.OPTION=VALUE, or JSON."),
+            ('limits={"beds": 9}', "--set limits.beds must be an integer from 1 to 8, not 9."),
+            ('weights={"a": "b"}', "--set weights.a must be a number, not 'b'."),
+        ],
+    )
+    def test_that_does_not_fit_a_dict_of_the_command_line_says_how_to_write_it(self, text, message):
+        with pytest.raises(ConfigurationError) as caught:
+            typed_options("part", part, parse_options([text], flag="--set "))
+        assert str(caught.value).startswith(message)
+
     @given(st.integers(min_value=1))
     def test_every_integer_comes_back(self, number):
         assert given_as(f"level={number}") == number

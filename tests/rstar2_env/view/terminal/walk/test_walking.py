@@ -110,7 +110,7 @@ def test_the_table_is_filtered_by_the_filters_of_the_command_line(run, cache):
 @pytest.mark.parametrize(
     ("typed", "told"),
     [
-        ("step=x", "step must be a whole number, not 'x'."),
+        ("step=x", "The filter: step must be a whole number, or a range such as 3-9, not 'x'."),
         ("kepd=1", "the unknown filter 'kepd'"),
         ("kept", "The filter must be NAME=VALUE&NAME=VALUE"),
         ("status=lost", "The status 'lost' does not exist"),
