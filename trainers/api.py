@@ -24,7 +24,7 @@ from .options.config import GROUPS, TrainConfig, run_record
 from .options.files import RUN_FILE, OptionsFile, is_file_name, is_run, read_file
 from .options.keywords import SftKeywords, TrainKeywords
 from .options.layers import merged, read_slot
-from .options.names import in_groups
+from .options.names import by_full_name, in_groups
 from .options.parts import AUTO, make_parts
 from .ranks import first_process
 from .record.resume import MAY_CHANGE, SFT_FILE, SFT_MAY_CHANGE, check_begun, checkpoint_to_resume
@@ -160,7 +160,7 @@ def layers_of(name: str | None, config: str | Path | None) -> tuple[str, list[di
             )
         return name, []
     if name is None:
-        find_recipe(str(config))
+        recipe_of(read_file(config), str(config))
         return str(config), []
     found = read_file(config)
     if found.of_run and found.trainer not in ("", name):
@@ -170,16 +170,6 @@ def layers_of(name: str | None, config: str | Path | None) -> tuple[str, list[di
             "that you want to keep into a separate file."
         )
     return name, [found.options]
-
-
-def by_full_name(layer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a layer by their full names: ``optim.learning_rate``, ``rollout.env_options.problems``."""
-    found: dict[str, Any] = {}
-    for group, options in in_groups(layer).items():
-        for name, value in options.items():
-            inner = value if isinstance(value, Mapping) else {}
-            found |= {f"{group}.{name}.{each}": one for each, one in inner.items()} or {f"{group}.{name}": value}
-    return found
 
 
 def by_setting(written: Sequence[str] | None, layers: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, Any]]:

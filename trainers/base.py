@@ -27,6 +27,7 @@ from rstar2_env.env.named import find_env
 from rstar2_env.env.options import env_options
 
 from .options.config import DEFAULT_ENV, GROUPS, PartOptions, TrainConfig, missing_model
+from .options.files import naming_files
 from .options.layers import each_part, over_groups, read_slot
 from .options.names import in_groups
 from .options.parts import make_parts, typed_part
@@ -194,6 +195,10 @@ class Recipe:
             ConfigurationError: An option is unknown, missing or out of its range.
             UnknownNameError: A part with one of the given names does not exist.
         """
+        with naming_files(layers):
+            return self._configured(layers)
+
+    def _configured(self, layers: Sequence[Mapping[str, Any]]) -> TrainConfig:
         slots = {slot: getattr(self, slot) for slot in options_of(PartOptions).parameters}
         slots["hook"] = [*PartOptions().hook, *self.hook]
         trust.own([slots, self.defaults])  # a recipe is code

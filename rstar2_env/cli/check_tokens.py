@@ -76,7 +76,7 @@ def check_tokens_command(
         return
     assert subject is not None  # checked above
     run = run_of(subject)
-    options = {name: read_loosely(value) for name, value in parse_options(set_ or ()).items()} or None
+    options = {name: read_loosely(value) for name, value in parse_options(set_ or (), flag="--set ").items()} or None
     if run is None:
         if step or model:
             raise typer.BadParameter(

@@ -42,6 +42,12 @@ def help_command(
         say("\nrstar2 help SECTION prints one of these sections about errors:\n")
         say(textwrap.fill(", ".join(sorted(error_sections())), width=80, break_on_hyphens=False))
     elif words[0] in COMMANDS or words[0] in RENAMED:
+        # A command without an example of its own is a group of commands.
+        known = 1 if words[0] in RENAMED or COMMANDS[words[0]][1] else 2
+        if extra := words[known:]:
+            raise typer.BadParameter(
+                f"{' '.join(words[:known])!r} is a whole command, and {' '.join(extra)!r} is not part of it: omit it."
+            )
         build(words)(args=[*words, "--help"], prog_name="rstar2")
     else:
         text = read_topic(" ".join(words), others=COMMANDS)

@@ -98,7 +98,7 @@ def plan_command(
     recipe, file_options = api.find_recipe(name)
     options = recipe.configure(file_options, *layers, *settings, *([] if model is None else [{"model": model}]))
     architecture = import_trainers("plan.architecture").architecture_of(folder_of_gguf(options.model.path))
-    assumed = parse_options(assume or ())
+    assumed = parse_options(assume or (), flag="--assume ")
     assumptions = call_with_options("plan", import_trainers("plan.assumptions").Assumptions, assumed)
     workload = import_trainers("plan.workload").Workload.of(options)
     plan = import_trainers("plan.plan").make_plan(

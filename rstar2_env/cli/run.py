@@ -70,7 +70,7 @@ def run_command(
         raise ConfigurationError(
             "No pipeline is named: give a pipeline file, or a name that `rstar2 run --list` prints."
         )
-    settings: dict[str, Any] = parse_options(set_ or ())
+    settings: dict[str, Any] = parse_options(set_ or (), flag="--set ")
     if seed is not None:
         given = {name: (f"{name}={value}", value) for name, value in settings.items()}
         refuse_disagreement(ctx, {"seed": ("seed", seed)}, given, lambda _, value: read_loosely(value))

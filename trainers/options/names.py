@@ -146,3 +146,13 @@ def _slots_of(name: str) -> list[str]:
     from .slots import FIELDS  # here, since only a message needs the parts
 
     return [slot for slot, registry in FIELDS.items() if name in registry]
+
+
+def by_full_name(layer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a layer by their full names: ``optim.learning_rate``, ``rollout.env_options.problems``."""
+    found: dict[str, Any] = {}
+    for group, options in in_groups(layer).items():
+        for name, value in options.items():
+            inner = value if isinstance(value, Mapping) else {}
+            found |= {f"{group}.{name}.{each}": one for each, one in inner.items()} or {f"{group}.{name}": value}
+    return found

@@ -6,8 +6,9 @@ import json
 import pytest
 
 from rstar2_env import trainers
-from rstar2_env.core.errors import ConfigurationError, MissingExtraError, UnknownNameError
-from rstar2_env.trainers.api import layers_of
+from rstar2_env.core.errors import ConfigurationError, MissingExtraError, Rstar2Error, UnknownNameError
+from rstar2_env.core.options.text import Written
+from rstar2_env.trainers.api import find_recipe, layers_of
 from rstar2_env.trainers.options.files import read_file
 
 FORMATS = {
@@ -184,3 +185,25 @@ def test_a_recipe_of_ones_own_is_named_as_anything_else(tmp_path):
         assert (recipe.name, config.parts.advantage.name) == ("mine", "rloo")
     with pytest.raises(ConfigurationError, match="holds no trainer named 'MIN'"):
         trainers.find_recipe(f"{path}:MIN")
+
+
+@pytest.mark.parametrize(
+    ("text", "layer", "names"),
+    [
+        ("steps = 'x'", {}, "steps"),
+        ("[optim]\nlearning_rate = 'fast'\nweight_decay = 0.1", {}, "optim.learning_rate"),
+        ("learnin_rate = 1", {}, "learnin_rate"),
+        ("[parts]\nselector = 'rco'", {}, "parts.selector"),
+        ("[parts.selector]\nname = 'roc'\nmode = 7", {}, "parts.selector.mode"),
+        ("[rollout.env_options]\nmax_turns = 'x'", {}, "rollout.env_options.max_turns"),
+        ("group_size = 16", {"steps": 0}, None),
+        ("steps = 7", {"steps": Written("0", "--set steps")}, None),
+    ],
+)
+def test_an_error_about_an_option_of_a_file_names_the_file(tmp_path, text, layer, names):
+    file = tmp_path / "options.toml"
+    file.write_text(text)
+    with pytest.raises(Rstar2Error) as caught:
+        find_recipe("grpo")[0].configure(read_file(file).options, {"model": "m", **layer})
+    found = [note for note in caught.value.__notes__ if note.startswith("The file ")]
+    assert found == ([] if names is None else [f"The file {file} contains {names}."])
