@@ -195,7 +195,7 @@ class TestText:
             ),
             ("more=3", "--set more must be a dict, or none, not '3'. As text, write --set more.OPTION=VALUE, or JSON."),
             ('limits={"beds": 9}', "--set limits.beds must be an integer from 1 to 8, not 9."),
-            ('weights={"a": "b"}', "--set weights.a must be a number, not 'b'."),
+            ('weights={"a": "b"}', "--set weights must be a dict of numbers, or none, not {'a': 'b'}. As text, write"),
         ],
     )
     def test_that_does_not_fit_a_dict_of_the_command_line_says_how_to_write_it(self, text, message):
