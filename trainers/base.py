@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from rstar2_env.core import trust
 from rstar2_env.core.episode_metrics import FIGURES
 from rstar2_env.core.extras import needs_torch
+from rstar2_env.core.files.config_file import naming_files
 from rstar2_env.core.options.declare import call_with_options, nested_options, read_loosely
 from rstar2_env.core.options.parts import PartSpec
 from rstar2_env.core.options.registry import Registry
@@ -27,7 +28,6 @@ from rstar2_env.env.named import find_env
 from rstar2_env.env.options import env_options
 
 from .options.config import DEFAULT_ENV, GROUPS, PartOptions, TrainConfig, missing_model
-from .options.files import naming_files
 from .options.layers import each_part, over_groups, read_slot
 from .options.names import in_groups
 from .options.parts import make_parts, typed_part

@@ -14,6 +14,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -294,17 +295,20 @@ def _argument_of_path(ctx: typer.Context, error: OSError) -> str | None:
     """Return a prefix for the error message: the option that led to the failing path; ``None`` if no argument did.
 
     An argument led to a path if it is the path itself, a folder around it, or a path below it: creating the folders of
-    ``--out a/b/c`` may fail at ``a``. The prefix is empty for an argument without a flag.
+    ``--out a/b/c`` may fail at ``a``. If several did, the argument nearest to the path is named. The prefix is empty
+    for an argument without a flag.
     """
     if not isinstance(error.filename, (str, os.PathLike)):
         return None
     failed = Path(os.path.abspath(error.filename))
+    found = []
     for parameter in ctx.command.params:
         for value in _texts(ctx.params.get(parameter.name or "")):
             path = Path(os.path.abspath(value))
             if failed == path or path in failed.parents or failed in path.parents:
-                return f"{flag(ctx, parameter.name or '')}: " if parameter.param_type_name == "option" else ""
-    return None
+                prefix = f"{flag(ctx, parameter.name or '')}: " if parameter.param_type_name == "option" else ""
+                found.append((abs(len(path.parts) - len(failed.parts)), prefix))
+    return min(found, key=itemgetter(0))[1] if found else None
 
 
 def _texts(value: Any) -> Iterable[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +11,8 @@ from rstar2_env.cli._options import ChatTemplate, Json, Overwrite, ToolOption, W
 from rstar2_env.cli._printing import say
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rstar2_env.evaluation.suite import SuiteResult
 
 
@@ -174,7 +176,7 @@ def eval_command(
     from rstar2_env.cli._command import flag, is_typed
     from rstar2_env.cli._interrupt import stopped_by_ctrl_c
     from rstar2_env.cli._options import check_flags, options_of, source_of, whole_numbers, with_tools
-    from rstar2_env.core.files.config_file import SUFFIXES
+    from rstar2_env.core.files.config_file import SUFFIXES, naming_files
     from rstar2_env.core.files.outputs import refuse_inputs
     from rstar2_env.evaluation.suite import make_suite, read_suite, run_suite
 
@@ -219,13 +221,15 @@ def eval_command(
         "wrappers": wrap,
         **{f"{part}_options": each or None for part, each in options.items()},
     }
+    of_file: Mapping[str, Any] = {}
     if what is not None and what.lower().endswith(SUFFIXES):
-        suite = make_suite(read_suite(what), last=chosen)
-    else:
-        suite = make_suite({}, last=chosen if what is None else {**chosen, "env": what})
+        of_file = read_suite(what)
+    elif what is not None:
+        chosen["env"] = what
     if out is not None:
         refuse_inputs(out, [what, problems, model, baseline, agent])
-    with stopped_by_ctrl_c("episodes") as stop:
+    with naming_files([of_file]), stopped_by_ctrl_c("episodes") as stop:
+        suite = make_suite(of_file, last=chosen)
         result = run_suite(
             suite,
             out=out,

@@ -99,7 +99,7 @@ def sft_command(
     The model learns only the text that the player wrote, not the prompts or the results of tools.
     """
     from rstar2_env.cli._command import flag
-    from rstar2_env.core.files.config_file import read_mapping
+    from rstar2_env.core.files.config_file import naming_files, read_mapping
     from rstar2_env.core.files.outputs import refuse_inputs
     from rstar2_env.core.options.declare import parse_options, typed_options
 
@@ -132,8 +132,10 @@ def sft_command(
     refuse_disagreement(ctx, {name: (name, value) for name, value in flags.items()}, of_settings, typed)
     as_given = {name: as_typed(value, flag(ctx, name)) for name, value in flags.items()}
     given_flags = typed_options("cold start", trainers.SftOptions, as_given)
-    options = {**(read_mapping(config) if config else {}), **settings, **given_flags}
+    of_file = read_mapping(config) if config else {}
+    options = {**of_file, **settings, **given_flags}
     if overwrite and output_dir is not None:
         refuse_inputs(output_dir, [traces, config], option="output_dir")
-    folder = trainers.sft(trainers.read_traces(traces), **options)
+    with naming_files([of_file]):
+        folder = trainers.sft(trainers.read_traces(traces), **options)
     say(f"Model written to {folder}.")

@@ -7,15 +7,13 @@ options (``names``, ``config``).
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rstar2_env.core import trust
-from rstar2_env.core.errors import ConfigurationError, Rstar2Error
+from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.files.config_file import SUFFIXES, read_mapping
 from rstar2_env.core.run_folder import layout
 from rstar2_env.core.run_folder.inside import inside
@@ -39,58 +37,6 @@ def is_run(path: str | Path) -> bool:
     return (Path(path) / RUN_FILE).is_file() and (Path(path) / layout.RUN_FILE).is_file()
 
 
-class FileOptions(dict[str, Any]):
-    """Options of a file, which know their file, so that an error about one of them can name it.
-
-    Args:
-        options: The options, as written.
-        path: The file, as the user named it.
-    """
-
-    def __init__(self, options: Mapping[str, Any], path: str | Path) -> None:
-        super().__init__(options)
-        self._path = path
-
-    def note(self, message: str) -> str:
-        """Return a note that names the file and the options in it that an error message names; empty for none."""
-        written = [name for name, value in _leaves(self) if _is_named(name, value, message)]
-        return f"The file {self._path} contains {', '.join(written)}." if written else ""
-
-
-def _leaves(options: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in options.items():
-        if isinstance(value, Mapping):
-            yield from _leaves(value, f"{prefix}{name}.")
-        else:
-            yield prefix + name, value
-
-
-def _is_named(name: str, value: Any, message: str) -> bool:
-    """Whether a message names an option, at its beginning, in quotes or after its group, or quotes its text."""
-    names = "|".join(map(re.escape, {name, name.partition(".")[2] or name}))
-    return re.search(rf"""(?:^|['".])(?:{names})(?!\w)""", message) is not None or (
-        isinstance(value, str) and len(value) > 1 and repr(value) in message
-    )
-
-
-@contextmanager
-def naming_files(layers: Sequence[Mapping[str, Any]]) -> Iterator[None]:
-    """Name, in an error about an option, the file that contains the option.
-
-    Args:
-        layers: Options that the block checks; those of files are ``FileOptions``.
-    """
-    try:
-        yield
-    except Rstar2Error as error:
-        message = str(error)
-        # An option of the command line, which overrides files, is named with its flag.
-        for layer in layers if not message.startswith("-") else ():
-            if isinstance(layer, FileOptions) and (note := layer.note(message)):
-                error.add_note(note)
-        raise
-
-
 @dataclass(frozen=True, slots=True)
 class OptionsFile:
     """Contents of a file of options.
@@ -104,7 +50,7 @@ class OptionsFile:
 
     trainer: str
     about: Mapping[str, str]
-    options: FileOptions
+    options: dict[str, Any]
     of_run: bool
 
 
@@ -148,7 +94,7 @@ def read_file(path: str | Path) -> OptionsFile:
     for name, value in of_file.items():
         if not isinstance(value, str):
             raise ConfigurationError(f"In the file {path}, {name} must be a string, not {value!r}.")
-    return OptionsFile(of_file.pop(trainers[0]) if trainers else "", of_file, FileOptions(found, path), of_run)
+    return OptionsFile(of_file.pop(trainers[0]) if trainers else "", of_file, found, of_run)
 
 
 def _file(path: str | Path) -> Path:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 from rstar2_env.core import trust
-from rstar2_env.core.errors import ConfigurationError, MissingExtraError
+from rstar2_env.core.errors import ConfigurationError, MissingExtraError, Rstar2Error
 
 SUFFIXES = (".toml", ".yaml", ".yml", ".json")
 """File-name suffixes of configuration files."""
@@ -24,8 +25,8 @@ values, or, if that is more, ``_MOST_REPEATED`` times the number of values that 
 _FLOAT = re.compile(r"[-+]?(\d[\d_]*\.?\d*|\.\d+)[eE][-+]?\d+")
 
 
-def read_mapping(path: str | Path, *, of_run: bool = False) -> dict[str, Any]:
-    """Read a configuration file, and return its mapping of names to values.
+def read_mapping(path: str | Path, *, of_run: bool = False) -> FileOptions:
+    """Read a configuration file, and return its mapping of names to values, which knows the file.
 
     Args:
         path: A file whose name ends in one of ``SUFFIXES``, which determines its format.
@@ -50,12 +51,64 @@ def read_mapping(path: str | Path, *, of_run: bool = False) -> dict[str, Any]:
     except _InvalidError as error:
         raise ConfigurationError(f"The configuration file {path} is not valid {error}.") from error.__cause__
     if found is None:
-        return {}
+        return FileOptions({}, path)
     if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
         raise ConfigurationError(f"The configuration file {path} must contain one mapping of names to values.")
     if not of_run:
         trust.own_file(file, found)
-    return found
+    return FileOptions(found, path)
+
+
+class FileOptions(dict[str, Any]):
+    """Options of a file, which know their file, so that an error about one of them can name it.
+
+    Args:
+        options: The options, as written.
+        path: The file, as the user named it.
+    """
+
+    def __init__(self, options: Mapping[str, Any], path: str | Path) -> None:
+        super().__init__(options)
+        self._path = path
+
+    def note(self, message: str) -> str:
+        """Return a note that names the file and the options in it that an error message names; empty for none."""
+        written = [name for name, value in _leaves(self) if _is_named(name, value, message)]
+        return f"The file {self._path} contains {', '.join(written)}." if written else ""
+
+
+def _leaves(options: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in options.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
+
+
+def _is_named(name: str, value: Any, message: str) -> bool:
+    """Whether a message names an option, at its beginning, in quotes or after its group, or quotes its text."""
+    names = "|".join(map(re.escape, {name, name.partition(".")[2] or name}))
+    return re.search(rf"""(?:^|['".])(?:{names})(?!\w)""", message) is not None or (
+        isinstance(value, str) and len(value) > 1 and repr(value) in message
+    )
+
+
+@contextmanager
+def naming_files(layers: Sequence[Mapping[str, Any]]) -> Iterator[None]:
+    """Name, in an error about an option, the file that contains the option.
+
+    Args:
+        layers: Options that the block checks; those of files are ``FileOptions``.
+    """
+    try:
+        yield
+    except Rstar2Error as error:
+        message = str(error)
+        # An option of the command line, which overrides files, is named with its flag.
+        for layer in layers if not message.startswith("-") else ():
+            if isinstance(layer, FileOptions) and (note := layer.note(message)):
+                error.add_note(note)
+        raise
 
 
 class _InvalidError(Exception):

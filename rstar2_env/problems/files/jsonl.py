@@ -42,12 +42,23 @@ def read_objects(path: Path) -> Iterator[dict[str, Any]]:
         ConfigurationError: The file cannot be read.
         ProblemFormatError: A line is not a JSON object; the message names the line.
     """
+    for _, record in placed_objects(path):
+        yield record
+
+
+def placed_objects(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every record of a file of JSON objects, one per line, with its place ("file.jsonl:7").
+
+    Raises:
+        ConfigurationError: The file cannot be read.
+        ProblemFormatError: A line is not a JSON object; the message names the line.
+    """
     for place, _, record in jsonl_rows(path, Columns()):
         if isinstance(record, ProblemFormatError):
             raise record
         if not isinstance(record, dict):
             raise ProblemFormatError(f"{place}: expected a JSON object, got {str(record)[:60]!r}.")
-        yield record
+        yield place, record
 
 
 def or_fault(read: Callable[[], Any]) -> Any:

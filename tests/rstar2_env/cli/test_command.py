@@ -265,7 +265,8 @@ def test_equal_repetitions_lists_and_values_that_look_like_options_are_accepted(
             "--no-reasons applies only to traces that are made from worked solutions",
         ),
         (("doctor", "--machine", FILE), "The file {file} does not contain the output of `rstar2 doctor --json`"),
-        (("sft", "--model", "m", "--traces", FILE), "Trace 1 is not a record"),
+        (("doctor", "--machine", "nowhere.json"), "--machine: nowhere.json: No such file or directory."),
+        (("sft", "--model", "m", "--traces", FILE), "{file}:1 is not a record"),
         (("sft", "--model", "m", "--traces", FILE, "--sharding", "fsdp"), "--sharding must be one of 'none', 'fsdp2'"),
     ],
 )
@@ -276,3 +277,20 @@ def test_an_error_says_what_was_typed_and_what_to_do(command, told, tmp_path, mo
     done = run(*(word.replace(FILE, str(file)) for word in command))
     assert done.exit_code == 2
     assert done.stderr.startswith(f"Error: {told}".replace(FILE, str(file)))
+
+
+@pytest.mark.parametrize(
+    ("command", "text", "option"),
+    [
+        (("eval",), 'trainer = "grpo"', "trainer"),
+        (("eval",), 'env = "rstar2/MathTool-v0"\nagent = "oracle"\nepisodes = "many"', "episodes"),
+        (("sft", "--model", "m", "--traces", FILE, "--config"), "learning_rate = -1.0", "learning_rate"),
+    ],
+)
+def test_an_error_about_an_option_of_a_file_names_the_file(command, text, option, tmp_path):
+    (tmp_path / "file").write_text('{"messages": [{"role": "user", "content": "1 + 1?"}]}\n')
+    options = tmp_path / "options.toml"
+    options.write_text(text)
+    done = run(*(word.replace(FILE, str(tmp_path / "file")) for word in command), options)
+    assert done.exit_code == 2
+    assert f"The file {options} contains {option}." in done.stderr

@@ -121,9 +121,9 @@ def test_its_command_evaluates_the_model(tmp_path: Path, tiny_model: Path) -> No
     assert words[words.index("--model") + 1] in ("best", "final")
     words[words.index("--model") + 1] = str(tiny_model)
     words[words.index("evaluation")] = str(tmp_path / "evaluation")
-    for option in ("--episodes", "--samples"):
-        words[words.index(option) + 1] = "1"
-    done = run(*words, "--max-tokens", "8", columns=1000)
+    for option, number in {"--episodes": "1", "--samples": "1", "--max-tokens": "8"}.items():
+        words[words.index(option) + 1] = number
+    done = run(*words, columns=1000)
     assert done.exit_code == 0, done.output
     config = read_run(tmp_path / "evaluation").config
     assert (config["env_options"]["max_turns"], config["model"]) == (3, str(tiny_model))

@@ -211,12 +211,12 @@ def encode_traces(traces: Iterable[Mapping[str, Any]], chat: ChatCodec, max_leng
     rows: list[dict[str, Any]] = []
     count = 0
     for count, record in enumerate(traces, start=1):
-        messages = messages_of(record, count)
+        messages = messages_of(record, f"Trace {count}")
         try:
             turns = [message.get("train", True) for message in record["messages"] if message["role"] == "assistant"]
             ids, mask = chat.conversation(messages, turns)
         except (KeyError, TypeError, ConfigurationError) as error:
-            raise not_a_trace(count, error) from error
+            raise not_a_trace(f"Trace {count}", str(error)) from error
         if len(ids) <= max_length and any(mask):
             rows.append({"input_ids": ids, "assistant_masks": mask})
     if not count:
