@@ -9,6 +9,7 @@ import os
 from dataclasses import dataclass, field
 
 from rstar2_env.core.options.declare import check_options, option
+from rstar2_env.models.chat_template import check_chat_template
 
 from .config import DTYPES, LR_SCHEDULERS, SHARDINGS
 
@@ -91,4 +92,5 @@ class SftOptions:
             ConfigurationError: A value is out of its range; the message names the option.
         """
         check_options(self)
+        check_chat_template(self.chat_template)
         self.output_dir = os.fspath(self.output_dir)

@@ -13,6 +13,7 @@ from typing import Any
 
 from rstar2_env.core.errors import ConfigurationError
 from rstar2_env.core.options.declare import check_options, option
+from rstar2_env.models.chat_template import check_chat_template
 from rstar2_env.rollout.engines.registry import ENGINES
 
 from .evaluation import EvalOptions, check_wrappers
@@ -156,6 +157,7 @@ class ModelOptions:
             ConfigurationError: A value is out of its range; the message names the option.
         """
         check_options(self, "model.")
+        check_chat_template(self.chat_template)
         if isinstance(self.path, os.PathLike):
             self.path = os.fspath(self.path)
 

@@ -29,6 +29,7 @@ from rstar2_env.evaluation.play.crew import Results, TaskJudge, Tasks
 from rstar2_env.evaluation.play.plan import Task
 from rstar2_env.evaluation.play.played import PlayedEpisode
 from rstar2_env.evaluation.play.scores import EpisodeScores, OfferedPolicy, options_of
+from rstar2_env.models.chat_template import check_chat_template
 from rstar2_env.rewards.base import Need
 from rstar2_env.rollout.engines.registry import ENGINES
 
@@ -83,6 +84,15 @@ class PolicyOptions(CheckedOptions):
     trust_remote_code: bool = False
     chat_template: str | None = None
     chat_template_options: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check every option.
+
+        Raises:
+            ConfigurationError: A value is out of its range; the message names the option.
+        """
+        super().__post_init__()
+        check_chat_template(self.chat_template)
 
     def loading(self) -> dict[str, Any]:
         """Return the options that affect loading, by name."""
