@@ -103,6 +103,8 @@ def launch_command(
             f"The {processes} training processes (--processes) need at least as many devices, and --train has "
             f"{len(devices)}: use fewer processes or more devices."
         )
+    if engines and server_program is None and not dry_run:
+        import_trainers("launch.devices").check_vllm(cores=cpu)
     more = shlex.split(server_options)
     servers = [
         commands.server(
@@ -191,7 +193,10 @@ def _train_arguments(words: Sequence[str]) -> tuple[Any, str, Sequence[str]]:
         recipe, file_options = api.find_recipe(name)
         config = recipe.configure(file_options, *layers, *flag_layers(context))
     except ConfigurationError as error:
-        raise type(error)(error.worded(lambda option, value: flag(context, option, value))) from error
+        worded = type(error)(error.worded(lambda option, value: flag(context, option, value)))
+        for note in error.__notes__[len(worded.__notes__) :]:  # such as the file that contains the option
+            worded.add_note(note)
+        raise worded from error
     if not isinstance(config.model.path, str):
         raise ConfigurationError("The arguments after -- name no model: add --model there.")
     out = str(parameters["output_dir"] or api.default_folder(name))

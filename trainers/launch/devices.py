@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 
-from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError, MissingExtraError
 
 VISIBLE = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
 """Variables that select the visible accelerators; ROCm builds read both, and vLLM requires them to be equal."""
 _BELOW = "ROCR_VISIBLE_DEVICES"
 """Variable with which the ROCm runtime hides devices from HIP; the other variables number only the visible devices."""
+_NODES = ("/dev/kfd", "/dev/nvidiactl", "/dev/dxg")
+"""Files through which programs reach accelerators on Linux: of AMD, of NVIDIA, and in WSL."""
 _PART = re.compile(r"(\d+)(?:-(\d+))?")
 
 
@@ -111,3 +115,22 @@ def read_devices(text: str, *, cores: bool = False, option: str | None = None) -
             option=option,
         )
     return Devices(tuple(numbers), cores)
+
+
+def check_vllm(*, cores: bool) -> None:
+    """Check, without importing vLLM, that this machine can start its servers.
+
+    Args:
+        cores: Whether the devices are CPU cores.
+
+    Raises:
+        MissingExtraError: vLLM is not installed.
+        ConfigurationError: The devices are accelerators, and this machine has none.
+    """
+    if find_spec("vllm") is None:
+        raise MissingExtraError("vllm", "A server of the launch")
+    if not cores and sys.platform == "linux" and not any(map(os.path.exists, _NODES)):
+        raise ConfigurationError(
+            f"This machine has no accelerator (none of {', '.join(_NODES)} exists): use CPU cores as devices.",
+            option="cpu",
+        )

@@ -11,6 +11,8 @@ import pytest
 from cli_runner import run
 from places import ROOT
 
+from rstar2_env.trainers.launch import devices
+
 pytest.importorskip("torch", reason="trainers need the extra 'train'")
 
 WORDS = ("--", "grpo_roc", "--model", "M")
@@ -90,3 +92,19 @@ def test_a_mistake_is_one_line_before_anything_starts(words: tuple[str, ...], me
     result = run("launch", *words)
     assert result.exit_code == 2
     assert message in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("installed", "message"),
+    [(True, "This machine has no accelerator"), (False, "A server of the launch needs the extra")],
+)
+def test_servers_that_cannot_start_here_are_refused_before_they_start(
+    installed: bool, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(devices, "_NODES", (str(tmp_path / "kfd"),))
+    monkeypatch.setattr(devices, "find_spec", lambda name: installed or None)
+    result = run("launch", "--serve", "0", "--train", "1", *WORDS)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert list(tmp_path.iterdir()) == []
