@@ -15,13 +15,14 @@ and Docker are loaded only by the parts that use them. No module of this package
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rstar2_env.core.command.early_interrupt import end_on_interrupt
-from rstar2_env.core.lazy_names import lazy_names
-from rstar2_env.core.version import __version__
 
-end_on_interrupt()
+end_on_interrupt()  # before the other imports, which Ctrl-C may end
+
+from typing import TYPE_CHECKING  # noqa: E402
+
+from rstar2_env.core.lazy_names import lazy_names  # noqa: E402
+from rstar2_env.core.version import __version__  # noqa: E402
 
 if TYPE_CHECKING:
     from rstar2_env.agents.base import AGENTS as _AGENTS

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -42,3 +44,18 @@ def test_an_interpreter_that_ends_and_starts_no_thread_is_no_error(
     monkeypatch.setattr(threading.Timer, "start", start)
     repeat_interrupt()
     assert raised == []
+
+
+def test_an_interrupt_of_the_first_imports_of_the_package_ends_the_command_silently() -> None:
+    program = """
+import os, signal, sys
+class Interrupts:
+    def find_spec(self, name, *more):
+        if name == "rstar2_env.core.lazy_names":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.argv = ["rstar2"]
+sys.meta_path.insert(0, Interrupts())
+import rstar2_env
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=400)
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
