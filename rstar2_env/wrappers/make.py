@@ -8,8 +8,9 @@ from typing import Any, Generic, TypeVar, overload
 
 import gymnasium as gym
 
-from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError, Rstar2Error
 from rstar2_env.core.options.parts import PartSpec
+from rstar2_env.core.options.user_code import place_of
 from rstar2_env.env.named import EnvSpec, check_text, find_env
 from rstar2_env.env.options import env_options
 from rstar2_env.env.tool_env import ToolEnv
@@ -83,6 +84,7 @@ def make_env(env: EnvSpec, *, wrappers: str | Sequence[PartSpec] = (), **options
             raise ConfigurationError(f"The environment {found.name} needs {needed}.", option=tuple(names)) from error
         set_twice = _SET_TWICE.search(str(error))
         if set_twice is None or set_twice[1] not in options:
+            _name_line(env, error)
             raise
         name = set_twice[1]
         raise ConfigurationError(
@@ -91,9 +93,20 @@ def make_env(env: EnvSpec, *, wrappers: str | Sequence[PartSpec] = (), **options
             "**options)).",
             option=name,
         ) from error
+    except Rstar2Error:
+        raise
+    except Exception as error:
+        _name_line(env, error)
+        raise
     try:
         check_text(made, found.name)
         return wrap(made, parts)
     except BaseException:
         made.close()
         raise
+
+
+def _name_line(env: EnvSpec, error: Exception) -> None:
+    """Raise an error that names the line, if the user named the environment and its own code failed."""
+    if isinstance(env, str) and (place := place_of(error)):
+        raise ConfigurationError(f"{env} cannot be created: {place}{type(error).__name__}: {error}") from error

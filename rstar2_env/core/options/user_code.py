@@ -213,9 +213,13 @@ def _failed(what: str, error: BaseException) -> ConfigurationError:
     """Describe an error and its location: the innermost line of the traceback that is in the user's code."""
     if isinstance(error, SyntaxError) and error.filename:
         return ConfigurationError(f"{what} cannot be imported: {error.filename}, line {error.lineno}: {error.msg}.")
+    return ConfigurationError(f"{what} cannot be imported: {place_of(error)}{type(error).__name__}: {error}")
+
+
+def place_of(error: BaseException) -> str:
+    """Return the innermost line of the traceback that is in the user's code ("mine.py, line 3: "); empty if none is."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame.filename)]
-    place = f"{frames[-1].filename}, line {frames[-1].lineno}: " if frames else ""
-    return ConfigurationError(f"{what} cannot be imported: {place}{type(error).__name__}: {error}")
+    return f"{frames[-1].filename}, line {frames[-1].lineno}: " if frames else ""
 
 
 def _is_users(file: str) -> bool:

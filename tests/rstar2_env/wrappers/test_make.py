@@ -141,3 +141,18 @@ class TestMistakes:
         with pytest.raises(ConfigurationError, match=r"FaultInjection .* ToolChain"):
             make_env(Closing, wrappers=["fault_injection"])
         assert closed == [True]
+
+
+def test_an_error_in_the_constructor_of_a_file_is_named_with_its_line(folder):
+    (folder / "broken.py").write_text(OWN.replace("problems=problems, tools=[], ", "problems=problems, "))
+    with pytest.raises(
+        ConfigurationError, match=r"broken\.py cannot be created: .*broken\.py, line 9: TypeError: .*'tools'"
+    ):
+        make_env("./broken.py")
+    (folder / "raises.py").write_text(
+        OWN.replace("        problems =", "        raise OSError('gone')\n        problems =")
+    )
+    with pytest.raises(
+        ConfigurationError, match=r"raises\.py:DivisorsEnv cannot be created: .*raises\.py, line 8: OSError: gone"
+    ):
+        make_env("./raises.py:DivisorsEnv")
