@@ -131,6 +131,16 @@ class TestMistakes:
         with pytest.raises(ConfigurationError, match="registered as no_such_module_6:GoneEnv, which cannot be loaded"):
             make_env("mine6/Gone-v0")
 
+    def test_an_option_that_the_environment_sets_itself_is_refused(self, folder):
+        (folder / "own_env_7.py").write_text(OWN)
+        with pytest.raises(ConfigurationError, match=r"sets the option 'problems' itself.*let its __init__ accept it"):
+            make_env("./own_env_7.py", problems="arithmetic")
+
+    def test_an_option_that_the_environment_needs_is_named(self, folder):
+        (folder / "own_env_8.py").write_text(OWN.replace("number: int = 12", "number: int"))
+        with pytest.raises(ConfigurationError, match=r"The environment \./own_env_8\.py needs number"):
+            make_env("./own_env_8.py")
+
     def test_a_wrapper_that_does_not_fit_leaves_nothing_open(self):
         closed = []
 
