@@ -123,7 +123,7 @@ class TestMistakes:
             make_env(env_id)
 
     def test_what_is_no_environment_is_refused(self):
-        with pytest.raises(ConfigurationError, match="not 3"):
+        with pytest.raises(ConfigurationError, match="got 3"):
             make_env(3)
 
     def test_an_id_whose_code_is_not_there_says_so(self, folder):
