@@ -68,6 +68,7 @@ def read_pairs(path: Path) -> list[Pair]:
     # Not splitlines(): it would also break at the separators that JSON strings may hold, such as U+2028.
     with path.open(encoding="utf-8", errors="surrogateescape", newline="\n") as file:
         for number, line in enumerate(file, start=1):
+            line = line.removeprefix("\ufeff") if number == 1 else line
             if not line.strip():
                 continue
             try:

@@ -42,7 +42,7 @@ def read_lines(path: Path, what: str) -> Iterator[tuple[int, str, Any]]:
                     record = json.loads(line)
                 except (ValueError, RecursionError) as error:
                     raise ConfigurationError(
-                        f"Line {number} of {path} is not {what} ({error!r}), so the file cannot be "
+                        f"Line {number} of {path} is not {what} ({error}), so the file cannot be "
                         "resumed: choose another file."
                     ) from error
                 yield number, line.rstrip("\n"), record

@@ -82,7 +82,8 @@ def test_a_bad_line_is_named_by_file_number_and_field(tmp_path: Path, line: Any,
 
 def test_a_line_may_hold_any_unicode(tmp_path: Path) -> None:
     path = tmp_path / "pairs.jsonl"
-    path.write_text(json.dumps({"gold": "a\u2028b", "pred": "a\u2028b"}, ensure_ascii=False) + "\n", encoding="utf-8")
+    line = json.dumps({"gold": "a\u2028b", "pred": "a\u2028b"}, ensure_ascii=False)
+    path.write_text(f"\ufeff{line}\n", encoding="utf-8")  # with a byte order mark, as some editors write it
     [pair] = read_pairs(path)
     assert pair.gold == "a\u2028b"
 
