@@ -75,6 +75,12 @@ def make_env(env: EnvSpec, *, wrappers: str | Sequence[PartSpec] = (), **options
         else:
             assert found.creator is not None  # only a registered environment may lack a creator
             made = found.creator(**options)
+    except Rstar2Error as error:
+        if type(error.__cause__) is type(
+            error
+        ):  # gym.make raises the error again, with its own arguments in the message
+            raise error.__cause__ from None
+        raise
     except TypeError as error:
         missing = _MISSING.match(str(error))
         own = getattr(found.creator, "__qualname__", "")
@@ -93,8 +99,6 @@ def make_env(env: EnvSpec, *, wrappers: str | Sequence[PartSpec] = (), **options
             "**options)).",
             option=name,
         ) from error
-    except Rstar2Error:
-        raise
     except Exception as error:
         _name_line(env, error)
         raise

@@ -80,6 +80,10 @@ class Registry(Generic[T]):
             return self._parts[name]
         head, colon, rest = name.partition(":")
         if colon and head in self._parts:
+            if "=" in rest:  # the caller takes a name alone
+                raise ConfigurationError(
+                    f"Expected only the name of the {self.kind} {head!r}, without options; got {name!r}."
+                )
             raise ConfigurationError(f"Expected the options of the {self.kind} {head!r} as name=value, got {rest!r}.")
         if (own := user_code_name(name)) is not None:
             found: T = find_user_code(own, self.kind, self._shape, self._parts)

@@ -21,7 +21,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 from rstar2_env.core import trust
@@ -218,13 +218,16 @@ def _failed(what: str, error: BaseException) -> ConfigurationError:
 
 def place_of(error: BaseException) -> str:
     """Return the innermost line of the traceback that is in the user's code ("mine.py, line 3: "); empty if none is."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame.filename)]
-    return f"{frames[-1].filename}, line {frames[-1].lineno}: " if frames else ""
+    lines = [
+        (frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__) if _is_users(frame)
+    ]
+    return f"{lines[-1][0]}, line {lines[-1][1]}: " if lines else ""
 
 
-def _is_users(file: str) -> bool:
-    ours = str(Path(__file__).parent.parent)
-    return not file.startswith(("<", ours, sys.base_prefix + "/lib")) and "site-packages" not in file
+def _is_users(frame: FrameType) -> bool:
+    file, module = frame.f_code.co_filename, str(frame.f_globals.get("__name__", ""))
+    installed = file.startswith(("<", sys.base_prefix + "/lib")) or "site-packages" in file
+    return not installed and module.partition(".")[0] != "rstar2_env"
 
 
 def _absent(

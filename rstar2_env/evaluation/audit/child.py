@@ -142,6 +142,13 @@ def place_of(error: BaseException) -> str:
     return place
 
 
+def fault_of(error: BaseException) -> str:
+    """Describe an error of the setup: its message, with its class and place if it is no error of this package."""
+    if any(base.__name__ == "Rstar2Error" for base in type(error).__mro__):
+        return str(error)[:500]
+    return f"{type(error).__name__}: {error}"[:500] + place_of(error)
+
+
 def graded(grade: Callable[..., Any], call: list[str]) -> dict[str, Any]:
     """Grade one answer; return the reply to the parent process."""
     began, wall = time.process_time(), time.monotonic()
@@ -179,7 +186,7 @@ def main() -> None:
                 exec(compile(asked["setup"], "<setup>", "exec"), names)
                 say({"ok": True})
             except BaseException as error:
-                say({"ok": False, "error": f"{type(error).__name__}: {error}"[:500] + place_of(error)})
+                say({"ok": False, "error": fault_of(error)})
         elif "ask" in asked:
             try:
                 say({"value": eval(asked["ask"], {**names, "texts_of": texts_of})})

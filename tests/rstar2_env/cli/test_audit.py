@@ -97,3 +97,10 @@ def test_mistakes_are_told_in_a_line(grader):
         done = run("audit", *words)
         assert done.exit_code == 2, done.output
         assert said in done.output
+
+
+def test_a_grader_that_this_package_refuses_is_refused_without_names_of_its_code():
+    done = run("audit", "verifier:nope", columns=400)
+    assert done.exit_code == 2
+    assert "verifier:nope cannot be audited: There is no verifier named 'nope'" in done.stderr
+    assert "registry.py" not in done.stderr

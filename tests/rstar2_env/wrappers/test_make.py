@@ -141,6 +141,12 @@ class TestMistakes:
         with pytest.raises(ConfigurationError, match=r"The environment \./own_env_8\.py needs number"):
             make_env("./own_env_8.py")
 
+    def test_an_error_of_an_environment_of_this_package_names_no_line_of_it(self):
+        with pytest.raises(
+            ConfigurationError, match=r"^The dialect 'fenced' has no option 'x'\. It takes: [\w, ]+\.(\n|$)"
+        ):
+            make_env("rstar2/MathTool-v0", dialect="fenced:x=1")
+
     def test_a_wrapper_that_does_not_fit_leaves_nothing_open(self):
         closed = []
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from rstar2_env.core.errors import DuplicateNameError, UnknownNameError
+from rstar2_env.core.errors import ConfigurationError, DuplicateNameError, UnknownNameError
 from rstar2_env.core.options.registry import Registry, import_modules
 
 
@@ -57,6 +57,14 @@ class TestByHand:
         registry.register("grpo_roc", object())
         with pytest.raises(UnknownNameError, match=r"no trainer named 'grpo-roc'\. Did you mean 'grpo_roc'\?"):
             registry.get("grpo-roc")
+
+    def test_a_name_with_options_is_refused(self):
+        registry = Registry("thing")
+        registry.register("one", 1)
+        with pytest.raises(
+            ConfigurationError, match="only the name of the thing 'one', without options; got 'one:a=2'"
+        ):
+            registry.get("one:a=2")
 
     def test_a_name_for_two_parts_is_refused(self):
         registry = Registry("thing")
