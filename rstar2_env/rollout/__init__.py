@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rstar2_env.core.extras import needs_torch
 from rstar2_env.core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
@@ -84,4 +85,8 @@ _MODULES = {
 
 
 if not TYPE_CHECKING:  # a type checker that sees it would accept any name
-    __getattr__, __dir__ = lazy_names(__name__, {name: module for module, names in _MODULES.items() for name in names})
+    _load, __dir__ = lazy_names(__name__, {name: module for module, names in _MODULES.items() for name in names})
+
+    def __getattr__(name: str) -> object:
+        with needs_torch(__name__):
+            return _load(name)

@@ -7,6 +7,9 @@ import sys
 
 import pytest
 
+from rstar2_env import rollout
+from rstar2_env.core.errors import MissingExtraError
+
 FILES = {
     "__init__.py": """
 from rstar2_env.core.lazy_names import lazy_names
@@ -44,3 +47,12 @@ def test_a_name_that_is_not_there_is_an_error_of_the_package(package):
         _ = package.Thin
     with pytest.raises(AttributeError, match="absent"):
         _ = package.absent
+
+
+def test_a_name_of_the_rollout_package_names_the_extra_that_it_needs(monkeypatch):
+    def missing(module):
+        raise ModuleNotFoundError("No module named 'torch'", name="torch")
+
+    monkeypatch.setattr(importlib, "import_module", missing)
+    with pytest.raises(MissingExtraError, match=r"rstar2_env\.rollout needs the extra 'train'"):
+        rollout.__getattr__("Player")
