@@ -197,6 +197,10 @@ QUESTIONS = {
     "use my own csv dataset": "problems.html",
     "is it safe to run model code": "sandbox.html",
     "why is my answer graded wrong": "verification.html",
+    "exporting weights": "export-weights.html",
+    "auditing graders": "audit.html",
+    "writing puzzles": "write-a-puzzle.html",
+    "limiting the length of episodes": "budgets.html",
 }
 """Questions, and the page that the search must list first."""
 
