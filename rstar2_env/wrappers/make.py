@@ -17,6 +17,7 @@ from rstar2_env.env.tool_env import ToolEnv
 from rstar2_env.wrappers.registry import read_wrappers, wrap
 
 _SET_TWICE = re.compile(r"got multiple values for keyword argument '(\w+)'")
+_GYMS = " was raised from the environment creator"
 _MISSING = re.compile(r"(\S+)\(\) missing \d+ required [\w-]+ arguments?: ((?:(?:, |,? and )?'\w+')+)")
 E = TypeVar("E", bound="gym.Env[str, str]", covariant=True)
 
@@ -76,10 +77,9 @@ def make_env(env: EnvSpec, *, wrappers: str | Sequence[PartSpec] = (), **options
             assert found.creator is not None  # only a registered environment may lack a creator
             made = found.creator(**options)
     except Rstar2Error as error:
-        if type(error.__cause__) is type(
-            error
-        ):  # gym.make raises the error again, with its own arguments in the message
-            raise error.__cause__ from None
+        # gym.make raises the error again, with its own arguments in the message.
+        if (cause := error.__cause__) is not None and str(error).startswith(f"{cause}{_GYMS}"):
+            raise cause from None
         raise
     except TypeError as error:
         missing = _MISSING.match(str(error))

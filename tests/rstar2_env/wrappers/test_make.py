@@ -147,6 +147,10 @@ class TestMistakes:
         ):
             make_env("rstar2/MathTool-v0", dialect="fenced:x=1")
 
+    def test_an_error_about_an_option_of_a_part_keeps_the_part(self):
+        with pytest.raises(ConfigurationError, match=r"^The verifier 'rules:tolerance=x': tolerance must be a number"):
+            make_env("rstar2/MathTool-v0", verifier="rules:tolerance=x")
+
     def test_a_wrapper_that_does_not_fit_leaves_nothing_open(self):
         closed = []
 
