@@ -1,8 +1,8 @@
 """Commands, words and redirections of a line or a script for the shell ``sh``.
 
 Covered: quotes, lists, pipes, subshells, ``case``, functions, command substitutions, comments and, of ``bash``, arrays,
-``$'…'`` and ``<<<``. Not covered: the values of variables, commands in backquotes, and the texts of here-documents,
-which are skipped.
+``$'…'``, ``<<<``, ``<(…)`` and ``>(…)``. Not covered: the values of variables, commands in backquotes, and the texts of
+here-documents, which are skipped.
 """
 
 from __future__ import annotations
@@ -14,28 +14,29 @@ from dataclasses import dataclass, field
 _QUOTED = r"""\\.|\$'(?:\\.|[^'\\])*'|'[^']*'|"(?:\\.|[^"\\])*\""""
 _PARENTHESES = ""
 for _ in range(4):
-    _PARENTHESES = rf"""\((?:{_QUOTED}|[^()'"\\]{_PARENTHESES and "|" + _PARENTHESES})*\)"""
+    _PARENTHESES = rf"""\((?:{_QUOTED}|[^()'"\\$]|\$(?!'){_PARENTHESES and "|" + _PARENTHESES})*\)"""
 """Pattern of a pair of parentheses with at most three pairs in each other inside."""
 _IN_DOUBLE_QUOTES = rf'(?:\\.|\${_PARENTHESES}|[^"\\])*+'
 _TOKEN = re.compile(
     rf"""
     (?P<space>[^\S\n]+|\\\n|\#[^\n]*)
-    |(?P<redirection>\d*(?:<<<|<<-?|<&|<>|>>|>&|>\||<|>))
+    |(?P<redirection>\d*(?:<<<|<<-?|<&|<>|>>|>&|>\||[<>](?!\()))
     |(?P<operator>;;|&&|\|\||[;&|()\n])
     |(?P<word>(?:
         "{_IN_DOUBLE_QUOTES}"
         |{_QUOTED}
-        |(?:\$|(?<==)){_PARENTHESES}
+        |(?:[$<>]|(?<==)){_PARENTHESES}
         |\$\{{[^}}]*\}}
         |`(?:\\.|[^`\\])*`
-        |[^\s\\'"`;&|()<>]
+        |[^\s\\'"`;&|()<>$]
+        |\$(?!')
     )+)
     """,
     re.VERBOSE | re.DOTALL,
 )
 _PIECE = re.compile(
     rf"""\\(?P<escaped>.)|\$'(?P<expanded>(?:\\.|[^'\\])*)'|'(?P<literal>[^']*)'|"(?P<quoted>{_IN_DOUBLE_QUOTES})\""""
-    rf"|\$(?P<substituted>{_PARENTHESES})",
+    rf"|[$<>](?P<substituted>{_PARENTHESES})",
     re.DOTALL,
 )
 """Pattern of a part of a word that is quoted or substituted."""

@@ -26,6 +26,8 @@ from rstar2_env.adapters.harbor.shell_line import read_line, without_quotes
         ("echo \"it's $(a) that's\" b", [["echo", "\"it's $(a) that's\"", "b"], ["a"]]),
         (r"$'it\'s' a; `b \` c`", [[r"$'it\'s'", "a"], [r"`b \` c`"]]),
         ("A=(a $(b)) c <<<d; e", [["b"], ["c"], ["e"]]),
+        ("a <(b c) d > >(e)", [["a", "<(b c)", "d"], ["b", "c"], ["e"]]),
+        ("A=$(" + "$'a' " * 40, [["$'a'"] * 40]),  # no pair of parentheses: all ways to read the quotes would be tried
     ],
 )
 def test_the_commands_of_a_line_are_those_that_the_shell_finds(text: str, commands: list[list[str]]) -> None:
@@ -87,7 +89,7 @@ def test_the_functions_and_here_documents_of_a_line_are_found() -> None:
     assert not read_line("a '<<' $((1 << 2)) < b <<< c").has_here_document
 
 
-@pytest.mark.parametrize("text", ["a 'b", 'a "b', "a `b", 'a "$(b "c")'])
+@pytest.mark.parametrize("text", ["a 'b", 'a "b', "a `b", 'a "$(b "c")', r"$'a\'", r"A=$($'a\')"])
 def test_a_quotation_without_an_end_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="No closing quotation"):
         read_line(text)
