@@ -29,7 +29,7 @@ from rstar2_env.env.options import env_options
 
 from .options.config import DEFAULT_ENV, GROUPS, PartOptions, TrainConfig, missing_model
 from .options.layers import each_part, over_groups, read_slot
-from .options.names import in_groups
+from .options.names import full_name, in_groups
 from .options.parts import make_parts, typed_part
 from .record.verdict import RunVerdict, outcome
 
@@ -195,7 +195,7 @@ class Recipe:
             ConfigurationError: An option is unknown, missing or out of its range.
             UnknownNameError: A part with one of the given names does not exist.
         """
-        with naming_files(layers):
+        with naming_files(layers, full_name):
             return self._configured(layers)
 
     def _configured(self, layers: Sequence[Mapping[str, Any]]) -> TrainConfig:

@@ -110,6 +110,25 @@ def in_groups(options: Mapping[str, Any], groups: OptionGroups | None = None) ->
     return found
 
 
+def full_name(name: str) -> str:
+    """Return the full name of an option, or of an option of it; a name without one group is returned unchanged."""
+    known = known_names()
+    first, *more = name.split(".")
+    if first == "model" and not more:
+        return "model.path"
+    if first in _HOLDERS and more:
+        group, more = FIRST, [first, *more]
+    elif first in known and more:
+        group = first
+    else:
+        try:
+            group, first = place(first, known)
+        except ConfigurationError:
+            return name
+        more = [first, *more]
+    return ".".join([group, _HOLDERS.get(more[0], more[0]) if len(more) > 1 else more[0], *more[1:]])
+
+
 def _is_table(value: Any) -> bool:
     return isinstance(value, Mapping) or (isinstance(value, str) and value.lstrip().startswith("{"))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -71,10 +71,10 @@ class FileOptions(dict[str, Any]):
         super().__init__(options)
         self._path = path
 
-    def note(self, message: str) -> str:
-        """Return a note that names the file and the options in it that an error message names; empty for none."""
-        written = [name for name, value in _leaves(self) if _is_named(name, value, message)]
-        return f"The file {self._path} contains {', '.join(written)}." if written else ""
+    def note(self, names: Iterable[str]) -> str:
+        """Return a note that names the file and these options in it; empty without options."""
+        written = ", ".join(names)
+        return f"The file {self._path} contains {written}." if written else ""
 
 
 def _leaves(options: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -82,32 +82,54 @@ def _leaves(options: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
         if isinstance(value, Mapping):
             yield from _leaves(value, f"{prefix}{name}.")
         else:
-            yield prefix + name, value
+            yield f"{prefix}{name}", value
 
 
-def _is_named(name: str, value: Any, message: str) -> bool:
-    """Whether a message names an option, at its beginning, in quotes or after its group, or quotes its text."""
-    names = "|".join(map(re.escape, {name, name.partition(".")[2] or name}))
-    return re.search(rf"""(?:^|['".])(?:{names})(?!\w)""", message) is not None or (
+def _is_named(full: str, value: Any, message: str) -> bool:
+    """Whether a message names an option, at its beginning or in quotes, or quotes its text.
+
+    The message may omit groups of the full name, and name an option of the option.
+    """
+    parts = full.split(".")
+    ends = "|".join(re.escape(".".join(parts[at:])) for at in range(len(parts)))
+    return re.search(rf"""(?:^|['"])(?:{ends})(?!\w)""", message) is not None or (
         isinstance(value, str) and len(value) > 1 and repr(value) in message
     )
 
 
+def _overlap(one: str, other: str) -> bool:
+    """Whether two full names are the same, or one is that of an option of the other."""
+    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
+
+
 @contextmanager
-def naming_files(layers: Sequence[Mapping[str, Any]]) -> Iterator[None]:
+def naming_files(layers: Sequence[Mapping[str, Any]], full_name: Callable[[str], str] = str) -> Iterator[None]:
     """Name, in an error about an option, the file that contains the option.
 
     Args:
-        layers: Options that the block checks; those of files are ``FileOptions``.
+        layers: Options that the block checks; those of files are ``FileOptions``. Later layers override earlier ones.
+        full_name: Returns the full name of an option, by which options of two layers are compared.
     """
     try:
         yield
     except Rstar2Error as error:
         message = str(error)
         # An option of the command line, which overrides files, is named with its flag.
-        for layer in layers if not message.startswith("-") else ():
-            if isinstance(layer, FileOptions) and (note := layer.note(message)):
-                error.add_note(note)
+        later, blamed, notes = set[str](), list[str](), list[str]()
+        for layer in reversed(layers) if not message.startswith("-") else ():
+            full = {name: full_name(name) for name, _ in _leaves(layer)}
+            named = [name for name, value in _leaves(layer) if _is_named(full[name], value, message)]
+            own = [
+                name
+                for name in named
+                if full[name] not in later and not any(_overlap(full[name], one) for one in blamed)
+            ]
+            if isinstance(layer, FileOptions) and (note := layer.note(own)):
+                notes.insert(0, note)
+            later.update(full.values())
+            blamed += [full[name] for name in named]
+        for note in notes:
+            error.add_note(note)
         raise
 
 
