@@ -258,6 +258,7 @@ TRAINERS: Registry[Recipe] = Registry(
     "rstar2_env.trainers",
     shape=Shape(lambda value: isinstance(value, Recipe), "a Recipe", strict=True),
     listed_by="rstar2 list trainers",
+    named_alone=True,
 )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from rstar2_env.core.options.registry import Registry
 from rstar2_env.sandbox.job import Sandbox
 
-PROVIDERS: Registry[Callable[..., Sandbox]] = Registry("sandbox", entry_points="rstar2_env.sandboxes")
+PROVIDERS: Registry[Callable[..., Sandbox]] = Registry("sandbox", entry_points="rstar2_env.sandboxes", named_alone=True)
 """Every provider: a callable that takes its options by keyword and returns a running ``Sandbox``.
 
 The command line passes ``isolation`` and ``limits`` (see ``LocalOptions``) to every provider.

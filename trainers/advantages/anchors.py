@@ -16,6 +16,7 @@ ANCHORS: Registry[Anchor] = Registry(
     "anchor",
     entry_points="rstar2_env.anchors",
     shape=Shape(is_called_with(2), "a function of (episode, turn) that returns a text"),
+    named_alone=True,
 )
 
 

@@ -126,4 +126,5 @@ STAGES: Registry[Callable[..., Stage]] = Registry(
     "rstar2_env.trainers.pipeline.stages",
     "rstar2_env.stages",
     shape=Shape(_is_stage, "a class with inputs, outputs and run(work)"),
+    named_alone=True,
 )

@@ -30,6 +30,7 @@ class Registry(Generic[T]):
         entry_points: Entry-point group of other distributions' parts, or ``None``.
         shape: Recognizes a part in a user's file, if the user gives only the file without the part's name.
         listed_by: Command that lists the parts, for the error about an unknown name among many.
+        named_alone: Whether options never follow a name, for the error about a name with more after a colon.
     """
 
     def __init__(
@@ -40,8 +41,10 @@ class Registry(Generic[T]):
         *,
         shape: Shape | None = None,
         listed_by: str = "",
+        named_alone: bool = False,
     ) -> None:
         self.kind = kind
+        self._named_alone = named_alone
         self._listed_by = listed_by
         self._shape = shape
         self._package = package
@@ -80,7 +83,7 @@ class Registry(Generic[T]):
             return self._parts[name]
         head, colon, rest = name.partition(":")
         if colon and head in self._parts:
-            if "=" in rest:  # the caller takes a name alone
+            if self._named_alone or "=" in rest:  # "=": the caller takes a name alone
                 raise ConfigurationError(
                     f"Expected only the name of the {self.kind} {head!r}, without options; got {name!r}."
                 )

@@ -54,7 +54,7 @@ class EngineKind:
     determinism: str = "Unknown."
 
 
-ENGINES: Registry[EngineKind] = Registry("engine", None, "rstar2_env.engines")
+ENGINES: Registry[EngineKind] = Registry("engine", None, "rstar2_env.engines", named_alone=True)
 
 
 def make_engine(

@@ -70,7 +70,7 @@ class SchedulingPolicy(Protocol):
         ...
 
 
-POLICIES: Registry[type[SchedulingPolicy]] = Registry("scheduling policy")
+POLICIES: Registry[type[SchedulingPolicy]] = Registry("scheduling policy", named_alone=True)
 
 
 class Admission:

@@ -65,6 +65,15 @@ class TestByHand:
             ConfigurationError, match="only the name of the thing 'one', without options; got 'one:a=2'"
         ):
             registry.get("one:a=2")
+        registry.register("two", 2)
+        with pytest.raises(ConfigurationError, match="the options of the thing 'two' as name=value, got 'x'"):
+            registry.get("two:x")
+
+    def test_a_kind_that_is_named_alone_does_not_ask_for_options(self):
+        registry = Registry("thing", named_alone=True)
+        registry.register("one", 1)
+        with pytest.raises(ConfigurationError, match="only the name of the thing 'one', without options; got 'one:x'"):
+            registry.get("one:x")
 
     def test_a_name_for_two_parts_is_refused(self):
         registry = Registry("thing")
