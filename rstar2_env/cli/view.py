@@ -112,10 +112,15 @@ def view_command(
         raise typer.BadParameter(
             "--report writes a page, but --text, --json and --episode print in the terminal: omit one of them."
         )
+    if report is not None and sort:
+        raise typer.BadParameter(
+            "--sort orders the list of --text or --json, but each table of the page of --report is sorted in the page: "
+            "omit --sort."
+        )
     if (filter_ or sort or episodes is not None) and not (text or as_json or episode is not None or report is not None):
         raise typer.BadParameter(
-            "--filter, --sort and --episodes select what --text, --json or --report shows, and the page in the browser "
-            "has its own filters: add --text, --json or --report, or omit them."
+            "--filter and --episodes select what --text, --json or --report shows, --sort orders what --text or --json "
+            "lists, and the page in the browser has its own filters: add --text, --json or --report, or omit them."
         )
     if text or as_json or episode is not None:
         query = _query(filter_, sort)
