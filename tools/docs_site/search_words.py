@@ -36,6 +36,8 @@ _SCRIPT = """\
 (() => {
   const little = new Set(WORDS);
   const stemmer = STEMMER;
+  // A word without the signs at its end: "training?" is "training", which also begins "training;" in the index.
+  const trimmed = (word) => word.replace(/[^\\p{L}\\p{N}_]+$/u, "");
   // The beginning of all forms of a word. With less than four letters it would find too much, unless it lacks only one
   // letter, as the singular of a plural does.
   const beginning = (word) => {
@@ -54,7 +56,7 @@ _SCRIPT = """\
   Worker.prototype.postMessage = function (message, ...more) {
     const asked = message && message.type === 2 && typeof message.data === "string";
     if (asked && !/(?:^|\\s)[+-]|["~^*]/.test(message.data)) {
-      const words = message.data.split(/[\\s\\-,:!=[\\]()/]+|\\.(?!\\d)/).filter(Boolean);
+      const words = message.data.split(/[\\s\\-,:!=[\\]()/]+|\\.(?!\\d)/).map(trimmed).filter(Boolean);
       const kept = words.filter((word, at) => at === words.length - 1 || !little.has(word.toLowerCase()));
       message = { ...message, data: kept.map(weighed).join(" ") };
     }

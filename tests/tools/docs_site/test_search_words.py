@@ -36,6 +36,7 @@ def test_other_forms_of_a_word_are_searched_with_less_weight():
         "ppo_clip pass@k, code-judge run.held_out(20)": (
             "ppo_clip*^4 pass@k*^4 code*^4 judge*^3 judg*^1 run*^4 held_out*^4 20*^4"
         ),
+        "Which model is it for training?; @k ?": "model*^4 training*^3 train*^1 @k*^4",
         '+must -not "grad norm"': '+must -not "grad norm"',
     }
     program = (
