@@ -328,6 +328,8 @@ def test_the_record_is_what_the_code_computes():
     for case in [*short[::25], *on_axes[::40]]:
         again, recorded = case.figures(), record[case.key]
         assert again["cosines"] == pytest.approx(recorded["cosines"], abs=1e-9), case.key
+        for objective in again["cosines"]:  # the tables print "0" for what is parallel
+            assert cases.is_parallel(again, objective) == cases.is_parallel(recorded, objective), case.key
         assert again["scales"] == pytest.approx(recorded["scales"], rel=1e-9, abs=1e-12), case.key
         assert again["noise"] == pytest.approx(recorded["noise"], rel=1e-9, abs=1e-9), case.key
 
