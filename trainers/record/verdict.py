@@ -100,8 +100,8 @@ def verdict_of(folder: Path, sentence: str, model_dir: Path) -> RunVerdict:
     steps = int(lines[-1]["step"]) if lines else 0
     trained = [(weight, line) for weight, line in zip(weights, lines, strict=True) if line.get("tokens/trained", 0.0)]
     rounded = [(weight, line) for weight, line in trained if line.get(_CHANGE, math.inf) < _ROUNDING]
-    idle, lost = (int(sum(weight for weight, _ in some)) for some in (trained, rounded))
-    idle, updates = steps - idle, idle - lost
+    tried, lost = (int(sum(weight for weight, _ in some)) for some in (trained, rounded))
+    idle, updates = steps - tried, tried - lost
     signal = total("groups/signal")
     without = {reason: count for reason in REASONS if (count := total(f"groups/{reason}"))}
     groups = signal + sum(without.values())
