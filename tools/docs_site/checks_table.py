@@ -25,7 +25,7 @@ END_MEASURED = "<!-- end of measurement -->"
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 FILE = DOCS.parent / "benchmarks" / "diagnosis.json"
 ABOUT = """\
-`python tests/support/detector.py HALF run|folder` plants each fault below in three runs of other recipes, seeds and
+`python tests/support/detector.py HALF run|folder` plants each fault below in three runs with different recipes, seeds and
 strengths: in real runs of a tiny model, by options, environments, engines or a change of the code
 ([runs](../tests/support/planted_runs.py)), or in recorded folders, whose episodes or figures are changed before they
 are written ([folders](../tests/support/planted_folders.py)). A fault that is planted in a figure, such as the
@@ -34,8 +34,8 @@ entropy, shows that the check reads the figure, not that a real collapse looks l
 A fault is named in time if its check finds it within 3 steps of the step at which it can be seen, by a rule that was
 fixed before the measurement and reads no figure of a check. A clean run is a false alarm if any check finds something
 after any of its steps. The checks were corrected on one half of the runs (*tried*). The other half (*aside*) has
-seeds and strengths that are drawn, and was measured after the corrections; its ranges of strengths were chosen with
-the thresholds known. A further set (*blind*) has other forms of the faults
+randomly drawn seeds and strengths, and was measured after the corrections; its ranges of strengths were chosen when
+the thresholds were known. A further set (*blind*) has other forms of the faults
 ([runs](../tests/support/blind_runs.py), [folders](../tests/support/blind_folders.py)), which were chosen and committed
 before their author had seen a threshold. The set *opened* is the same, measured after checks were corrected on it.
 
