@@ -54,23 +54,21 @@ class Figure:
 
 
 FIGURES: Mapping[str, Figure] = {
-    "pass_rate": Figure(
-        "correct", "episodes", "pass rate", better="higher", meaning="Correct episodes, of all episodes."
-    ),
+    "pass_rate": Figure("correct", "episodes", "pass rate", better="higher", meaning="Share of correct episodes."),
     "reward": Figure("reward", "episodes", "mean reward", "reward", "higher", meaning="Mean reward of an episode."),
     "tool_error_share": Figure(
         "errors",
         "calls",
         "tool errors, of all calls",
         better="lower",
-        meaning="Calls of the policy that are errors of the policy, of all its calls without `unavailable` ones.",
+        meaning="Share of calls that are the policy's errors; `unavailable` calls do not count.",
     ),
     "tool_error_share_correct": Figure(
         "errors_correct",
         "calls_correct",
         "tool errors in correct episodes",
         better="lower",
-        meaning="Calls that are errors of the policy, of its calls in correct episodes without `unavailable` ones.",
+        meaning="Share of calls in correct episodes that are the policy's errors; `unavailable` calls do not count.",
     ),
     "tool_calls": Figure(
         "calls",
@@ -84,14 +82,14 @@ FIGURES: Mapping[str, Figure] = {
         "episodes",
         "episodes that used code",
         each_step=False,
-        meaning="Episodes with a call, of all episodes.",
+        meaning="Share of episodes with a call.",
     ),
     "code_share_correct": Figure(
         "coded_correct",
         "correct",
         "",
         each_step=False,
-        meaning="Correct episodes with a call, of all correct episodes.",
+        meaning="Share of the correct episodes that have a call.",
     ),
     "turns": Figure("turns", "episodes", "turns", "turns", meaning="Mean number of turns of an episode."),
     "broken_format": Figure(
@@ -99,7 +97,7 @@ FIGURES: Mapping[str, Figure] = {
         "episodes",
         "broken answer formats",
         better="lower",
-        meaning="Episodes that do not mark exactly one answer, of all episodes.",
+        meaning="Share of episodes that do not mark exactly one answer.",
     ),
     "truncated": Figure(
         "cut",
@@ -107,7 +105,7 @@ FIGURES: Mapping[str, Figure] = {
         "cut by a budget",
         better="lower",
         each_step=False,
-        meaning="Episodes that exhausted a budget of turns, tokens or time, of all episodes.",
+        meaning="Share of episodes that exhausted a budget of turns, tokens or time.",
     ),
     "repetition": Figure(
         "repeated",

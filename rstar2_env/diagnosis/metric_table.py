@@ -36,7 +36,7 @@ def _of_episodes(name: str, figure: Figure) -> Metric:
 
 
 _UNCOUNTED = (
-    "The other metrics of episodes leave them out, apart from the shares of all played episodes: `unavailable`, "
+    "They are excluded from the other metrics of episodes, except the shares of all played episodes: `unavailable`, "
     "`cancelled`, `end/NAME` and `dropped/REASON`."
 )
 _PROBLEMS = "No general range: the value depends on the options of the sampler and on the problems."
@@ -61,14 +61,14 @@ METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             _everywhere("status/NAME"),
             "share",
-            "Calls with this status, of all calls of the policy.",
+            "Share of the policy's calls with this status.",
             "No general range for one status. `ok` and `empty` do not count as errors.",
             ("status_dominates",),
         ),
         Metric(
             _everywhere("end/NAME"),
             "share",
-            "Episodes with this end, of all played episodes.",
+            "Share of played episodes with this end.",
             "No general range for one end, apart from those of the checks.",
         ),
         Metric(
@@ -83,14 +83,14 @@ METRICS: dict[str, tuple[Metric, ...]] = {
             "share",
             "Episodes that were cancelled because their group (`rollout.early_stop`) or their step "
             f"(`rollout.tail=drop`) no longer needed them. {_UNCOUNTED}",
-            "0 with neither `rollout.early_stop` nor `rollout.tail=drop`; otherwise no general range: it depends on "
+            "0 without `rollout.early_stop` and `rollout.tail=drop`; otherwise no general range: it depends on "
             "the spread of lengths.",
         ),
         Metric(
             _everywhere("episodes"),
             "episodes",
-            "Number of episodes of a step that count: without unavailable and cancelled ones, and those with a reply "
-            "that could not be played as a turn.",
+            "Number of a step's episodes, except unavailable and cancelled ones and those with a reply that could not "
+            "be played as a turn.",
             "For `rollout/episodes`, the number that the options ask for; fewer if episodes do not count, more with "
             "`rollout.refill`.",
         ),
@@ -112,18 +112,18 @@ METRICS: dict[str, tuple[Metric, ...]] = {
             ("kept/advantage",),
             "advantage",
             "Mean absolute advantage of the kept episodes.",
-            "Above 0; at 0, nothing is learned. No general range above: the scale is that of the advantage.",
+            "Above 0; at 0, nothing is learned. No general upper limit: the scale is that of the advantage.",
         ),
         Metric(
             ("dropped/REASON",),
             "share",
-            "Episodes that are not trained on for this reason, of all played episodes.",
+            "Share of played episodes that are not trained on for this reason.",
             "No general range: a selector drops what its options ask for, such as half of the episodes.",
         ),
         Metric(
             ("rollout/groups_rejected",),
             "share",
-            "Groups without a training row, of all groups.",
+            "Share of groups without a training row.",
             "No general range of its own: the checks judge `groups/signal`.",
         ),
         Metric(

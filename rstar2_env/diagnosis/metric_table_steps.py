@@ -37,18 +37,18 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             ("weights/change",),
             "ratio",
-            "Norm of the change of the weights by a step, relative to their norm, from a sample of them.",
+            "Norm of a step's change of the weights, divided by the norm of the weights, from a sample of them.",
         ),
-        Metric(("optimizer/updates",), "updates", "Updates in the optimizer's state, if it counts them."),
+        Metric(("optimizer/updates",), "updates", "Number of updates that the optimizer's state counts, if any."),
         Metric(
             ("mask/environment",),
             "share",
-            "Tokens of the environment with mask 1, of all tokens of the environment in the trained rows.",
+            "Share of the environment's tokens in the trained rows that have mask 1.",
         ),
         Metric(
             ("mask/turn_ends",),
             "share",
-            "Last turns whose last token ends a turn and has mask 1, of all last turns that the policy ended itself.",
+            "Of the last turns that the policy ended itself, the share whose last token ends a turn and has mask 1.",
             "1.",
         ),
         Metric(
@@ -62,7 +62,7 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             ("policy/ratio",),
             "ratio",
-            "Mean ratio of the current probability of a token to that before the first update on it.",
+            "Mean ratio of a token's current probability to its probability before the first update on it.",
             "1 with one update for each rollout. No general range with several: the checks judge `clip/low` and "
             "`clip/high`.",
         ),
@@ -84,7 +84,7 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             _MISMATCH.format(1),
         ),
         Metric(_by_depth("weight"), "ratio", "Mean weight c of the correction.", _MISMATCH.format(1)),
-        Metric(_by_depth("masked"), "share", "Tokens with weight 0, of all tokens.", _MISMATCH.format(0)),
+        Metric(_by_depth("masked"), "share", "Share of tokens with weight 0.", _MISMATCH.format(0)),
         Metric(
             ("mismatch/explained",),
             "nats",
@@ -108,13 +108,13 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             ("clip/outer",),
             "share",
-            "Tokens whose gradient the outer bound of `ppo_clip` removes (`two_sided`, `dual`), of all tokens.",
+            "Share of tokens whose gradient the outer bound of `ppo_clip` removes (`two_sided`, `dual`).",
             "No general range: the bound is for rare tokens.",
         ),
         Metric(
             ("clip/dropped",),
             "share",
-            "Tokens that `clip_cov`, `dppo`, `m2po` or `rollout_is` excludes, of all tokens.",
+            "Share of tokens that `clip_cov`, `dppo`, `m2po` or `rollout_is` excludes.",
             _PART,
         ),
         Metric(
@@ -139,26 +139,26 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
             "and the advantage.",
             "Lower is better. " + _PART,
         ),
-        Metric(("kl",), "nats", "KL(π, π_ref) of a token by k3, for every estimator of the term."),
+        Metric(("kl",), "nats", "KL(π, π_ref) of a token, estimated by k3, whatever estimator the term uses."),
         Metric(
             ("teacher_kl",),
             "nats",
-            "KL(π, π_teacher) of a token by k3, for `opd` and `kdrl`.",
+            "KL(π, π_teacher) of a token, estimated by k3, for `opd` and `kdrl`.",
             "Falls. No general range: the level depends on teacher and policy.",
         ),
         Metric(
             ("entropy",),
             "nats",
-            "Mean entropy of a token, by the term `entropy` or `adaptive_entropy`.",
+            "Mean entropy of a token (term `entropy` or `adaptive_entropy`).",
             "That of `policy/entropy`, which the checks judge.",
         ),
         Metric(("entropy_coef",), "none", "Coefficient of `adaptive_entropy`.", "From 0 to its option `most`."),
-        Metric(("sft",), "nats", "Mean cross-entropy of a token in the rows of experts, by the term `sft`.", _TEXT),
-        Metric(("echo",), "nats", "Mean cross-entropy of a token in the outputs of tools, by the term `echo`.", _TEXT),
+        Metric(("sft",), "nats", "Mean cross-entropy of a token in the rows of experts (term `sft`).", _TEXT),
+        Metric(("echo",), "nats", "Mean cross-entropy of a token in the outputs of tools (term `echo`).", _TEXT),
         Metric(
             ("external",),
             "share",
-            "Tokens of external data in the loss `rl_plus`, of all tokens.",
+            "Share of tokens from external data in the loss `rl_plus`.",
             "No general range: it follows from the share of external rows.",
         ),
     ),
@@ -204,8 +204,8 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             ("seconds/offload",),
             "seconds",
-            "Time of moving the optimizer's state to host memory and back (`optim.offload_state`); a part of "
-            "`seconds/hand_over`, and before training.",
+            "Time of moving the optimizer's state (`optim.offload_state`): to host memory, as a part of "
+            "`seconds/hand_over`, and back before training.",
             _MACHINE,
         ),
         Metric(("seconds/tool",), "seconds", "Mean time that an episode spends in the environment.", _MACHINE),
@@ -213,7 +213,7 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             ("speed/train_tokens_per_second",),
             "tokens per second",
-            "Trained tokens per second over all processes; in a cold start, of the first process.",
+            "Trained tokens per second over all processes; in a cold start, only of the first process.",
             "Higher is better. " + _MACHINE,
         ),
         Metric(
@@ -239,7 +239,7 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
         Metric(
             ("engine/cached_share",),
             "share",
-            "Prompt tokens found in the engine's cache, of all prompt tokens.",
+            "Share of prompt tokens found in the engine's cache.",
             "Higher is better. No general range: it depends on turns and on the size of the cache.",
         ),
         Metric(

@@ -25,8 +25,8 @@ END_MEASURED = "<!-- end of measurement -->"
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 FILE = DOCS.parent / "benchmarks" / "diagnosis.json"
 ABOUT = """\
-`python tests/support/detector.py HALF run|folder` plants each fault below in three runs with different recipes, seeds and
-strengths: in real runs of a tiny model, by options, environments, engines or a change of the code
+`python tests/support/detector.py HALF run|folder` plants each fault below in three runs with different recipes, seeds
+and strengths: in real runs of a tiny model, by options, environments, engines or a change of the code
 ([runs](../tests/support/planted_runs.py)), or in recorded folders, whose episodes or figures are changed before they
 are written ([folders](../tests/support/planted_folders.py)). A fault that is planted in a figure, such as the
 entropy, shows that the check reads the figure, not that a real collapse looks like this.

@@ -20,12 +20,12 @@ The metrics in `metrics.jsonl`, with unit, meaning and healthy range. Each metri
 accumulated over all processes and over all steps since the previous line. A metric without observations is omitted.
 
 `rollout/…` covers all played episodes, `kept/…` the episodes that are trained on, and `eval/…` held-out problems. A
-word in capitals stands for a name: of a status, an end, a component of the reward, a kind of problem, or a reason
+word in capitals stands for the name of a status, an end, a component of the reward, a kind of problem, or a reason
 ([trainers.md](trainers.md)). `DEPTH` is the number of tool calls before the token: `depth_0`, `depth_1`, `depth_2` or
 `depth_3_or_more`. A share is a number from 0 to 1.
 
-A healthy range is that of the checks of [`rstar2 diagnose`](diagnosis.md) that read the metric. Each of them is listed
-with what it looks at, since a check may read several metrics. A metric without a range that holds for all runs says so.
+Healthy ranges come from the checks of [`rstar2 diagnose`](diagnosis.md) that read the metric. Each check is listed with
+all metrics that it looks at. If no range holds for all runs, the entry of the metric says so.
 """
 
 

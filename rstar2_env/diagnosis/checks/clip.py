@@ -75,7 +75,7 @@ register(
         name="clip_never",
         title="No token is ever clipped",
         looks_at="`clip/low` and `clip/high` of a run with several updates for each rollout",
-        rule="exactly 0 in every step of at least 20: with several updates at a useful learning rate, .1 to 2 % of the "
+        rule="exactly 0 in all of at least 20 steps: with several updates at a useful learning rate, .1 to 2 % of the "
         "tokens are clipped; with one update the ratio is 1 and 0 is right",
         severity="note",
         cause="A learning rate that is too low, or ratios that are computed against the current weights.",

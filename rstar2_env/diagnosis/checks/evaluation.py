@@ -67,7 +67,7 @@ register(
         severity="error",
         cause="A collapse, or a reward for something other than right answers.",
         change=("rstar2 export RUN --which best", "--set hook=collapse", "--set optim.learning_rate=LOWER"),
-        otherwise="Few held-out episodes: `eval.episodes` of 128 give a standard error of 4 points.",
+        otherwise="Few held-out episodes: 128 `eval.episodes` give a standard error of 4 points.",
         needs=("evaluations",),
         look=_falls,
     ),

@@ -39,8 +39,8 @@ register(
         title="The policy runs away from the reference model",
         looks_at="`kl`, which a KL term of the loss reports",
         rule="more than .5 nats a token and twice the value of 10 steps before (or more than 5) in 5 consecutive "
-        "steps: runs that keep their abilities stay below .1, a stable distance does not grow, and a few tokens that "
-        "contribute most of the value do so for fewer steps",
+        "steps: runs that keep their abilities stay below .1, a stable distance does not grow, and peaks caused by "
+        "a few tokens last for fewer steps",
         severity="error",
         cause="A learning rate that is too high for the KL coefficient, or ratios that are not bounded.",
         change=("--set loss.kl.coef=0.01", "--set optim.learning_rate=LOWER", "--set hook=reference_reset"),

@@ -39,8 +39,8 @@ def _ends(run: RunRecord) -> Evidence | None:
 register(
     RunCheck(
         name="environment_trained",
-        title="Tokens of the environment train",
-        looks_at="`mask/environment`: the share of the tokens outside every turn of the policy that have mask 1",
+        title="The environment's tokens are trained on",
+        looks_at="`mask/environment`: the share of tokens with mask 1 outside every turn of the policy",
         rule="any share above 0, because the policy must be trained on exactly the tokens that it sampled",
         severity="error",
         cause="A rollout part or a template that masks by text or by position, so that tool results are trained on.",
@@ -52,9 +52,9 @@ register(
     ),
     RunCheck(
         name="turn_end_untrained",
-        title="The token that ends a turn does not train",
-        looks_at="`mask/turn_ends`: the share of the turns that ended by themselves whose last token has mask 1 and "
-        "ends a turn",
+        title="The token that ends a turn is not trained on",
+        looks_at="`mask/turn_ends`: of the turns that the policy ended, the share whose last token has mask 1 and ends "
+        "a turn",
         rule="less than 50 % in 3 consecutive steps: a policy that is not trained to end its turns no longer ends them",
         severity="error",
         cause="A stop token that the engine removes, or a mask that excludes this token.",

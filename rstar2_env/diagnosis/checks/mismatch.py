@@ -121,7 +121,7 @@ register(
     RunCheck(
         name="weights_stale",
         title="New weights do not reach the engine",
-        looks_at="`mismatch/logp_difference` over the steps, in a run whose turns are of the newest weights",
+        looks_at="`mismatch/logp_difference` over the steps, in a run whose turns are sampled with the newest weights",
         rule="above .02 nats (.0005 in float32), 3 times its first value, and rising in most of the last 5 steps: if "
         "new weights reach the engine, the difference stays at the level of the precision",
         severity="error",

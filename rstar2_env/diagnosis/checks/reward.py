@@ -191,7 +191,7 @@ register(
     RunCheck(
         name="reward_pays_format",
         title="The reward pays the format alone",
-        looks_at="within groups, the rewards of right and wrong episodes with one marked answer, and of those without",
+        looks_at="the rewards of right and wrong episodes of the same group, with and without one marked answer",
         rule="over 5 steps, a right answer earns at most 5 % of the range of rewards more than a wrong answer in "
         "the same format, and a right format earns at least 50 % of the range more than a wrong format",
         severity="error",

@@ -162,7 +162,7 @@ register(
         looks_at="`groups/unavailable`",
         rule=_RULE,
         severity="error",
-        cause="The sandbox, the verifier or a server fails: `error` of the episodes has the cause.",
+        cause="The sandbox, the verifier or a server fails: `error` of the episodes gives the cause.",
         change=("rstar2 doctor", "rstar2 sandbox check"),
         otherwise="A limit on memory or processes of the machine that ends the workers.",
         needs=_NEEDS,
@@ -173,7 +173,7 @@ register(
         title="Few groups have a signal",
         looks_at="`groups/signal` and the reasons of the other groups, pooled over 10 steps",
         rule="fewer than 30 % of the groups (a note), fewer than 20 % (a warning) over 10 steps: a run with at least "
-        "20 % counts as clean, but most of the time of its rollouts is spent on groups that do not train",
+        "20 % counts as clean, but most of the time of its rollouts is spent on groups without a signal",
         severity="note",
         cause="Problems that are too easy or too hard for the model at this stage.",
         change=("--set sampler=difficulty_pool", "--set rollout.refill=2", "--set rollout.group_size=16"),
