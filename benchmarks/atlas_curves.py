@@ -36,11 +36,11 @@ _MOVES = """\
 The column *moves with* lists what changes along each of four axes. The angle must change by at least {turned:g}
 degrees; if groups were sampled, at least two of the intervals must not overlap. The scale must change by a factor of
 {changed:g}, and counts only if all groups were listed. The noise must change by a factor of {noisier:g}. A figure below
-each table draws the axes, also where they do not change; a vertical line is the interval of a sampled angle. Where
-groups are sampled, the cases of *Worlds* from *{few}* on have {samples} groups, and those before it have {more}.
+each table draws all axes, even without a change; a vertical line is the interval of a sampled angle. If
+groups are sampled, the cases of *Worlds* from *{few}* on use {samples} groups, and the earlier cases {more}.
 
-- *Updates behind* is the number of updates by which the weights that sampled the episodes are older: they are the
-  weights minus {rate:g} times the true gradient there, repeated for each update.
+- *Updates behind* is the number of updates by which the weights that sampled the episodes are older: each update back
+  subtracts {rate:g} times the true gradient at that point from the weights.
 - With *turns* 1, the policy has only one decision. An update along a policy gradient then has the angle 0 or 180 by
   construction, so *turns* 1 is left out when angles are compared. *Turns* 3 is the case of *failure rate* 0.3: from 2
   to 3 turns, the failure rate also changes from 0 to 0.3.

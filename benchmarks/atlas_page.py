@@ -63,7 +63,7 @@ ADDED = (
         "its baseline contains the episode itself",
     ),
     ("advantage", "igpo:baseline=group", "igpo:normalize=false", _OF_IGPO),
-    ("selector", "roc", "roc:mode=weighted", "it keeps successes by their penalty; the weights divide by the chance"),
+    ("selector", "roc", "roc:mode=weighted", "it keeps successes by their penalty; the weights undo this"),
     ("regularizer", "kl:estimator=k3", "kl:estimator=episode", "it compares single tokens, in the other direction"),
 )
 """Published forms and the options that were added because of their bias: family, form, option, reason."""
@@ -81,17 +81,17 @@ selector, the advantage and the loss of this package (`trainers/step/collector.p
 `trainers/backends/reference/step.py`); nothing is computed by a copy of a formula.
 
 - **angle**: the angle in degrees between the expected update and the gradient of the expected return. 0: the
-  update has the direction of the gradient (up to rounding, 1 - cosine < 1e-14). 90: no progress. `a to b` is three
-  standard errors on each side, where groups were sampled because a part draws or keeps a state.
+  update has the direction of the gradient (up to rounding, 1 - cosine < 1e-14). 90: no progress. If groups were
+  sampled, because a part draws at random or keeps a state, `a to b` is three standard errors on each side.
 - **scale**: the length of the expected update along the gradient, divided by the gradient's length. A constant scale
   acts like another learning rate. A scale that depends on the problem gives problems different weights.
 - **noise**: variance of the update of one group, times the number of its episodes, divided by the squared length of
   the expected update: about the number of episodes after which signal and noise are equal.
 
 An optimizer's batch is one group. In a batch of many groups, the denominators of `token_mean` and of statistics of the
-batch vary less, so their bias is smaller. The reward is the world's return and what a recipe's advantage adds, and
-rollout parts, samplers and hooks are left out: a reward that needs a judge or a model changes the objective, not the
-estimate of its gradient.
+batch vary less, so their bias is smaller. The reward is the world's return plus any amount that a recipe's advantage
+adds. Rollout parts, samplers and hooks are excluded: a reward that needs a judge or a model changes the objective, not
+the estimate of its gradient.
 """
 _WORLDS = """\
 ## Worlds
@@ -127,18 +127,18 @@ def lines(record: Record) -> Iterator[str]:
     yield from _added(record)
     yield "\n## Recipes"
     yield (
-        "Each row has the update of a recipe on independent episodes of the policy, whose reward is the return plus "
-        "what the recipe's advantage adds to it. *Left out* names the parts of a recipe that play or choose episodes "
-        "otherwise, or pay more. The search of `deepsearch` is such a "
-        "part: it chooses episodes and estimates values from its tree, so its line has the values that `tree_value` "
+        "Each row describes the update of a recipe on independent episodes of the policy, whose reward is the return "
+        "plus any amount that the recipe's advantage adds. *Left out* names the parts of a recipe that play or choose "
+        "episodes in another way, or add rewards. The search of `deepsearch` is such a "
+        "part: it chooses episodes and estimates values from its tree, so its row uses the values that `tree_value` "
         "computes from the episodes of the group. "
-        "*Repaired* names the first replacement of parts, of those that were tried, after which the update "
-        f"has exactly the direction of the gradient in each of {_listed(OF_FAMILY['repair'])}, with all groups listed: "
-        "an aggregation of constant length, an unbiased form of the advantage (its "
+        "*Repaired* names the first replacement of parts after which the update "
+        f"has exactly the direction of the gradient in each of {_listed(OF_FAMILY['repair'])}, with all groups listed. "
+        "Tried in this order: an aggregation of constant length, an unbiased form of the advantage (its "
         "own, else `rloo`), training on all episodes, combinations of them, and last a loss without "
         "the terms that do not depend on rewards. A recipe with a `kl` term does not estimate the gradient of the "
-        "return but that of the return minus the divergence; for it, the form that estimates exactly this is named "
-        "too. It has the estimator `episode`: the others count the divergence of single tokens, "
+        "return but that of the return minus the divergence; *repaired* also names the form that estimates exactly "
+        "this. The form uses the estimator `episode`: the others count the divergence of single tokens, "
         "without the effect of a token on later ones.\n"
     )
     yield from _recipes(record)
@@ -264,9 +264,9 @@ def _regularizers(record: Record) -> Iterator[str]:
     yield (
         "These terms do not estimate the gradient of the return; each has an objective of its own. The reference model "
         "is the policy with shifted logits. *KL of tokens* is the sum of KL(policy, reference) over the decisions of "
-        "an episode, weighted by how often they are reached; in *reverse KL* both are exchanged. *KL of episodes* also "
-        "counts that the policy changes which decisions are reached. The table has the "
-        f"larger angle of the worlds {' and '.join(f'*{case}*' for case in cases)}.\n"
+        "an episode, weighted by how often they are reached; *reverse KL* exchanges the two. *KL of episodes* also "
+        "counts that the policy changes which decisions are reached. The table lists the "
+        f"larger of the angles in {' and '.join(f'*{case}*' for case in cases)}.\n"
     )
     yield "| `loss` | " + " | ".join(f"angle to {aim}" for aim in aims) + " | estimates |"
     yield "|---" * (len(aims) + 2) + "|"
@@ -295,8 +295,8 @@ def _added(record: Record) -> Iterator[str]:
     yield (
         "These options were added because the published form is biased. Recipes keep the published form, except "
         "`igpo`, whose default is not the paper's. The angle is the largest one on the policy's own episodes, to the "
-        "gradient of the return (as in the tables, `a to b` where groups were sampled); for `kl`, to that of minus the "
-        "KL divergence of episodes.\n"
+        "gradient of the return (`a to b` if groups were sampled, as in the tables); for `kl`, to the gradient of "
+        "minus the KL divergence of episodes.\n"
     )
     yield "| published form | angle | option | angle | reason |"
     yield "|---|---|---|---|---|"
@@ -326,7 +326,7 @@ def _resampling(record: Record) -> Iterator[str]:
         "return. *Clean success* is another objective: a right episode earns 1 - p/2, where p is the penalty of `roc` "
         "(`reward=clean_success:no_call=0.5`). The table compares the updates with both gradients. `roc:mode=weighted` "
         "divides each advantage by the probability that its episode is kept. This removes the bias and the preference: "
-        "in expectation, every weighted selection is training on all episodes. To keep the preference with an "
+        "in expectation, every weighted selection equals training on all episodes. To keep the preference with an "
         "unbiased gradient, train with this reward and without selection."
     )
     nearer = sum(

@@ -94,8 +94,8 @@ register(
         name="tool_unused",
         title="The policy no longer calls the tool",
         looks_at="`rollout/tool_calls`, mean of 3 steps, against the median of the first 5 steps",
-        rule="less than .05 calls an episode or 5 % of the calls at the start, in 3 consecutive means, if the start had "
-        "at least .3",
+        rule="less than .05 calls an episode or 5 % of the calls at the start, in 3 consecutive means, if the start "
+        "had at least .3",
         severity="warning",
         cause="Calls that fail or are penalized, or problems that the policy solves better without the tool.",
         change=("--set selector=roc", "--set reward=return", "rstar2 sft --traces traces.jsonl --model MODEL"),
