@@ -41,7 +41,7 @@ class StringCompose(Puzzle):
     is ``show_source=False``, which shows only the names of the functions.
 
     ## Random baseline
-    0.017: the player that gives the input, unchanged, as its answer. In the split test, it earns 0.026. At level 1,
+    0.017: the player answers with the unchanged input. In the split test, it earns 0.026. At level 1,
     these two figures are 0.10 and 0.14; at level 4, they are below 0.001.
     """
 

@@ -44,7 +44,7 @@ class TokenScorer(Protocol):
 
 @dataclass(frozen=True)
 class LatentAction(CheckedOptions):
-    """Increase of the likelihood of the expert's next line by a thought, minus a cost (RA3, arXiv 2509.25810).
+    """Gain in likelihood of the expert's next line due to a thought, minus a cost (RA3, arXiv 2509.25810).
 
     Attributes:
         cost: Amount that is subtracted for a thought, in nats.

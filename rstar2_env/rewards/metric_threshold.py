@@ -21,7 +21,7 @@ from rstar2_env.rewards.text_metrics import TEXT_METRICS, TextMetric
 
 @dataclass(frozen=True)
 class MetricThreshold(CheckedOptions):
-    """1 for the format, plus 2 for a metric above its threshold or minus 1.5 (MT-R1-Zero, arXiv 2504.10160).
+    """1 for the format, plus 2 for a metric above its threshold, else minus 1.5 (MT-R1-Zero, arXiv 2504.10160).
 
     Use it for answers that are texts, such as translations. The paper uses BLEU and COMET; COMET is a model, which your
     own code can load.

@@ -38,8 +38,8 @@ class Process(CheckedOptions):
             rewards), or a function of the episode, such as a process reward model: ``./mine.py:scores``.
         bound: ``"clip"``, ``"delta"`` or ``"both"``.
         eta: Threshold of the clip: a higher score counts as 0.
-        credit: ``"episode"`` adds the sum of all bounded scores to the episode's reward; ``"turns"`` adds to the
-            advantage of each turn's tokens the sum of the bounded scores of that turn and all later ones.
+        credit: ``"episode"`` adds the sum of all bounded scores to the episode's reward; ``"turns"`` adds the sum
+            of the bounded scores of a turn and all later ones to the advantage of the turn's tokens.
     """
 
     of: Any = "statuses"

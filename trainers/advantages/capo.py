@@ -37,7 +37,7 @@ class Capo(CheckedOptions):
         judge: Decides which steps are wrong: ``"statuses"``; a served language model,
             ``(model:url=http://localhost:8000/v1,model=NAME)``; or your own class, ``./mine.py:Judge``.
         vote: How several critiques are combined: ``"intersection"`` uses steps that all critiques name, ``"majority"``
-            steps that more than half name; ``"average"`` uses the share of critiques as a degree.
+            steps that more than half name; ``"average"`` weights steps by the share of critiques.
         correct: C, the value of each token of a correct episode.
         penalty: P, the penalty on each token of a wrong step.
         eps: Added to the deviation.

@@ -35,7 +35,7 @@ _COMPLETE = ("answered", "terminated")
 class TreeValue(GroupAdvantage):
     """tanh(Q) of the token's node in the tree, minus the group's mean value: DeepSearch (arXiv 2509.25454).
 
-    A group whose episodes are all correct or all wrong gets zeros.
+    A group whose episodes are all correct or all wrong gets zero advantages.
 
     Args:
         incomplete: The value of an episode that a budget ended or that has no answer.

@@ -21,8 +21,8 @@ class Carft(CheckedOptions):
     mean over its positives of -log(e^s / (e^s + sum over wrong answers of e^s')); it is 0 for other rows, and if the
     group has no positives. The positives are the group's expert answers (annotated chains of thought) or, if there are
     none, the other correct answers. An embedding is the mean of the last layer over the policy's tokens; the embeddings
-    of other rows are computed with the weights that sampled them, without a gradient. Add it to a policy gradient with
-    a small weight. The defaults are those of the authors' code; its projection head, masks and upper limit of s are
+    of other rows are computed with the weights that sampled them, without a gradient. Add the term to a policy
+    gradient with a small weight. The defaults are the authors'; their projection head, masks and upper limit of s are
     omitted.
 
     Args:

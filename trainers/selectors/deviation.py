@@ -23,7 +23,7 @@ from .group_filter import GroupFilter
 class Deviation(GroupFilter):
     """Reject groups whose reward deviation is below beta times its moving average (RLPR, arXiv 2506.18254).
 
-    With the standard deviation (over n - 1) of each group's rewards, and its mean m_k over all groups of rollout k,
+    If m_k is the mean standard deviation (over n - 1) of the groups' rewards in rollout k,
 
         threshold = beta * ema,  ema_k = decay ema_(k - 1) + (1 - decay) m_k.
 
