@@ -64,7 +64,7 @@ ADDED = (
     ),
     ("advantage", "igpo:baseline=group", "igpo:normalize=false", _OF_IGPO),
     ("selector", "roc", "roc:mode=weighted", "it keeps successes by their penalty; the weights undo this"),
-    ("regularizer", "kl:estimator=k3", "kl:estimator=episode", "it compares single tokens, in the other direction"),
+    ("regularizer", "kl:estimator=k3", "kl:estimator=episode", "it estimates the reverse KL of single tokens"),
 )
 """Published forms and the options that were added because of their bias: family, form, option, reason."""
 ALIKE = 1e-6

@@ -22,7 +22,7 @@ STEP_METRICS: dict[str, tuple[Metric, ...]] = {
     "Optimizer": (
         Metric(
             ("loss",),
-            "nats in a cold start, otherwise that of the advantage",
+            "nats in a cold start, otherwise the advantage's unit",
             "Loss of the optimizer's step; in a cold start, the mean cross-entropy of a token.",
             "Finite. A policy-gradient loss has no direction: with centred advantages it stays near 0 in a run that "
             "learns. In a cold start, lower is better.",

@@ -62,7 +62,7 @@ register(
         name="duplicates",
         title="The training problems contain duplicates",
         looks_at="the texts of problems with different ids, ignoring white space and case",
-        rule="more than 5 % of the drawn problems, of which there are at least 20: fewer duplicates hardly matter",
+        rule="more than 5 % of the drawn problems, if at least 20 were drawn: fewer duplicates hardly matter",
         severity="warning",
         cause="Several sources that share problems, or a file that was joined with itself.",
         change=("rstar2 problems stats FILE", "rstar2 problems decontaminate"),

@@ -100,7 +100,7 @@ register(
         cause="Weights that are frozen, tokens that are all masked or all clipped, or an advantage that is always 0.",
         change=("--set model.lora_rank=0", "--set loss.ppo_clip.low=0.2 --set loss.ppo_clip.high=0.28"),
         otherwise="Steps without a group that has a signal: `all_wrong`, `all_right`, `all_rejected` and `few_signals` "
-        "name those.",
+        "name such steps.",
         needs=("grad_norm",),
         look=_zero,
         kinds=frozenset({"training", "sft"}),

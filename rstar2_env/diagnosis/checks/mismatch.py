@@ -101,8 +101,8 @@ register(
     RunCheck(
         name="engine_differs",
         title="Engine and trainer compute different probabilities",
-        looks_at="`mismatch/logp_difference` at the first update (for the reason, also by the number of tool calls "
-        "before a token), and `mismatch/explained`",
+        looks_at="`mismatch/logp_difference` at the first update (to find the reason, also by the number of tool "
+        "calls before a token), and `mismatch/explained`",
         rule="more than .1 nats a token in 3 consecutive steps; or, as a warning, more than the run's precision "
         "explains (.0005 in float32) from the first step on: float32 gives 1e-6 to 1e-4, bfloat16 .01 to .03",
         severity="error",
@@ -137,8 +137,8 @@ register(
         name="sampling_truncated",
         title="Training samples from a part of the tokens",
         looks_at="`rollout.top_p` and `rollout.top_k`",
-        rule="top-p below 1, or top-k above 0: the loss takes the probabilities of all tokens, of which the sampled "
-        "tokens are not a fair sample, and `mismatch/logp_difference` does not show it",
+        rule="top-p below 1, or top-k above 0: the loss uses the probabilities of all tokens, of which the sampled "
+        "tokens are not a fair sample; `mismatch/logp_difference` does not show this",
         severity="note",
         cause="Sampling options of an evaluation or of a model card that are used for training.",
         change=("--set rollout.top_p=1 --set rollout.top_k=0",),

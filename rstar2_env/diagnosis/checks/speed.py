@@ -114,8 +114,8 @@ register(
         name="throughput_falls",
         title="Throughput falls",
         looks_at="`speed/generated_tokens_per_second`, or else the tokens of the rollouts divided by "
-        "`seconds/rollout`; for the reason, the times that episodes spend in the environment and waiting, and the "
-        "tokens trained on per second",
+        "`seconds/rollout`; to find the reason, also at the episodes' times in the environment and in queues, and "
+        "the tokens trained on per second",
         rule="the mean of 5 steps below half of the median of steps 3 to 7, in 3 consecutive means: ordinary "
         "variation is smaller",
         severity="warning",
@@ -143,8 +143,8 @@ register(
         name="memory_grows",
         title="Memory grows from step to step",
         looks_at="`memory/process_gib`, without the first 5 steps",
-        rule="the means of the fifths of the last 30 steps rise, by at least 10 %, or those of the last 15 steps by at "
-        "least 25 %: allocators and caches rise and fall, a leak does not",
+        rule="memory rises in every fifth of the last 30 steps, by at least 10 % in all, or of the last 15 steps, by "
+        "at least 25 %: allocators and caches rise and fall, a leak does not",
         severity="warning",
         cause="A part of your own that keeps episodes, or an environment that is not closed.",
         change=("--set rollout.max_in_flight=FEWER", "--resume"),
