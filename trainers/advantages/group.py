@@ -19,7 +19,7 @@ from .base import ADVANTAGES, Advantages, FloatArray, GroupAdvantage, centred, d
 class GroupNorm(GroupAdvantage):
     """(r - mean) / (std + eps), with the standard deviation over n - 1: GRPO (arXiv 2402.03300, section 4.1.2).
 
-    The scale of a problem's rewards does not affect its weight, and rare successes have the largest weight. This is
+    The rewards' scale does not affect a problem's weight, and rare successes have the largest weight. This is
     the usual choice, for rewards of any kind.
 
     Args:

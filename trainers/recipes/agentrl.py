@@ -13,7 +13,7 @@ AGENTRL = Recipe(
     name="agentrl",
     summary="AgentRL: some turns are sampled from older weights, and advantages are normalized per task",
     paper="arXiv 2510.04206",
-    source="arXiv 2510.04206, sections 3.1 and 3.2, equation 1, and appendix E, as a public course on RL quotes them; "
+    source="arXiv 2510.04206, sections 3.1 and 3.2, equation 1, and appendix E, as quoted in a public course on RL; "
     "the released code, THUDM/AgentRL, could not be read on 2026-11-30",
     checked="2026-11-28",
     rollout="cross_policy",
