@@ -58,8 +58,8 @@ register(
         name="repetition",
         title="The policy repeats itself",
         looks_at="the share of four-word sequences of the policy's turns that already occurred in the episode",
-        rule="more than 40 % on average, or more than 50 % in a quarter of the episodes, and 20 points above the "
-        "start, in 3 consecutive steps or in an evaluation: ordinary solutions with code have 5 to 20 %",
+        rule="more than 40 % on average or more than 50 % in a quarter of the episodes, in both cases 20 points above "
+        "the start, in 3 consecutive steps or in an evaluation: ordinary solutions with code have 5 to 20 %",
         severity="warning",
         cause="A collapsed or damaged policy, or a reward that grows with the length or the number of calls.",
         change=("--set optim.learning_rate=LOWER", "--set rollout.max_turn_tokens=LESS"),

@@ -110,7 +110,7 @@ def _few(run: RunRecord) -> Evidence | None:
 
 
 _NEEDS = ("groups/signal",)
-_RULE = "at least 95 % of the groups in 3 consecutive steps: almost nothing is learned from the played episodes"
+_RULE = "at least 95 % of the groups in 3 consecutive steps: almost nothing is learned"
 
 register(
     RunCheck(
@@ -148,7 +148,7 @@ register(
         title="The selector rejects every group",
         looks_at="the groups with different rewards, or `groups/not_selected` of a run without episodes",
         rule="at least 95 % of the groups with different rewards in 3 consecutive steps, if they are the majority of "
-        "the groups: almost nothing is learned from the played episodes",
+        "the groups: almost nothing is learned",
         severity="error",
         cause="A selector whose conditions no group meets, or whose penalty removes every difference.",
         change=("--set selector=all",),
