@@ -243,7 +243,8 @@ def _recipe_page(recipes: Mapping[str, tuple[Recipe, Any]]) -> str:
         "# Recipes",
         f"A recipe names one part for each slot, and defaults of the run. If a recipe does not name a part, it uses "
         f"{', '.join(others)} and {last}. `rstar2 list trainers NAME` prints a recipe with all options. Sizes "
-        "(problems, episodes, tokens) that a recipe does not set are the defaults of the run, not the values of the paper.",
+        "(problems, episodes, tokens) that a recipe does not set are the defaults of the run, not the values "
+        "of the paper.",
         "Each section names the text or code with which the recipe was compared, and the date. A source "
         "`OWNER/NAME@COMMIT` is a repository on GitHub.",
         _table(["recipe", "description", "paper"], rows),

@@ -75,8 +75,8 @@ register(
         title="The sampler is stuck on a part of the data",
         looks_at="the problems of the groups of the last steps, and `sampler/problems`",
         rule="in at least 24 groups of the last 3 to 10 steps (more steps if they have at most 64 groups), each drawn "
-        "problem occurs 8 times on average, although the sampler has at least twice as many problems: a uniform sampler "
-        "would repeat a problem less than 4 times",
+        "problem occurs 8 times on average, although the sampler has at least twice as many problems: a uniform "
+        "sampler would repeat a problem less than 4 times",
         severity="warning",
         cause="A sampler whose own estimates confine it to few problems, or a filter that leaves few problems.",
         change=("--set sampler=uniform",),
