@@ -42,7 +42,7 @@ def section(told: Told) -> list[str]:
     text += ["", *_wrapped(_how(budgets, told))]
     made = (
         f"{len(every)} of {planned} planned runs are in the tables. They took {hours:.1f} hours of CPU time, each on "
-        "one core of a machine with other work. No figure in the tables is a time."
+        "one core of a machine with other work. The tables contain no times."
     )
     text += ["", *_wrapped(made), ""]
     text += ["```sh", "python benchmarks/bakeoff.py run     # make the runs that are missing, in slices with --runs 10"]
@@ -116,7 +116,7 @@ def _world(world: str, lines: Sequence[Line], settings: Mapping[str, Any]) -> li
     shown = ("success", "failing calls", "tokens of an episode") if calls else ("success", "tokens of an episode")
     text = [f"### {world.capitalize()}", "", *_wrapped(told), ""]
     text += _wrapped(
-        f"The column of a seed is the success on {settings['bakeoff_problems']} held-out problems after training."
+        f"The column of a seed shows the success on {settings['bakeoff_problems']} held-out problems after training."
     )
     text += ["", "| recipe | rate | " + " | ".join(f"seed {seed}" for seed in SEEDS)]
     text[-1] += f" | success, mean | difference from `{BASE}` | " + " | ".join(f"{name}, mean" for name in shown[1:])

@@ -88,7 +88,7 @@ TRIED = """## Settings that were tried
 
 The comparison requires two properties of the cold start: its correct answers often follow a failing call, and a failing
 call does not lower the reward. The problems must be hard for another reason. The table lists the cold starts that were
-tried, with results on held-out problems. The last three columns are the share of correct answers by the result of the
+tried, with results on held-out problems. The last three columns show the share of correct answers by the result of the
 first call. The tokens of model A are characters; the tokens of model B are words and pairs of digits.
 
 | # | model | problems | traces | success | failing calls | first call ran | exception | syntax error |
@@ -114,8 +114,8 @@ also the success:
 | `grpo_roc_ties` | .001 | .007 | .013 | .56 |
 | `grpo_roc_clean` | .005 | .010 | .015 | .62 |
 
-From cold start 3, the recipes with a selector end with a third to a half of the share of failing calls of
-`grpo_clip_higher`, which is already small. In cold start 6, a call with an undefined name is shorter than the right
+Trained from cold start 3, the recipes with a selector end with a third to a half of `grpo_clip_higher`'s share of
+failing calls, which is already small. In cold start 6, a call with an undefined name is shorter than the right
 call, so answers without failing calls are longer.
 """
 
@@ -238,7 +238,7 @@ def _curves(lines: Sequence[Line], settings: Mapping[str, Any], world: str) -> l
             break_on_hyphens=False,
         ),
         "",
-        "The table has the mean over the seeds, ± their standard deviation. In the figure, a line is the mean, a band",
+        "The table shows the mean over the seeds ± the standard deviation. In the figure, a line is the mean, a band",
         f"is the range over the seeds, and the grey curve in each plot is `{BASE}`.",
         "",
         f"![Success, failing calls and length]({picture}-light.png#gh-light-mode-only)",

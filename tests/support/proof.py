@@ -33,11 +33,10 @@ PAGE = DOCS / "proof.md"
 HEAD = """# Proofs
 
 Proofs are tests that take too long to run for every change. `make proof` runs them (`make proof ARGS="-k storm"`
-selects some) and writes this page. A proof is a test marked `proof`, of which `make test` runs a short form, or a
-test of a bridge or a tutorial, which CI runs if its inputs changed. Run a proof again before you finish a change that
-concerns it. The load is the average over a minute of the load of the whole machine, before and after; under load, the
-seconds are an upper bound. If a commit is not in the history, it was rebased; the date then identifies the tested
-state.
+selects some) and writes this page. A proof is a test marked `proof` (`make test` runs a short form), or a test of a
+bridge or a tutorial (CI runs it if its inputs changed). Run a proof again before you finish a change that concerns it.
+The load is the one-minute load average of the whole machine, before and after the proof; under load, the seconds are
+an upper bound. If a commit is not in the history, it was rebased; the date then identifies the tested state.
 
 | proof | result | seconds | figures | date (UTC) | commit | machine | load | command |
 |---|---|---|---|---|---|---|---|---|
