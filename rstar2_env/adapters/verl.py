@@ -73,7 +73,7 @@ class EnvTool(BaseTool):
     """A tool of an environment. All tools of a trajectory use one environment.
 
     verl makes and releases an instance around every call, so the environment belongs to the trajectory's
-    ``agent_data`` and is closed with it. The statuses are in ``agent_data.extra_fields["rstar2"]``.
+    ``agent_data`` and is closed with it. The statuses of the calls are in ``agent_data.extra_fields["rstar2"]``.
 
     Args:
         config: ``env``, ``tool`` (if the environment has several), ``options``, ``wrappers``.

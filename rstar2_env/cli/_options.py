@@ -210,7 +210,7 @@ def as_typed(value: Any, written: str) -> Any:
 
 
 def given_by(ctx: typer.Context, **options: str) -> dict[str, Any]:
-    """Return options of a part whose values flags of the command give; messages about the values name the flags.
+    """Return a part's options with values from flags of the command; error messages about a value name its flag.
 
     Args:
         ctx: The command that was called.
@@ -293,7 +293,7 @@ def source_of(spec: str, split: str | None, default: str) -> ProblemSource:
 
 
 def layers_of(settings: Iterable[str] | None) -> list[dict[str, Any]]:
-    """Parse each ``--set NAME=VALUE`` into a separate mapping of options; later mappings override earlier ones.
+    """Parse each ``--set NAME=VALUE`` into its own layer of options, in the given order.
 
     Args:
         settings: The values of ``--set``.

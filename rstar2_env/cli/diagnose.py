@@ -36,8 +36,8 @@ def diagnose_command(
     """Diagnose the problems of a run: findings with evidence, the usual cause and a suggested change.
 
     Each finding has a severity, the steps at which it held, its figures, up to three episodes that show it (open one
-    with `rstar2 view RUN --text --episode KEY`) and options to type. Checks for which the run lacks data are listed as
-    not recorded. The run is not modified.
+    with `rstar2 view RUN --text --episode KEY`) and options or commands to try. Checks for which the run lacks data are
+    listed as not recorded. The run is not modified.
     """
     import json
 

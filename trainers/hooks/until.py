@@ -32,7 +32,7 @@ class Until(RunHook):
         """Read the criterion.
 
         Raises:
-            ConfigurationError: The criterion does not have that form.
+            ConfigurationError: The criterion is not a figure, a comparison and a number.
         """
         super().__post_init__()
         self._criterion = read_criterion(self.criterion)

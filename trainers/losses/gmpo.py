@@ -24,7 +24,7 @@ class Gmpo(CheckedOptions):
     Args:
         low: The log-ratio is at least -low if the advantage is negative; ``None`` does not clip.
         high: The log-ratio is at most high if the advantage is positive; ``None`` does not clip.
-        level: Whether the mean is over a turn or a row; the paper uses rows.
+        level: Whether the mean is over a turn or a row; the paper uses ``sequence``.
     """
 
     low: float | None = option(0.4, least=0)

@@ -88,7 +88,7 @@ class Deviation(GroupFilter):
             self._average = self.decay * self._average + (1 - self.decay) * fmean(seen)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state of the average and of the other selector."""
+        """Return the state of the moving average and of the selector ``of``."""
         own = {"steps": self._steps, "average": self._average, "means": list(self._means)}
         return {**super().state_dict(), **own}
 

@@ -54,7 +54,7 @@ def _mixed(step_groups: list[list[EpisodeDigest]]) -> list[list[EpisodeDigest]]:
 
 
 def _varied(step: StepData) -> float | None:
-    """Return, of the groups with right and wrong episodes, the share whose own rewards differ.
+    """Return the share of the groups with right and wrong episodes in which the rewards differ within the group.
 
     The result is ``None`` if there are no such groups, or if all rewards of the step are equal.
     """

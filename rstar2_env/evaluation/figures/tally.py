@@ -188,8 +188,8 @@ class EpisodeTally:
 
         Args:
             episode: The episode.
-            about: Facts about the start and the problem; ``None`` if each episode has its own start (a problem and a
-                seed).
+            about: Facts about the start and the problem; ``None`` counts the episode as the only one of its
+                start (a problem and a seed).
         """
         about = About(start=self.count) if about is None else about
         self.ends[episode.end] += 1

@@ -278,7 +278,7 @@ def _is_measured(node: Node) -> bool:
 
 
 def _first(answer: Node, allowed: set[str]) -> str | None:
-    """Return the first kind of work in an answer that is not allowed; ``None`` if all are."""
+    """Return the kind of an answer's first uncomputed operation that is not in ``allowed``; ``None`` without one."""
     for part in walk(answer):
         if isinstance(part, Apply) and part.op not in _NOTATION and not is_literal(part):
             kind = _kind(part)

@@ -278,7 +278,7 @@ def _exact(left: Value, right: Value) -> bool:
 
 
 def _compare(left: Value, right: Value, prec: int) -> bool | None:
-    """Return ``False`` if the values differ, ``True`` if they agree to the precision of the balls, else ``None``."""
+    """Return ``False`` if the values differ, ``True`` if they agree within their intervals, else ``None``."""
     if isinstance(left, Fraction) and isinstance(right, Fraction):
         return left == right
     if isinstance(left, Complex) or isinstance(right, Complex):

@@ -218,7 +218,7 @@ class Reader(Factors):
                 raise ReadError("words precede a value")
             said = f"{said} {self.next().text}"
         if names.DENIALS.intersection(said.lower().split()):
-            raise ReadError("the words before a value deny it")
+            raise ReadError("the words before a value negate it")
         return Words(label)
 
     def _counted(self, word: str) -> Node | None:

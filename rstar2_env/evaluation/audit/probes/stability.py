@@ -176,7 +176,8 @@ def ordered(bench: AuditBench) -> Suspicions:
 def surroundings(bench: AuditBench) -> Suspicions:
     """Repeat calls in processes with other settings, such as another hash seed or time zone.
 
-    Yield a suspicion for each of ``SURROUNDINGS``, and for a bare environment, that changes a grade.
+    Yield a suspicion for each of ``SURROUNDINGS`` that changes a grade, and one if a process that has only the
+    environment variables of ``_KEPT`` does.
     """
     import os
 

@@ -227,7 +227,7 @@ class ZygoteServer:
             self._bounded.add(tree.number)
 
     def _deprioritize(self, tree: _Tree) -> None:
-        """Lower the weight of a tree, including processes started since the last call; reply with its waiting time."""
+        """Lower the CPU weight of a process tree, including newly started processes; reply with the time it waited."""
         if tree.ended or tree.killed:
             return
         tree.lowered = tree.lowered or LoweredTree(tree.main, tree.init)
