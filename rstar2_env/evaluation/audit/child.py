@@ -143,7 +143,7 @@ def place_of(error: BaseException) -> str:
 
 
 def fault_of(error: BaseException) -> str:
-    """Describe an error of the setup: its message, with its class and place if it is no error of this package."""
+    """Describe an error of the setup: its message, with its class and place unless this package raised it."""
     if any(base.__name__ == "Rstar2Error" for base in type(error).__mro__):
         return str(error)[:500]
     return f"{type(error).__name__}: {error}"[:500] + place_of(error)

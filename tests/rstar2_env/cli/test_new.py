@@ -126,9 +126,9 @@ def test_no_file_is_overwritten_and_none_is_written_beside_it(tmp_path):
     [
         ("env", "json", "is already installed"),
         ("env", "numpy", "is already installed"),
-        ("env", "class", "cannot be the name of a module"),
-        ("env", "../up", "cannot be the name of a module"),
-        ("env", "3d", "cannot be the name of a module"),
+        ("env", "class", "cannot be the name of a Python module"),
+        ("env", "../up", "cannot be the name of a Python module"),
+        ("env", "3d", "cannot be the name of a Python module"),
         ("env", "ü", "begin with a letter from a to z"),
         ("env", "rstar2", "'rstar2' belongs to rstar2-env itself"),
         ("selector", "roc", "The selector 'roc' exists already"),
