@@ -101,7 +101,7 @@ _IN_UNIT = re.compile(
     r"\b(in|[Hh]ow many) ((?:square |cubic )?[a-z]{2,}(?: per [a-z]+)?)\b"
     r"(?=\s*(?:[,.;?!)]|\Z|(?:is|are|was|were|does|do|did|will|would|can|if|that|of|for|from|to|and|when)\b))"
 )
-"""Pattern of "in joules" or "how many joules"; a noun after it ("in second place") means that the word is not a unit."""
+"""Pattern of "in joules" or "how many joules"; if a noun follows ("in second place"), the word is not a unit."""
 _UNIT_WORD = re.compile(r"\d\s*([^\W\d_]{1,2})\b|([^\W\d_]{3,})")
 _SENTENCE = re.compile(r"[^.?!]+[.?!]*")
 _ASKS = re.compile(r"\?|\b(?:find|give|express|answer|calculate|compute|determine|state|write)\b", re.IGNORECASE)
