@@ -1,6 +1,8 @@
 """Finds unknown words in the units, labels and names of an answer; an answer with such a word counts as wrong.
 
-Not covered: conditions (``conditions.remarks_agree``), and answers in words alone (``words``).
+A label that names a variable or a point ("the area of A") must say what the label of the gold answer or the question
+says; any other counts as unknown. Not covered: conditions (``conditions.remarks_agree``), and answers in words alone
+(``words``).
 """
 
 from __future__ import annotations
@@ -9,11 +11,20 @@ import re
 from collections.abc import Iterator
 
 from rstar2_env.verification.read import names
-from rstar2_env.verification.read.nodes import Given, Node, Quantity, Relation, Sym, Words, walk
+from rstar2_env.verification.read.nodes import Given, Node, Quantity, Relation, Sym, Words, symbols, walk
 from rstar2_env.verification.read.units import read_unit
-from rstar2_env.verification.read.vocabulary import names_things, of_percent, unknown_in_label
+from rstar2_env.verification.read.vocabulary import LISTS, names_things, of_percent, unknown_in_label
 
 _NAME = re.compile(r"[a-z]{4,}|[^\x00-\x7f]{2,}")
+_ASKS = re.compile(
+    r"\b(?:find|determine|compute|calculate|evaluate|give|state|express|write|list|show|prove|simplify|solve(?:\s+for)?"
+    r"|(?:what|which|how)(?:'s|\s+(?:is|are|was))?)\b([^.?!;:,]*)",
+    re.IGNORECASE,
+)
+"""Pattern of what a question asks for: "the area of A" after "find"."""
+_DETAILS = re.compile(r"\b(?:if|when|where|such|so|given|with|for|in|that|whose|as|by|using|from|to)\b.*", re.DOTALL)
+_ADD_NOTHING = names.VERBS | LISTS["sets of numbers"] | {"the", "our", "my", "of"}
+"""Words between which "x" and "the value of x" do not differ."""
 _IN_NAMES = names.ACCENTS | names.GREEK | names.FUNCTIONS.keys() | {"angle", "triangle"}
 
 
@@ -31,6 +42,8 @@ def unknown_word(gold: Node | None, answer: Node, known: frozenset[str], questio
     for text in _labels(answer):
         if (word := unknown_in_label(text, known, question, noun=noun)) is not None:
             return word
+    if (label := _misnamed(gold, answer, question)) is not None:
+        return label
     for part in walk(answer):
         if isinstance(part, Quantity) and set(part.unit) == {"'"} and not _is_measured(gold, part.unit, known):
             return part.unit  # a stray quotation mark
@@ -44,6 +57,54 @@ def unknown_word(gold: Node | None, answer: Node, known: frozenset[str], questio
                 if word not in _IN_NAMES and unknown_in_label(word, known, question) is not None:
                     return word
     return None
+
+
+def _misnamed(gold: Node | None, answer: Node, question: str | None) -> str | None:
+    """Return a label in words that names a letter, but not what the gold answer or the question names."""
+    sides = [side for part in walk(answer) if isinstance(part, Relation) for side in part.sides[:-1]]
+    said = [side.text for side in sides if isinstance(side, Words)]
+    named = [label for label in said if _letters(label)]
+    if not named:
+        return None
+    about, asked = _meaning(named[0]), _asked(question or "")
+    labels = [part.sides[0] for part in walk(gold) if isinstance(part, Relation)] if gold is not None else []
+    if len(said) > 1 or len(labels) > 1:
+        return named[0]  # which value belongs to which label is compared only for labels that are variables
+    if not labels:
+        return None if about == asked else named[0]
+    label = labels[0]
+    wanted = _meaning(label.text) if isinstance(label, Words) else symbols(label)
+    return None if about == wanted or (about == asked and _letters(named[0]) == symbols(label)) else named[0]
+
+
+def _asked(question: str) -> frozenset[str]:
+    """Return the words and letters that say what a question asks for; empty if it asks for a formula."""
+    clauses = _ASKS.findall(question)
+    clause = _DETAILS.sub("", clauses[-1]).replace("$", " ") if clauses else ""
+    return (
+        _meaning(clause.replace("\\", "")) if re.fullmatch(r"(?:[^\W\d_]|\s|\\(?=[a-zA-Z]))*", clause) else frozenset()
+    )
+
+
+def _meaning(label: str) -> frozenset[str]:
+    """Return the words and letters of a label that matter; "the value of x" means x."""
+    words = {word.lower() for word in label.split() if not _letters(word)}
+    return _letters(label) | (words - _ADD_NOTHING - {"a", "an"})
+
+
+def _letters(label: str) -> frozenset[str]:
+    """Return the letters in a label, and those of names such as ABC; the article "a" is none."""
+    found: set[str] = set()
+    words = label.split()
+    for at, word in enumerate(words):
+        article = (
+            len(words) > 1 and (word == "a" or (word == "A" and at == 0)) and len("".join(words[at + 1 : at + 2])) > 1
+        )
+        if (len(word) == 1 and word.isascii() and word.isalpha() and not article) or word in names.GREEK:
+            found.add(word)
+        elif word.isupper() and word.isascii() and unknown_in_label(word, frozenset(), None) is not None:
+            found.update(filter(str.isalpha, word))
+    return frozenset(found)
 
 
 def _labels(answer: Node) -> Iterator[str]:

@@ -132,7 +132,12 @@ def is_word(run: str) -> bool:
     return any(char in _VOWELS for char in run)
 
 
+def lowered(said: str) -> str:
+    """Return words in lower case, except for letters and capitals, which may be names: "The area of ABC"."""
+    return " ".join(word if len(word) == 1 or word.isupper() else word.lower() for word in said.split())
+
+
 def label_before(said: str) -> str | None:
-    """Return the words before a verb, in lower case; ``None`` for words that do not end in a verb."""
-    *label, verb = _RESULT.sub("is", said.lower()).split()
-    return " ".join(label or [verb]) if verb in VERBS else None
+    """Return the words before a verb, in lower case but for names; ``None`` for words that do not end in a verb."""
+    *label, verb = _RESULT.sub("is", lowered(said)).split()
+    return " ".join(label or [verb]) if verb.lower() in VERBS else None

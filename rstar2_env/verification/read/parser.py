@@ -144,8 +144,8 @@ class Reader(Factors):
         """Read "is the least root" after a value, the label of "the least root is 5"; ``None`` for other words."""
         start, said = self.at, ""
         while self.peek().kind in ("text", "let"):
-            said += f" {self.next().text.lower()}"
-        verb, *label = said.split()
+            said += f" {self.next().text}"
+        verb, *label = names.lowered(said).split()
         definite = label[:1] in (["the"], ["our"], ["my"]) and not names.DENIALS.intersection(label)
         if definite and verb in names.VERBS and self._at_end(None):
             return Words(" ".join(label))

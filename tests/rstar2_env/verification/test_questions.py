@@ -58,13 +58,53 @@ WRONG = [
     ("6.5", "6.5 square feet of carpet", "How many square meters of carpet does he need?"),
 ]
 
+AREA = "Find the area of A. The area of B is not asked for."
+DEF = "Let DEF be a triangle. Find the area of triangle ABC."
 
-@pytest.mark.parametrize(("gold", "answer", "question"), RIGHT)
+LETTERS_AGREE = [
+    ("x=5", "the value of x is 5", ""),
+    ("x=5", "5 is the value of $x$", ""),
+    (r"\theta=5", r"the value of $\theta$ is 5", ""),
+    ("n=5", "the smallest n is 5", "What is the smallest n such that n^2 > 20?"),
+    ("5", "the value of x is 5", "Find x."),
+    ("5", "the value of $x$ is 5", "Find the value of $x$ if $y=2$."),
+    ("12", "the area of A is 12", AREA),
+    ("12", "12 is the area of $A$", AREA),
+    ("12", "the area of triangle ABC is $12$", "Find the area of triangle $ABC$."),
+    ("12", "the area of a circle is 12", ""),
+    ("12", "12 is the area of the circle", "Find the area of circle B."),
+    ("12", "THE ANSWER IS 12", ""),
+]
+
+LETTERS_DIFFER = [
+    ("x=5", "the value of y is 5", ""),
+    ("x=5", "5 is the value of $y$", ""),
+    ("x=5", "the value of y is 5", "Find x."),
+    ("x=5", "the value of a is $5$", "Find x."),
+    ("x=5", "the square of x is 5", ""),
+    (r"\theta=5", r"the value of $\phi$ is 5", ""),
+    ("x=1, y=2", "the value of y is 1, the value of x is 2", ""),
+    ("12", "the area of B is 12", AREA),
+    ("12", "12 is the area of $B$", AREA),
+    ("12", "the area of a is 12", AREA),
+    ("12", "the perimeter of A is 12", AREA),
+    ("12", "the area of triangle DEF is $12$", DEF),
+    ("12", "the area of triangle DEF is 12", DEF),
+    ("10", "the value of x is 10", "What is twice x?"),
+    ("10", "the value of x is 10", "Find $x^2$."),
+    ("10", "the value of x is 10", "Find x + y."),
+    ("5", "the value of y is 5", "Let y = 2. What value of x is right?"),
+    ("5", "the value of x is 5", "Find x. Then write down y."),
+    ("5", "the value of k is 5", ""),
+]
+
+
+@pytest.mark.parametrize(("gold", "answer", "question"), [*RIGHT, *LETTERS_AGREE])
 def test_an_answer_in_the_words_of_the_question_is_right(gold: str, answer: str, question: str) -> None:
     assert verify(gold, answer, question=question or None, timeout_s=10.0).correct
 
 
-@pytest.mark.parametrize(("gold", "answer", "question"), WRONG)
+@pytest.mark.parametrize(("gold", "answer", "question"), [*WRONG, *LETTERS_DIFFER])
 def test_words_that_change_a_value_are_refused_whatever_the_question_says(
     gold: str, answer: str, question: str
 ) -> None:
