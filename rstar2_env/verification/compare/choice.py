@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from fractions import Fraction
 from functools import lru_cache
 from itertools import product
 
@@ -19,7 +20,7 @@ from rstar2_env.verification.compare.notations import same_notation
 from rstar2_env.verification.compare.understood import unknown_word
 from rstar2_env.verification.read.clean import clean
 from rstar2_env.verification.read.lexer import ReadError, lex
-from rstar2_env.verification.read.nodes import Given, Node, Quantity, Words, key, walk
+from rstar2_env.verification.read.nodes import Given, Node, Num, Quantity, Relation, Sym, Words, key, walk
 from rstar2_env.verification.read.readings import readings
 from rstar2_env.verification.read.vocabulary import known_words
 from rstar2_env.verification.read.words import plain_words, same_text
@@ -39,6 +40,7 @@ _MARK = re.compile(r"(?:\\text\w*\s*\{\s*)?(?:\(([A-J])\)|(?:(?<=[\s{])|\A)([A-J
 _LINE_END = re.compile(r"\S[^\S\n]*\n")
 """Pattern of the end of the first line that has text: the last option of a question ends there."""
 
+_NUMBER = re.compile(r"\d+(?:\.\d+)?|\.\d+")
 _SPACE = re.compile(r"\\q?quad(?![a-zA-Z])|\\ |\s+")
 _FIRST = re.compile(r"\(?[A-J]\)?(?:\s+\w|\s*[.:)]\s*\(?\w|\s*\()")
 _SAID = re.compile(r"(?:the\s+)?(?:correct\s+)?(?:option|choice|answer)\s*(?:is|:)?\s*\(?\s*([A-Ja-j])\s*\)?\.?", re.I)
@@ -80,7 +82,10 @@ def options_of(question: str) -> dict[str, str]:
         return {}
     after = _LINE_END.search(question, marks[-1].end())
     ends = [*(mark.start() for mark in marks[1:]), len(question) if after is None else after.start() + 1]
-    texts = [_SPACE.sub(" ", question[mark.end() : end]).strip(" $,;.") for mark, end in zip(marks, ends, strict=True)]
+    texts = [
+        _SPACE.sub(" ", question[mark.end() : end]).strip(" $,;").rstrip(" $,;.")
+        for mark, end in zip(marks, ends, strict=True)
+    ]
     return {mark[1] or mark[2]: text for mark, text in zip(marks, texts, strict=True)}
 
 
@@ -136,12 +141,26 @@ def _is_option_text(text: str, letter: str, gold: str, question: str | None) -> 
 
 
 def _chosen(answer: str, options: Mapping[str, str], rules: Rules) -> list[str]:
-    """Return the letters of the options for which an answer without a letter stands."""
+    """Return the letters of the options for which an answer without a letter may stand."""
     stands = [letter for letter, text in options.items() if _is_text_of(answer, text)]
-    literal = any(is_literal(tree.value if isinstance(tree, Quantity) else tree) for tree in _values(answer))
+    values = _values(answer)
+    literal = any(is_literal(tree.value if isinstance(tree, Quantity) else tree) for tree in values)
     if stands or not literal:
         return stands
-    return [letter for letter, text in options.items() if _same_value(text, answer, rules)]
+    return [letter for letter, text in options.items() if _same_value(text, answer, rules) or _has_number(text, values)]
+
+
+def _has_number(option: str, values: tuple[Node, ...]) -> bool:
+    """Whether an option has one of some numbers next to a unit, a variable or words: 5 in "5 mV" and in "x > 5"."""
+    found: set[Fraction | str] = {Fraction(number) for number in _NUMBER.findall(option)}
+    try:
+        trees = [list(walk(tree)) for tree in readings(option)]
+    except ReadError:
+        trees = []
+    if any(not any(isinstance(part, Sym | Relation | Quantity | Words | Given) for part in parts) for parts in trees):
+        return False  # the whole option is a number
+    found.update(key(part) for parts in trees for part in parts)
+    return any(key(value) in found or (isinstance(value, Num) and value.value in found) for value in values)
 
 
 def same_choice(gold: str, answer: str, question: str | None = None, *, forced: bool) -> Reason | None:
@@ -171,7 +190,7 @@ def same_choice(gold: str, answer: str, question: str | None = None, *, forced: 
     stands = _chosen(answer, options, Rules(known=known_words(gold, question), question=question))
     if len(stands) == 1 and wanted in options:
         return Reason.EQUAL if stands[0] == wanted else Reason.DIFFERENT
-    if forced:
+    if forced or len(stands) > 1:
         return Reason.UNPARSABLE_ANSWER
     if letter is not None and _FIRST.match(_DRESS.sub("", answer).strip()) is not None:
         return Reason.DIFFERENT  # several letters, or a letter that begins a sentence

@@ -210,7 +210,7 @@ def number(text: str) -> int | Fraction | None:
     if (negative := _NEGATIVE.match(text)) is not None:
         found = number(text[negative.end() :])
         return None if found is None else -found
-    if (match := _PARTS.fullmatch(text.strip(" ."))) is not None:
+    if (match := _PARTS.fullmatch(text.strip().rstrip(" ."))) is not None:
         top = 1 if match["top"].lower() == "a" else number(match["top"])
         bottom = number(_cardinal(match["bottom"].lower().removesuffix("s")))
         whole = number(match["whole"]) if match["whole"] else 0
@@ -220,7 +220,7 @@ def number(text: str) -> int | Fraction | None:
             return None  # "seven halves"
     if _HAN.fullmatch(text):
         return _han(text)
-    text = text.lower().strip(" .")
+    text = text.lower().strip().rstrip(" .")  # ".75" is not 75
     head, _, final = text.rpartition(" ")
     if (bottom := _DENOMINATORS.get(final)) is not None:
         top = 1 if head in ("", "a", "la", "le", "el", "die", "das") else number(head)
@@ -340,7 +340,8 @@ def same_text(gold: str, answer: str) -> bool:
         # One of them must end there: two different explanations of the same "yes" are two answers.
         return one in _DECISIONS or other in _DECISIONS or one == other
     if not _LETTERS.search(one) or not _LETTERS.search(other):
-        return one == other != "" and one.isalnum() and plain_words(answer) == answer.strip().lower()
+        bare = all(plain_words(text) == text.strip().lower() for text in (gold, answer))  # "75", not ".75" or "-75"
+        return bare and one == other != "" and one.isalnum()
     if one == other or one.replace(" ", "") == other.replace(" ", ""):
         return True
     # "an even function" is even, and "isosceles" an isosceles triangle; an even function is not an even number.
