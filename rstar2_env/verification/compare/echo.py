@@ -5,8 +5,8 @@ the form of the gold answer shows how much work was required. If the gold answer
 answer's cost (``tidy``) must be nearer to the cost of the gold answer than to that of the formula. If the gold answer
 is in another form (expanded, factored, rationalised), the answer's shape must be nearer to the shape of the gold
 answer, after parts that do not change the value are removed. A solved inequality does not echo an unsolved one; an
-inequality that keeps an absolute value of the question does. Not covered: formulas that the question describes in
-words.
+inequality that keeps an absolute value of an inequality of the question does. Not covered: formulas that the question
+describes in words.
 """
 
 from __future__ import annotations
@@ -113,11 +113,12 @@ def echoes(gold: Node, answer: Node, question: str, same: Same) -> bool:
 
 
 def _keeps_bars(gold: Node, answer: Node, stated: Sequence[Node], question: str) -> bool:
-    """Whether an inequality in the answer keeps an absolute value of the question that the gold answer resolves."""
+    """Whether an answer keeps an absolute value of an inequality of the question, which the gold answer resolves."""
     kept = _in_bars(answer) - _in_bars(gold)
     if not kept or read_set(answer) is None:
         return False
-    return any(kept & _in_bars(formula) for formula in stated) or _SAYS_BARS.search(question) is not None
+    bars = (_in_bars(formula) for formula in stated if _has_inequality(formula))
+    return any(map(kept.intersection, bars)) or _SAYS_BARS.search(question) is not None
 
 
 def _in_bars(node: Node) -> frozenset[str]:
@@ -128,8 +129,11 @@ def _in_bars(node: Node) -> frozenset[str]:
 
 def _solves(answer: Node, formula: Node) -> bool:
     """Whether an answer is an interval or an inequality solved for its variable, and the formula one not solved."""
-    inequality = any(isinstance(part, Relation) and not INEQUALITIES.isdisjoint(part.ops) for part in walk(formula))
-    return inequality and _is_solved(answer) and not _is_solved(formula)
+    return _has_inequality(formula) and _is_solved(answer) and not _is_solved(formula)
+
+
+def _has_inequality(node: Node) -> bool:
+    return any(isinstance(part, Relation) and not INEQUALITIES.isdisjoint(part.ops) for part in walk(node))
 
 
 def _is_solved(node: Node) -> bool:

@@ -20,6 +20,8 @@ SOLVED = [
     (r"Solve $1<|x|\le 3$.", r"[-3,-1)\cup(1,3]", r"-3\le x<-1 \text{ or } 1<x\le 3"),
     (r"Solve $|x|>3$.", r"(-\infty,-3)\cup(3,\infty)", r"x \notin [-3,3]"),
     (r"Find the interval of convergence of $\sum x^n$.", "(-1,1)", "|x|<1"),
+    (r"For which $x$ does $\sum |x|^n/2^n$ converge?", "(-2,2)", "|x|<2"),
+    (r"Find the domain of $\ln(2-|x|)$.", "(-2,2)", "|x|<2"),
     (r"Solve $|x|<3$ and write the set with bars.", "|x|<3", "-3<x<3"),
 ]
 
@@ -31,6 +33,7 @@ UNSOLVED = [
     (r"Solve $2|x| > 6$.", r"x<-3 \text{ or } x>3", "3<|x|"),
     (r"Solve $|x| < 2$.", "(-2,2)", r"\{x : |x|<2\}"),
     (r"Solve $2<2|x|\le 6$.", r"[-3,-1)\cup(1,3]", r"1<|x|\le 3"),
+    (r"Solve $2|x|<4$.", "(-2,2)", "|x|<2"),
     ("Solve abs(x) < 2.", "(-2,2)", "|x|<2"),
     ("The absolute value of $x$ is less than 3. Which $x$ are possible?", "(-3,3)", "|x|<3"),
     ("Solve 2x ≤ 5.", r"x\le 2.5", "2x ≤ 5"),
