@@ -31,7 +31,7 @@ _OPENING = re.compile(
     r"\\(?:boxed|fbox)\s*(?P<box>\{)"
     r"|(?P<line>^[ \t]*)?(?:<(?P<tag>tool_call|tool_response)>(?P<json>\s*\{)?|(?P<comment><!--))"
     r"|^[ \t]*(?P<fence>`{3,})[ \t]*(?:python3?|py|output)\b(?:.*?(?P=fence)`*|(?:(?!\\boxed).)*\Z)"
-    r"|^[ \t]*(?P<percent>%)[^\n]*",
+    r"|^[ \t]*(?P<percent>%)(?P<hidden>[ \t$]*\\(?:boxed|fbox))?[^\n]*",
     re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
 """Pattern of the start of a box, a call, a result or a comment in tags, and of a whole program or line of comment."""
@@ -41,7 +41,8 @@ _ENDS = {
     "<!--": re.compile("-->"),
 }
 _NUMBER_BEFORE = re.compile(r"\d[ \t$]{0,4}\r?\n\Z")
-"""Pattern of a number at the end of a line: a percent sign on the next line belongs to it, and begins no comment."""
+"""Pattern of a number at the end of a line: a percent sign on the next line belongs to it, and begins no comment,
+unless a box comes right after it."""
 _TOOL_MARKS = ("```", "<", "%")
 _PART = re.compile(r"\bfor\s+part\s+\(?[a-z]\b|\b[A-Za-z](?:_\{?\w+\}?)?\s*=[\s$]*\Z")
 """Pattern of text that names the part of an answer in the next box: "for part (b)", "y = "."""
@@ -70,7 +71,10 @@ def without_tool_text(text: str) -> str:
             continue
         at = end
         if match["percent"]:
-            if _NUMBER_BEFORE.search(text, max(0, match.start() - 8), match.start()) is not None:
+            if (
+                match["hidden"] is None
+                and _NUMBER_BEFORE.search(text, max(0, match.start() - 8), match.start()) is not None
+            ):
                 continue
         elif not match["fence"]:
             name = (match["tag"] or match["comment"]).lower()
