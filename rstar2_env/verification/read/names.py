@@ -103,7 +103,7 @@ APPROXIMATIONS = word_set("approximately about approx roughly")
 FILLERS = APPROXIMATIONS | word_set("共 总共 一共 計 only just exactly answer final value total number year")
 """Words before a value; only ``APPROXIMATIONS`` change its meaning."""
 
-CONDITION_STARTS = word_set("for where with if when as provided unless on over")
+CONDITION_STARTS = word_set("for where with if when as provided given unless on over")
 """Words that begin a condition or remark after an answer."""
 
 RESTRICTION = "given"

@@ -155,7 +155,9 @@ class Reader(Factors):
     def _starts_condition(self, text: str) -> bool:
         """Whether an item such as "where k is an integer" or, after another, "any integer n" begins here."""
         first = text.split()[0]
-        return first in names.CONDITION_STARTS or (self.at > 0 and first in ("any", "integer"))
+        if self.at == 0:
+            return first in names.CONDITION_STARTS - {"given"}  # "given expression equals 5" is a label
+        return first in names.CONDITION_STARTS or first in ("any", "integer")
 
     def rest_of_item(self) -> str:
         """Return the text up to the next separator or bracket: a condition or remark, which is not parsed here."""

@@ -12,12 +12,12 @@ import re
 from collections.abc import Iterable, Sequence
 
 from rstar2_env.verification.compare.conditions.domain import domain_of, holds_on, is_number_set, solution
-from rstar2_env.verification.compare.conditions.stated import relations_of, stated
+from rstar2_env.verification.compare.conditions.stated import domain_stated, relations_of, stated
 from rstar2_env.verification.compare.equality import Rules
 from rstar2_env.verification.compare.relations import same_equation
 from rstar2_env.verification.compare.structure import items_of, without_condition
 from rstar2_env.verification.read.names import DENIALS, RESTRICTION
-from rstar2_env.verification.read.nodes import Given, Node, Relation, Sym, key, symbols, walk
+from rstar2_env.verification.read.nodes import Apply, Given, Node, Relation, Sym, key, symbols, walk
 from rstar2_env.verification.read.vocabulary import REMARKS, names_things
 
 
@@ -41,9 +41,22 @@ def remarks_agree(gold: Node, answer: Node, rules: Rules) -> bool:
     # If both restrict a variable, even a single point must agree: "x != 3" is not "x != 4".
     exact = _restricted(stated_alone) & _restricted(added)
     missing = [text for text in stated_alone if "".join(text.split()) not in other and _restricts(text, exact)]
-    return all(_follows(text, gold, list(one.values()), rules.question, exact) for text in added) and all(
-        _follows(text, answer, list(other.values()), rules.question, exact) for text in missing
+    asked = _stated(gold, rules.question) if rules.question else ()
+    return all(_follows(text, gold, list(one.values()), asked, exact) for text in added) and all(
+        _follows(text, answer, list(other.values()), asked, exact) for text in missing
     )
+
+
+def _stated(gold: Node, question: str) -> tuple[Node, ...]:
+    """Return the conditions that a question states, with the domain of the function in the label ``f(x)`` of a gold."""
+    found: list[Node] = list(stated(question))
+    for item in items_of(without_condition(gold)):
+        match item.label:
+            case Apply(op="mul", args=(Sym(name=function), Sym(name=variable))):
+                found += domain_stated(question, function, variable)
+            case _:
+                pass
+    return tuple(found)
 
 
 def _restricted(remarks: Iterable[str]) -> frozenset[str]:
@@ -81,7 +94,7 @@ def _is_thin(condition: Node, exact: frozenset[str]) -> bool:
 
 
 def _follows(
-    remark: str, gold: Node, remarks: Sequence[str], question: str | None, exact: frozenset[str] = frozenset()
+    remark: str, gold: Node, remarks: Sequence[str], asked: Sequence[Node], exact: frozenset[str] = frozenset()
 ) -> bool:
     """Whether the conditions of a remark are stated, or hold wherever the gold has a value.
 
@@ -89,14 +102,14 @@ def _follows(
         remark: The remark on one of the two answers.
         gold: The other answer.
         remarks: The remarks on the other answer.
-        question: The question.
+        asked: The conditions of the question.
         exact: The variables for which not even single points may be excluded.
     """
     conditions = relations_of(remark)
     if conditions is None:
         return False
-    known = [part for text in remarks for part in relations_of(text) or ()]
-    known += stated(question) if question else ()
+    known: list[Node] = [part for text in remarks for part in relations_of(text) or ()]
+    known += asked
     values = [item.value for item in items_of(without_condition(gold))]
     own = [part for part in conditions if is_number_set(part)]
     for condition in conditions:

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from rstar2_env.verification.compare.echo import formulas
 from rstar2_env.verification.read import names
+from rstar2_env.verification.read.combine import is_interval
 from rstar2_env.verification.read.lexer import ReadError
 from rstar2_env.verification.read.nodes import (
     INEQUALITIES,
@@ -54,6 +55,15 @@ _SAID = (
     re.compile(rf"{_LETTERS}\s+(?:is|are|be|denotes?)\s+(?:(?:an?|any|all|both)\s+)*{_KIND}\b"),
 )
 """Pattern of a condition in the words of a question: "a positive integer n", "x and y are nonzero"."""
+
+_DOMAIN = re.compile(
+    r"(?<![\\a-zA-Z])(?P<name>[a-zA-Z])(?:\([a-z]\))?"
+    r"(?:\s*(?:\\colon|:)(?P<arrow>)|\$?\s+(?:(?:is|be)\s+)?(?:defined\s+)?on\s+(?:the\s+interval\s+)?\$?)\s*"
+    r"(?:\\mathbb\s*(?:\{\s*R\s*\}|R)(?P<sign>\s*[\^_]\s*\{?\s*(?:\+|(?:>=?|\\geq?)\s*0)\s*\}?)"
+    r"|(?P<interval>\\?[(\[][^()\[\]$]*,[^()\[\]$]*[)\]]))"
+    r"(?(arrow)\s*(?:\\to|\\rightarrow|→|->))"
+)
+"""Pattern of a function and its domain: ``f: (0, \\infty) \\to``, ``f: \\mathbb{R}^+ \\to``, "f on (0, 1)"."""
 
 
 @lru_cache(maxsize=256)
@@ -132,6 +142,29 @@ def stated(question: str) -> tuple[Relation | BracketGroup, ...]:
             letters = re.findall(r"[a-zA-Z]", re.sub(r"\band\b", " ", match["letters"]))
             found += relations_of(f"for {match['kind']} {' and '.join(letters)}") or ()
     return tuple(found)
+
+
+@lru_cache(maxsize=256)
+def domain_stated(question: str, function: str, variable: str) -> tuple[Relation, ...]:
+    """Return the condition on the variable of a function whose domain a question states; empty without a domain.
+
+    Args:
+        question: The question; if it states two domains of the function, neither counts.
+        function: The letter of the function.
+        variable: The variable.
+    """
+    found = {match["sign"] or match["interval"] for match in _DOMAIN.finditer(question) if match["name"] == function}
+    if len(found) != 1:
+        return ()
+    said = "".join(found.pop().split())
+    if said[0] in "^_":
+        positive = ">0" in said or said.startswith(("^+", "^{+"))
+        return (Relation((">" if positive else ">=",), (Sym(variable), ZERO)),)
+    try:
+        interval = readings(said)[0]
+    except ReadError:
+        return ()
+    return (Relation(("in",), (Sym(variable), interval)),) if is_interval(interval) else ()
 
 
 def _is_condition(node: Relation) -> bool:

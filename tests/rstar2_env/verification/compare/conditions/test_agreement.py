@@ -112,12 +112,43 @@ INVERSE = r"Find the inverse of $f(x)=\sqrt{x+3}$ and state its domain."
         (None, "x^2 (x>0)", "x^2", False),
         (None, r"y=9-x^2, -3\le x\le3", r"y=9-x^2, |x|\le3", True),
         (None, r"x, x\ge0; -x, x<0", "|x|", True),
+        (None, "x^2, x>0", "x^2 given x > 0", True),
+        (None, "x^2, x>0", r"x^2 \text{ given that } x > 0", True),
+        (None, "x^2, x>0", "x^2 given x > 3", False),
+        (None, "x^2", "x^2 given x > 0", False),
+        (None, "7", "7 given n > 0", False),
+        (None, "5", "given expression equals 5", True),
     ],
 )
 def test_a_condition_without_a_word_belongs_to_the_gold(
     question: str | None, gold: str, answer: str, right: bool
 ) -> None:
     assert verify(gold, answer, question=question, timeout_s=10.0).correct is right
+
+
+RECIPROCAL = r"f(x)=\frac1x, x>0"
+
+
+@pytest.mark.parametrize(
+    ("question", "right"),
+    [
+        (r"Find all functions $f:\mathbb{R}^+\to\mathbb{R}^+$ with $f(xf(y))=y$.", True),
+        (r"Find $f \colon \mathbb R^{+} \rightarrow \mathbb R$.", True),
+        (r"Find all $f: \mathbb{R}_{>0} \to \mathbb{R}$.", True),
+        (r"Find all $f:(0,\infty)\to(0,\infty)$.", True),
+        (r"Find all functions $f$ on $(0,\infty)$.", True),
+        (r"Let $f$ be defined on the interval $(0, 5)$. Find $f$.", True),
+        (r"Find $f:\mathbb{R}\to\mathbb{R}^+$.", False),
+        (r"Find $f:(-1,\infty)\to(0,\infty)$.", False),
+        (r"Let $g:(0,\infty)\to\mathbb{R}$. Find $f$.", False),
+        (r"Let $f:(0,\infty)\to\mathbb{R}$ or $f:(-5,5)\to\mathbb{R}$.", False),
+        (r"The function $f$ is increasing on $(0,\infty)$.", False),
+    ],
+)
+def test_the_domain_of_the_function_is_a_condition_of_the_question(question: str, right: bool) -> None:
+    assert verify(RECIPROCAL, r"f(x)=\frac1x", question=question, timeout_s=10.0).correct is right
+    assert verify(r"f(x)=\frac1x", RECIPROCAL, question=question, timeout_s=10.0).correct is right
+    assert not verify(RECIPROCAL, r"f(x)=\frac1x, x>3", question=question, timeout_s=10.0).correct
 
 
 SIGN = "Let $x$ be a positive real number. Simplify $\\sqrt{4x^2}$."
