@@ -63,6 +63,7 @@ def test_each_step_is_told_the_first_before_any_grade(grader):
     assert told[0][2] == "the form of answers"
 
 
+@pytest.mark.proof
 def test_a_grader_that_pays_everything_is_found(grader):
     done = run("audit", grader("def grade(gold, answer):\n    return 1.0\n"), "--deadline", "3", "--json")
     assert done.exit_code == 1, done.output

@@ -238,6 +238,7 @@ for name, options in json.loads(sys.argv[1]).items():
 """
 
 
+@pytest.mark.proof
 def test_two_processes_play_ahead_and_agree(options, tmp_path):
     options = {**options, "max_episode_tokens": 64}
     del options["env"]
