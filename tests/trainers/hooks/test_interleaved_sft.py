@@ -7,7 +7,7 @@ import json
 import pytest
 from hook_events import HookEvents
 
-from rstar2_env.core.errors import ConfigurationError
+from rstar2_env.core.errors import ConfigurationError, ProblemFormatError
 from rstar2_env.trainers.hooks.interleaved_sft import InterleavedSft
 from rstar2_env.trainers.samplers.base import GroupResult, Start
 
@@ -79,6 +79,9 @@ def test_the_buffer_is_in_the_checkpoint(make):
 def test_a_file_that_is_not_there_or_shows_nothing_is_refused(tmp_path):
     with pytest.raises(ConfigurationError, match=r"file of demonstrations .* does not exist"):
         InterleavedSft(str(tmp_path / "none.jsonl"))
-    (tmp_path / "empty.jsonl").write_text('{"problem_id": "p0"}\n')
+    (tmp_path / "wrong.jsonl").write_text('{"problem_id": "p0"}\n')
+    with pytest.raises(ProblemFormatError, match='wrong.jsonl:1 is not a record with "messages"'):
+        InterleavedSft(str(tmp_path / "wrong.jsonl"))
+    (tmp_path / "empty.jsonl").touch()
     with pytest.raises(ConfigurationError, match="does not contain a record with problem_id and messages"):
         InterleavedSft(str(tmp_path / "empty.jsonl"))

@@ -67,5 +67,5 @@ def test_the_metrics_of_parts_are_those_of_their_table():
     batch.columns = dict.fromkeys(("clip_cov", "kl_cov", "m2po", "gvpo/distance", "off_policy"), torch.zeros(1, 1))
     for part in (make_part(LOSSES, name) for name in LOSSES):
         found |= part.figures(batch).keys() if isinstance(part, Measures) else set()
-    assert found == names
+    assert found | {"mismatch/explained"} == names, "the rollouts add what a run's precision explains"
     assert all(f"`{depth}`" in (DOCS / "metrics.md").read_text("utf-8") for depth in DEPTHS)
