@@ -80,7 +80,7 @@ def test_a_file_that_is_not_there_or_shows_nothing_is_refused(tmp_path):
     with pytest.raises(ConfigurationError, match=r"file of demonstrations .* does not exist"):
         InterleavedSft(str(tmp_path / "none.jsonl"))
     (tmp_path / "wrong.jsonl").write_text('{"problem_id": "p0"}\n')
-    with pytest.raises(ProblemFormatError, match='wrong.jsonl:1 is not a record with "messages"'):
+    with pytest.raises(ProblemFormatError, match=r'wrong\.jsonl:1 is not a record with "messages"'):
         InterleavedSft(str(tmp_path / "wrong.jsonl"))
     (tmp_path / "empty.jsonl").touch()
     with pytest.raises(ConfigurationError, match="does not contain a record with problem_id and messages"):
