@@ -54,8 +54,6 @@ def _stated(gold: Node, question: str) -> tuple[Node, ...]:
         match item.label:
             case Apply(op="mul", args=(Sym(name=function), Sym(name=variable))):
                 found += domain_stated(question, function, variable)
-            case _:
-                pass
     return tuple(found)
 
 
