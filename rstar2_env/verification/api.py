@@ -165,7 +165,7 @@ def verify_with(options: VerifyOptions, gold: str, answer: str | None, question:
 
 
 def math_verify_alone(gold: str, answer: str | None, *, timeout_s: float = TIMEOUT_S) -> Verdict:
-    """Grade with the package math-verify instead of this package's rules, to compare both; in a worker with a deadline.
+    """Grade with the package math-verify alone, for comparisons with this package; runs in a worker with a deadline.
 
     Args:
         gold: The gold answer.
@@ -223,7 +223,7 @@ def _begin(
 
 
 def _decide_here(options: VerifyOptions, gold: str, answer: str, question: str | None) -> WorkerReply | None:
-    """Apply the layers that need no worker; return ``None`` if a worker is needed."""
+    """Apply the checks that need no worker; return ``None`` if they do not decide, so that a worker is needed."""
     if not answer:
         return _NO_ANSWER
     if not gold:
@@ -245,7 +245,8 @@ def _same_plain(options: VerifyOptions, gold: str, answer: str, question: str | 
     """Compare two plain numbers.
 
     Returns:
-        ``None`` if a text is not a plain number, or if an equal answer may be an echo or an uncomputed division.
+        ``None`` if a text is not a plain number, or if the answer is equal but may be copied from the question or
+        contain a division that was not computed.
     """
     if options.kind not in ("auto", "number"):
         return None
@@ -258,7 +259,7 @@ def _same_plain(options: VerifyOptions, gold: str, answer: str, question: str | 
     tolerance = None if options.tolerance is None else Fraction(options.tolerance)
     if not same_number(gold_number, answer_number, tolerance):
         return _OTHER_NUMBER
-    asked = question is not None and answer_number.form != "integer"  # perhaps to reduce 8/12
+    asked = question is not None and answer_number.form != "integer"  # for example, to reduce 8/12
     if gold != answer and (asked or not (answer_number.is_reduced or gold_number.form == "fraction")):
         return None
     return _SAME_NUMBER

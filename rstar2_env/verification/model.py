@@ -1,7 +1,7 @@
 """A language model as judge of answers that rules cannot grade: paraphrases, sentences, unreadable notation.
 
 The rules are applied first, and their certain verdicts are final: an equal answer, a different number, no answer, a
-text that is too large. All other answers go to the judge, over an OpenAI-compatible endpoint. A cache avoids equal
+text that is too large. All other answers go to the judge, over an OpenAI-compatible endpoint. A cache avoids repeated
 requests, and ``max_calls`` limits their number. The texts are sent between random delimiters, which an answer cannot
 contain; the judge's reply must be one word. Model judges can be manipulated: published attacks succeed in up to a third
 of cases, so the judge is optional and off by default. Not covered: serving a model.
@@ -138,7 +138,7 @@ class ModelVerifier:
         try:
             reply = self._endpoint.complete(messages, model=self.model, temperature=0.0, max_tokens=16)
         except ServiceError as error:
-            # Logged once for a series of failures: an endpoint that is down would fill the log with every answer.
+            # Log once for a series of failures: if the endpoint is down, one line for every answer would fill the log.
             if not self._failing:
                 _LOG.warning("The judge model did not return a verdict, so the answer is not graded: %s", error)
             self._failing = True

@@ -118,7 +118,7 @@ class Comparer:
         return self._lists(_expand(gold_items), _expand(answer_items))
 
     def _lists(self, gold: list[Item], answer: list[Item]) -> bool | None:
-        """Compare lists of items. A list without brackets in the answer is read as a tuple or a set, like the gold."""
+        """Compare lists of items. An answer without brackets is read as a tuple or set, whichever the gold is."""
         if len(gold) == 1 and not _is_set(gold[0].value):
             sequence = as_sequence(gold[0].value)
             if sequence is not None and len(answer) == len(sequence) > 1 and not _is_half_open(gold[0].value):
@@ -177,7 +177,7 @@ class Comparer:
         if not isinstance(node, Relation) or set(node.ops) != {"="} or symbols(node):
             return False
         if any(isinstance(side, Words) for side in node.sides):
-            return True  # "True == 1"
+            return True  # such as "True == 1"
         return any(self.values(one, other) is self.values(other, one) is False for one, other in pairwise(node.sides))
 
     def _equation(self, gold: Relation, answer: Relation) -> bool | None:
@@ -189,12 +189,12 @@ class Comparer:
             return True
         gold, answer = without_condition(gold), without_condition(answer)
         if isinstance(gold, Relation) and gold.ops[-1:] == ("~",) and self.values(gold.sides[-1], answer):
-            return True  # "cos 3 = -0.99" to two decimals
+            return True  # gold "cos 3 ~ -0.99", answer "-0.99"
         gold, _ = exact_side(gold)
         rounded = isinstance(answer, Relation) and "~" in answer.ops
         answer, others = exact_side(answer)
         if any(key(side) == key(answer) or (rounded and _is_other_integer(side, answer)) for side in others):
-            return False  # 1 = 1, or 7 ~ 8
+            return False  # such as "1 = 1" or "7 ~ 8"
         gold, answer = as_quantity(gold, answer), as_quantity(answer, gold, bare=isinstance(gold, Num))
         if isinstance(gold, Quantity) or isinstance(answer, Quantity):
             return same_quantity(gold, answer, self.rules, self.values)
@@ -214,7 +214,7 @@ class Comparer:
         if isinstance(gold, Apply) and gold.op == "pmod":
             return self._congruent(gold, answer)
         if isinstance(answer, Apply) and answer.op == "pmod" and whole(gold) in range(whole(answer.args[1]) or 0):
-            # "3 (mod 7)" is 3 if a residue is asked for, "17 (mod 7)" is not computed.
+            # "3 (mod 7)" equals 3 if the question asks for a residue; "17 (mod 7)" does not, since 17 is not reduced.
             return bool(ASKS_RESIDUE.search(self.rules.question or "")) and self.values(gold, answer.args[0])
         if isinstance(gold, BracketGroup | Matrix | Builder) or isinstance(answer, BracketGroup | Matrix | Builder):
             return self._structures(gold, answer)
@@ -293,7 +293,7 @@ class Comparer:
         return all_of(self.values(one, other) for one, other in zip(gold, answer, strict=True))
 
     def _unordered(self, gold: list[Node], answer: list[Node]) -> bool | None:
-        """Compare in any order; the answer may repeat elements if the gold has at least two."""
+        """Compare in any order; if the gold has several elements, repeated elements of the answer count once."""
         if max(len(gold), len(answer)) > MAX_ITEMS:
             return sorted(map(key, gold)) == sorted(map(key, answer))
         if len(answer) > len(gold) > 1:
@@ -306,7 +306,7 @@ class Comparer:
         places = [place(node) for node in found]
         unknown = False
         for one in rest:
-            # The nearest in value first: equal lists of any length are matched at the first attempt.
+            # Try the nearest value first, so that in equal lists of any length the first attempt matches.
             here = place(one)
             order = sorted(range(len(found)), key=lambda at: abs(places[at] - here))
             for at in order:
@@ -335,7 +335,7 @@ class Comparer:
         one = one if one is not None else read_set(gold, as_set=True)
         other = other if other is not None else read_set(answer, as_set=True)
         if one is None or other is None:
-            return False if isinstance(gold, Num) or isinstance(answer, Num) else None  # no set is a number
+            return False if isinstance(gold, Num) or isinstance(answer, Num) else None  # a number is not a set
         if one.variable is not None and other.variable is not None and one.variable != other.variable:
             return None if _is_comparison(gold) and _is_comparison(answer) else False
         return same_set(one, other, self.values)

@@ -1,8 +1,8 @@
 r"""Compares answers to multiple-choice questions: a letter in any common form, with or without the option's text.
 
-Covered: ``B``, ``(B)``, ``B.``, ``\text{(B)}``, ``B) 12``, "option B", "the answer is B". Not covered: checking an
-option's text without the question; then only a value such as 12 is accepted as the text. If the question lists the
-options, the text of an option alone, or a literal number with its value, stands for its letter.
+Covered: ``B``, ``(B)``, ``B.``, ``\text{(B)}``, ``B) 12``, "option B", "the answer is B". If the question lists the
+options, an answer without a letter may also be an option's text, or a literal number equal to an option. Not covered:
+checks of an option's text without the question; then the text after a letter must be a value, such as 12.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LETTER = re.compile(r"\(?\s*([A-J])\s*\)?\s*[.):]?")
 _LOWER = re.compile(r"\(?\s*([A-Ja-j])\s*\)?\s*[.):]?")
 _OPTION = re.compile(r"(?:\(\s*([A-J])\s*\)|([A-J])(?:\s*[.)]|:\s))\s*(\S.*)", re.DOTALL)
 _ANOTHER = re.compile(r"\([A-J]\)|(?<![\w\\^])[A-J](?:[.):]|\s*\Z)", re.ASCII)
-"""Pattern of the letter of another option."""
+"""Pattern of an option's letter in the text of another option."""
 
 _MARK = re.compile(r"(?:\\text\w*\s*\{\s*)?(?:\(([A-J])\)|(?:(?<=[\s{])|\A)([A-J])[.):](?=[\s\d}]))\s*\}?")
 """Pattern of the letter before the text of an option in a question."""
@@ -90,7 +90,7 @@ def options_of(question: str) -> dict[str, str]:
 
 
 def _is_text_of(text: str, option: str) -> bool:
-    """Whether a text is that of an option: the same words, value or comparison."""
+    """Whether a text agrees with an option's text: both have the same words, value or comparison."""
     if same_text(option, text) or same_notation(option, text):
         return True
     try:
@@ -141,7 +141,7 @@ def _is_option_text(text: str, letter: str, gold: str, question: str | None) -> 
 
 
 def _chosen(answer: str, options: Mapping[str, str], rules: Rules) -> list[str]:
-    """Return the letters of the options for which an answer without a letter may stand."""
+    """Return the letters of the options that an answer without a letter may mean."""
     stands = [letter for letter, text in options.items() if _is_text_of(answer, text)]
     values = _values(answer)
     literal = any(is_literal(tree.value if isinstance(tree, Quantity) else tree) for tree in values)
@@ -151,7 +151,7 @@ def _chosen(answer: str, options: Mapping[str, str], rules: Rules) -> list[str]:
 
 
 def _has_number(option: str, values: tuple[Node, ...]) -> bool:
-    """Whether an option has one of some numbers next to a unit, a variable or words: 5 in "5 mV" and in "x > 5"."""
+    """Whether an option has one of ``values`` next to a unit, a variable or words, such as 5 in "5 mV" or "x > 5"."""
     found: set[Fraction | str] = {Fraction(number) for number in _NUMBER.findall(option)}
     try:
         trees = [list(walk(tree)) for tree in readings(option)]
@@ -169,7 +169,7 @@ def same_choice(gold: str, answer: str, question: str | None = None, *, forced: 
     Args:
         gold: The gold answer.
         answer: The answer.
-        question: The question, which has the texts of the options; ``None`` if it is not known.
+        question: The question, which may list the options; ``None`` if it is not known.
         forced: Whether the problem is known to be multiple choice; the case of the letter is then ignored.
     """
     if letter_of(gold, lower=forced) is None and _ANOTHER.search(_DRESS.sub("", gold)[3:]) is not None and not forced:

@@ -58,7 +58,7 @@ _MATH = re.compile(
 _PLAIN = re.compile(r"(?:\\[a-zA-Z]+|(?<![a-zA-Z])[a-zA-Z](?![a-zA-Z])|[-\d.+*/^_=<>≤≥≠(){}\[\]|!√π²³×·÷ ])+")
 _BUSY = re.compile(r"[\da-zA-Z)}]\s*[-+*/^=<>≤≥≠({|!√²³×·÷\\]|\.\d")
 _SAYS_BARS = re.compile(r"\babs(?:olute value|\s*\()")
-"""Pattern of an absolute value that a question states without bars."""
+"""Pattern of words for an absolute value, in a question that does not write it with bars."""
 
 
 @lru_cache(maxsize=256)
@@ -106,7 +106,7 @@ def echoes(gold: Node, answer: Node, question: str, same: Same) -> bool:
     return any(
         _same(formula, part, same) and not _solves(part, formula) and _restates(wanted, part, formula)
         for wanted, part in _pairs(gold, answer, same)
-        # A number in the question may be the answer, unless it is the only formula there: then it was to be converted.
+        # The answer may be a number of the question, unless that is its only formula: then the task is to convert it.
         if not _is_atom(part) and key(wanted) != key(part) and (converts or not is_literal(part))
         for formula in stated
     )
@@ -128,7 +128,7 @@ def _in_bars(node: Node) -> frozenset[str]:
 
 
 def _solves(answer: Node, formula: Node) -> bool:
-    """Whether an answer is an interval or an inequality solved for its variable, and the formula one not solved."""
+    """Whether an answer is an interval or a solved inequality, while the formula has an unsolved inequality."""
     return _has_inequality(formula) and _is_solved(answer) and not _is_solved(formula)
 
 

@@ -194,7 +194,7 @@ def _rational(value: Value) -> Fraction:
 
 
 def decimal_of(node: Node) -> PlainNumber | None:
-    """Convert a node that is a decimal, signed or in scientific notation too, to a number; ``None`` for other nodes."""
+    """Convert a decimal, with or without a sign or a power of ten, to a number; return ``None`` for other nodes."""
     match node:
         case Num(value=value, decimals=int(decimals)):
             return scaled((value * 10**decimals).numerator, decimals, 0, "decimal")

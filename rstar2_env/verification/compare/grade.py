@@ -155,7 +155,7 @@ def _read(text: str) -> tuple[Node, ...]:
 
 
 def _is_measure(node: Node) -> bool:
-    """Whether a node is a value with a unit of measurement, such as ``12 in``, and so not a share."""
+    """Whether a node has a unit of measurement, such as ``12 in``; a share such as "1 in 12" cannot equal it."""
     unit = read_unit(node.unit) if isinstance(node, Quantity) else None
     return unit is not None and unit.dimension != ()
 

@@ -88,7 +88,7 @@ def _axis_name(node: Node) -> str:
 
 
 def with_identity(node: Node, other: Node) -> Node:
-    """Return a node with ``I`` and ``I_n`` as an identity matrix if the other node has a matrix of that size."""
+    """Replace ``I`` and ``I_n`` in a node by the identity matrix if the other node has a square matrix (of size n)."""
     grids = [part.rows for part in walk(other) if isinstance(part, Matrix) and len(part.rows) == len(part.rows[0]) > 1]
     if not grids or any(isinstance(part, Matrix) for part in walk(node)):
         return node

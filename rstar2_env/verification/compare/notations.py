@@ -22,11 +22,11 @@ _SKIPPED = re.compile(r"\\(?:left|right|quad)(?![a-zA-Z])|\\[,;! ()\[\]]|[$\s]|\
 _TOKEN = re.compile(r"\\[a-zA-Z]+|[a-zA-Z]+(?:_\{?\d+\}?)?|<->|<=>|->|=>|&&|.", re.DOTALL)
 _ATOM = re.compile(r"[a-zA-Z](?:_\d+)?")
 _LEVELS = ("iff", "implies", "or", "and")
-"""Connectives of two formulas, from the loosest to the tightest."""
+"""Connectives between two formulas, in order of precedence: the first one binds most loosely."""
 MAX_TOKENS = 100
 """Length of the longest formula that is compared, in tokens."""
 Formula = tuple[Any, ...]
-"""A name, ``("p",)``, or a connective with its formulas."""
+"""A formula: a name, ``("p",)``, or a connective and the formulas that it joins, ``("and", ("p",), ("q",))``."""
 _DRESS = re.compile(r"\\(?:text\w*|math\w+|mbox)(?![a-z])|\\[ ,]|[{}$~]")
 _NAME = r"(?:the )?([a-z]+(?: [a-z]+)?)"
 _COMPARED = re.compile(
@@ -34,13 +34,13 @@ _COMPARED = re.compile(
 )
 """Pattern of a comparison of two names: "Quantity A is greater", "Quantity A > Quantity B"."""
 _WORD = re.compile("[a-z]{4}")
-"""Pattern of a word. A sign between texts without a word compares variables, whose case and order matter: ``N > n``."""
+"""Pattern of a word. Without a word, ``N > n`` compares variables, whose case matters, and not names."""
 _CYCLE = re.compile(r"\(\s*(\d+(?:(?:\s*,\s*|\s+)\d+)*)\s*\)")
 
 
 def same_notation(gold: str, answer: str) -> bool | None:
     """Compare two formulas of propositional logic, or two permutations; return ``None`` for other texts."""
-    # In a product of forms alone, the order matters; the gold says which product is meant.
+    # If the gold's only connective is \wedge, it may be a product of differential forms, in which the order matters.
     ordered = "\\wedge" in gold and {token for token in _tokens(gold) if token in _SPELLED} == {"and"}
     one, other = _proposition(gold, ordered), _proposition(answer, ordered)
     if one is not None and other is not None and not _in_words(gold):
@@ -53,7 +53,7 @@ def same_notation(gold: str, answer: str) -> bool | None:
 
 
 def _comparison(text: str) -> tuple[str, str] | None:
-    """Return the greater and the smaller name of a comparison, "" if not named; ``None`` for other texts."""
+    """Return the greater and the smaller name of a comparison, "" for one not named; ``None`` for other texts."""
     plain = text.replace("\\gt", ">").replace("\\lt", "<").lower().strip(" .$")
     match = _COMPARED.fullmatch(" ".join(_DRESS.sub(" ", plain).split()))
     if match is None or (match["sign"] and not _WORD.search(match[0])):
@@ -64,7 +64,7 @@ def _comparison(text: str) -> tuple[str, str] | None:
 
 
 def _agree(gold: tuple[str, str], answer: tuple[str, str]) -> bool:
-    """Whether an answer compares as the gold does; it may also name what the gold leaves unnamed."""
+    """Whether an answer makes the same comparison as the gold; it may name a side that the gold does not name."""
     return all(one == other or not one for one, other in zip(gold, answer, strict=True)) and any(gold)
 
 
@@ -89,7 +89,7 @@ def _proposition(text: str, ordered: bool) -> Formula | None:
 
 
 def _formula(tokens: list[str], level: int, ordered: bool) -> Formula | None:
-    """Consume a formula of a level and return it; ``None`` if there is none."""
+    """Consume and return a formula of ``_LEVELS[level]`` or tighter connectives; ``None`` if there is none."""
     if level == len(_LEVELS):
         return _term(tokens, ordered)
     name = _LEVELS[level]

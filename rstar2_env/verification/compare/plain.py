@@ -102,7 +102,7 @@ def read_plain(text: str) -> PlainNumber | None:
 
 
 def _terms(match: re.Match[str]) -> tuple[str | None, ...]:
-    """Return the numerator and the denominator of a fraction as written; nothing for other numbers."""
+    """Return the numerator and the denominator of a fraction as written; an empty tuple for other numbers."""
     if match["top"] is not None:
         return match["top"], match["bottom"]
     return (match["whole"], match["over"]) if match["over"] is not None else ()

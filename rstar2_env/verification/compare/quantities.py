@@ -47,7 +47,7 @@ def same_quantity(gold: Node, answer: Node, rules: Rules, same: Same) -> bool | 
         return key(value) == key(other) and (not unit or not other_unit or unit.lower() == other_unit.lower())
     asked = rules.known | vocabulary.of_percent(rules.question)
     if isinstance(other, Quantity) and other.unit == "%" and vocabulary.names_things(other_unit or "", asked):
-        # "15% increase" is 15 %, if the gold is not "15% increase" itself.
+        # "15% increase" is read as 15 %, unless the gold is such a phrase itself.
         other, other_unit = (other, other_unit) if isinstance(value, Quantity) else (other.value, "%")
     if "%" in (unit, other_unit):
         if rules.percent and unit is None and same(value, other):
@@ -75,7 +75,7 @@ def same_quantity(gold: Node, answer: Node, rules: Rules, same: Same) -> bool | 
 
 
 def _asked(answered: str, rules: Rules) -> str | None:
-    """Return the unit in which the question asks for the value, "in joules" or "how many joules".
+    """Return the unit in which the question asks for the value, as in "in joules" or "how many joules".
 
     Returns:
         ``None`` if the question does not ask for exactly one unit, or also names the answer's unit.
@@ -93,7 +93,7 @@ def _asked(answered: str, rules: Rules) -> str | None:
     ((only, lead),) = asked.items()
     wanted = units.read_unit(only)
     if wanted in said or wanted is None or (lead != "in" and wanted.dimension != unit.dimension):
-        return None  # "118 a week", if the question asks how many dollars
+        return None  # such as "118 a week" if the question asks how many dollars
     return only
 
 

@@ -228,7 +228,7 @@ def _from_list(items: tuple[Node, ...], joint: str) -> RealSet | None:
             return None if pieces is None else RealSet(pieces, name)
     pieces = tuple(piece for part in parts for piece in part.pieces)
     if name is None and joint != "or" and len(merged(pieces) or pieces) < len(pieces):
-        return None  # two sets that touch are two answers
+        return None  # sets that touch are separate answers, not one set
     return RealSet(pieces, name)
 
 

@@ -1,8 +1,8 @@
 """Finds unknown words in the units, labels and names of an answer; an answer with such a word counts as wrong.
 
-A label that names a variable or a point ("the area of A") must say what the label of the gold answer or the question
-says; any other counts as unknown. Not covered: conditions (``conditions.remarks_agree``), and answers in words alone
-(``words``).
+A label that names a variable or a point ("the area of A") must name the same thing as the gold answer's label or the
+question; otherwise the label counts as unknown. Not covered: conditions (``conditions.remarks_agree``), and answers in
+words alone (``words``).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ASKS = re.compile(
 """Pattern of what a question asks for: "the area of A" after "find"."""
 _DETAILS = re.compile(r"\b(?:if|when|where|such|so|given|with|for|in|that|whose|as|by|using|from|to)\b.*", re.DOTALL)
 _ADD_NOTHING = names.VERBS | LISTS["sets of numbers"] | {"the", "our", "my", "of"}
-"""Words between which "x" and "the value of x" do not differ."""
+"""Words that add nothing to a label: "the value of x" means the same as "x"."""
 _IN_NAMES = names.ACCENTS | names.GREEK | names.FUNCTIONS.keys() | {"angle", "triangle"}
 
 
@@ -60,7 +60,7 @@ def unknown_word(gold: Node | None, answer: Node, known: frozenset[str], questio
 
 
 def _misnamed(gold: Node | None, answer: Node, question: str | None) -> str | None:
-    """Return a label in words that names a letter, but not what the gold answer or the question names."""
+    """Return a label in words that has a letter and names another thing than the gold answer and the question do."""
     sides = [side for part in walk(answer) if isinstance(part, Relation) for side in part.sides[:-1]]
     said = [side.text for side in sides if isinstance(side, Words)]
     named = [label for label in said if _letters(label)]
@@ -69,7 +69,7 @@ def _misnamed(gold: Node | None, answer: Node, question: str | None) -> str | No
     about, asked = _meaning(named[0]), _asked(question or "")
     labels = [part.sides[0] for part in walk(gold) if isinstance(part, Relation)] if gold is not None else []
     if len(said) > 1 or len(labels) > 1:
-        return named[0]  # which value belongs to which label is compared only for labels that are variables
+        return named[0]  # with several values, only labels that are variables can be matched to the values
     if not labels:
         return None if about == asked else named[0]
     label = labels[0]
@@ -93,7 +93,7 @@ def _meaning(label: str) -> frozenset[str]:
 
 
 def _letters(label: str) -> frozenset[str]:
-    """Return the letters in a label, and those of names such as ABC; the article "a" is none."""
+    """Return the letters in a label, including those of names such as ABC, but not the article "a"."""
     found: set[str] = set()
     words = label.split()
     for at, word in enumerate(words):

@@ -34,21 +34,21 @@ _OPENING = re.compile(
     r"|^[ \t]*(?P<percent>%)(?P<hidden>[ \t$]*\\(?:boxed|fbox))?[^\n]*",
     re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
-"""Pattern of the start of a box, a call, a result or a comment in tags, and of a whole program or line of comment."""
+"""Pattern of the start of a box or of a call, result or comment in tags, or of a whole program or comment line."""
 _ENDS = {
     "tool_call": re.compile("</tool_call>", re.IGNORECASE),
     "tool_response": re.compile("</tool_response>", re.IGNORECASE),
     "<!--": re.compile("-->"),
 }
 _NUMBER_BEFORE = re.compile(r"\d[ \t$]{0,4}\r?\n\Z")
-"""Pattern of a number at the end of a line: a percent sign on the next line belongs to it, and begins no comment,
-unless a box comes right after it."""
+"""Pattern of a number at the end of a line. A percent sign on the next line belongs to the number and does not begin a
+comment, unless a box comes right after the sign."""
 _TOOL_MARKS = ("```", "<", "%")
 _PART = re.compile(r"\bfor\s+part\s+\(?[a-z]\b|\b[A-Za-z](?:_\{?\w+\}?)?\s*=[\s$]*\Z")
 """Pattern of text that names the part of an answer in the next box: "for part (b)", "y = "."""
 _MAX_WORDS_BETWEEN = 2
 _MAX_NEGATION_CHARS = 60
-"""Number of characters before a box in which a negation is searched."""
+"""Number of characters before a box that are searched for a negation."""
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 
 
@@ -165,7 +165,7 @@ def last_boxed_answer(newest_first: Iterable[str]) -> str | None:
 
 
 def _joined(text: str, kept: list[tuple[int, int, str]]) -> str | None:
-    """Return boxes of a text as one answer; ``None`` if the text negates them."""
+    """Join the contents of boxes into one answer; return ``None`` if the text negates them."""
     start, end = kept[0][0], kept[-1][1]
     if _NEGATION.search(text[max(0, start - _MAX_NEGATION_CHARS) : start]):
         return None
@@ -191,7 +191,8 @@ def _last_spans(text: str, *, stops: bool) -> list[tuple[int, int, str]]:
 
     Args:
         text: The text.
-        stops: Whether a full stop also separates boxes; the names of parts of the answer ("y = ") are then no words.
+        stops: Whether a full stop also separates boxes; if so, names of parts of the answer ("y = ") are not counted as
+            words.
     """
     spans = _spans(text)
     kept = spans[-1:]

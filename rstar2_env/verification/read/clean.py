@@ -101,7 +101,7 @@ _PREFIXED = re.compile(r"(?<!\w)0(?:b(?P<two>[01]+)|o(?P<eight>[0-7]+)|x(?P<sixt
 _SWISS = re.compile(r"(?<![\d'])(\d{1,3}(?:'\d{3})+)(?!\d)")
 _IN_DOLLARS = re.compile(r"\s*\$([^$]+)(?<!\\)\$\s*")
 _MAX_TWICE = 120
-"""Longest text that may be a number given twice, in characters."""
+"""Length of the longest text that may give a number twice, in characters."""
 _COMMAND = re.compile(r"\\[a-zA-Z]+")
 _REPLACEMENT = dict(_REPLACED)
 _REASONS = names.word_set(

@@ -31,7 +31,7 @@ class Cursor:
         self.integral = False
 
     def peek(self, ahead: int = 0) -> Token:
-        """Return the token up to two places after the next one, without consuming it; ``END`` after the last."""
+        """Return the next token, or the one ``ahead`` (at most two) places after it; ``END`` after the last token."""
         return self.tokens[self.at + ahead]
 
     def is_next(self, kind: str, *texts: str, ahead: int = 0) -> bool:

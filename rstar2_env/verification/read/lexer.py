@@ -93,7 +93,7 @@ def lex(text: str, *, letters: bool = False) -> list[Token]:
         text = f"{text[2:-2]}" if _is_one_group(text[1:-1]) else text
     parts = text.split("$") if "$" in text else [text]
     for index, part in enumerate(parts):
-        # In a text with dollars, letters outside of them are prose.
+        # In a text that uses $...$, letters outside of it are prose.
         _lex_part(part, tokens, prose=index % 2 == 0 if len(parts) > 1 else _is_prose(part))
     return tokens
 
@@ -276,7 +276,7 @@ def _text_group(content: str, command: str, tokens: list[Token], spaced: bool) -
 
 
 _OPENERS = names.CONDITION_STARTS | names.VERBS | names.FILLERS
-"""Words that come before a value: letters after them are a variable, unless they are a known word."""
+"""Words that come before a value; letters after such a word are a variable, unless they are a known word."""
 _IN_FORMULAS = _OPENERS | names.FUNCTIONS.keys() | names.CONSTANTS.keys() | names.GREEK | {"max", "min"}
 """Words that may occur next to a formula."""
 

@@ -180,7 +180,7 @@ def rebuild(node: Node, change: Callable[[Node], Node | None]) -> Node:
 
 
 def _rebuilt(value: Any, change: Callable[[Node], Node | None]) -> Any:
-    """A field of a node, with its nodes rebuilt."""
+    """Return a field of a node with the nodes in it rebuilt."""
     if isinstance(value, tuple):
         return tuple(_rebuilt(part, change) for part in value)
     return value if value is None or isinstance(value, str) else rebuild(value, change)

@@ -76,7 +76,7 @@ def readings(text: str) -> tuple[Node, ...]:
     if (moment := words.clock(inner)) is not None:
         trees.append(Words(moment))
         if "m" in inner.lower():
-            return tuple(trees)  # without "PM" it may be a ratio as well
+            return tuple(trees)  # with "AM" or "PM" it can only be a time; otherwise it may also be a ratio
     if (joined := _joined(inner, _TO, ":") or share(inner)) is not None:
         cleaned = joined  # "3 to 5", "1 out of 2"
     elif (duration := _DURATION.fullmatch(inner)) is not None:
@@ -145,7 +145,7 @@ def _spellings(text: str) -> list[str]:
             if _PLAIN_THOUSANDS.fullmatch(text) and not _ZEROS.search(text):
                 return [*found, f"({text})"]  # "325,950" may be two answers, in this order
             if "," not in found[-1] and not text.startswith(("(", "[", "{", "\\{")):
-                return found  # "2,000 m" is no list
+                return found  # "2,000 m" is not a list
         if (comma := _decimal_comma(text)) is not None:
             found.append(comma)
     if _OUTWARD.search(text):

@@ -59,7 +59,7 @@ _COMPOUNDS = (
     (re.compile(rf"\b(soixante|octante)[- ](?:et[- ])?({_TEENS.replace(' ', '|')})\b"), r"\1\2"),
     (re.compile(r"(hundert|tausend)(?:und\b)?"), r" \1 "),
 )
-"""French numbers from 70 to 99, and German numbers above 99, as words of the tables."""
+"""Patterns and replacements that turn French numbers from 70 to 99 and German numbers above 99 into known words."""
 SCALES = _numbers("scales.txt")
 """Words that multiply the number before them, such as million."""
 
@@ -91,13 +91,13 @@ def date(text: str) -> str | None:
     day = int(found["day"])
     said = weekday["name"][:3].lower() if weekday else ""
     if said and "year" in found and said == _day_of_week(int(found["year"]), month, day):
-        said = ""  # it follows from the date
+        said = ""  # the weekday agrees with the date and adds nothing
     return f"date {found.get('year', '')} month {month} day {day} {said}".strip()
 
 
 def _day_of_week(year: int, month: int, day: int) -> str | None:
     """Return the first letters of the day of the week of a date ("mon"), or ``None`` if there is no such date."""
-    from datetime import date as calendar_date  # of no use to most answers
+    from datetime import date as calendar_date  # most answers do not need it
 
     try:
         return _DAYS.split(" ")[calendar_date(year, month, day).isoweekday() % 7][:3]

@@ -178,7 +178,7 @@ class WorkerPool:
             if reply is not None:
                 job.future.set_result(reply)
             elif process is None and not self._closed:
-                process = self._start()  # ahead of the next request
+                process = self._start()  # before the next request arrives
         self._drop(process)
 
     def _remember(self, job: _Job) -> None:

@@ -78,7 +78,7 @@ class WorkerProcess:
             env=_environment(),
             bufsize=0,
         )
-        assert self._process.stdin is not None  # both were asked for above
+        assert self._process.stdin is not None  # both pipes were requested above
         assert self._process.stdout is not None
         self._in = self._process.stdin.fileno()
         self._out = self._process.stdout.fileno()

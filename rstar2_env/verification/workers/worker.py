@@ -40,7 +40,7 @@ def _register_package() -> None:
 
 
 def _die_with(parent: int) -> None:
-    """Ask the kernel for SIGKILL when the parent ends; leave at once if it has ended already."""
+    """Make the kernel send SIGKILL when the parent ends; exit at once if it has ended already."""
     if sys.platform == "linux":
         import ctypes
 
@@ -57,7 +57,7 @@ def _limit(memory_mb: int) -> None:
 
 
 def _limit_cpu(seconds: float) -> None:
-    """Let the kernel end this process if it computes long after its deadline and no process is left to kill it."""
+    """Make the kernel end this process if it computes long after its deadline and no process is left to kill it."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     soft = int(usage.ru_utime + usage.ru_stime + 4 * seconds) + 60
     with contextlib.suppress(ValueError, OSError):

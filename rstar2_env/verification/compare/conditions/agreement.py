@@ -48,7 +48,7 @@ def remarks_agree(gold: Node, answer: Node, rules: Rules) -> bool:
 
 
 def _stated(gold: Node, question: str) -> tuple[Node, ...]:
-    """Return the conditions that a question states, with the domain of the function in the label ``f(x)`` of a gold."""
+    """Return the question's conditions, with the domain of the function in the gold's label, such as f in ``f(x)``."""
     found: list[Node] = list(stated(question))
     for item in items_of(without_condition(gold)):
         match item.label:
@@ -58,7 +58,7 @@ def _stated(gold: Node, question: str) -> tuple[Node, ...]:
 
 
 def _restricted(remarks: Iterable[str]) -> frozenset[str]:
-    """Return the variables of the conditions in some remarks, other than sets of numbers."""
+    """Return the variables that remarks restrict; naming a variable's set of numbers (``k in Z``) does not count."""
     found = [part for text in remarks for part in relations_of(text) or () if not is_number_set(part)]
     return frozenset().union(*map(symbols, found))
 
@@ -74,18 +74,21 @@ def _is_aside(remark: str, known: frozenset[str]) -> bool:
     """Whether a remark consists of words that add no quantity: "for the trip"."""
     words = remark.lower().split()
     if words[0] in ("is", "are"):
-        return REMARKS.issuperset(words)  # "7 is too small" is a statement about 7
+        return REMARKS.issuperset(words)  # "7 is too small" says something about 7
     return re.search(r"[^\w\s.,'-]", remark) is None and names_things(remark, known)
 
 
 def _restricts(remark: str, exact: frozenset[str]) -> bool:
-    """Whether the conditions of a remark are understood, and exclude more than the values at which two sides meet."""
+    """Whether a remark's conditions can be read, and one of them is not just an unsolved ``!=`` (see ``_is_thin``)."""
     conditions = relations_of(remark)
     return conditions is not None and not all(_is_thin(part, exact) for part in conditions)
 
 
 def _is_thin(condition: Node, exact: frozenset[str]) -> bool:
-    """Whether a condition is an inequality such as ``a != b`` or ``cos x != 0``, which is not solved for a variable."""
+    """Whether a condition is a ``!=`` that is not solved for one variable, such as ``a != b`` or ``cos x != 0``.
+
+    It is not thin if it has one of the variables ``exact``, for which not even single points may be excluded.
+    """
     names = symbols(condition)
     unequal = isinstance(condition, Relation) and set(condition.ops) == {"!="}
     return unequal and not names & exact and (len(names) != 1 or solution(condition, min(names)) is None)
@@ -94,7 +97,7 @@ def _is_thin(condition: Node, exact: frozenset[str]) -> bool:
 def _follows(
     remark: str, gold: Node, remarks: Sequence[str], asked: Sequence[Node], exact: frozenset[str] = frozenset()
 ) -> bool:
-    """Whether the conditions of a remark are stated, or hold wherever the gold has a value.
+    """Whether each condition of a remark is stated elsewhere, or holds wherever the gold answer has a value.
 
     Args:
         remark: The remark on one of the two answers.

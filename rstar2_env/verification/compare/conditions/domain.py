@@ -67,7 +67,7 @@ def domain_of(name: str, values: Sequence[Node], stated: Sequence[Node], own: Se
         name: The variable.
         values: The values of the gold answer.
         stated: The conditions of the question and of the gold answer.
-        own: The sets of numbers that the answer names, in which N begins with 1.
+        own: The conditions of the answer that name sets of numbers, such as ``k in N``; there N begins with 1.
     """
     about = [node for node in stated if symbols(node) == {name}]
     occurs = any(name in symbols(value) for value in values)
@@ -76,7 +76,7 @@ def domain_of(name: str, values: Sequence[Node], stated: Sequence[Node], own: Se
     pieces: tuple[Piece, ...] = EVERYTHING
     known = [solution(node, name) for node in about]
     if name == "n" and all(part is None for part in known):
-        known.append(_FROM_ONE)  # the letter n counts from 1
+        known.append(_FROM_ONE)  # by convention, n counts from 1
     known += [_FROM_ONE for node in own if symbols(node) == {name} and _is_set(node, "N")]
     for part in (*known, *(solution(demand, name) for demand in _demands(values, name))):
         together = None if part is None else intersection(pieces, part)
@@ -101,7 +101,7 @@ def holds_on(domain: Domain, condition: Node, values: Sequence[Node], *, exact: 
 
 
 def _counts(piece: Piece, domain: Domain, values: Sequence[Node], *, exact: bool) -> bool:
-    """Whether an interval that a condition excludes contains points at which the gold answer has a value."""
+    """Whether an interval that a condition excludes matters: the gold answer may have values there."""
     low, high = position(piece.low), position(piece.high)
     if low is None or high is None:
         return True

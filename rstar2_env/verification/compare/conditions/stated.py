@@ -118,7 +118,7 @@ def _of_words(letter: Sym, words: set[str]) -> Iterable[Relation]:
     """Iterate over the relations in words about one letter."""
     kinds = [_SETS[word.removesuffix("s")] for word in words if word.removesuffix("s") in _SETS]
     for kind in sorted(set(kinds) - {"R"} or set(kinds)):
-        # "positive integers" are a set of numbers of their own, "positive reals" are an interval.
+        # "positive integers" become the set N; "positive reals" become an inequality.
         natural = kind == "Z" and words & {"positive", "nonnegative"}
         yield Relation(("in",), (letter, Const("N" if natural else kind)))
     for word in sorted(words & _SIGNS.keys()):
@@ -129,7 +129,7 @@ def _of_words(letter: Sym, words: set[str]) -> Iterable[Relation]:
 
 @lru_cache(maxsize=256)
 def stated(question: str) -> tuple[Relation | BracketGroup, ...]:
-    """Return the conditions that a question states: its relations other than equations, and values of variables.
+    """Return the conditions that a question states: inequalities, memberships in sets, and values of variables.
 
     Args:
         question: The question.
@@ -146,7 +146,7 @@ def stated(question: str) -> tuple[Relation | BracketGroup, ...]:
 
 @lru_cache(maxsize=256)
 def domain_stated(question: str, function: str, variable: str) -> tuple[Relation, ...]:
-    """Return the condition on the variable of a function whose domain a question states; empty without a domain.
+    """Return the condition that a function's domain, as a question states it, puts on a variable; empty without one.
 
     Args:
         question: The question; if it states two domains of the function, neither counts.
