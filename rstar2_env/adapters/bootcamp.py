@@ -63,7 +63,7 @@ class _Draw:
 
 
 def instances(camp: Bootcamp, options: Mapping[str, Any], split: str) -> ProceduralSource:
-    """Yield the instances of a bootcamp as problems; a hash of the instance decides its split.
+    """Return a source of problems, the instances of a bootcamp; a hash of an instance decides its split.
 
     Args:
         camp: The bootcamp.
@@ -77,7 +77,7 @@ def instances(camp: Bootcamp, options: Mapping[str, Any], split: str) -> Procedu
 
 
 def load_bootcamp(bootcamp: Bootcamp | type[Bootcamp] | str, options: Mapping[str, Any]) -> Bootcamp:
-    """Find a bootcamp.
+    """Return a bootcamp, made from its class or imported if necessary.
 
     Args:
         bootcamp: The object, its class, or the location of either as ``"package.module:name"``.

@@ -3,8 +3,8 @@
 Covered: ``verifiers`` (0.4): a taskset, an environment and a harness, with pyproject and README; ``lm-eval`` (0.4): a
 task of single turns (``rstar2_env.adapters.lm_eval_task``); ``harbor`` (0.25): a folder for each problem
 (``rstar2_env.adapters.harbor.export``). The package refers to the environment and its options, so it needs rstar2-env
-at run time. Not covered: environments in a user's file, which a package cannot name; put such a
-file into a package first.
+at run time. Not covered: environments in a user's file, which an installed package cannot import; move such a file into
+a package first.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
 ``inspect eval rstar2_env/play -T env=rstar2/MathTool-v0 -T episodes=100 --model ...``, or ``play(...)`` from Python.
 
-Covered: every text environment, single-turn or with tools (in the dialect's text, or as the model's native calls); the
+Covered: every text environment, single-turn or with tools (in the dialect's text, or as the model's native calls). The
 score is the episode's reward; the result of each turn is in the sample's transcript, the episode in its metadata. An
-episode that does not measure the model (``unavailable``, a refused, cut or empty reply) is unscored, not 0. Not
-covered: Inspect's own tools, sandboxes and approval: calls run in the environment, under its limits; ``terminated`` and
-``truncated`` in addition to ``end``; sampling seeds of the model, which only Inspect's ``--seed`` sets.
+episode that does not measure the model (``unavailable``, or a refused, cut-off or empty reply) is unscored, not 0. Not
+covered: Inspect's own tools, sandboxes and approval (calls run in the environment, under its limits); ``terminated``
+and ``truncated`` (the metadata has ``end``); sampling seeds of the model, which only Inspect's ``--seed`` sets.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ except ImportError as error:
     raise MissingExtraError("inspect", "The adapter 'inspect_task'") from error
 
 KEPT = "rstar2"
-"""Metadata key of a sample for the record of its episode."""
+"""Key in a sample's metadata under which the record of its episode is stored."""
 _FINISH = {"max_tokens": "length", "model_length": "length", "content_filter": "content_filter"}
 _TURN = ("tool_calls", "answer", "correct", "end")
 
@@ -100,8 +100,8 @@ def episode(make: Any, plan: EvaluationPlan, dialect: Any, native: bool) -> Solv
     """Return a solver that plays one episode with the model.
 
     Args:
-        make: Makes the environment.
-        plan: The episodes, by sample id.
+        make: Function that makes the environment.
+        plan: The plan with the episodes, which sample ids identify.
         dialect: The environment's dialect.
         native: Whether the model receives the environment's tools as its own.
     """
@@ -147,7 +147,7 @@ def episode(make: Any, plan: EvaluationPlan, dialect: Any, native: bool) -> Solv
 
 @scorer(metrics=[mean(), stderr()])  # type: ignore[untyped-decorator, unused-ignore]
 def reward() -> Any:
-    """Return a scorer: an episode gets its reward as score; if it does not measure the model, it gets no score."""
+    """Return a scorer whose score is the episode's reward; episodes that do not measure the model are unscored."""
 
     async def score(state: TaskState, target: Target) -> Score:
         found = state.metadata[KEPT]
@@ -171,7 +171,7 @@ def _message(one: dict[str, Any]) -> Any:
 
 
 def _reply(output: ModelOutput) -> ChatReply:
-    """Convert a model's output to a reply of the chat client; arguments that do not parse stay text."""
+    """Convert a model's output to a ``ChatReply``; arguments that are not valid JSON stay text."""
     message = output.message
     calls = [
         replace(native_call(number, call.function, call.parse_error or call.arguments), id=call.id)

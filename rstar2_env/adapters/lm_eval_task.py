@@ -1,11 +1,11 @@
 """lm-evaluation-harness (``lm-eval`` 0.4): an environment's problems as one of its tasks, graded by the environment.
 
-Written by ``rstar2 export --env ID --to lm-eval``: the problems as the environment asks them, the task's YAML, and a
-``grade.py`` whose ``process_results`` plays the model's text as the one turn of an episode. Covered: the reward,
-whether the answer is right, and whether there is an answer. No mean includes episodes that do not measure the model.
-Not covered: the tool and further turns, since the harness has neither. The system message does not offer them, and a
-turn that calls the tool anyway ends the episode as ``turns``. The statuses of tool calls are not reported. Environments
-whose episodes continue after a text are rejected.
+``rstar2 export --env ID --to lm-eval`` writes the environment's prompts, the task's YAML, and a ``grade.py`` whose
+``process_results`` plays the model's text as the only turn of an episode. Covered: the reward, whether the answer is
+right, and whether there is an answer; episodes that do not measure the model are left out of every mean. Not covered:
+tools and further turns, since the harness has neither. The system message does not offer tools, and a turn that calls
+one anyway ends the episode as ``turns``. The statuses of tool calls are not reported. Environments whose episodes
+continue after a turn without a call are rejected.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str,
     """Grade the model's text for one problem; the harness calls this.
 
     Args:
-        doc: A line of the problems' file.
-        results: The model's text, in a list.
+        doc: A record of the file of problems.
+        results: List with the model's text as its first element.
 
     Returns:
         The metrics; empty if a failure outside the model ended the episode, so that every mean leaves it out.

@@ -46,7 +46,7 @@ except ImportError as error:
     raise MissingExtraError("mcp", "The adapter 'mcp_server'") from error
 
 _SEED, _CALL = "rstar2-env/seed", "rstar2-env/call"
-"""Keys of ``_meta`` for the seed of a call, and for the number of the call in the episode."""
+"""Keys of ``_meta`` for a call's seed, and for the call's number in its episode."""
 
 
 @checked
@@ -63,7 +63,7 @@ def make_server(
         tools: The tools.
         workers: Maximum number of concurrent calls.
         instructions: Text for an assistant that uses the server.
-        json_results: Whether the text of a successful result is a JSON object, which then is also the structured
+        json_results: Whether the text of a successful result is a JSON object; that object then becomes the structured
             content.
     """
     chain = ToolChain(tools)
@@ -111,7 +111,7 @@ def serve_tools(
     Args:
         name: Name of the server.
         tools: The tools.
-        host: Address to listen on, of this machine only.
+        host: Address to listen on, which must be a loopback address.
         port: Port for HTTP, 0 for a free port; ``None`` uses standard input and output.
         announce: Called with the server's URL once its socket listens.
         **options: Options of ``make_server``.
@@ -183,7 +183,7 @@ class _Played:
 
     Attributes:
         env: Environment of the episode; ``None`` after its end.
-        summary: Result of ``state``.
+        summary: The state that the tool ``state`` returns.
         used: Time of the last use, on the clock ``time.monotonic``.
     """
 
@@ -299,7 +299,7 @@ class EpisodeDesk:
         """Return an environment that is idle, new, or taken from an abandoned episode."""
         with self._lock:
             ended = [name for name, one in self._episodes.items() if one.env is None]
-            for name in ended[: -self._most]:  # clients could read their state for long enough
+            for name in ended[: -self._most]:  # forget the oldest; clients had time to read their state
                 del self._episodes[name]
             if self._free:
                 return self._free.pop()

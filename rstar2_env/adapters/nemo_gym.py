@@ -1,13 +1,12 @@
 """Serves environments as Gymnasium servers of NeMo Gym, and plays such servers (NVIDIA-NeMo/Gym at 07d6b0d, 2026-08).
 
-Covered: ``POST /reset``, ``/step``, ``/close`` and ``/aggregate_metrics`` as ``GymnasiumServer`` has them and
-``gymnasium_agent`` calls them: a session is a cookie, a turn is a response of OpenAI's Responses API, and the answer is
-Gymnasium's five values. Calls may be in the text, in the environment's dialect, or be function calls of the
-response. ``NemoGymEnv`` plays such a server as an environment of this package. Not covered: servers with only
-``/verify``, and NeMo Gym's configuration, in which a row specifies its agent, and the agent specifies this server's
-address.
+Covered: ``POST /reset``, ``/step``, ``/close`` and ``/aggregate_metrics`` as ``GymnasiumServer`` implements them and
+``gymnasium_agent`` calls them. A cookie identifies the session, a turn is a response of OpenAI's Responses API, and the
+answer has Gymnasium's five values. Calls may be text in the environment's dialect, or function calls of the response.
+``NemoGymEnv`` plays such a server as an environment of this package. Not covered: servers with only ``/verify``, and
+NeMo Gym's configuration, in which a row specifies its agent, and the agent specifies this server's address.
 
-The protocol cannot leave out an episode: an ``unavailable`` episode is answered with status 503.
+The protocol cannot leave out an episode: for an ``unavailable`` episode, the server answers with status 503.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ class _Session(ServedEnv):
         text, reward, terminated, truncated, info = self.step(turn)
         info = jsonable(info)
         if calls and len(calls) == len(self.results) and not self.over:
-            # NeMo Gym passes these on as outputs of the model's own calls, so the text would repeat them.
+            # NeMo Gym shows these to the model as outputs of its function calls, so the text must not repeat them.
             info["tool_outputs"] = [
                 {"call_id": call["call_id"], "output": result.text}
                 for call, result in zip(calls, self.results, strict=True)
@@ -74,7 +73,7 @@ class _Session(ServedEnv):
         }
 
     def _written(self, call: Mapping[str, Any]) -> str:
-        """Write a function call in the dialect; invalid JSON is kept unchanged, as a malformed call."""
+        """Return a function call in the dialect; arguments that are invalid JSON are kept, as a malformed call."""
         dialect = self.env.get_wrapper_attr("dialect")
         try:
             arguments = json.loads(call["arguments"])
@@ -225,7 +224,7 @@ class NemoGymEnv(ForeignEnv):
 
     def begin(self, number: int) -> Opening:
         """Start the episode of a row on the server."""
-        self._client = blocking_client(timeout_s=self._timeout_s)  # the server's cookies are those of one episode
+        self._client = blocking_client(timeout_s=self._timeout_s)  # a new client, since cookies identify the episode
         self._row = self._rows[number]
         told = self._post("reset", self._row)
         info = told.get("info") or {}

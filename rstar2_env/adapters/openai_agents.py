@@ -24,7 +24,7 @@ try:
 
     import agents as sdk
 
-    if not hasattr(sdk, "Runner"):  # the agents of this repository, next to an editable installation
+    if not hasattr(sdk, "Runner"):  # this is the package ``agents`` of this repository, not the SDK
         raise ImportError("the installed module 'agents' does not belong to the OpenAI Agents SDK")
 except ImportError as error:
     raise MissingExtraError("openai-agents", "The adapter 'openai_agents'") from error
@@ -99,7 +99,7 @@ def endpoint_agent(running: RunningLoop, *, base_url: str, model: str, api_key: 
 
 @lru_cache(maxsize=16)
 def _client(base_url: str, api_key: str, pid: int) -> Any:
-    """Return the client that all episodes of a process share, which keeps its connections."""
+    """Return the client that all episodes of a process share, so that its connections are reused."""
     return AsyncOpenAI(base_url=base_url, api_key=api_key)
 
 
@@ -126,7 +126,7 @@ os.register_at_fork(after_in_child=_made.clear)
 
 
 def _in_loop(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in the one event loop of all episodes: clients keep connections, which belong to a loop."""
+    """Run a coroutine in the event loop that all episodes share: a client's open connections belong to one loop."""
     with _making:
         if not _made:
             _made.append(asyncio.new_event_loop())

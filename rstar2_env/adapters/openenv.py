@@ -1,11 +1,12 @@
 """An OpenEnv server (``openenv`` 0.10) for a text environment, and a typed client for that server.
 
-Covered: one environment for each client's connection (OpenEnv's WebSocket protocol), the whole contract in the
-observation: text, reward, ``terminated``, ``truncated`` and ``info``; state; metadata. Not covered: authentication (put
-a proxy with authentication in front of a server that others can reach), and episodes of several turns over OpenEnv's
+Covered: one environment for each client's connection (OpenEnv's WebSocket protocol), and in the observation the whole
+contract: text, reward, ``terminated``, ``truncated`` and ``info``; state; metadata. Not covered: authentication (put a
+proxy with authentication in front of a server that others can reach), and episodes of several turns over OpenEnv's
 stateless HTTP routes ``/reset`` and ``/step``, which make a new environment for every request.
 
-Any OpenEnv client can use it; an action is ``{"text": "..."}``. The problem's gold answer never leaves the server.
+Any OpenEnv client can use the server; an action is ``{"text": "..."}``. The problem's gold answer never leaves the
+server.
 """
 
 from __future__ import annotations
@@ -200,7 +201,7 @@ def make_app(
         wrappers: Wrappers of every environment, innermost first, as for ``make_env``.
 
     Raises:
-        ConfigurationError: A number is out of range, an option does not fit, or it is not a text environment.
+        ConfigurationError: An argument is out of range or invalid, or the environment is not a text environment.
         UnknownEnvError: There is no such environment.
         UnknownNameError: There is no such wrapper.
     """

@@ -1,9 +1,9 @@
 """Environment that plays any OpenEnv (``openenv`` 0.10) server, by its address.
 
 Covered: every OpenEnv server that plays a policy's turns, with a typed or a generic action; servers of this package,
-which return the whole contract (statuses, ``end``, ``truncated``). Not covered: starting a server or a container, and
-the MCP tools of a server: OpenEnv's own client does both. OpenEnv's ``StepResult`` has one ``done``, so for a server of
-another package every end is ``answered``.
+which return the whole contract (statuses, ``end``, ``truncated``). Not covered: the start of a server or a container,
+and a server's MCP tools; for both, use OpenEnv's own client. OpenEnv's ``StepResult`` has a single flag ``done``, so
+for a server of another package every end is ``answered``.
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ def training_trace(episode: Episode) -> TrainingTrace:
         episode: As the rollout returns it.
 
     Raises:
-        ConfigurationError: The episode has no tokens, or does not count (``unavailable``, cancelled, unusable), which a
-            trace cannot express.
+        ConfigurationError: The episode has no tokens, or it does not count (``unavailable``, cancelled, unusable): a
+            trace cannot express that.
     """
     if not episode.available:
         raise ConfigurationError(

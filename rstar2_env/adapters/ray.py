@@ -5,9 +5,9 @@
         episodes = player.play(requests)
     envs.close()
 
-Covered: any Gymnasium environment of text that can be made on the nodes; many environments in the threads of one actor;
-nodes that join and die. Not covered: any attribute of a remote environment except ``reset``, ``step``, ``render`` and
-``close`` (such as ``problems``): a trainer then starts episodes by seed instead of iterating over the problems.
+Covered: any Gymnasium text environment that can be made on the nodes; many environments in the threads of one actor;
+nodes that join and die. Not covered: methods of a remote environment other than ``reset``, ``step``, ``render`` and
+``close``, and its problems: a trainer starts episodes by seed instead of iterating over the problems.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _STOP_S = 10.0
 
 
 class NodeLostError(Rstar2Error, RuntimeError):
-    """The node of an episode was lost, and the episode with it. ``reset`` starts an episode on another node."""
+    """An episode was lost because its node was lost. ``reset`` starts an episode on another node."""
 
 
 class _Stage:
@@ -76,7 +76,7 @@ class _Stage:
 
 @dataclass(eq=False, slots=True)
 class _Seat:
-    """An actor on a node, and the number of its environments."""
+    """An actor on a node, in which environments can be placed, and the number of environments that it has."""
 
     node: ray_cluster.RayNode
     actor: Any
@@ -159,7 +159,7 @@ class RayEnvs(Closing):
         ray_cluster.leave()
 
     def _take(self) -> _Seat:
-        """Choose the actor for one more environment."""
+        """Choose the actor for one more environment, and count the environment."""
         with self._lock:
             if self._closed:
                 raise SandboxUnavailableError("This RayEnvs object is closed: create a new one.")
@@ -174,14 +174,14 @@ class RayEnvs(Closing):
             seat.envs -= 1
 
     def _lose(self, seat: _Seat) -> None:
-        """Remove a lost actor; a live node receives a new actor."""
+        """Remove a lost actor; the next query for nodes starts a new one if the node is alive."""
         with self._lock:
             if seat in self._seats:
                 self._seats.remove(seat)
                 self._looked = float("-inf")
 
     def _look(self) -> None:
-        """Keep ``actors_per_node`` actors on every live node, and none elsewhere."""
+        """Query the nodes; start actors until every live node has ``actors_per_node``, and drop those of dead nodes."""
         nodes = ray_cluster.living_nodes(self._resource)
         alive = {node.id for node in nodes}
         self._seats = [seat for seat in self._seats if seat.node.id in alive]

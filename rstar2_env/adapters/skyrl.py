@@ -1,9 +1,9 @@
 """skyrl-gym (0.4), in both directions: this package's environments for skyrl-gym, and skyrl-gym's environments here.
 
 Covered: ``register`` gives an environment an id of skyrl-gym, ``rows`` makes the data set's rows, ``SkyRLEnv`` plays an
-environment of skyrl-gym through ``reset`` and ``step``. Not covered: SkyRL's trainer. Limits of skyrl-gym's interface:
-``terminated`` and ``truncated`` are one ``done`` (``metadata`` has both), and an episode cannot be left out of its
-group: an ``unavailable`` episode raises an error, so that SkyRL does not treat its 0.0 as a wrong answer.
+environment of skyrl-gym through ``reset`` and ``step``. Not covered: SkyRL's trainer. skyrl-gym's interface has two
+limits. It merges ``terminated`` and ``truncated`` into one ``done`` (``metadata`` has both). It cannot leave an episode
+out of its group, so an ``unavailable`` episode raises an error; otherwise SkyRL would treat its 0.0 as a wrong answer.
 """
 
 from __future__ import annotations

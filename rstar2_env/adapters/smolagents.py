@@ -1,11 +1,11 @@
 """smolagents (1.26): environment tools as its tools, and its agents as players of episodes.
 
 Covered: ``ToolCallingAgent`` and ``CodeAgent``, your own agents or a plain agent for an OpenAI-compatible endpoint;
-several messages in one episode. The argument of ``final_answer`` is a bare answer, and is marked as an answer for
-the environment. Not covered: calls that smolagents rejects itself (unknown tools, arguments of a wrong type), for which
-no turn is played and no status counted; the white space around a result, which smolagents strips. A ``CodeAgent``
-runs its program in smolagents' own interpreter, not in a sandbox of this package; in that interpreter, the
-environment's tools are functions.
+several messages in one episode. The argument of ``final_answer`` is a bare answer, so the adapter adds the answer tags
+of the environment. Not covered: calls that smolagents rejects itself (unknown tools, arguments of a wrong type), for
+which no turn is played and no status is counted; the white space around a result, which smolagents strips. A
+``CodeAgent`` runs its program in smolagents' own interpreter, not in a sandbox of this package; in that interpreter,
+the environment's tools are functions.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class SmolTool(smolagents.Tool):
 
     Args:
         function: Schema of the tool.
-        box: The toolbox that runs the call.
+        box: The toolbox that runs the calls.
     """
 
     skip_forward_signature_validation = True

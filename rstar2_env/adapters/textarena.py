@@ -1,8 +1,8 @@
 """TextArena (0.7), in both directions: its games as environments, and these environments as one-player games.
 
-Covered: games of one player and of several players (agents play the other seats), their invalid moves, outcomes and
-reasons. An observation holds only TextArena's messages since the policy's last turn; TextArena's observation
-wrappers would repeat the whole history at every turn. Not covered: TextArena's servers.
+Covered: games of one player and of several players (agents play the other seats, that is, the other players), invalid
+moves, outcomes and their reasons. An observation has only TextArena's messages since the policy's last turn;
+TextArena's observation wrappers would repeat the whole history at every turn. Not covered: TextArena's servers.
 
 TextArena draws from Python's global random state; this adapter restores that state
 (``rstar2_env.adapters.base.global_random``).
@@ -38,7 +38,7 @@ class TextArenaEnv(ForeignEnv):
     The reward is the reward of the policy's seat at the end of the game (1 for a win, -1 for a loss, 0 for a draw; in a
     game of one player, the share of the goal that was reached). ``info`` has ``invalid_move`` at each turn and, at the
     end, the game's ``reason`` and the ``rewards`` of all seats. A game that ended is ``answered``. Only ``max_turns``
-    truncates, because TextArena reports its own limit of turns as an outcome.
+    truncates an episode: TextArena reports its own limit of turns as an outcome.
 
     Args:
         game: Id of TextArena ("GuessTheNumber-v0", "TicTacToe-v0").
@@ -86,7 +86,7 @@ class TextArenaEnv(ForeignEnv):
         self._others: dict[int, Opponent] = {}
 
     def begin(self, number: int) -> Opening:
-        """Start the game of a seed, and play the turns before the policy's first turn."""
+        """Start the game with the number as its seed, and play the other seats until it is the policy's turn."""
         with self._random.seeded(number):
             self._theirs = ta.make(self._game, **self._options)
             self._theirs.reset(num_players=self._players, seed=number)
@@ -186,7 +186,7 @@ class ServedGame(ta.Env):
         self.state.add_observation(text, ta.ObservationType.PROMPT, to_id=0)
 
     def step(self, action: str) -> tuple[bool, dict[str, Any]]:
-        """Play one turn; TextArena receives this package's info."""
+        """Play one turn; return whether the game is over, and the environment's ``info``."""
         returned: StepReturn = self._env.step(action)  # type: ignore[assignment]  # Gymnasium's reward is SupportsFloat
         text, reward, terminated, truncated, info = returned
         self._return += float(reward)

@@ -1,9 +1,9 @@
-"""An environment for the loop of another framework: its tools as functions of parsed calls, and its record.
+"""``ToolSession``: an environment for another framework's agent loop, which calls the environment's tools as functions.
 
 Covered: agents of other frameworks, which parse calls themselves, run a tool as a function and end with a text. Each
 call and each text is a turn of the environment, with its budgets, its chain of middleware and its statuses; the record
 is an ``Episode``. Not covered: several calls as one turn (here each call is a separate turn), and calls that a
-framework refuses by itself, which never reach the environment.
+framework rejects itself, which never reach the environment.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from rstar2_env.problems import Problem
 from rstar2_env.wrappers.make import make_env
 
 Arguments: TypeAlias = Mapping[str, Any] | str
-"""The arguments of a call, or the JSON that a model wrote for them, which need not be valid."""
+"""The arguments of a call: parsed, or as the JSON text that a model wrote, which may be invalid."""
 
 
 class Toolbox(Protocol):
     """Interface to an environment's tools, from which adapters make a framework's tools.
 
     Attributes:
-        tools: Their schemas.
+        tools: Schemas of the tools.
     """
 
     tools: Sequence[Mapping[str, Any]]
@@ -176,13 +176,13 @@ def system_of(talk: Conversation) -> str:
 
 
 def marked(dialect: Dialect, answer: str) -> str:
-    """Return a turn that gives this answer; a text that marks an answer or makes calls is unchanged."""
+    """Return a turn that gives this answer; a text that already marks an answer or contains calls is unchanged."""
     whole = dialect.answer([answer]) is not None or dialect.calls(answer)
     return answer if whole else dialect.format_answer(answer)
 
 
 def native_call(number: int, name: str, arguments: Arguments) -> NativeCall:
-    """Return a call in the format of an endpoint; arguments that JSON cannot hold become text."""
+    """Return a call as an endpoint would return it; values in the arguments that JSON cannot hold become text."""
     written = arguments if isinstance(arguments, str) else json.dumps(dict(arguments), default=str)
     return NativeCall(f"call_{number}", name, written)
 

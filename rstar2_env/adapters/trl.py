@@ -1,4 +1,4 @@
-"""Serves a text environment in the slot ``environment_factory`` of TRL's ``GRPOTrainer`` (TRL 1.16).
+"""Serves a text environment through the argument ``environment_factory`` of TRL's ``GRPOTrainer`` (TRL 1.16).
 
 Covered: every tool of the environment as a typed, documented method with the environment's own chain of middleware
 behind it; rewards; the statuses of the calls, which TRL does not count. Not covered: environments whose episode
@@ -7,7 +7,7 @@ TRL's loop cannot report (malformed calls, ends, token budgets), train with ``rs
 ``reset`` and ``step``.
 
 TRL passes parsed calls to an environment, but never the final turn. There are two ways to grade the answer: pass
-``hand_in`` as a reward function, which passes the final turn to every environment; or ``submit=True``, which adds a
+``hand_in`` as a reward function, which plays the final turn in each environment; or pass ``submit=True``, which adds a
 tool for the answer.
 """
 
@@ -152,7 +152,7 @@ def environment_factory(
 def hand_in(
     completions: Sequence[Any], environments: Sequence[TrlEnvironment] | None = None, **columns: Any
 ) -> list[float | None]:
-    """Reward function that passes the final turn to every environment; the reward itself comes from ``get_reward``.
+    """Reward function that plays each rollout's final turn in its environment; ``get_reward`` returns the reward.
 
     Pass it as ``reward_funcs=[hand_in]``: TRL calls reward functions in their order, and ``get_reward`` last. A rollout
     that ended in a call (its budget ran out) has no final turn, and keeps its return so far.
@@ -184,7 +184,7 @@ def hand_in(
 
 
 def rows(env: str, count: int, *, seed: int = 0, **options: Any) -> list[dict[str, Any]]:
-    """Return rows for ``datasets.Dataset.from_list``: an empty prompt, which the environment fills, and reset options.
+    """Return rows for ``datasets.Dataset.from_list``: an empty prompt, which the environment extends; reset options.
 
     Args:
         env: A registered id.

@@ -1,9 +1,9 @@
 """verifiers (0.4): environments of this package as its taskset, environment and harness.
 
 Covered: tasks (one for each seed), the episode, rewards, statuses as metrics, limits. The environment plays the user in
-verifiers' conversation, so that verifiers itself makes the token ids, masks and graph of messages. verifiers finds
-plug-ins by the name of an installed package: ``rstar2 export --env ID --to verifiers`` writes one. Not covered: MCP
-tool servers; calls are part of the text of a turn, in a dialect of this package.
+verifiers' conversation, so verifiers itself creates the token ids, the masks and the graph of messages. verifiers finds
+a plug-in by the name of its installed package; ``rstar2 export --env ID --to verifiers`` writes such a package. Not
+covered: MCP tool servers; calls are part of the text of a turn, in a dialect of this package.
 
 In verifiers, an ``unavailable`` episode is an error (``SandboxError``): verifiers may retry it, and never trains on it.
 A ``truncated`` episode stops at one of verifiers' limits (``max_turns``, ``max_total_tokens``), so that
@@ -46,7 +46,7 @@ class TextData(vf.TaskData):
 
     Attributes:
         seed: Seed of ``reset``.
-        problem_id: Id of the problem that ``reset`` chooses with this seed.
+        problem_id: Id of the problem that ``reset`` chose with this seed when the task was made.
     """
 
     seed: int = 0
@@ -192,7 +192,7 @@ def whole_reply(segment: vf.Segment) -> str:
 
 
 class TextHarness(vf.Harness[vf.HarnessConfig]):
-    """Requests one turn of the model, in this process: no program, no container, no tools."""
+    """Harness that requests one turn of the model from within this process: no program, no container, no tools."""
 
     APPENDS_SYSTEM_PROMPT = True
     SUPPORTS_RESUME = True

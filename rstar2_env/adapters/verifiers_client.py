@@ -1,9 +1,9 @@
 """Environment that plays a taskset of verifiers (0.4) through ``reset`` and ``step``.
 
-Covered: tasksets and environments with one seat and no tools of their own: questions with rewards, games, simulated
-users. verifiers runs the episode itself, with its limits, hooks and scoring, and asks a model for every turn; that
-model is an endpoint on loopback, which waits for ``step``. Not covered: MCP tool servers and tasks that need a
-container, which verifiers rejects for a text policy, and environments with several seats.
+Covered: tasksets and environments with one player (a "seat") and no tools of their own: questions with rewards, games,
+simulated users. verifiers runs the episode itself, with its limits, hooks and scoring, and requests every turn from a
+model; here this model is an endpoint on loopback, which waits for ``step``. Not covered: MCP tool servers and tasks
+that need a container, which verifiers rejects for a text policy, and environments with several seats.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class VerifiersEnv(ForeignEnv):
         trace = event.traces[-1]
         rewards = {name: one.value for name, one in trace.rewards.items() if one is not None}
         end: End = _ENDS.get(str(trace.stop_condition), "time" if trace.is_timeout else "answered")
-        # An environment of this package behind verifiers reports more than verifiers' own fields.
+        # If verifiers plays an environment of this package, the trace has more than verifiers' own fields.
         own = trace.info.get("rstar2") or {}
         info = {
             "reward_components": rewards,
@@ -182,7 +182,7 @@ class _Session:
         self._context = vf.ModelContext(model="policy", client=client)
 
     def task(self, number: int) -> Any:
-        """Return the task of a number.
+        """Return the task with a problem number.
 
         Raises:
             ConfigurationError: The taskset has no tasks.
@@ -254,7 +254,7 @@ class _Session:
             self._waiting.set_result(turn)
 
     async def _complete(self, request: web.Request) -> web.Response:
-        """Act as the model: pass on the new messages of the conversation, and wait for the turn."""
+        """Act as the model: put the conversation's new messages into the queue, wait for the turn, and return it."""
         body = await request.json()
         messages = body["messages"]
         own = [number for number, one in enumerate(messages) if one["role"] == "assistant"]

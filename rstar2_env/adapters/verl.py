@@ -2,8 +2,8 @@
 
 Covered: every tool of an environment as a ``BaseTool`` of verl, with the environment's own middleware, budgets and
 statuses behind it; a whole environment as a ``BaseInteraction``; the rows of verl's data set; a reward function that
-grades the final turn. Not covered: the other direction, since verl has no environments: only its trainer calls its
-tools and reward functions.
+grades the final turn. Not covered: verl's environments in this package, since verl has none: it has tools and reward
+functions, which only its trainer calls.
 
 With tools, verl parses the calls itself: a call that it cannot parse never reaches the environment, and has no status.
 Name the class in verl's configuration: ``class_name: rstar2_env.adapters.verl.EnvTool``, or ``...EnvInteraction``.
@@ -36,7 +36,7 @@ except ImportError:
     BaseInteraction = object  # verl 0.8 and later have none
 
 _LAST_TURN = re.compile(r"(?:</tool_response>|<\|im_start\|>assistant|<\|assistant\|>)")
-"""Text before the policy's last turn in a whole response."""
+"""Pattern of the text directly before a turn of the policy in a whole response."""
 
 
 class Trajectory(ServedEnv):
@@ -95,7 +95,7 @@ class EnvTool(BaseTool):
         return self._own
 
     async def create(self, instance_id: str | None = None, **kwargs: Any) -> tuple[str, ToolResponse]:
-        """Store the arguments of ``reset``.
+        """Store the arguments for the environment's ``reset``.
 
         Args:
             instance_id: Name of the instance.
@@ -225,8 +225,8 @@ def compute_score(
     """Reward function for verl: the environment grades the policy's final turn.
 
     verl passes the whole response as one text, tool results included, so only the text after the last result is
-    graded: the output of a tool cannot earn a reward. This needs a chat template that closes results with
-    ``</tool_response>`` (Qwen's, Hermes'), or an ``EnvInteraction``, which separates the two speakers.
+    graded: the output of a tool cannot earn a reward. This requires a chat template that closes results with
+    ``</tool_response>`` (Qwen's, Hermes'), or an ``EnvInteraction``, with which the roles are separate messages.
 
     Args:
         data_source: The environment, as ``rows`` writes it.

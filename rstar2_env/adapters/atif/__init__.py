@@ -1,7 +1,7 @@
 """Episodes as trajectories of ATIF 1.8 (Agent Trajectory Interchange Format, Harbor's RFC 0001), and back.
 
 The format is plain JSON, so it needs no additional package; ``tests/bridges`` checks it against the package ``atif``.
-``write`` makes a trajectory, ``read`` reads one, ``files`` reads and writes files of them.
+Modules: ``write`` converts an episode to a trajectory, ``read`` converts one back, ``files`` handles trajectory files.
 """
 
 from __future__ import annotations

@@ -19,14 +19,14 @@ AGENT_ONLY = ("model_name", "reasoning_effort", "reasoning_content", "tool_calls
 
 
 def token_id(value: Any) -> int:
-    """Return a value as a token id; raise ``ValueError`` if it is negative."""
+    """Convert a value to a token id; raise ``ValueError`` if it is negative."""
     if read.number(value) < 0:
         raise ValueError(f"expected a token id, at least 0, got {value}.")
     return int(value)
 
 
 def finite(value: Any) -> float:
-    """Return a value as a float; raise ``ValueError`` if it is not a finite number."""
+    """Convert a value to a float; raise ``ValueError`` if it is not a finite number."""
     number = read.instance_of((int, float), "a number")(value)
     if not math.isfinite(number):
         raise ValueError(f"expected a finite number, got {value!r}.")
@@ -40,7 +40,7 @@ def field(record: Mapping[str, Any], name: str, place: str, take: Callable[[Any]
         record: The object that contains the field.
         name: Key of the field.
         place: Path of the object in the trajectory, such as ``steps[3]``; empty for the trajectory itself.
-        take: Function that reads the value.
+        take: Function that checks and converts the value.
 
     Raises:
         RecordFormatError: The field is missing or has a wrong value.

@@ -25,7 +25,7 @@ FORMATS: Mapping[str, Callable[[Any], Imported]] = {
     "atif": read_trajectory,
     "nemo-gym": lambda row: read_trajectory(rollout_as_trajectory(row)),
 }
-"""Function that converts a trajectory of each format, as parsed JSON, to an episode."""
+"""Function that converts a trajectory (parsed JSON) to an episode, by the name of the trajectory's format."""
 
 
 def export_trajectories(run: str | Path, out: str | Path, *, overwrite: bool = False) -> int:
@@ -33,7 +33,7 @@ def export_trajectories(run: str | Path, out: str | Path, *, overwrite: bool = F
 
     Args:
         run: Folder of a run, or file of an evaluation.
-        out: The folder; it must be missing, empty, or an earlier output with ``overwrite``.
+        out: Output folder; it must not exist or must be empty. With ``overwrite`` it may also be an earlier output.
         overwrite: Replace an earlier output.
 
     Returns:
@@ -88,15 +88,15 @@ def import_trajectories(
     """Read trajectories, and write them as episodes and as traces for supervised fine-tuning (a cold start).
 
     All episodes are written as an evaluation, ``OUT.episodes.jsonl``. A trajectory becomes a trace in ``OUT.jsonl`` if
-    its episode counts in means (``Episode.available``), it has a turn that may be trained on, and it does not state
-    that it failed. In a trace, turns that were copied from another trajectory, or that no model wrote, have ``"train":
-    false``.
+    its episode counts in means (``Episode.available``), at least one of its turns may be trained on, and the trajectory
+    does not state that it failed. In a trace, turns that were copied from another trajectory, or that no model wrote,
+    have ``"train": false``.
 
     Args:
         files: Files with one trajectory (``.json``) or one per line (``.jsonl``), or folders of such files.
         out: The file of the traces.
         source: Format of the files, one of ``FORMATS``.
-        env: The environment to record for the episodes. Statements about an environment in the files are ignored.
+        env: Name of the environment to record for the episodes; environments named in the files are ignored.
         overwrite: Replace earlier files.
 
     Raises:
@@ -132,11 +132,11 @@ def read_trajectories(path: str | Path, read: Callable[[Any], Imported] = read_t
 
     Args:
         path: The file or the folder.
-        read: Reads one trajectory from parsed JSON.
+        read: Function that converts one trajectory, as parsed JSON.
 
     Raises:
         ConfigurationError: The file cannot be read.
-        RecordFormatError: A trajectory is wrong; the message names file, line and field.
+        RecordFormatError: A trajectory is invalid; the message names file, line and field.
     """
     at = Path(path)
     check_given(at, "give a file of trajectories (.json, .jsonl), or a folder of such files")

@@ -25,7 +25,7 @@ _TOKENS = {
     "generation_token_ids": "completion_token_ids",
     "generation_log_probs": "logprobs",
 }
-"""NeMo Gym's names of the tokens of a model's reply, and those of ATIF."""
+"""NeMo Gym's names for the token fields of a model's reply, each with ATIF's name."""
 _TEXTS = ("input_text", "output_text", "text", "summary_text", "reasoning_text", "refusal")
 _DIALECT = Rstar2Dialect()
 
@@ -155,16 +155,17 @@ class _Steps:
         step.setdefault("observation", {"results": []})["results"].append(result)
 
     def _add_tokens(self, item: Mapping[str, Any], place: str) -> None:
-        """Keep the tokens of a reply, which NeMo Gym stores in the last item of the reply."""
+        """Copy the tokens of a reply, which NeMo Gym stores in the reply's last item, to the current step."""
         found = {theirs: optional(item, ours, place, read.list_of(finite)) for ours, theirs in _TOKENS.items()}
         if found["completion_token_ids"]:
             self.made[-1]["metrics"] = {name: item[ours] for ours, name in _TOKENS.items() if found[name] is not None}
 
 
 def _output(response: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Return the items of a response, each with its path; of a list of transitions, those of the last one.
+    """Return the items of a response, each with its path.
 
-    Each transition is the whole conversation up to one turn.
+    If the output is a list of transitions, return the last transition's items: each transition is the whole
+    conversation up to one turn.
 
     Raises:
         RecordFormatError: An item is not an object, or a transition does not continue the one before it.
@@ -184,10 +185,10 @@ def _output(response: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _end(row: Mapping[str, Any], response: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the end of the episode, and an error if it does not count; empty if the environment ended it."""
+    """Return ``end``, and ``error`` if the episode does not count; return {} if the environment ended the episode."""
     error = optional(response, "error", "response", read.mapping)
     masked = optional(row, "mask_sample", "", read.truth)
-    if masked is None:  # of older servers
+    if masked is None:  # older servers have the field in ``instance_config``
         masked = (optional(row, "instance_config", "", read.mapping) or {}).get("mask_sample")
     if error or masked:
         why = optional(row, "failure_reason", "", read.text) or str((error or {}).get("message") or "")

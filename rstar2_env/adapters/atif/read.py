@@ -1,7 +1,7 @@
 """``read_trajectory``: a trajectory of ATIF, from any producer, as an episode with its tokens.
 
-Trajectories of other tools contain calls as data: the calls, their results and the reasoning are written as text in the
-dialect ``rstar2``. Steps that were copied from another trajectory, or that no model wrote, are context, and are never
+Trajectories of other tools contain calls, results and reasoning as data; this module writes them as text in the dialect
+``rstar2``. Steps that were copied from another trajectory, or that no model wrote, are context, and are never
 trained on. Not covered: images and audio, which are refused; trajectories of subagents, which are only counted.
 """
 
@@ -84,7 +84,7 @@ def read_trajectory(trajectory: Any) -> Imported:
         _check_step(step, place, number)
     kept = own(trajectory, "")
     record = {**plain_record(trajectory), **(optional(kept, "episode", OWN_PLACE, read.mapping) or {})}
-    if "group" in record:  # an episode of training, which has no number of its own
+    if "group" in record:  # an episode of training, which has no ``index``
         del record["index"]
     plain = plain_row(trajectory)
     rows = [_row(row, place, plain or {}) for place, row in objects(kept, "rows", OWN_PLACE)]
@@ -150,7 +150,7 @@ def plain_record(trajectory: Mapping[str, Any]) -> dict[str, Any]:
 def plain_row(trajectory: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the token row of a checked trajectory, from its metrics; ``None`` if they do not form one row.
 
-    They do not if tokens of a step are missing, or if a prompt does not begin with all tokens of the earlier steps.
+    They form one row if no step lacks tokens and every prompt begins with all tokens of the earlier steps.
     """
     row: dict[str, Any] | None = None
     for place, step in objects(trajectory, "steps", ""):
@@ -185,7 +185,7 @@ def _is_context(step: Mapping[str, Any]) -> bool:
 
 
 def _reward(trajectory: Mapping[str, Any]) -> float | None:
-    """Return the reward that a trajectory states: the format has no field of its own for it."""
+    """Return the reward in the ``extra`` objects of a trajectory, since the format has no field for rewards."""
     final = optional(trajectory, "final_metrics", "", read.mapping) or {}
     for place, holder in (("final_metrics.extra", final), ("extra", trajectory)):
         extra = optional(holder, "extra", place.rpartition(".")[0], read.mapping) or {}
@@ -217,7 +217,7 @@ def _written(step: Mapping[str, Any], place: str) -> str:
 
 
 def _results(step: Mapping[str, Any], place: str) -> list[dict[str, str]]:
-    """Return the messages that show the results of a step."""
+    """Return the messages that show the results of a step's calls to the policy."""
     observation = optional(step, "observation", place, read.mapping)
     if observation is None:
         return []

@@ -33,7 +33,7 @@ def trajectory_of(
     Args:
         entry: The episode.
         key: Key of the episode in the run, which becomes ``trajectory_id``.
-        tokens: The rows of tokens of the episode, if the run keeps them.
+        tokens: The token rows of the episode, if the run saved them.
         model: Name of the model.
     """
     episode = entry.episode
@@ -142,7 +142,7 @@ def _call_extra(told: Any, problem: Any) -> dict[str, Any]:
 
 
 def _results(role: str, text: str, step: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a message after a turn as the results of its calls, one for each call if the text has as many."""
+    """Split a message after a turn into one result per call; if the numbers differ, return the text as one result."""
     calls = [call["tool_call_id"] for call in step.get("tool_calls", ())]
     pieces = text.replace(_BETWEEN, "</tool_response>\0<tool_response>").split("\0") if "\0" not in text else [text]
     if len(pieces) != len(calls):

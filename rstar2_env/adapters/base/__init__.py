@@ -1,1 +1,1 @@
-"""Shared parts of the adapters: environments of other frameworks, served environments, agents, messages, randomness."""
+"""Code that several adapters share: for other frameworks' environments and agents, serving, messages, randomness."""

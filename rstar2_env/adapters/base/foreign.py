@@ -1,9 +1,9 @@
 """``ForeignEnv``: base class of adapters that put another framework's environment behind this package's contract.
 
-Covered: seeds, problem ids, the turn budget, the keys of ``info``, errors of the other framework, texts that fit the
-spaces. An adapter defines ``begin`` and ``play``, and ``release`` if it holds resources. Not covered: information that
-the other framework does not report. Calls that the other framework runs itself have no status here, so ``tool_calls``
-is empty unless an adapter fills it.
+Covered: seeds, problem ids, the turn budget, the keys of ``info``, errors of the other framework, texts that must fit
+the action and observation spaces. An adapter defines ``begin`` and ``play``, and ``release`` if it holds resources. Not
+covered: information that the other framework does not report. Calls that the other framework runs itself have no status
+here, so ``tool_calls`` is empty unless an adapter fills it.
 """
 
 from __future__ import annotations
@@ -90,12 +90,12 @@ class TurnReply:
 class ForeignEnv(gym.Env[str, str], ABC):
     """A text environment whose episodes another framework runs.
 
-    A problem is a number that the seed draws: equal numbers give equal episodes if the other framework accepts a seed.
+    A problem is a number, drawn from the seed; equal numbers give equal episodes if the other framework accepts a seed.
     A copy of an environment, pickled or not, replays the turns of the running episode; the other framework's objects
     are not copied.
 
     Attributes:
-        held: Names of the attributes with the other framework's objects, which ``begin`` makes again in a copy.
+        held: Names of the attributes that hold the other framework's objects; in a copy, ``begin`` creates them again.
 
     Args:
         name: Prefix of the problem ids.
@@ -171,7 +171,7 @@ class ForeignEnv(gym.Env[str, str], ABC):
             if not math.isfinite(reply.reward):
                 raise ValueError(f"the reward must be a finite number; got {reply.reward}")
         except Exception as error:
-            # Assumed not to be the policy's fault; the record holds the error.
+            # We assume that the policy did not cause the error; the record contains it.
             reply = TurnReply(end="unavailable", info={"error": f"{type(error).__name__}: {error}"})
         reward = 0.0 if reply.end == "unavailable" else float(reply.reward)
         self._return += reward

@@ -1,7 +1,7 @@
 """``GlobalRandom``: runs code that draws from the global random states, and restores those states.
 
-Covered: ``random`` and ``numpy.random``, one user at a time over all threads of the process. Not covered: other threads
-that draw from the global states at the same time, which cannot be isolated.
+Covered: ``random`` and ``numpy.random``; a lock lets one thread at a time use this class. Not covered: threads that
+draw from the global states at the same time without this class, which cannot be isolated.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class GlobalRandom:
 
     @contextmanager
     def resumed(self) -> Iterator[None]:
-        """Replace the global random states with the states at the end of the last use, until the context ends."""
+        """Continue with the private random states as the last use left them, until the context ends."""
         with _LOCK:
             kept = random.getstate(), np.random.get_state()
             if self._own is not None:

@@ -93,7 +93,7 @@ class LoopAgent:
         """
         assert self._run is not None  # reset comes first
         self._talk.add_observation(observation, str(info.get("role", "user")))
-        # Their clients write UTF-8, which has no lone surrogates.
+        # The frameworks' clients encode text as UTF-8, which cannot encode lone surrogates.
         shown = str(self._talk.messages[-1]["content"]).encode("utf-8", "replace").decode("utf-8")
         name, arguments = self._run.go_on(shown)
         if name is not None:
@@ -110,16 +110,16 @@ class LoopAgent:
 
 
 class RunningLoop:
-    """The framework's loop during one episode, in a thread. The framework's agent calls its tools through this object.
+    """The framework's loop during one episode, in a thread. The framework's agent calls the tools through this object.
 
     Attributes:
-        system: The environment's system message; if there are ``tools``, without the section on tools.
+        system: The environment's system message, without its section on tools if ``tools`` is not empty.
         tools: Schemas of the environment's tools.
         seed: Seed of the episode.
         calls: Number of calls that became turns.
     """
 
-    # It does not refer to the agent, so that garbage collection of the agent can end it.
+    # It holds no reference to the ``LoopAgent``, so that garbage collection of the ``LoopAgent`` can end the loop.
 
     def __init__(self, system: str, tools: Sequence[Mapping[str, Any]], seed: int) -> None:
         self.system, self.tools, self.seed = system, tools, seed

@@ -15,7 +15,7 @@ def text_of(content: Any) -> str:
 
 
 def user_and_system(messages: Iterable[Mapping[str, Any]]) -> tuple[str, str]:
-    """Return two joined texts: the messages that are not system messages, and the system messages."""
+    """Return two texts: the other messages joined, and the system messages joined."""
     texts: dict[bool, list[str]] = {False: [], True: []}
     for message in messages:
         texts[message["role"] in ("system", "developer")].append(text_of(message.get("content")))
@@ -23,6 +23,6 @@ def user_and_system(messages: Iterable[Mapping[str, Any]]) -> tuple[str, str]:
 
 
 def as_json(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a copy of a mapping for JSON; values that JSON cannot hold become text."""
+    """Return a JSON-serializable copy of a mapping; values that JSON cannot hold become text."""
     copied: dict[str, Any] = json.loads(json.dumps(dict(values), default=str))
     return copied

@@ -1,7 +1,7 @@
 """``ServedEnv``: an environment of this package that another framework plays, and the rows of its data set.
 
-Covered: the record of the episode, the results of a turn's calls, an environment that is not available, the seed or the
-problem that a row selects. Not covered: the framework's own interface, which each adapter implements.
+Covered: the record of the episode, the results of a turn's calls, the error if the environment is not available, the
+seed or the problem that a row selects. Not covered: the framework's own interface, which each adapter implements.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class ServedEnv:
         return returned
 
     def step(self, turn: str) -> StepReturn:
-        """Play one turn as ``play`` does, and raise an error if the environment is not available.
+        """Play one turn as ``play`` does, but raise an error if the episode ended as ``unavailable``.
 
         Raises:
             ServiceError: The environment was not available.
@@ -94,7 +94,7 @@ def start_of(row: Mapping[str, Any], adapter: str, also: str = "") -> tuple[int,
     Args:
         row: The row; ``seed`` or ``problem_id`` selects the problem.
         adapter: Name of the module of ``rstar2_env.adapters`` whose ``rows`` makes such rows.
-        also: Other columns that would select the problem, for the message.
+        also: Other columns that could select the problem, for the error message.
 
     Raises:
         ConfigurationError: The row has neither, so the episodes of a group would play different problems.
@@ -111,7 +111,7 @@ def start_of(row: Mapping[str, Any], adapter: str, also: str = "") -> tuple[int,
 def starts(
     env: str, count: int, seed: int, options: Mapping[str, Any]
 ) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
-    """Reset an environment once for each row of a data set.
+    """Reset an environment once for each row of a new data set.
 
     Args:
         env: The environment, as for ``make_env``.

@@ -1,7 +1,7 @@
-"""Exports problems for frameworks whose episodes have one turn, a text, which the environment grades.
+"""Exports problems to frameworks whose episodes have a single turn; the environment grades the text of that turn.
 
 Covered: the prompts, without the tools; the reward of a text, whether it is right, and whether it has an answer. Not
-covered: further turns. Environments whose episodes continue after a text are rejected.
+covered: further turns. Environments whose episodes continue after a turn without a call are rejected.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rstar2_env.adapters.base.exported import Exported
 
 METRICS = ("reward", "correct", "no_answer")
-"""Names of the metrics of a text."""
+"""Names of the metrics of a graded turn."""
 
 
 def single_turn_docs(what: Exported, target: str) -> list[dict[str, Any]]:
@@ -143,7 +143,7 @@ def _doc(
         "gold": problem.answer if problem is not None else "",
         "seed": each.seed,
         "env": env,
-        # As text, since each column of a data set has one type.
+        # As JSON text, since each column of a data set has one type.
         "options": json.dumps(dict(options)),
         "wrappers": json.dumps(list(wrappers)),
         "problem": json.dumps(None if problem is None else _record(problem), default=str),

@@ -32,13 +32,13 @@ class HarborEnv(ToolEnv):
     """Environment that plays the tasks of a folder of Harbor in the sandbox.
 
     The policy runs commands with ``bash``; a turn without a call ends the episode, and the task's own ``tests/test.sh``
-    gives the reward, from the files that the commands left in the task's folders. All rewards of ``reward.json`` are in
-    ``info["reward_components"]``. Tests that exceed a limit earn 0; tests that write no reward make the episode
-    ``unavailable``. The reference player runs ``solution/solve.sh``.
+    computes the reward from the files that the commands left in the task's folders. All rewards of ``reward.json`` are
+    in ``info["reward_components"]``. If the tests exceed a limit, the reward is 0; if they write no reward, the episode
+    is ``unavailable``. The reference player runs ``solution/solve.sh``.
 
     Args:
         tasks: Folder of a task, or a folder that contains folders of tasks.
-        skip_refused: Leave out tasks that the sandbox cannot play, instead of refusing all.
+        skip_refused: Leave out tasks that the sandbox cannot play, instead of raising an error.
         full_reward: Minimum reward at which an episode counts as solved.
         test_timeout_s: Maximum seconds of the tests; a task's own limit applies if it is lower.
         sandbox: Name of a provider; or a dict of its options, with its name under ``"provider"``; or a ``Sandbox``
@@ -106,10 +106,10 @@ class HarborEnv(ToolEnv):
 
 
 def _with_packages(sandbox: Sandbox | dict[str, Any], needed: list[str]) -> Sandbox | dict[str, Any]:
-    """Let programs import the packages that tasks install.
+    """Return the sandbox's options, extended so that programs can import the packages that tasks install.
 
     Raises:
-        ConfigurationError: It is not known whether the sandbox has them, or it hides them.
+        ConfigurationError: The sandbox hides these packages, or it is unknown whether it has them.
     """
     names = declared(sandbox)
     if isinstance(sandbox, dict) and names is not None:

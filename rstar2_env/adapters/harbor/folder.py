@@ -1,8 +1,8 @@
 """Task folders of Harbor: ``task.toml``, ``instruction.md``, ``environment/``, ``solution/`` and ``tests/``.
 
-Covered: reading a task of one step whose image is a plain one (Python, Debian, Ubuntu) with files copied into it, with
-packages that this machine has (``packages``), and with commands that the sandbox can run (``set_up``). Every other task
-is refused with the reason. Not covered: running a task (``env``), and writing one (``export``).
+Covered: tasks of one step whose image is a plain one (Python, Debian, Ubuntu) with files copied into it, with packages
+that this machine has (module ``packages``), and with commands that the sandbox can run (module ``set_up``). Every other
+task is refused with the reason. Not covered: how a task is run (module ``env``) or written (module ``export``).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PLAIN_IMAGE = re.compile(
     r"((docker\.io/)?(library/)?(python|debian|ubuntu|buildpack-deps)"
     r"|ghcr\.io/laude-institute/t-bench/(ubuntu|python)-[\d-]+)(:[\w.-]+)?"
 )
-"""Images that provide only Python or a shell; the second line matches the images of Terminal-Bench."""
+"""Pattern of images that provide only Python or a shell; its second line matches the images of Terminal-Bench."""
 _FROM = re.compile(r"(?:--platform=\S+\s+)?(\S+)(?:\s+as\s+\S+)?", re.IGNORECASE)
 _MOST_BYTES = 16 << 20
 _TIMEOUT_S = 600.0
@@ -71,7 +71,7 @@ class HarborTask:
         instruction: The text for the policy.
         workdir: Working folder of all commands, an absolute path in the sandbox.
         folders: Folders to create, absolute paths in the sandbox.
-        files: Files of the image: the absolute path in the sandbox, and the file on this machine.
+        files: Files of the image, each as its absolute path in the sandbox and its path on this machine.
         commands: Commands that set up the image, in their order.
         tests: Folder with ``test.sh``.
         solution: Folder with ``solve.sh``; ``None`` if the task has no reference solution.
@@ -227,7 +227,7 @@ def read_task(folder: str | Path) -> HarborTask:
 
 
 def archive(files: Mapping[str, Path] | tuple[tuple[str, Path], ...], folders: tuple[str, ...] = ()) -> bytes:
-    """Return a tar archive of folders and files; its paths are relative to the root, and file modes are kept."""
+    """Return a tar archive of folders and files, with paths relative to the sandbox's root and with file modes."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as tar:
         for folder in folders:
@@ -262,7 +262,7 @@ def _files(folder: Path) -> Iterator[Path]:
     """Yield the files below a folder.
 
     Raises:
-        ConfigurationError: One is a link.
+        ConfigurationError: A file is a link.
     """
     for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
         if path.is_symlink():
@@ -272,7 +272,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 class _Table:
-    """The fields of ``task.toml``, by dotted names."""
+    """The fields of ``task.toml``, accessed by dotted names."""
 
     def __init__(self, values: Mapping[str, Any], file: Path) -> None:
         self._values, self._file = values, file
@@ -328,7 +328,7 @@ class _Image:
         """Read the Dockerfile.
 
         Raises:
-            ConfigurationError: It has a line that needs an image of its own.
+            ConfigurationError: A line would need an image to be built.
         """
         file = self.context / "Dockerfile"
         for number, line in _instructions(_text(file)):

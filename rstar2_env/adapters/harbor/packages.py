@@ -1,10 +1,12 @@
 """Packages that the Dockerfile of a task installs, and whether this machine has them for programs in the sandbox.
 
-A ``RUN`` line that only installs packages, links ``python`` to ``python3`` and removes the files of the installers
-needs no image of its own if this machine has the packages: programs in the sandbox see ``/usr``, and the Python
-packages whose names the sandbox received.
-Covered: ``apt-get`` and ``apt`` by the database of dpkg, ``pip`` by installed distributions, with versions. Not
-covered: sources other than the usual index, and extras of a package (their requirements are not checked).
+A ``RUN`` line that only installs packages, links ``python`` to ``python3`` and removes the installers' files needs no
+image if this machine has the packages: programs in the sandbox see ``/usr``, and the Python packages whose names the
+sandbox received.
+
+Covered: packages of ``apt-get`` and ``apt``, looked up in dpkg's database, and of ``pip``, looked up among the
+installed distributions; versions are checked. Not covered: sources other than the usual index, and extras of a package
+(their requirements are not checked).
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ FindFile = Callable[[str], "Path | None"]
 
 _DPKG = Path("/var/lib/dpkg/status")
 _INSTALLERS = frozenset({"pip", "setuptools", "wheel", "uv"})
-"""Distributions that serve only to install others."""
+"""Distributions that only install other distributions, so they are not looked up."""
 _CLEANED = ("/var/lib/apt/", "/var/cache/", "/root/.cache", "/tmp/", "/usr/share/doc", "/usr/share/man")
 _APT_OPTIONS = (
     "fmo:qt:uVy",
@@ -64,7 +66,7 @@ def python_packages(run: str, find: FindFile) -> list[str] | None:
         find: Finds the files of requirements that the line names.
 
     Returns:
-        Names of distributions; ``None`` if the line does anything but install packages.
+        Names of distributions; ``None`` if the line does more than install packages.
 
     Raises:
         ValueError: A package is not installed on this machine, or has another version; the message names it.
@@ -81,7 +83,7 @@ def python_packages(run: str, find: FindFile) -> list[str] | None:
 
 
 def programs_of(packages: list[str]) -> dict[str, str]:
-    """Return the commands that installed Python packages define: each name with its function (``module:function``)."""
+    """Return the commands that the given installed packages define: for each name, its ``module:function``."""
     return {
         entry.name: entry.value.partition("[")[0].strip()
         for name in packages

@@ -18,7 +18,7 @@ from rstar2_env.sandbox.options import can_be_root_folder
 _BEFORE = (
     r"(?:(?:(?:env|nice|sudo|timeout)(?:\s+(?:-|\d)\S*)*|timeout\s+\S+|command|exec|[A-Za-z_]\w*=\S*)\s+)*(?:/\S*/)?"
 )
-"""Pattern of the text before a command's name: a program that starts it (``env``, ``timeout 5``), and its folder."""
+"""Pattern of the text before a command's name: launchers (``env``, ``timeout 5``), variables, the command's folder."""
 _NETWORK = re.compile(
     rf"{_BEFORE}(apt-get|apt|curl|wget|uvx?|pipx?|pip3|python3?\s+-m\s+pip|conda|npm|npx|git\s+clone)(?!\S)", re.ASCII
 )
@@ -63,8 +63,8 @@ def can_set_up(run: str, programs: Collection[str] = ()) -> bool:
         ``False`` if the line is JSON, or has options of Docker or a here-document.
 
     Raises:
-        ValueError: The line has an open quote, a command of it needs the network, a program of it is not on this
-            machine, or it writes to a folder whose files the tests do not see; the message names it.
+        ValueError: A quote is not closed, a command needs the network, a program is not on this machine, or the line
+            writes to a folder whose files the tests do not see; the message names the cause.
     """
     if run.startswith("--") or _is_json(run):
         return False
@@ -86,7 +86,7 @@ def can_set_up(run: str, programs: Collection[str] = ()) -> bool:
 
 
 def network_command(line: ShellLine) -> tuple[int, str] | None:
-    """Return the first command that needs the network, with the number of its line before it; ``None`` if none does."""
+    """Return the line number and the name of the first command that needs the network; ``None`` if none does."""
     for command in line.commands:
         if found := _NETWORK.match(" ".join(map(without_quotes, command.words))):
             return command.number, found[1]
@@ -99,7 +99,7 @@ def needs_network(command: str) -> str:
 
 
 def roots_in(run: str) -> list[str]:
-    """Return the first parts of the absolute paths that a line names: ``app`` of ``/app/data`` and ``--to=/app``."""
+    """Return the top-level folders of the absolute paths in a line: ``app`` for ``/app/data`` and ``--to=/app``."""
     return [
         root
         for word in read_line(run).words
@@ -108,7 +108,7 @@ def roots_in(run: str) -> list[str]:
 
 
 def _is_json(run: str) -> bool:
-    """Whether Docker takes a line as a list of arguments; every other line is for the shell."""
+    """Whether Docker reads a line as a JSON list of arguments; it passes every other line to the shell."""
     try:
         return isinstance(json.loads(run), list)
     except (ValueError, RecursionError):
@@ -116,10 +116,10 @@ def _is_json(run: str) -> bool:
 
 
 def _unseen(line: ShellLine) -> str | None:
-    """Return a path in a line for which the tests do not see the files, or that is not writable; ``None`` if none is.
+    """Return a word of a line that writes where the tests cannot see it, or where nothing can be written; or ``None``.
 
-    The tests do not see the temporary folder and the home folder. Programs and settings of the sandbox (``/usr``,
-    ``/etc``) can only be read, so a redirection to them cannot work.
+    The tests do not see the temporary folder and the home folder (``git --global`` writes there). Programs and settings
+    of the sandbox (``/usr``, ``/etc``) are read-only, so a redirection to them cannot work.
     """
     for word in line.words:
         plain = without_quotes(word)
@@ -135,7 +135,7 @@ def _unseen(line: ShellLine) -> str | None:
 
 
 def _unknown_to_the_shell(names: list[str]) -> list[str]:
-    """Return the names that the shell of this machine knows neither as its own words nor as programs."""
+    """Return the names that are neither built into this machine's shell nor programs that it finds."""
     if not names:
         return []
     asked = 'for name; do command -v -- "$name" > /dev/null || echo "$name"; done'

@@ -1,8 +1,8 @@
 """The tool ``bash(command)``, which runs commands on the files of a Harbor task, and the grading of these files.
 
-Every command runs in a session of the sandbox, so files and background processes are kept between commands. The tests
-run in a fresh process on a copy of the files in the task's folders: processes that commands left behind, and files in
-``tests``, ``logs`` and the home folder, have no effect on the reward.
+All commands of an episode run in one session of the sandbox, so files and background processes persist between
+commands. The tests run in a fresh process on a copy of the files in the task's folders: processes that commands left
+behind, and files in ``tests``, ``logs`` and the home folder, have no effect on the reward.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from rstar2_env.tools.base import CallContext, ToolResult, ToolSpec
 from rstar2_env.tools.notebook import NotebookTool, SessionCell
 
 _MOST_STATE = 256 << 20
-"""Largest copy of a task's files, in bytes of base64."""
+"""Maximum size of the copy of a task's files, in bytes of base64."""
 _PROGRAM = re.compile(r"[\w.-]+")
 _SHOWN = 1 << 18
-"""Largest part of a command's output that leaves the sandbox, in bytes."""
+"""Maximum number of bytes of a command's output that leave the sandbox."""
 _PROGRAMS = """
 import os, shlex, sys
 os.makedirs("/tmp/.programs")
@@ -157,7 +157,7 @@ class ShellTool(NotebookTool):
         """Run ``arguments["command"]``.
 
         Raises:
-            SandboxUnavailableError: The provider does not support sessions, or top-level folders.
+            SandboxUnavailableError: The provider does not support sessions or ``root_folders``.
         """
         self._set_up()
         assert self._task is not None

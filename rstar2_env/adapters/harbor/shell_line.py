@@ -1,8 +1,8 @@
-"""Commands, words and redirections of a line or a script for the shell ``sh``.
+"""Parses a line or a script for the shell ``sh`` into commands, words and redirections.
 
-Covered: quotes, lists, pipes, subshells, ``case``, functions, command substitutions, comments and, of ``bash``, arrays,
-``$'…'``, ``<<<``, ``<(…)`` and ``>(…)``. Not covered: the values of variables, commands in backquotes, and the texts of
-here-documents, which are skipped.
+Covered: quotes, lists, pipes, subshells, ``case``, functions, command substitutions, comments and, from ``bash``,
+arrays, ``$'…'``, ``<<<``, ``<(…)`` and ``>(…)``. Not covered: the values of variables, commands in backquotes, and the
+texts of here-documents, which are skipped.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _QUOTED = r"""\\.|\$'(?:\\.|[^'\\])*'|'[^']*'|"(?:\\.|[^"\\])*\""""
 _PARENTHESES = ""
 for _ in range(4):
     _PARENTHESES = rf"""\((?:{_QUOTED}|[^()'"\\$]|\$(?!'){_PARENTHESES and "|" + _PARENTHESES})*\)"""
-"""Pattern of a pair of parentheses with at most three pairs in each other inside."""
+"""Pattern of a pair of parentheses that contains at most three further levels of nested parentheses."""
 _IN_DOUBLE_QUOTES = rf'(?:\\.|\${_PARENTHESES}|[^"\\])*+'
 _TOKEN = re.compile(
     rf"""
@@ -43,7 +43,7 @@ _PIECE = re.compile(
 _PIECE_IN_QUOTES = re.compile(rf"""\\(?P<escaped>["$`\\\n])|\$(?P<substituted>{_PARENTHESES})""", re.DOTALL)
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*=", re.ASCII)
 _OPENS = frozenset(("!", "do", "elif", "else", "if", "then", "until", "while", "{"))
-"""Reserved words that a command follows (POSIX.1-2024, Shell Command Language, 2.10)."""
+"""Reserved words after which a command begins (POSIX.1-2024, Shell Command Language, 2.10)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +61,12 @@ class ShellCommand:
 
 @dataclass(slots=True)
 class ShellLine:
-    """Contents of a line or a script for the shell; words are as they are written, with their quotes.
+    """Contents of a line or a script for the shell; words keep their quotes.
 
     Attributes:
         commands: The commands.
         words: Every word.
-        written: Targets of the redirections that write.
+        written: Targets of redirections that write (``> FILE``).
         functions: Names of the functions that the line defines.
         has_here_document: Whether the line has a here-document.
     """
@@ -91,7 +91,7 @@ def read_line(text: str) -> ShellLine:
 
 
 def without_quotes(word: str) -> str:
-    """Return a word without its quotes; its substitutions are as they are written."""
+    """Return a word without its quotes; substitutions are left unchanged."""
 
     def plain(piece: re.Match[str]) -> str:
         kind = str(piece.lastgroup)
@@ -106,7 +106,7 @@ def without_quotes(word: str) -> str:
 
 def _read(text: str, line: ShellLine, first: int) -> None:
     command, redirection, before = list[str](), "", ""
-    in_pattern: list[bool] = []  # of each open ``case``
+    in_pattern: list[bool] = []  # for each open ``case``
     for kind, token, number in _tokens(text, first):
         if kind == "word":
             line.words.append(token)
@@ -156,7 +156,7 @@ def _substitutions(word: str) -> Iterator[str]:
 def _tokens(text: str, number: int) -> Iterator[tuple[str, str, int]]:
     """Yield the kind and the text of each token, with the number of its line."""
     place, redirection = 0, ""
-    ends: list[re.Pattern[str]] = []  # of the here-documents that follow this line
+    ends: list[re.Pattern[str]] = []  # end markers of the here-documents that follow this line
     while place < len(text):
         found = _TOKEN.match(text, place)
         if found is None or found.lastgroup is None:
