@@ -121,7 +121,7 @@ class BaseSandbox(Sandbox, abc.ABC):
             each.drop()
 
     def _forked(self) -> None:  # optional: most providers have nothing to release
-        """Called in a forked child: close inherited descriptors, and leave everything else to the parent."""
+        """Close inherited descriptors, in a forked child; everything else still belongs to the parent."""
 
     @property
     def _isolation(self) -> str:
@@ -193,12 +193,13 @@ class BaseSandbox(Sandbox, abc.ABC):
     def _started(self) -> None:
         """Register the sandbox to be closed at exit and marked as closed in forks; warn about missing isolation."""
         _open.add(self)
-        # Exit hooks run last in, first out: this one must run before those of its dependencies, such as Ray's.
+        # Exit hooks run in the reverse order of their registration. This hook is registered again, so that it runs
+        # before the hooks of libraries that a sandbox needs, such as Ray's.
         atexit.unregister(_close_all)
         atexit.register(_close_all)
         try:
             self._warn_of_gaps()
-        except BaseException:  # a warning may be an error
+        except BaseException:  # a warning filter may turn the warning into an error
             self.close()
             raise
 
@@ -217,7 +218,7 @@ class BaseSandbox(Sandbox, abc.ABC):
             raise SandboxUnavailableError("This sandbox is closed: create a new one.")
 
     def _gaps(self) -> list[str]:
-        """Required layers that are missing, each with the reason."""
+        """Return the required layers that are missing, each with the reason."""
         missing = (layer for layer in self.capabilities() if layer.required and not layer.active)
         return [f"{layer.name} ({layer.detail})" for layer in missing]
 
@@ -258,7 +259,7 @@ def settle(future: Future[Outcome], result: Outcome | Exception) -> None:
 
 _open: set[BaseSandbox] = set()
 _warned: set[str] = set()
-_inherited: list[BaseSandbox] = []  # after a fork: kept alive here, since finalizing them would break the parent's
+_inherited: list[BaseSandbox] = []  # sandboxes of the parent process: to finalize them here would break them there
 
 
 def _close_all() -> None:

@@ -1,4 +1,4 @@
-"""Self-test of a sandbox: for each guarantee, runs a program that tries to break it.
+"""Tests a running sandbox: for each of its guarantees, a program tries to break the guarantee.
 
 Covered: each guarantee in ``capabilities()``, attacked by a program in the sandbox that aims at a target outside. Not
 covered: exploits of the kernel. ``rstar2 sandbox check`` prints the result.
@@ -21,8 +21,8 @@ from rstar2_env.sandbox.limits import Limits
 
 _DEATH_S = 60.0
 _LOOKS = 4
-"""Number of jobs that write files, and also of later jobs that search for them; it is above 1 because several
-containers may take turns."""
+"""Number of jobs that write files, and number of later jobs that search for these files. More than one, because
+successive jobs may run in different containers."""
 _LEAVE = """
 import os
 for folder in (".", "/tmp", "/dev/shm"):
@@ -59,7 +59,7 @@ class Trial:
 def try_to_escape(sandbox: Sandbox) -> list[Trial]:
     """Attack every guarantee and every active mechanism of a sandbox; return the result of each attempt."""
     inactive = {layer.name for layer in sandbox.capabilities() if not layer.active and not layer.required}
-    # If each call has its own container, the other processes in it belong to the warden.
+    # If each call has its own container, the processes with low ids in it belong to the warden: skip them.
     from_pid = 400 if getattr(sandbox, "wall", "call") == "container" else 3
     with _baits() as baits:
         trials = [
@@ -273,7 +273,7 @@ print("{mark}")
 
 
 def _gone(outcome: Outcome) -> bool:
-    """Wait for the daemon that the program started to end; return whether it ended within ``_DEATH_S`` seconds."""
+    """Wait for the end of the daemon that the program started; return whether it ended within ``_DEATH_S`` seconds."""
     name = outcome.stdout.strip()
     deadline = time.monotonic() + _DEATH_S
     while name in _names_of_processes():

@@ -41,7 +41,7 @@ class _Ticket:
         self._client.forget(self)
 
     def lose(self, why: str, reason: OutcomeReason = "lost") -> None:
-        """Give a call an ``unavailable`` outcome, because it was lost through no fault of its program."""
+        """Give the call an ``unavailable`` outcome, because it was lost through no fault of its program."""
         settle(self.future, lost(why, self.attempts, self.session, reason))
 
 

@@ -34,7 +34,8 @@ class Connection:
         on_outcome: Called in the connection's thread with the header and blobs of each outcome.
         on_call_lost: Called in the connection's thread with the id of a call that was lost through no fault of its
             program, and the reason.
-        on_lost: Called once in the connection's thread if the warden ends without a call to ``close``.
+        on_lost: Called once in the connection's thread, with this connection and the reason, if a started warden ends
+            without a call to ``close``.
     """
 
     def __init__(

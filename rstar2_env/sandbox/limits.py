@@ -8,7 +8,7 @@ from rstar2_env.core.options.declare import check_options, option
 from rstar2_env.core.trust import HIGHEST_LIMITS
 
 LONGEST_S = 10**9
-"""Highest time limit, some thirty years: the supervising process counts in integers of 64 bits."""
+"""Highest time limit in seconds: about thirty years, which a 64-bit integer can hold even in nanoseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Limits:
         cpu_s: Seconds of CPU time; ``None`` means the wall limit rounded up, plus one.
         memory_mb: Maximum memory in MiB.
         processes: Maximum number of concurrent processes and threads.
-        output_bytes: Maximum number of bytes of stdout, and of stderr; a program that writes more is ended.
+        output_bytes: Maximum number of bytes of stdout and of stderr, each; a program that writes more is ended.
         file_mb: Maximum size in MiB of the program's working folder, and of any one file.
     """
 
@@ -43,4 +43,4 @@ class Limits:
 
 
 CEILING = Limits(**HIGHEST_LIMITS)
-"""Largest limits that may come from elsewhere than the user of the machine: from a client of a server, or from data."""
+"""Upper bounds of limits that do not come from the machine's own user, but from a server's client or from data."""

@@ -1,4 +1,4 @@
-"""``SharedSandbox``: one sandbox per process for all users with equal options.
+"""``SharedSandbox``: one sandbox per process for all users that request the same provider and options.
 
 Each user has a handle. A forked process, and a process that unpickles a handle, use their own sandbox. When the last
 handle is closed, the sandbox is kept for a while, since a program that makes an environment for each problem needs the
@@ -135,9 +135,9 @@ class SharedSandbox(Sandbox):
 
     @contextlib.contextmanager
     def _call(self, jobs: Sequence[Job]) -> Iterator[tuple[Sandbox, list[Outcome]]]:
-        """Within the block, count a call. Yield the sandbox and an empty list, to which the caller adds the outcomes.
+        """Count a call as in flight within the block. Yield the sandbox and an empty list for the outcomes.
 
-        The outcomes show which sessions stay alive.
+        The caller adds the outcomes to the list; they show which sessions stay alive.
         """
         for job in jobs:
             check_job(job)

@@ -159,7 +159,7 @@ def _scratch() -> Iterator[str]:
         return
     outer, lock = make_scratch()
     try:
-        os.chmod(outer, 0o711)  # a program with a user of its own enters it
+        os.chmod(outer, 0o711)  # a program that runs as a separate user must be able to enter it
         folder = os.path.join(outer, "files")
         os.mkdir(folder, 0o700)
         yield folder

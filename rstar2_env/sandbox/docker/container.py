@@ -1,8 +1,8 @@
 """One container with a warden (the process that supervises programs), reached over the container's standard streams.
 
-Covered: the isolation, start and end of the container, and the engine's framing of its output, which is removed. The
-container ends when the stream closes, and therefore also when this process dies. Not covered: the messages
-(``connection``).
+The container ends when the stream closes, and therefore also when this process dies. Covered: the isolation, start and
+end of the container, and the removal of the frame headers that the engine inserts into the output. Not covered: the
+messages (``connection``).
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class Container(Host):
     def _attach(self, engine: APIClient) -> socket.socket:
         """Return the stream to the container's standard input and output, as a separate socket."""
         attached = engine.attach_socket(self.id, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1})
-        original = attached._sock  # otherwise a fork of this process would keep the stream open
+        original = attached._sock  # closed below too; otherwise a fork of this process would keep the stream open
         stream = socket.socket(fileno=os.dup(attached.fileno()))
         attached._response.close()
         attached.close()
@@ -145,7 +145,7 @@ class Container(Host):
         return self._options.for_container()
 
     def decode(self, data: bytes) -> bytes:
-        """Remove the Docker engine's framing from output; keep the standard error for an error message."""
+        """Remove the Docker engine's frame headers from the output; keep standard error for an error message."""
         self._left += data
         chunks = []
         at = 0

@@ -190,7 +190,7 @@ def _folder(path: str) -> tarfile.TarInfo:
 
 
 def as_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Set a file's owner to root and make the file readable by all users; for ``tarfile`` as a filter."""
+    """Filter for ``tarfile``: set a file's owner to root, and make the file readable by all users."""
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = "root"
     entry.mode = 0o755 if entry.isdir() or entry.mode & 0o111 else 0o644

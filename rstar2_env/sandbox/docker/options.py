@@ -31,13 +31,13 @@ class DockerOptions(LocalOptions):
         containers: Number of containers that are kept running. ``None`` means one if calls in one container are
             isolated from one another; otherwise two per usable core, since each container then serves one call and is
             replaced.
-        memory_mb: MiB of memory of a container; ``None`` uses the sum of the limits of its concurrent calls plus 64
-            per session, at most 80 % of the machine's memory.
+        memory_mb: Memory limit of a container in MiB; ``None`` uses the sum of the limits of its concurrent calls plus
+            64 per session, at most 80 % of the machine's memory.
         cpus: Cores of a container; ``None`` uses ``workers``.
-        pids: Processes and threads of a container; ``None`` uses the sum of the limits of its concurrent calls plus 8
-            per session.
+        pids: Maximum number of processes and threads in a container; ``None`` uses the sum of the limits of its
+            concurrent calls plus 8 per session.
         apparmor: Name of the AppArmor profile, on machines with AppArmor. Docker's default profile forbids the mounts
-            of the private file system of a call.
+            that a call's private file system needs.
     """
 
     provider: ClassVar[str] = "docker"

@@ -31,7 +31,7 @@ class _Waiting:
         self._dropped = False
 
     def start(self, client: WardenClient) -> PendingJob | None:
-        """Submit the job to an unused container; return ``None`` if the call was cancelled before."""
+        """Submit the job to an unused container; return ``None`` if the call has already been cancelled."""
         with self._lock:
             if not self._dropped:
                 self._inner = client.submit(self.job)

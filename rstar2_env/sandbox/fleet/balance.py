@@ -57,7 +57,7 @@ class Balance:
         room = min(2 * link.slots + self._batch, link.room) - link.in_flight
         if not link.up or link.blocked_until > loop.time() or room <= 0:
             return 0
-        if link.strikes:  # it would fail every call as fast as it receives them
+        if link.strikes:  # a failing server answers at once, and would otherwise receive (and fail) most calls
             return int(link.in_flight == 0)
         if link.in_flight >= 2 * link.slots:
             return min(room, self._batch) if min(room, waiting) >= max(1, self._batch // 2) else 0

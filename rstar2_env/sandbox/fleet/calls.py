@@ -31,8 +31,8 @@ class FleetCall:
         session: Name that the caller gave the session; ``None`` without a session.
         home: Server of the session, if the call belongs to one.
         starts: Number of times that the call was started and then lost.
-        doubt: If a server's answer was lost, so that it may have accepted the call: the server's boot id, which changes
-            when the server restarts.
+        doubt: Boot id of a server that may have accepted the call, because its answer was lost; ``None`` if there is no
+            such server. A server's boot id changes when it restarts.
         since: Time on the loop's clock from which the call's waiting time is counted.
         avoid: Server whose sandbox failed during the call. The server receives the call again only if no other server
             is up.
@@ -74,7 +74,7 @@ class Home:
         wire: Name of the session on its server. Each move assigns a new name, so that late messages with the old name
             cannot affect the session.
         link: Server of the session; ``None`` until its first cell is sent.
-        boot: Boot id of the server, which changes when it restarts, at the session's start.
+        boot: The server's boot id at the session's start. If the server has another one later, it was restarted.
         opened: Whether a cell has run on that server.
         moved: Reason why the previous session was lost, so that the next cell starts a new session; ``None`` if none
             was lost.

@@ -47,7 +47,7 @@ class Dispatcher:
         self._options = options
         self._loop = asyncio.get_running_loop()
         self._queue: deque[FleetCall] = deque()
-        self._pinned: defaultdict[Link, deque[FleetCall]] = defaultdict(deque)  # for that server only
+        self._pinned: defaultdict[Link, deque[FleetCall]] = defaultdict(deque)  # calls that only this server may run
         self._sent: dict[FleetCall, Link] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._balance = Balance(options.batch, options.linger_ms / 1e3, self.pump)
@@ -252,7 +252,7 @@ class Dispatcher:
         elif status in (413, 415, 422):
             for call in left.values():
                 self._lose(call, f"The sandbox server {link.name} rejected the call: {refusal(status, body)}")
-        elif status == 409:  # calls that it did not accept before the restart never ran
+        elif status == 409:  # the server was restarted; calls that it cannot have accepted before never ran
             doubtful = {call.id: call for call in left.values() if call.doubt is not None}
             self._back({call.id: call for call in left.values() if call.doubt is None})
             self._doubt(link, boot, doubtful, "it was restarted")
@@ -358,7 +358,7 @@ class Dispatcher:
             self._queue_up(following)
 
     def _lose(self, call: FleetCall, why: str) -> None:
-        """Give a call that was lost through no fault of its program its outcome, and drop its session."""
+        """Give a call that was lost through no fault of its program an ``unavailable`` outcome; drop its session."""
         if call.home is not None:
             self.homes.reset(call.home)
         call.lose(why)

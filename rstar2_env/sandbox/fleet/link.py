@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import httpx
 
 _BEATS = 5
-"""Number of heartbeat intervals without data after which an answer of a server counts as lost."""
+"""Number of heartbeat intervals without data after which a server's answer counts as lost."""
 
 
 class LinkError(Exception):
@@ -67,7 +67,7 @@ class Link:
         self._http = http
         self._strict = strict
         self.silence_s = 10.0
-        """Seconds without data after which an answer of the server counts as lost."""
+        """Seconds without data after which the server's answer counts as lost."""
         self._cut_warned = False
 
     async def connect(self, within_s: float) -> None:
@@ -111,7 +111,7 @@ class Link:
             await self._http.post(f"{self.url}{path}", content=dump(value), timeout=2.0)
 
     def warn_of_cut(self, names: Sequence[str]) -> None:
-        """Warn that the server lowered the named limits of a job; only the first call warns."""
+        """Warn that the server lowered the limits ``names`` of a job; only the first call for this server warns."""
         if not self._cut_warned:
             self._cut_warned = True
             bounds = ", ".join(f"{name} {self.max_limits.get(name)}" for name in names)

@@ -27,8 +27,8 @@ class FleetServers:
     Attributes:
         links: All servers that were not removed.
         on_down: Called with a server that stops answering.
-        none: Text for ``why`` if ``links`` is empty.
-        dark_since: Time on the event loop's clock at which the last server went down.
+        none: Value of ``why`` if ``links`` is empty.
+        dark_since: If no server is up: time on the event loop's clock since which this has been so.
     """
 
     def __init__(self, returned: Callable[[Link], None], spawn: Callable[[Coroutine[Any, Any, None]], object]) -> None:
@@ -46,7 +46,7 @@ class FleetServers:
 
     @property
     def why(self) -> str:
-        """Return the reason why no server is up."""
+        """Reason why no server is up: the reason for each server."""
         return "; ".join(f"{link.name}: {link.why}" for link in self.links) or self.none
 
     async def start(self, within_s: float) -> None:

@@ -84,7 +84,7 @@ class _OtherProcess:
         self._task = asyncio.create_task(self._ask(where))
 
     def shows_stuck(self) -> bool:
-        """Whether the actor is stuck: it had twice the time in which this process answered, or ``longest_s``."""
+        """Whether the actor is stuck: it had twice the time that this process needed to answer, or ``longest_s``."""
         return self._clock() - self._since >= min(2 * self._answered_s, self._longest_s)
 
     def end(self) -> None:

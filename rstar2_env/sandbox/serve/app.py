@@ -84,7 +84,7 @@ def _calls(service: Service, body: dict[str, Any]) -> Response:
     if len(calls) > service.options.max_calls:
         raise ConfigurationError(too_many(len(calls), service))
     if boot is not None and boot != service.boot:
-        # The client still has the boot id of the server before the restart: run nothing until it has updated it.
+        # The client has the boot id from before the server's restart: run nothing until the client has the new one.
         return JSONResponse(
             {
                 "error": "This server was restarted, so no call of this request was run: send the calls again with the "

@@ -86,5 +86,5 @@ SEEN_AND_REFUSED = {
     "prctl": {},
     "arch_prctl": {},
 }
-"""By system call, the commands that occur in the traces but are refused: for pseudo-terminals (which do not exist in
-the sandbox), larger pipes, and locks."""
+"""Commands that occur in the traces but are refused, by system call: commands for pseudo-terminals (which do not exist
+in the sandbox), larger pipes, and locks."""

@@ -41,9 +41,9 @@ class Isolation:
         needs = seccomp.Needs(
             pin=self._pinned,
             no_signals=self._pinned and not plan.scoped,
-            # In a user namespace, a program is still the caller's user outside and could change that user's files.
+            # Even in a user namespace, a program accesses files as the caller's user, and could change their metadata.
             spare_metadata="mount" not in plan.namespaces and not plan.users_from,
-            # Descriptors in flight would escape the watch of files, and of sockets unless their namespace lists them.
+            # ``zygote.watch`` does not see descriptors in flight: open files, and sockets without a network namespace.
             pass_nothing="mount" not in plan.namespaces or not (plan.memory_group or "net" in plan.namespaces),
         )
         self._filter = seccomp.SeccompFilter(needs=needs) if plan.seccomp else None
@@ -129,7 +129,7 @@ class Isolation:
             linux.set_seccomp(self._filter.program)
 
     def _make_net(self) -> int:
-        """Create the network namespace of a slot, since one per call would cost more than all other layers."""
+        """Create a network namespace for all calls of a slot; one per call would cost more than all other layers."""
         linux.unshare(linux.CLONE_NEWNET)
         try:
             return os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)

@@ -103,7 +103,7 @@ class Layers:
         return "; ".join(reasons) or "not in force"
 
     def _shares(self) -> list[dict[str, Any]]:
-        """Describe each limit on the kernel resources that programs share; if it is missing, its replacement."""
+        """Describe the limits on kernel resources that programs share, and the replacement of each missing limit."""
         plan = self.plan
         filtered = f"{_title('seccomp')}: {self.missing.get('seccomp', 'not in force')}"
         grouped = (

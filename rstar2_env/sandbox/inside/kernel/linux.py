@@ -83,13 +83,13 @@ def syscall(name: str, number: int, *arguments: object) -> int:
 
 
 def prctl(option: int, *arguments: int) -> int:
-    """Call the system call ``prctl``, and return its result."""
+    """Make the system call ``prctl``, and return its result."""
     return _call("prctl", ctypes.c_int(option), *(ctypes.c_ulong(value) for value in (*arguments, 0, 0, 0, 0)[:4]))
 
 
 @contextlib.contextmanager
 def inert() -> Iterator[None]:
-    """Within the block, replace functions of the C library by one that has no effect and succeeds, for a rehearsal."""
+    """Within the block, replace C library functions by one that does nothing and succeeds, for ``zygote.rehearsal``."""
     kept = {name: getattr(_libc, name) for name in _REPLACED}
     try:
         for name in _REPLACED:
@@ -211,7 +211,7 @@ def bind_read_only(source: str, target: str) -> None:
     try:
         size = ctypes.c_size_t(ctypes.sizeof(attributes))
         syscall("mount_setattr", SYS_MOUNT_SETATTR, ctypes.c_int(_AT_FDCWD), path, _AT_RECURSIVE, attributes, size)
-    except OSError:  # before Linux 5.12: only the top mount, with the flags that a user namespace locks
+    except OSError:  # before Linux 5.12: change only the top mount, and keep the flags that a user namespace locks
         flags = os.statvfs(target).f_flag & (MS_NOSUID | MS_NODEV | MS_NOEXEC)
         mount("none", target, None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | flags)
 
@@ -299,7 +299,8 @@ class Pausing:
     """
 
     def __init__(self, flags: int) -> None:
-        self._stack = mmap.mmap(-1, _STACK_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # not for the children
+        # Private memory, so that programs in forked children cannot write to it.
+        self._stack = mmap.mmap(-1, _STACK_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         base = ctypes.addressof(ctypes.c_char.from_buffer(self._stack))
         top = ctypes.c_void_p(base + _STACK_BYTES - 64)
         self._arguments = (ctypes.cast(_libc.pause, ctypes.c_void_p), top, flags | CLONE_VM | int(signal.SIGCHLD), None)

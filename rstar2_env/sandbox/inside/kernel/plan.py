@@ -27,12 +27,14 @@ class IsolationPlan:
     Attributes:
         isolated: Whether there is any isolation.
         user: Whether the other namespaces are created in a user namespace (needed by ordinary users).
-        users_from: As root: the first id of the separate users of the slots; 0 means no change of user.
+        users_from: First of the user ids for programs, if the warden is root: each slot has its own. 0 means that
+            programs keep the caller's user.
         namespaces: Short names of the active namespaces, other than the user namespace.
         seccomp: Whether the system-call filter is active.
         landlock: Version of Landlock that is used; 0 means that Landlock is not used.
         memory_group: Whether a control group limits the memory of a call, including kernel memory.
-        counted: Whether the kernel limits the processes of the program's user, separately from other users.
+        counted: Whether the kernel counts a program's processes separately from those of other users, so that a limit
+            on them is exact.
         shared_processes: If the kernel counts the processes of programs together with all others of the caller's user:
             the number of these others at the start, plus a margin. Otherwise 0.
     """

@@ -75,7 +75,8 @@ class SeccompFilter:
     Args:
         machine: Processor architecture; ``None`` for this machine.
         needs: Additional restrictions.
-        only: If not empty, refuse only these kinds of calls (see ``build_refusing``), for a program of the user.
+        only: If not empty, the filter refuses only these kinds of calls (see ``build_refusing``). This is for trusted
+            programs that the user starts, such as MCP servers.
 
     Raises:
         OSError: There is no table of system calls for the architecture.
@@ -119,8 +120,8 @@ def build_refusing(machine: str, only: Sequence[str]) -> list[Instruction]:
         machine: Processor architecture.
         only: Kinds of calls to refuse. ``"sockets"``: calls that make sockets other than connected pairs; also
             ``io_uring``, which makes sockets without a system call and therefore returns ENOSYS. ``"ipc"``: calls for
-            memory, semaphores and queues of System V, and queues of POSIX. ``"limits"``: calls for the limits of other
-            processes, because a limit on CPU time makes the kernel send a signal.
+            memory, semaphores and queues of System V, and queues of POSIX. ``"limits"``: calls that set limits of other
+            processes, because the kernel sends a signal to a process that exceeds its limit on CPU time.
     """
     steps = [*_checked_architecture(machine), (_JUMP_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, _NO_SUCH_CALL)]
     if "ipc" in only:
@@ -213,8 +214,7 @@ def _leaves(ranges: list[_Range]) -> list[tuple[int, list[Instruction]]]:
 def _search(leaves: list[tuple[int, list[Instruction]]]) -> list[Instruction]:
     """Build a binary search for the loaded number among the leaves; every block returns an action.
 
-    The kernel runs each new filter once for every number. With one comparison after the other, this took longer than
-    everything else.
+    The kernel runs each new filter once for every number. With a linear search, this took longer than everything else.
     """
     if len(leaves) == 1:
         return leaves[0][1]
@@ -227,13 +227,13 @@ def _search(leaves: list[tuple[int, list[Instruction]]]) -> list[Instruction]:
 
 
 def _refuse_values(argument: int, values: Iterable[int], action: int = _REFUSE, but: int = 0) -> list[Instruction]:
-    """Refuse a call (return ``action``) if an argument's lower 32 bits, without the bits ``but``, are in ``values``."""
+    """Refuse a call (return ``action``) if an argument's lower 32 bits are in ``values``; ignore the bits ``but``."""
     tests = [step for value in values for step in ((_JUMP_EQUAL, 0, 1, value), (_RETURN, 0, 0, action))]
     return [(_LOAD, 0, 0, argument), *_without(but), *tests, (_RETURN, 0, 0, _ALLOW)]
 
 
 def _allow_values(argument: int, values: Iterable[int], otherwise: int, but: int = 0) -> list[Instruction]:
-    """Allow a call if an argument's lower 32 bits, without the bits ``but``, are in ``values``; else ``otherwise``."""
+    """Allow a call if an argument's lower 32 bits, ignoring the bits ``but``, are in ``values``; else ``otherwise``."""
     found = sorted(values)
     tests = [(_JUMP_EQUAL, len(found) - at, 0, value) for at, value in enumerate(found)]
     return [(_LOAD, 0, 0, argument), *_without(but), *tests, (_RETURN, 0, 0, otherwise), (_RETURN, 0, 0, _ALLOW)]
@@ -289,7 +289,7 @@ def _extra(machine: str, needs: Needs) -> dict[int, list[Instruction]]:
 
 
 def _runs(found: dict[int, int], without: set[int]) -> list[tuple[int, int, int]]:
-    """Join consecutive numbers with the same action, except ``without``: (first, last, action) in ascending order."""
+    """Join consecutive numbers with the same action into ranges (first, last, action); skip numbers in ``without``."""
     runs: list[tuple[int, int, int]] = []
     for number in sorted(found.keys() - without):
         action = found[number]

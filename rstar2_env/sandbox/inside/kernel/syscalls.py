@@ -107,7 +107,7 @@ kexec_file_load 320 294, init_module 175 105, finit_module 313 273, delete_modul
 add_key 248 217, request_key 249 218, keyctl 250 219, open_by_handle_at 304 265, fanotify_init 300 262, acct 163 89,
 settimeofday 164 170, clock_settime 227 112
 """
-"""Calls for which a program is ended, since no benign program uses them."""
+"""Calls that end the program, since no benign program makes them."""
 
 ABSENT = "memfd_create 319 279, mbind 237 235"
 """Calls that occur in a trace but nevertheless return ENOSYS, since their kernel memory is not counted anywhere."""
@@ -126,7 +126,7 @@ SPECIAL = {
 }
 """Calls that are allowed only with certain arguments (see ``seccomp``)."""
 SETTING_LIMITS = "setrlimit 160 164"
-"""Calls that set a limit, which their first argument names."""
+"""Calls that set a limit; their first argument is the number of the limit."""
 
 # Without a process namespace, a program shares process ids with all other processes of the machine.
 

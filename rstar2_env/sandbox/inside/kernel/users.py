@@ -1,7 +1,7 @@
 """Chooses the users that programs run as: free user ids, user namespaces, and the kernel's limit on their processes.
 
-Covered: separate users for programs if this process is root, including a root that needs a user namespace for its
-rights (in a container); and a trial of the limit on processes. Not covered: the change of a child's user
+Covered: separate users for programs if this process is root, also in a container, where root needs a user namespace to
+have the necessary rights; and a trial of the limit on processes. Not covered: the change of a child's user
 (``isolation``).
 """
 

@@ -2,7 +2,7 @@
 
 With a process namespace, the kernel ends them when the namespace's first process ends; that process waits for the
 program, and ends with the keeper. Without one, the keeper becomes the parent of all orphans, and kills its descendants.
-Covered: both ways; the keeper's own end; SIGTERM, which the keeper passes on; and the exit code of the program. Not
+Covered: both methods; the keeper's own end; SIGTERM, which the keeper passes on; and the program's exit code. Not
 covered: the other layers (``layers``); without a process namespace, orphans if the keeper itself gets SIGKILL.
 """
 
@@ -43,14 +43,14 @@ def keep(plan: IsolationPlan, begin: Begin, parent: int, *, network: bool) -> in
         network: Whether the program may use the network.
 
     Returns:
-        The exit code of the program, or 128 and the number of the signal that ended it.
+        The exit code of the program, or 128 plus the number of the signal that ended it.
 
     Raises:
         OSError: A layer of the plan does not work.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     linux.die_with_parent(signal.SIGTERM)
-    if os.getppid() != parent:  # it ended before this process was bound to it
+    if os.getppid() != parent:  # the parent ended before the kernel was asked to report its end
         return 0
     linux.become_subreaper()
     layers.separate(plan, network=network)

@@ -28,7 +28,7 @@ class StdioLayers:
     """The layers of isolation that work on this machine for a program of the user.
 
     Attributes:
-        plan: The active layers; ``mount`` among the namespaces means a ``/proc`` of the program's own.
+        plan: The active layers; ``mount`` among the namespaces means that the program has its own ``/proc``.
         missing: Reason why each missing layer does not work, by the layer's short name.
         subreaper: Whether the keeper of a program becomes the parent of its orphaned processes.
     """
@@ -45,13 +45,13 @@ class StdioLayers:
         plan = self.plan
         net, ipc, pid = ({NAMESPACES[name][0]: name in plan.namespaces} for name in _SPACES)
         own = {"separate user": plan.users_from > 0}
-        # The filter is needed for limits on CPU time, at which the kernel sends a signal.
+        # Without the filter, a program could lower another process's CPU limit, and so make the kernel send a signal.
         scope = {"landlock's scope and system-call filter": plan.scoped and plan.seccomp}
         refused = {"system-call filter": plan.seccomp}
         signals = any((pid | own | scope).values())
         reach = ("pid", "users", "user", "scope", "seccomp")
         return [
-            # The filter is needed for sockets that have a path, which no namespace holds back.
+            # Only the filter blocks sockets that have a path; a network namespace does not.
             self._guarantee("no network", net | refused, ("net", "seccomp"), plan.seccomp),
             self._guarantee(
                 "no writing outside of its folders",
@@ -68,7 +68,7 @@ class StdioLayers:
             ),
             self._guarantee("no signals to other processes", pid | own | scope, reach),
             self._guarantee("no memory shared with others", ipc | own | refused, ("ipc", "users", "user", "seccomp")),
-            # The keeper is of no use if the program can kill it.
+            # A program that can send signals to its keeper could kill it.
             self._guarantee(
                 "no leftover processes",
                 pid | {"keeper that becomes the parent of orphans": self.subreaper and signals},
@@ -167,14 +167,14 @@ def separate(plan: IsolationPlan, *, network: bool) -> None:
 
 
 def mount_own_proc() -> None:
-    """In the first process of a process namespace, mount a ``/proc`` that shows this namespace alone."""
+    """In the first process of a process namespace, mount a ``/proc`` that shows only this namespace."""
     linux.unshare(linux.CLONE_NEWNS)
     linux.mount("none", "/", None, linux.MS_REC | linux.MS_SLAVE)
     linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
 
 
 def enter(plan: IsolationPlan, folder: str, user: int, most: int, writable: list[str], *, network: bool) -> None:
-    """Apply the other layers to this process; they cannot be removed again.
+    """Apply all layers except the namespaces to this process, irrevocably.
 
     Args:
         plan: The layers that work on this machine.
@@ -193,7 +193,7 @@ def enter(plan: IsolationPlan, folder: str, user: int, most: int, writable: list
     elif plan.isolated:
         linux.drop_capabilities()
     linux.no_new_privileges()
-    linux.die_with_parent()  # again, since a change of user ends it
+    linux.die_with_parent()  # again, since a change of user clears this setting
     if most:
         with contextlib.suppress(ValueError, OSError):  # the limit in force is lower
             resource.setrlimit(resource.RLIMIT_NPROC, (most, most))

@@ -98,7 +98,7 @@ class Cells:
         return child.call is not None and message.startswith(_END)
 
     def finish(self, child: Child, message: bytes) -> None:
-        """Report the outcome of a cell that has ended and whose session continues; if ``message`` is forged, end it."""
+        """Report the outcome of a cell that has ended in a live session; a forged ``message`` ends the session."""
         call, session = child.call, child.session
         assert call is not None
         assert session is not None

@@ -153,7 +153,7 @@ class Child:
         self.halted = self.halt_due = False  # whether it is stopped between two cells; whether that is scheduled
         self.idle_since = 0.0
         self.ending = self.written_off = False  # whether it was ordered to end; whether its end is no longer awaited
-        self._due_from = time.monotonic()  # since when its next step is awaited: to be ready, or to be gone
+        self._due_from = time.monotonic()  # when it was ordered to start or to end; 0 while neither is awaited
         self.stopped_for: str | None = None
         self.compiled = False
         self.reached = False  # whether any part of the job was written to it
@@ -251,7 +251,7 @@ class Child:
         """Assign a job to the child, or the next cell of its session."""
         if self.session is not None:
             self._reports, self._reported, self.stopped_for = [], 0, None
-            self.compiled = True  # as the earlier cells of the session
+            self.compiled = True  # like the earlier cells of the session
             self.cpu_at_start = self._cpu_now()
         elif call.session is not None:
             self.session = call.session
@@ -328,7 +328,7 @@ class Child:
 
     def end(self, reply: OrderReply, now: float) -> None:
         """Record the end of the child process, which its parent process reported."""
-        self.note_ending(now)  # of the whole process tree
+        self.note_ending(now)  # other processes of its tree may still run
         self.wait_status, self.peak_kb, self.ended_at = reply.status, reply.peak_kb, now
         self.broken = reply.kind == BROKEN
         self.cpu_s = max(0.0, reply.cpu_s - self.cpu_at_start)

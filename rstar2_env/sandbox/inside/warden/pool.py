@@ -80,7 +80,7 @@ class ChildPool:
         self._numbers = itertools.count(1)
 
     def take(self, parent: Parent, file_bytes: int) -> Child | None:
-        """Take a waiting child of a parent whose file system has ``file_bytes``; ``None`` if there is none.
+        """Take a parent's waiting child whose file system has ``file_bytes`` bytes; ``None`` if there is none.
 
         Waiting children whose file system has another size are ended.
         """
@@ -94,7 +94,7 @@ class ChildPool:
         return None
 
     def make_slots(self, others: int) -> None:
-        """Create slots if needed, so that sessions and deprioritized programs can occupy ``others`` slots."""
+        """Create slots if needed, so that sessions and deprioritized programs have ``others`` slots of their own."""
         while len(self._slots) < self._base + others:
             try:
                 slot = self.make_slot(len(self._slots))
@@ -230,7 +230,7 @@ class ChildPool:
         return max(1, round(self._target * self.parents.share(parent)))
 
     def _spare_one(self, parent: Parent) -> None:
-        """Free a slot for a call of ``parent``: end a waiting child of the other parent that has most to spare."""
+        """Free a slot for a call of ``parent``: end a waiting child of the parent that has most children to spare."""
         others = [other for other in self.parents.all() if other is not parent and self._waiting[other]]
         if others:
             spare = max(others, key=lambda other: len(self._waiting[other]) - self._kept(other))

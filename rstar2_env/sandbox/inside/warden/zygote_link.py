@@ -38,7 +38,7 @@ ENVIRONMENT = {
         "1",
     ),
 }
-"""All environment variables of a program. They limit libraries to one thread, since a fork copies only one thread."""
+"""The complete environment of a program. It limits libraries to one thread, since a fork copies only one thread."""
 
 
 class ZygoteLink:
@@ -111,9 +111,9 @@ def _spawn(control: int, layers: Layers, scratch: str) -> int:
         enter_user_namespace(plan.users_from)
     if "pid" in plan.namespaces:
         linux.unshare(linux.CLONE_NEWPID)
-    # Not -I, which would ignore PYTHONHASHSEED: the environment is complete here, and -P and -s do the rest of -I.
+    # -I would ignore PYTHONHASHSEED. The environment is defined here, so -P and -s isolate the interpreter as well.
     command = [view.python, "-P", "-s", "-S", view.launch, "zygote"]
-    # Symbols are bound at load time, so that children need not bind them; the zygote removes the variable.
+    # LD_BIND_NOW binds symbols at load time, so that children need not bind them; the zygote removes the variable.
     environment = (
         ENVIRONMENT | {"LD_BIND_NOW": "1"} | ({"LD_LIBRARY_PATH": view.library_path} if view.library_path else {})
     )

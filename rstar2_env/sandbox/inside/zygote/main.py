@@ -1,7 +1,7 @@
 """Starts the zygote: a small interpreter that forks parent processes, which fork the children that run programs.
 
 A parent is a fork of the zygote that has imported some modules. The zygote imports none of them and only waits for the
-next order, so that a parent starts from clean memory. It communicates with the warden over a message socket on
+next order, so that a parent starts from clean memory. The zygote receives orders over a message socket on
 descriptor 0 and ends when the socket closes. It is pid 1 of a pid namespace: when it ends, the kernel kills all
 processes in the namespace. Covered: the start, and forking parents. Not covered: parents (``parent``).
 """
@@ -37,7 +37,7 @@ def main() -> None:
     linux.become_subreaper()
     linux.no_new_privileges()
     # With a limit of 1, unlike 0, the kernel does not even pipe a core dump to a program of the host (core_pattern).
-    # Every child inherits the limit, and the filter forbids to change it.
+    # Every child inherits the limit, and the filter forbids changing it.
     with contextlib.suppress(ValueError, OSError):  # the limit of an ordinary user may already be 0
         resource.setrlimit(resource.RLIMIT_CORE, (1, 1))
     for kind in (resource.RLIMIT_NICE, resource.RLIMIT_RTPRIO):  # programs cannot raise their own weight

@@ -175,7 +175,7 @@ class ZygoteServer:
         self._finish(tree, is_init)
 
     def _reap_ended(self) -> None:
-        """Find ended children, if the kernel has no pidfds."""
+        """Check every child for its end, if the kernel has no pidfds."""
         os.read(self._wakeup, 4096)
         for tree in list(self._trees.values()):
             wanted = os.WEXITED | os.WNOHANG | os.WNOWAIT

@@ -8,7 +8,7 @@ later actions count for the next cell.
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found]  # wrapped by signal; it has no stub
+import _signal  # type: ignore[import-not-found]  # the C module behind ``signal``; it has no stub
 import contextlib
 import gc
 import os
