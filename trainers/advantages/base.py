@@ -78,7 +78,7 @@ class GroupAdvantage(CheckedOptions):
         return [[own if np.ndim(own) else float(own) for own in self.estimate(group)] for group in groups]
 
     def estimate(self, group: Sequence[Episode]) -> Sequence[float | FloatArray] | FloatArray:
-        """Return the advantage of each episode of a group, shape (episodes,); subclasses override this method."""
+        """Return each episode's advantage in a group: one number, or one per token; subclasses override this method."""
         raise NotImplementedError
 
 

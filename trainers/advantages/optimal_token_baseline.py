@@ -35,8 +35,8 @@ class OptimalTokenBaseline(GroupAdvantage):
         count: The tokens that t counts: the ``"policy"``'s tokens (verl's ``tir_optimal_token_baseline``, for episodes
             with tools), or ``"all"`` tokens of the completion (verl's ``optimal_token_baseline``). Without tools both
             are equal.
-        zero_tail: Sets the baseline at positions that only the longest episode reaches. If true, as in verl, the
-            baseline is 0 and the advantage is the reward; otherwise the baseline is the reward and the advantage is 0.
+        zero_tail: Whether the baseline is 0 at positions that only the longest episode reaches, as in verl, so that the
+            advantage is the reward there; otherwise the baseline is the reward and the advantage is 0.
         baseline: Episodes whose mean is subtracted: ``"all"`` of the group, as in the paper, or the ``"others"``, which
             needs ``zero_tail``.
     """

@@ -68,7 +68,7 @@ def normalized(groups: Sequence[Sequence[Episode]], values: Advantages, ranks: R
 
 
 def weighed(value: float | FloatArray, episode: Episode) -> tuple[FloatArray, FloatArray]:
-    """Return the distinct values of an advantage, and the number of policy tokens that have each value."""
+    """Return an advantage's values at the policy's tokens, and the number of tokens that each value stands for."""
     if np.ndim(value):
         own = np.asarray(value)[np.asarray(episode.mask, dtype=bool)]
         return own, np.ones(len(own))
@@ -76,7 +76,7 @@ def weighed(value: float | FloatArray, episode: Episode) -> tuple[FloatArray, Fl
 
 
 def scaled(value: float | FloatArray, mean: float, spread: float, eps: float) -> float | FloatArray:
-    """Return (advantage - mean) / deviation; zeros if the deviation is only rounding error."""
+    """Return (advantage - mean) / (spread + eps); zeros if the spread (a deviation) is only rounding error."""
     if spread <= EQUAL * abs(mean):
         return value * 0.0
     return (value - mean) / (spread + eps)

@@ -28,7 +28,7 @@ class TokenMean(CheckedOptions):
     """
 
     def __call__(self, lengths: IntArray, groups: IntArray, ranks: Ranks) -> FloatArray:
-        """Return the weight of a policy token of each row; see ``Aggregation``."""
+        """Return the weight of each row's policy tokens, (rows,); see ``Aggregation``."""
         return _each(lengths, 1 / _most(ranks.sum(np.array([lengths.sum()], float))[0]))
 
 
@@ -41,7 +41,7 @@ class SeqMean(CheckedOptions):
     """
 
     def __call__(self, lengths: IntArray, groups: IntArray, ranks: Ranks) -> FloatArray:
-        """Return the weight of a policy token of each row; see ``Aggregation``."""
+        """Return the weight of each row's policy tokens, (rows,); see ``Aggregation``."""
         return _each(lengths, 1 / (_rows(lengths, ranks) * np.maximum(lengths, 1)))
 
 
@@ -54,7 +54,7 @@ class PromptMean(CheckedOptions):
     """
 
     def __call__(self, lengths: IntArray, groups: IntArray, ranks: Ranks) -> FloatArray:
-        """Return the weight of a policy token of each row; see ``Aggregation``."""
+        """Return the weight of each row's policy tokens, (rows,); see ``Aggregation``."""
         own: Counter[int] = Counter()
         for group, length in zip(groups.tolist(), lengths.tolist(), strict=True):
             own[group] += length
@@ -76,7 +76,7 @@ class ConstLen(CheckedOptions):
     length: Annotated[int, Rule(least=1), FromRun("rollout.max_episode_tokens")]
 
     def __call__(self, lengths: IntArray, groups: IntArray, ranks: Ranks) -> FloatArray:
-        """Return the weight of a policy token of each row; see ``Aggregation``."""
+        """Return the weight of each row's policy tokens, (rows,); see ``Aggregation``."""
         return _each(lengths, 1 / (_rows(lengths, ranks) * self.length))
 
 

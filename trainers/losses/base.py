@@ -54,7 +54,7 @@ class Term(Protocol):
         """Whether the term is proportional to the advantage; see ``Term``."""
 
     def __call__(self, tokens: Tokens) -> Tensor:
-        """Return the loss of each token, (B, T); values off the mask, or off the environment's tokens, are ignored."""
+        """Return the loss of each token, (B, T); values on tokens that the term does not apply to are ignored."""
 
 
 class Anchored:
@@ -81,7 +81,7 @@ class Aggregation(Protocol):
     """Protocol of an aggregation: the average of token losses, given as one weight for all tokens of a row."""
 
     def __call__(self, lengths: IntArray, groups: IntArray, ranks: Ranks) -> FloatArray:
-        """Return the weight of a policy token of each row.
+        """Return the weight that each policy token of a row has, for each row.
 
         Args:
             lengths: Number of policy tokens in each row of the optimizer batch on this process, (rows,); for terms

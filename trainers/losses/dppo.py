@@ -11,7 +11,7 @@ from .base import LOSSES, Anchored, Figures
 from .tokens import RatioAnchor, Tensor, Tokens, bounded_exp
 
 _LEAST = 1e-12
-"""Minimum probability of the tokens that were not drawn, so that its logarithm is finite."""
+"""Minimum total probability of the tokens that were not drawn, so that its logarithm is finite."""
 _BOUNDS = {"tv": 0.15, "kl": 0.05}
 """The authors' threshold for each divergence."""
 

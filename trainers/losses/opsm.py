@@ -29,7 +29,7 @@ class OffPolicySequenceMask(CheckedOptions):
         delta: Largest mean at which a row is kept, in nats per token.
         anchor: The probabilities used as mu.
         level: Whether the mean is over a turn or a row; the paper uses ``sequence``.
-        then: A second correction; the mask is multiplied by its weights: ``truncate``, ``(mask:low=0.3,level=turn)``.
+        then: A second correction; its weights multiply the mask: ``truncate``, ``(mask:low=0.3,level=turn)``.
     """
 
     delta: float = option(0.5, above=0)

@@ -99,7 +99,7 @@ class Tokens:
         return self.mask & (column > 0) if column is not None else self.mask & False
 
     def column(self, name: str) -> Tensor:
-        """Return one of ``columns``; zeros if the micro-batch has no policy tokens.
+        """Return a column by its name; zeros if the rows lack it and the micro-batch has no policy tokens.
 
         Raises:
             ConfigurationError: The rows have no such column.
@@ -157,7 +157,7 @@ class Tokens:
 
         Args:
             values: (B, T).
-            level: The level to pool over. Only tokens of the mask count.
+            level: Whether to pool over a token, a turn or a sequence (the whole row). Only tokens of the mask count.
             reduce: Whether to divide by the number of pooled tokens.
 
         Returns:

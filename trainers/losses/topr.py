@@ -21,7 +21,7 @@ class Topr(Anchored, CheckedOptions):
     (``level=token,anchor=old``).
 
     Args:
-        level: The level of the ratio, which is a product over tokens.
+        level: Whether a ratio belongs to a token, a turn or a sequence; it is the product of the ratios of its tokens.
         anchor: Denominator of the ratio. With ``"sampled"``, the engine's probability, the separate correction for
             engine-trainer mismatch is not applied.
     """

@@ -1,7 +1,7 @@
 """Configurations of worlds for ``generated_worlds``, and the two designers that choose them: a rule, and a model.
 
-A configuration is a list of indices: of a world (a procedural family with options) and, for each option to vary, of its
-value in the list of possible values, which starts with the easiest.
+A configuration is a list of indices. The first index selects a world (a procedural family with options). Each further
+index selects the value of one option to vary, from a list of possible values that starts with the easiest.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class ConfigurationSpace:
     """The worlds and the values of their options.
 
     Args:
-        worlds: The worlds, each a procedural family with options; empty for the worlds of ``problems``.
+        worlds: The worlds, each a procedural family with options; if empty, the sources in ``problems``.
         vary: Values of each option to vary, easiest first.
-        problems: The environment's source.
+        problems: The environment's source of problems.
         seed: Seed of the worlds' problems.
 
     Attributes:
@@ -128,12 +128,12 @@ class ConfigurationSpace:
         return {name: values[number] for (name, values), number in chosen}
 
     def sample(self, source: ProblemSource, rng: np.random.Generator) -> dict[str, Any]:
-        """Return a new problem of a source, as an option of ``reset``."""
+        """Sample a new problem of a source; return it as the value of the option ``problem`` of ``reset``."""
         fields = asdict(source.sample(rng))
         return {**fields.pop("meta"), **fields}
 
     def read(self, written: Any) -> Configuration:
-        """Return the configuration that ``{"world": ..., "options": {...}}`` describes; missing options are easiest.
+        """Return the configuration that ``{"world": ..., "options": {...}}`` describes; a missing option is easiest.
 
         Raises:
             ConfigurationError: The world, an option or a value is none of those to choose from.
@@ -184,7 +184,7 @@ class RuleDesigner:
 
         Args:
             count: Number of configurations to return.
-            tried: The configurations of the last cycle; none before the first.
+            tried: The configurations of the last cycle; empty before the first cycle.
             skills: Success rate of each world.
             rng: Chooses which option changes.
         """

@@ -30,7 +30,7 @@ class Curriculum(SavedAttributes):
 
     Args:
         seed: Seed of all draws.
-        problems: The environment's source.
+        problems: The environment's source of problems.
         by: Field of the problems that names their level, if the source is not a mixture.
         order: The levels, easiest first; by default the parts of the mixture, or the values of the field, ascending.
         above: Pass rate above which the next level starts. The paper uses about 0.5 for a model with 1.5B parameters,

@@ -31,7 +31,7 @@ class DifficultyPool(SavedAttributes):
     Args:
         ids: Ids of the problems of a finite source.
         seed: Seed of all draws.
-        problems: The environment's source.
+        problems: The environment's source of problems.
         normal_from: Maximum mean reward of the hard pool.
         easy_from: Maximum mean reward of the normal pool.
         hard: Weight of a problem in the hard pool.

@@ -25,13 +25,14 @@ class Dump(SavedAttributes):
 
         UCB_i = mean_i + sqrt(2 ln(N + 1) / (n_i + 1)),  P_i = softmax(UCB / temperature)_i,
 
-    for n_i episodes of the kind among N, as in the authors' code. A kind that is mastered, or far too hard, has
-    advantages near 0 and is drawn less often; because of the second summand, its probability never becomes 0. Use
-    ``dump`` for a mixture of domains or levels if you do not know which of them the policy learns most from.
+    where mean_i is the value of kind i, and n_i of the N episodes so far are of this kind, as in the authors' code. A
+    kind that is mastered, or far too hard, has advantages near 0 and is drawn less often; because of the second
+    summand, its probability never becomes 0. Use ``dump`` for a mixture of domains or levels if you do not know which
+    of them the policy learns most from.
 
     Args:
         seed: Seed of all draws.
-        problems: The environment's source.
+        problems: The environment's source of problems.
         by: Field of the problems that names their kind, if the source is not a mixture.
         order: The kinds to use; all by default.
         window: Number of latest episodes of a kind over which its mean is computed. If only a part of a group lies in

@@ -45,15 +45,15 @@ class GeneratedWorlds(SavedAttributes):
 
     Args:
         seed: Seed of all draws.
-        problems: The environment's source.
+        problems: The environment's source of problems.
         vary: Values of each option to vary, easiest first.
         worlds: The worlds, each a procedural family with options (``countdown:numbers=4``); by default the
             environment's source, or the parts of its mixture.
         designer: A judge, as for ``rollout.judge``, that is asked for configurations (``model:url=...,model=...``);
-            ``None`` for the rule. Only in a run of one process.
+            allowed only in a run of one process. ``None`` uses the rule.
         count: Number of configurations in a cycle; the paper uses 4.
-        every: Rollouts of a cycle in configurations.
-        original: Rollouts of a cycle in the worlds; the paper trains equally long in both.
+        every: Rollouts in generated configurations, per cycle.
+        original: Rollouts in the worlds themselves, per cycle; the paper trains equally long in both.
         cycles: Number of cycles; the paper uses 4.
         low: Success rate below which a configuration becomes easier.
         high: Success rate above which a configuration becomes harder.

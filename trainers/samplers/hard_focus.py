@@ -30,7 +30,7 @@ class HardFocus(SavedAttributes):
     Args:
         ids: Ids of the problems of a finite source.
         seed: Seed of all draws.
-        problems: The environment's source.
+        problems: The environment's source of problems.
         after: Rollouts of the uniform stage; ``None`` ends it when every problem was drawn once. With ``rates``, there
             is no uniform stage.
         keep: Share of the problems in the set that remain after each narrowing; the hardest problems remain.

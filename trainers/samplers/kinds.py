@@ -23,7 +23,7 @@ class Kinds:
     """Draws problems of a given kind: in shuffled passes if the kind is finite, else as new samples.
 
     Args:
-        problems: The environment's source.
+        problems: The environment's source of problems.
         by: The field whose values are the kinds, if the source is not a mixture.
         order: Names of the kinds to use, in order. By default all kinds are used: numbers in ascending order, names in
             the order in which they occur.
@@ -62,7 +62,7 @@ class Kinds:
         }
 
     def draw(self, name: str) -> Start:
-        """Return the start of the next episode of one kind of problem."""
+        """Return the start of the next group of one kind of problem."""
         (start,) = self._orders[name].draw(1)
         part, mixture = self._parts[name], self._problems
         if isinstance(part, list):
@@ -72,7 +72,7 @@ class Kinds:
         return Start(start.seed, {"problem_id": mixture.id_of(part, problem.id)}, name)
 
     def draw_by(self, shares: Mapping[str, float], n: int, *, before: int) -> list[Start]:
-        """Return the starts of the next episodes; their kinds are drawn by their shares.
+        """Return the starts of the next groups; their kinds are drawn by their shares.
 
         Args:
             shares: Probability of each kind; they sum to 1.

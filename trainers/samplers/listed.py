@@ -25,7 +25,7 @@ class Listed(SavedAttributes):
 
     Args:
         ids: Ids of the problems of a finite source, else ``None``.
-        problems: The environment's source.
+        problems: The environment's source of problems.
         pool: Number of problems to take from an unlimited source.
         seed: Seed of the list, of the passes and of the starts.
 

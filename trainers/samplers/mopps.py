@@ -37,7 +37,7 @@ class Mopps(SavedAttributes):
     Args:
         ids: Ids of the problems of a finite source.
         seed: Seed of all draws.
-        problems: The environment's source.
+        problems: The environment's source of problems.
         batch: Groups per step (B); ``None`` uses the run's ``problems_per_step``, or 8 without a run.
         candidates: Candidates per group: 16 for mathematics in the paper, 8 for countdown.
         target: The target pass rate.

@@ -32,7 +32,7 @@ class Potential(SavedAttributes):
     Args:
         ids: Ids of the problems of a finite source.
         seed: Seed of all draws.
-        problems: The environment's source.
+        problems: The environment's source of problems.
         stages: Number of parts into which the problems are divided.
         steps: Rollouts of a stage; ``None`` ends a stage when all its problems were drawn once.
         rates: Folder of an evaluation with the pass rate of each problem; without it, a first pass over all problems

@@ -28,7 +28,7 @@ class SkillGap(SavedAttributes):
 
     Args:
         seed: Seed of all draws.
-        problems: The environment's source.
+        problems: The environment's source of problems.
         by: Field of the problems that names their kind, if the source is not a mixture.
         order: The kinds to use; all by default.
         every: Rollouts per cycle.

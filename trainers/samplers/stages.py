@@ -31,7 +31,7 @@ class Stages(SavedAttributes):
 
     Args:
         seed: Seed of all draws.
-        problems: The environment's source.
+        problems: The environment's source of problems.
         by: Field of the problems that names their kind, if the source is not a mixture.
         order: The kinds, one per stage (``math+code``); a kind may be repeated. By default, all kinds in the order in
             which they occur.

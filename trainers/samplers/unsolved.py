@@ -29,7 +29,7 @@ class Unsolved(SavedAttributes):
     Args:
         ids: Ids of the problems of a finite source.
         seed: Seed of all draws.
-        problems: The environment's source.
+        problems: The environment's source of problems.
         after: Rollouts after which problems are excluded; with ``rates``, they are excluded from the start.
         episodes: Number of latest episodes that must all be correct.
         rates: Folder of an evaluation with the pass rate of each problem; "" for none.
@@ -72,7 +72,7 @@ class Unsolved(SavedAttributes):
         return self._list.draw(n, set(range(len(self._list))).difference(self._solved))
 
     def observe(self, outcomes: Sequence[GroupResult]) -> None:
-        """Record the results of a step; once ``after`` steps are recorded, exclude the solved problems."""
+        """Record the results of a rollout; once ``after`` rollouts are recorded, exclude the solved problems."""
         self._steps += 1
         if self._steps > self._after:
             return

@@ -140,7 +140,7 @@ def all_equal(group: Sequence[Episode]) -> bool:
 
 
 def plain_reasons(group: Sequence[Episode], chosen: Sequence[int], otherwise: str) -> dict[int, str]:
-    """Return the reason why each episode was not chosen, by position, for any selector.
+    """Return, by position, why each episode that was not chosen was left out; any selector can use this function.
 
     Args:
         group: The episodes of the group.

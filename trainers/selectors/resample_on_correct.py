@@ -63,7 +63,7 @@ def quotas(positives: int, negatives: int, keep: int, *, minimum: int = 2) -> tu
             pos -= 1
         else:
             neg -= 1
-    if pos + neg < keep:  # two halves were rounded down, so that both sides have an episode left
+    if pos + neg < keep:  # both quotas ended in one half and were rounded down, so both sides have an episode left
         return (pos + 1, neg) if pos <= neg else (pos, neg + 1)
     return pos, neg
 

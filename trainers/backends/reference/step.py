@@ -1,6 +1,6 @@
 """Compute the loss and gradients of one optimizer step in the simplest form, as a reference for other backends.
 
-Rows are computed one at a time, without padding, with the logits of every token and the whole graph in memory. Covered:
+Each row is computed on its own, without padding, with the logits of every token and the whole graph in memory. Covered:
 the loss of a list of rows, and its gradients. Not covered: optimizations (micro-batches, several processes, mixed
 precision, recomputation), and playing episodes.
 """
@@ -142,7 +142,7 @@ def gradients(
 def _tokens(
     row: Row, every: Tensor, *, old: Tensor | None, old_mean: Tensor | None, reference: Tensor | None
 ) -> Tokens:
-    """Return the inputs of the terms for one row, (1, completion tokens)."""
+    """Return the inputs of the loss terms for one row; each tensor is (1, completion tokens)."""
     logp = _chosen(every, row)
 
     def numbers(values: object) -> Tensor:

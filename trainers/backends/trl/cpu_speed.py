@@ -44,7 +44,7 @@ _MEASURE_S = 0.06
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 RoundSeconds = Callable[[int, torch.dtype], float]
-"""Function that measures the seconds of one benchmark round with a number of threads, in a precision."""
+"""Function that returns the seconds one benchmark round takes with the given number of threads and precision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def choose(options: ModelOptions, threads: int | None, *, precision: str | None 
     Args:
         options: Options of the policy; a ``dtype`` other than ``auto`` is kept.
         threads: Number of threads that an option sets; ``None`` if none does.
-        precision: The precision of the run that is resumed.
+        precision: The precision of the run that is resumed; ``None`` for a new run.
 
     Returns:
         The choice; ``None`` on an accelerator.
@@ -122,7 +122,7 @@ def chosen_together(
         policy: Options of the policy; the measured precision replaces ``dtype="auto"``.
         threads: Number of threads that an option sets.
         ranks: The processes; all call it together.
-        earlier: The precision of the run that is resumed.
+        earlier: The precision of the run that is resumed; ``None`` for a new run.
     """
     choice = choose(policy, threads, precision=earlier)
     precision = ranks.gather(None if choice is None else choice.precision)[0]
@@ -134,7 +134,7 @@ def chosen_together(
 
 
 def recorded_precision(file: Path, group: str, key: str) -> str:
-    """Return the precision in the record of an earlier run on a CPU; ``float32`` if the record names none."""
+    """Return the precision that an earlier run on a CPU recorded in ``file``; ``float32`` if it recorded none."""
     try:
         found = json.loads(file.read_text("utf-8")).get(group, {}).get(key)
     except (OSError, ValueError):
@@ -143,7 +143,7 @@ def recorded_precision(file: Path, group: str, key: str) -> str:
 
 
 def choose_threads(most: int, measure: RoundSeconds) -> tuple[int, dict[int, float]]:
-    """Return the smallest number of threads that is nearly as fast as the fastest, and the seconds of each number.
+    """Return the smallest number of threads nearly as fast as the fastest, and the seconds of a round for each number.
 
     Args:
         most: Largest number of threads.

@@ -80,7 +80,7 @@ class SftTrainer(ShardedTrainer, SFTTrainer):
     def compute_loss(
         self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
-        """Return the loss of a pass: the negative log-likelihood of its labels / number of labels of the batch.
+        """Return the loss of a pass: its labels' negative log-likelihood, divided by the number of labels in the batch.
 
         A mixture of experts adds its load-balancing loss, weighted by the share of the pass in its micro-batch.
         """
@@ -88,7 +88,7 @@ class SftTrainer(ShardedTrainer, SFTTrainer):
         if self.aux_loss_enabled:
             given["output_router_logits"] = True
         if self.aux_loss_enabled or not causal(model):
-            given["attention_mask"] = inputs["attention_mask"]  # padding must not count, or must not be seen
+            given["attention_mask"] = inputs["attention_mask"]  # padding must neither count as load nor be attended to
         outputs = model(**given)
         loss = -outputs.log_probs.sum() / max(1, int(num_items_in_batch))
         if self.args.average_tokens_across_devices:

@@ -106,7 +106,7 @@ class CollectorTrainer(ShardedTrainer, GRPOTrainer):
             **(stateful or {}),
         }
         self.sharing = self._prefix_sharing()
-        self.use_head(self.temperature)  # before accelerate wraps the forward method, which must see every later head
+        self.use_head(self.temperature)  # before accelerate wraps the forward method, so that it calls the current head
 
     def _prefix_sharing(self) -> PrefixSharing:
         if not self.shape.share_prefixes:

@@ -70,7 +70,7 @@ class AdapterReference:
         return {name: weights.detach().clone() for name, weights in _trained(policy)}
 
     def state_dict(self) -> dict[str, Tensor]:
-        """Return the adapter's values; empty if the reference is the model without the adapter."""
+        """Return the reference's adapter values; empty if the reference is the model without the adapter."""
         return dict(self._start)
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:

@@ -21,7 +21,7 @@ from ....plan.training_memory import CPU_KEPT_BYTES, CPU_TILE_BYTES
 class CpuLogProbs(torch.autograd.Function):
     """Log-probabilities of target tokens, with the signature and the outputs of TRL's ``ChunkedLogProbFunction``.
 
-    Differences: the fourth output is the mean of the log-probabilities, not of the logits; the width of a tile is the
+    Differences: the fourth output is the mean of the log-probabilities, not of the logits; each tile spans the whole
     vocabulary. The gradients are those of the log-probabilities and of the entropy.
     """
 
@@ -78,8 +78,8 @@ class CpuLogProbs(torch.autograd.Function):
     def backward(ctx: Any, to_logp: Tensor | None, to_entropy: Tensor | None, *_: Any) -> Any:
         """Return the gradients of the hidden states, the head and its bias.
 
-        With p the probabilities, H the entropy and z the logits: d logp(t) / dz = 1[t] - p, and
-        dH / dz = -p (log p + H).
+        With logits z, probabilities p, entropy H, and 1[t] the one-hot vector of target token t:
+        d log p(t) / dz = 1[t] - p, and dH / dz = -p (log p + H).
         """
         hidden, weight, bias, targets, log_z, entropy = ctx.saved_tensors
         head: _Head = ctx.head
@@ -91,7 +91,7 @@ class CpuLogProbs(torch.autograd.Function):
             logp = head.logits(at).log_softmax(-1) if ctx.kept is None else ctx.kept[number]
             grad = logp.exp()
             if to_entropy is not None:
-                # -p (g + gH (log p + H)), of which the first part belongs to the log-probability.
+                # -p (g + gH (log p + H)); g and gH: incoming gradients of the log-probability and the entropy.
                 factor = (logp + entropy[at, None]).mul_(to_entropy[at, None])
                 grad.mul_(factor if to_logp is None else factor.add_(to_logp[at, None])).neg_()
             elif to_logp is not None:
@@ -137,7 +137,7 @@ class _Head:
 
 
 def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
-    """Add ``left @ right`` to ``total``; only one rounding, of the sum or the product, is to the factors' precision."""
+    """Add ``left @ right`` to ``total``, rounding to the factors' precision only once (the sum or the product)."""
     if left.dtype is total.dtype:
         total.addmm_(left, right)
     else:

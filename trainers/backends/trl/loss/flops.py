@@ -18,7 +18,7 @@ PEAKS = {
     "MI325X": {torch.float16: 1307.4e12, torch.bfloat16: 1307.4e12, torch.float32: 163.4e12},
     "MI355X": {torch.float16: 2516.6e12, torch.bfloat16: 2516.6e12, torch.float32: 157.3e12},
 }
-"""Peak operations per second, by precision, of devices that TRL's table does not have or has only as rounded values."""
+"""Peak operations per second, by device and precision, of devices that TRL's table lacks or lists only rounded."""
 
 
 def peak(name: str, dtype: torch.dtype) -> float | None:
@@ -57,7 +57,7 @@ def _peak_of(device: torch.device, dtype: torch.dtype) -> float | None:
 
 
 def flops_of(model: Any, lengths: Sequence[int]) -> float | None:
-    """Return the floating-point operations of training on rows, without padding and recomputation.
+    """Return the floating-point operations of training on rows, not counting padding and recomputation.
 
     TRL counts the products of weights, and attention over every pair of tokens. This function omits the half of
     attention that a causal model skips. With adapters the count is a third lower, since frozen weights have no

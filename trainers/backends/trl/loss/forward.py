@@ -59,7 +59,7 @@ def score(
     Args:
         model: A model with a fused head, wrapped or not.
         batch: The micro-batch.
-        autocast: Precision of the computation.
+        autocast: Returns a context that sets the precision of the computation.
         balance: Whether to compute the load-balancing loss of a mixture of experts.
         embed: Whether to compute the embeddings of the rows.
     """
@@ -113,7 +113,7 @@ def _last_layer(model: Any, *, wanted: bool) -> Iterator[list[Tensor]]:
 
 
 def _pooled(hidden: Tensor, mask: Tensor) -> Tensor:
-    """Mean of (B, W, H) where the mask is true, (B, H); the mask, (B, W - 1), begins at the second token."""
+    """Average (B, W, H) over the tokens where the mask (B, W - 1, from the second token) is true; return (B, H)."""
     chosen = mask[..., None].to(torch.float32)
     return (hidden[:, 1:].float() * chosen).sum(1) / chosen.sum(1).clamp(min=1.0)
 
@@ -171,7 +171,7 @@ class ReferenceModel:
             self.model.to(device)
 
     def divide(self, policy: Any, device: torch.device, compute: torch.dtype) -> None:
-        """If the reference model is a separate copy of the weights, shard it with FSDP2, as the policy is."""
+        """Shard a copied reference model with FSDP2, like the policy; with adapters, save their initial values."""
         if self.model is None:
             self._adapters.follow(_plain(policy))
         else:

@@ -54,8 +54,8 @@ class MicroBatch:
         environment_weight: Weight of each environment token in the loss, 0 elsewhere; ``None`` if no term needs it.
         peers: Embeddings of the other rows of each row's group, (B, K, H); ``None`` if no term needs them.
         relations: Relation of each peer to the row, (B, K); see ``contrast.relations``.
-        share: Number of tokens as a share of the optimizer batch; it weights the load-balancing loss of a mixture of
-            experts, and is 0 for other models.
+        share: Share of the optimizer batch's tokens that are in this micro-batch; it weights the load-balancing loss of
+            a mixture of experts, and is 0 for other models.
         tree: The packed sequence that the model computes instead of ``ids``; ``None`` for separate rows.
     """
 

@@ -94,7 +94,7 @@ def divide(rows: Sequence[Ids], budget: int, cost: RowCost) -> tuple[list[list[i
         rows: Token ids of each row.
         budget: Maximum memory of a tree with several rows, given as the number of tokens in separate rows that need
             the same memory; the tree itself has fewer tokens.
-        cost: The sizes of the model.
+        cost: Estimates time and memory from the sizes of the model.
 
     Returns:
         The positions of the rows of each tree, in the order of ``by_prefix``, and those of the other rows.

@@ -23,7 +23,7 @@ from .micro_batches import MicroBatch, completion_values, row_embeddings
 from .packing import tree_tokens
 
 _DRAWS = 1_000_003
-"""Last word of the seed of the loss terms' random draws; the seed of the order of the groups ends in 0."""
+"""Last number of the seed of the loss terms' random draws; for the order of the groups, this number is 0."""
 
 ROW_VALUES = ("old", "old_mean_logp", "reference", "embeddings")
 """Names of the values that are stored for each row before the first update on it: the log-probabilities of its

@@ -30,9 +30,10 @@ IGNORED = -100
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """One attention call of several chunks, padded: (C, Q) queries and (C, K) keys by their packed positions.
+    """One attention call for C padded chunks: packed positions of the queries, (C, Q), and of the keys, (C, K).
 
-    The mask is (C or 1, 1, Q, K); ``None`` for chunks that begin their rows, whose mask is causal.
+    A chunk is a part of a row's new tokens. The mask is (C or 1, 1, Q, K); it is ``None`` if every chunk begins its
+    row, since the mask is then causal.
     """
 
     queries: Tensor

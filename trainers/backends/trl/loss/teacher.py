@@ -57,12 +57,12 @@ class Teacher(ReferenceModel):
         self._prompt = prompt
 
     def add_column(self, rows: Sequence[Row], score_rows: ScoreTeacherRows, autocast: Autocast) -> None:
-        """Add the column ``teacher``, the log-probability of each completion token, to every row; collective.
+        """Add the column ``teacher``, each completion token's log-probability, to every row; all processes call it.
 
         Args:
             rows: The rows of this process.
             score_rows: Scores rows in micro-batches.
-            autocast: Precision of the computation.
+            autocast: Returns a context that sets the precision of the computation.
         """
         prompt = self._prompt
         seen = list(rows) if prompt is None else [replace(row, prompt_ids=prompt(row)) for row in rows]
@@ -84,7 +84,7 @@ class PrivilegedPrompt:
         self._template, self._problems, self._chat = template, problems, chat
 
     def __call__(self, row: Row) -> list[int]:
-        """Return the prompt of a row, with the problem's text from the template added to the user's first message.
+        """Return the prompt of a row, with the filled-in template appended to the user's first message.
 
         Raises:
             ConfigurationError: The problem lacks a field, or the row's prompt does not begin with the episode's prompt.

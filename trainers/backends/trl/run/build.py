@@ -144,7 +144,7 @@ def prepare(name: str, config: TrainConfig) -> RunSetup:
 
 
 def load(setup: RunSetup) -> LoadedPolicy:
-    """Start the run's folder, load the policy, and copy it if the rollout part needs older weights."""
+    """Prepare the run's folder, load the policy, and copy it if the rollout part needs older weights."""
     config = setup.config
     setup.ranks.wait()  # until every process has read the folder
     if not setup.ranks.rank:
@@ -214,7 +214,7 @@ def build_play(setup: RunSetup, policy: LoadedPolicy, trainer: CollectorTrainer)
     Args:
         setup: The setup of the run.
         policy: The loaded policy.
-        trainer: The trainer, which holds the policy of the engines.
+        trainer: The trainer; the engines generate with its policy.
     """
     config, parts, tokenizer = setup.config, setup.parts, policy.tokenizer
     with progress(f"starting the engine {config.rollout.engine}"):

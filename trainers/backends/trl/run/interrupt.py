@@ -222,6 +222,6 @@ class Stopping(TrainerCallback):
 
 
 def _say(text: str) -> None:
-    # Not print(): the handler may have interrupted one in the middle of its buffer. The line may hold a progress bar.
+    # Not print(): the signal may have interrupted a print in the middle of its buffer. ``end`` clears a progress bar.
     end = b"\r\x1b[K" if sys.stderr.isatty() else b""
     os.write(sys.stderr.fileno(), end + text.encode() + b"\n")

@@ -89,8 +89,7 @@ def one_step(
         folder: A folder that transformers may write to.
         tokens_per_device: Maximum number of tokens in one micro-batch, padding included.
         share_prefixes: Whether to compute tokens that rows share only once; see ``BatchLayout``.
-        reference: The reference model; ``None`` uses the policy before the step; for a policy with adapters, the policy
-            without its adapters.
+        reference: The reference model; ``None`` uses the policy before the step (without its adapters, if it has any).
         temperature: Temperature of the log-probabilities.
         peft_config: Adapters to train instead of the weights.
         **options: Further fields of ``GRPOConfig``, such as ``gradient_checkpointing``.

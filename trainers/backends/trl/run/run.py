@@ -164,7 +164,7 @@ class TrlRun:
 
 
 def fewer_updates(config: TrainConfig) -> list[str]:
-    """Return a warning if a rollout has fewer groups than ``optim.minibatches``; otherwise an empty text."""
+    """Return a list with a warning if a rollout has fewer groups than ``optim.minibatches``; else an empty list."""
     groups, optim = config.rollout.problems_per_step, config.optim
     if optim.minibatches <= groups:
         return []

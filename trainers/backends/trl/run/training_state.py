@@ -72,7 +72,7 @@ def _local(model: Any) -> Iterator[Tensor]:
 def _updates(optimizer: Any) -> float | None:
     """Return the update counter in the optimizer's state; ``None`` if the state does not have one."""
     states = getattr(optimizer, "state", None) or {}
-    # Every weight counts its own updates; the first one with a gradient at every step stands for all.
+    # Every weight counts its own updates; the highest count among the first weights stands for all.
     counts = [float(own["step"]) for own in list(states.values())[:8] if isinstance(own, dict) and "step" in own]
     return max(counts) if counts else None
 

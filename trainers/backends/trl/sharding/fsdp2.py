@@ -59,7 +59,7 @@ def hold(module: nn.Module) -> None:
     if not isinstance(module, FSDPModule):
         return
     module.set_reshard_after_forward(False)
-    # The forward pass of one token gathers all units, without a separate collective call for each.
+    # A forward pass over one token gathers every unit; no explicit call for each unit is needed.
     module(input_ids=torch.zeros(1, 1, dtype=torch.long, device=_device(module)), use_cache=False)
 
 

@@ -28,7 +28,7 @@ class ZeroState:
     Args:
         module: The policy, unwrapped.
         engine: DeepSpeed's engine around it.
-        rank: Number of this process.
+        rank: Rank of this process, from 0.
         size: Number of processes.
     """
 
@@ -37,7 +37,7 @@ class ZeroState:
         self._trained = {name: weights for name, weights in module.named_parameters() if weights.requires_grad}
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the tensors that this process writes: every N-th tensor with N processes; collective."""
+        """Return the tensors that this process writes: every N-th tensor with N processes; every process calls it."""
         return {
             name: value.detach().cpu().clone()
             for number, (name, value) in enumerate(self._all())

@@ -3,7 +3,7 @@
 Covered: engines that share the trainer's module, and engines with a copy of the weights: one in each process, or
 servers for all processes, to which the first process sends the weights. If the weights are sharded, all processes
 gather them together, layer by layer. An error of one process is raised by all of them, so no process waits forever. Not
-covered: several copies in one run that get different weights.
+covered: copies with different weights in one run.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class OffloadedState:
 
 
 def _on_device(optimizer: Any) -> Iterator[tuple[tuple[int, str], Tensor]]:
-    """Yield the state's tensors of this process that are on the device of their weights, by weight and name."""
+    """Yield this process's state tensors that are on the device of their weights, by the weight's index and a name."""
     every = (weights for group in optimizer.param_groups for weights in group["params"])
     for number, weights in enumerate(every):
         device = _local(weights).device
@@ -83,7 +83,7 @@ def _on_device(optimizer: Any) -> Iterator[tuple[tuple[int, str], Tensor]]:
 
 
 def _local(value: Tensor) -> Tensor:
-    """Return this process's part of a sharded tensor, not as a view; call it without gradients."""
+    """Return this process's part of a sharded tensor; without gradients, the part is the tensor itself, not a view."""
     return value.to_local() if isinstance(value, DTensor) else value
 
 
