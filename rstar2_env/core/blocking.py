@@ -163,7 +163,7 @@ def cancel_blocking() -> bool:
         for task in asyncio.all_tasks(loop):
             task.cancel()
 
-    # The signal may have arrived in the middle of a task's step.
+    # Not at once: the signal may have interrupted a task in the middle of a step.
     loop.call_soon_threadsafe(cancel)
     return True
 

@@ -6,7 +6,7 @@ import os
 
 
 def usable_cores() -> int:
-    """Return the number of CPU cores for this process: the usable cores divided among the run's local processes.
+    """Return this process's share of the usable CPU cores, at least 1: cores divided by local processes of the run.
 
     ``torchrun`` sets the number of the run's processes on this machine (``LOCAL_WORLD_SIZE``); each process opens its
     own sandbox and verifiers.

@@ -36,7 +36,7 @@ class Figure:
         unit: Unit of the figure; a ``share`` is shown in percent.
         better: Direction of an improvement; empty if neither direction is better.
         each_step: Whether training logs the figure at every step.
-        meaning: Description of the figure, as a sentence without a verb.
+        meaning: Description of the figure: a noun phrase that ends with a full stop.
     """
 
     numerator: str

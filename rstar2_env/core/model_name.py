@@ -25,7 +25,7 @@ def check_model(model: Any) -> None:
     """Check that a name is a folder with a model, a GGUF file, or a model on the hub.
 
     Args:
-        model: A folder, a file or a name; a loaded model passes unchecked, and so does the content of a GGUF file.
+        model: A folder, a file or a name. A loaded model and the content of a GGUF file are not checked.
 
     Raises:
         ConfigurationError: The folder does not exist, it has no model, the base model of its adapter is missing, or
@@ -102,7 +102,7 @@ def _check_base(folder: Path) -> None:
 
 
 def _near(path: Path) -> str:
-    """Return a hint that names a neighbouring folder with a similar name; empty if there is none."""
+    """Return a hint that names a folder with a similar name in the same parent folder; empty if there is none."""
     try:
         neighbours = [found.name for found in path.parent.iterdir() if found.is_dir()]
     except OSError:

@@ -53,7 +53,7 @@ _RIGHTS = frozenset({"isolation", "network", "write", "pass_env", "token_env"})
 _VARIABLE = re.compile(r"\w+_env")
 _EMPTY: tuple[Any, ...] = (None, "", False, [], {}, ())
 _FEW = (None, *range(257))
-"""Numbers of processes that data may choose."""
+"""Allowed values of the numbers of processes and sessions that data may set."""
 _SAFE_SANDBOX: Mapping[str, tuple[Any, ...] | None] = {
     "provider": ("local",),
     "isolation": ("strict",),
@@ -313,7 +313,7 @@ def _refused(said: str) -> UntrustedError:
 
 
 def _place_of(written: str) -> str:
-    """Return the file that contains a name, and the option in it."""
+    """Return the data file that contains ``written``, with the option there, for messages; "A file" if unknown."""
     assert _active is not None
     for path, values in reversed(_active.found):
         for place, value in _texts(values):
@@ -354,7 +354,7 @@ def _last(place: str) -> str:
 
 
 def _chosen(place: str, value: Any) -> str | None:
-    """Describe what an option of data selects, if only the user may select it; ``None`` otherwise."""
+    """Describe what an option in data selects ("a sandbox (...)"), if only the user may select it; else ``None``."""
     if isinstance(value, str) and _SERVER.search(value):
         return f"an MCP server ({place} = {_short(value)})"
     if isinstance(value, str) and _WRITES.search(value):
@@ -362,10 +362,10 @@ def _chosen(place: str, value: Any) -> str | None:
     if not isinstance(value, _Name) and value not in _EMPTY and (what := _kind(place, value)):
         return f"{what} ({place} = {_short(value)})"
     if isinstance(value, str):
-        text = _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), value)  # JSON may write any letter so
+        text = _ESCAPE.sub(lambda escape: chr(int(escape[1], 16)), value)  # JSON may escape any letter in this way
         for pair in _PAIR.finditer(text):
             name = pair[1] or pair[2]
-            if "limits" not in name.split(".") and (what := _kind(name, "…")):  # limits: below, by their values
+            if "limits" not in name.split(".") and (what := _kind(name, "…")):  # limits: checked below, by value
                 return f"{what} ({place} = {_short(value)})"
         if "limits" in f"{place} {text}":
             for setting in _SETTING.finditer(text):
@@ -399,7 +399,7 @@ def _kind(place: str, value: Any) -> str | None:
 
 
 def _limit(name: str, value: Any) -> str | None:
-    """Describe a limit of programs that only the user may select; ``None`` for a smaller one, and for other options."""
+    """Describe a limit of programs that exceeds the highest that data may set; ``None`` otherwise."""
     most = HIGHEST_LIMITS.get(name)
     if most is None:
         return None

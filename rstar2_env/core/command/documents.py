@@ -55,13 +55,13 @@ def read_topic(topic: str, *, others: Iterable[str] = ()) -> str:
 
 
 def _folder() -> Path:
-    """Return the folder of the pages: inside an installed package, and next to the package in a checkout."""
+    """Return the folder of the pages: inside the package if it is installed, next to the package in a checkout."""
     package = Path(__file__).resolve().parents[2]
     return next((folder for folder in (package / "docs", package.parent / "docs") if folder.is_dir()), package / "docs")
 
 
 def _headings(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield the line, the level and the text of each heading; blocks of code have none."""
+    """Yield the line, the level and the text of each heading; lines in code blocks do not count as headings."""
     fenced = False
     for number, line in enumerate(text.splitlines()):
         fenced ^= line.lstrip().startswith("```")

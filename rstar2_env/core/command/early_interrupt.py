@@ -17,7 +17,7 @@ def end_on_interrupt() -> None:
     words = [*getattr(sys, "argv", [])[:1], *getattr(sys, "orig_argv", [])[1:3]]
     ours = any(os.path.basename(word) in ("rstar2", "rstar2.exe", "rstar2_env.cli") for word in words)
     main = threading.current_thread() is threading.main_thread()
-    # A program in the background may ignore the signal; that stays.
+    # A process that was started in the background may ignore the signal; it continues to do so.
     if ours and main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 

@@ -17,5 +17,5 @@ def set_running_command(name: str) -> None:
 
 
 def named_in(command: str, flag: str, option: str) -> str:
-    """Return the flag of an option while the command runs, and the option's name in Python otherwise."""
+    """Return ``flag`` if ``command`` is the running subcommand; otherwise ``option``, the option's name in Python."""
     return flag if _running == command else option

@@ -72,7 +72,7 @@ def members(data: bytes) -> Iterator[tuple[bytes, int]]:
     while start < len(data):
         reader, parts, position = zlib.decompressobj(wbits=31), [], start
         try:
-            # In pieces: given all data at once, it would copy the rest of the file for every member.
+            # Pass the data in pieces: at the end of a member, the decompressor copies all data that it did not use.
             while not reader.eof and position < len(data):
                 piece = data[position : position + _PIECE]
                 parts.append(reader.decompress(piece))

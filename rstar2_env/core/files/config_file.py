@@ -20,13 +20,13 @@ from rstar2_env.core.errors import ConfigurationError, MissingExtraError, Rstar2
 SUFFIXES = (".toml", ".yaml", ".yml", ".json")
 """File-name suffixes of configuration files."""
 _MOST_VALUES, _MOST_REPEATED = 100_000, 10
-"""Limits on the values of a YAML file, in which each repetition by an alias counts: it may have ``_MOST_VALUES``
-values, or, if that is more, ``_MOST_REPEATED`` times the number of values that are written in it."""
+"""Limits on the number of values in a YAML file, where each repetition by an alias counts: ``_MOST_VALUES``, or
+``_MOST_REPEATED`` times the number of values that the file spells out, whichever is larger."""
 _FLOAT = re.compile(r"[-+]?(\d[\d_]*\.?\d*|\.\d+)[eE][-+]?\d+")
 
 
 def read_mapping(path: str | Path, *, of_run: bool = False) -> FileOptions:
-    """Read a configuration file, and return its mapping of names to values, which knows the file.
+    """Read a configuration file, and return its mapping of names to values, together with the file's path.
 
     Args:
         path: A file whose name ends in one of ``SUFFIXES``, which determines its format.
@@ -60,7 +60,7 @@ def read_mapping(path: str | Path, *, of_run: bool = False) -> FileOptions:
 
 
 class FileOptions(dict[str, Any]):
-    """Options of a file, which know their file, so that an error about one of them can name it.
+    """The options in a file, with the file's path, so that an error about one of them can name the file.
 
     Args:
         options: The options, as written.
@@ -86,9 +86,10 @@ def _leaves(options: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
 
 
 def _is_named(full: str, value: Any, message: str) -> bool:
-    """Whether a message names an option, at its beginning or in quotes, or quotes its text.
+    """Whether a message begins with an option's name, or quotes its name or its value.
 
-    The message may omit groups of the full name, and name an option of the option.
+    The message may shorten the full name (``a.b.c``) to its last parts (``b.c``), or name an option within the option
+    (``a.b.c.d``).
     """
     parts = full.split(".")
     ends = "|".join(re.escape(".".join(parts[at:])) for at in range(len(parts)))
@@ -98,7 +99,7 @@ def _is_named(full: str, value: Any, message: str) -> bool:
 
 
 def _overlap(one: str, other: str) -> bool:
-    """Whether two full names are the same, or one is that of an option of the other."""
+    """Whether two full names are the same, or one option contains the other: ``a.b`` and ``a.b.c``."""
     return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
 
 
@@ -114,7 +115,7 @@ def naming_files(layers: Sequence[Mapping[str, Any]], full_name: Callable[[str],
         yield
     except Rstar2Error as error:
         message = str(error)
-        # An option of the command line, which overrides files, is named with its flag.
+        # A message that begins with a flag is about the command line, which overrides files.
         later, blamed, notes = set[str](), list[str](), list[str]()
         for layer in reversed(layers) if not message.startswith("-") else ():
             full = {name: full_name(name) for name, _ in _leaves(layer)}

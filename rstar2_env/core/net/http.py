@@ -99,7 +99,7 @@ def failed_attempt(error: Exception, timeout_s: float) -> Attempt:
                 "its certificate cannot be verified; set SSL_CERT_FILE to a file with the certificate of its authority"
             )
             return Attempt(problem=f"{advice} ({error})")
-        # A name that does not exist is a mistake; a failed lookup may pass.
+        # A host name that does not exist is a mistake; a lookup that failed may succeed later.
         unknown = any(isinstance(one, socket.gaierror) and one.errno == socket.EAI_NONAME for one in causes)
         return Attempt(problem=f"it cannot be reached: {error}", cause="" if unknown else "lost")
     if isinstance(error, httpx.TransportError):
@@ -301,7 +301,7 @@ class HttpClient:
 
                 self._loop = asyncio.new_event_loop()
                 limits = httpx.Limits(max_connections=None, max_keepalive_connections=256, keepalive_expiry=_IDLE_S)
-                # Each of many requests may wait long; none must wait for another's connection.
+                # No limit on connections: requests may take long, and none should wait for another's connection.
                 self._client = httpx.AsyncClient(limits=limits, headers=self._headers)
                 self._thread = threading.Thread(target=self._loop.run_forever, name="rstar2-http", daemon=True)
                 self._thread.start()

@@ -98,7 +98,7 @@ def option(
         below: A number must be smaller than this.
         choices: All valid values.
         unit: Unit of a number ("seconds"), for the message.
-        finite: Refuse infinities. NaN is refused in any case.
+        finite: Whether to refuse infinities; NaN is always refused.
         repr: Whether the record's ``repr`` shows it.
     """
     rule = Rule(least, most, above, below, tuple(choices), unit, finite)
@@ -232,7 +232,7 @@ def parse_options(written: Iterable[str], *, flag: str = "") -> dict[str, Any]:
 def typed_options(
     what: str, target: Callable[..., Any], options: Mapping[str, Any], *, prefix: str = ""
 ) -> dict[str, Any]:
-    """Return the options for ``target``, with text parsed and every value checked by its annotations.
+    """Return the options for ``target``, with text parsed and every value checked against the target's annotations.
 
     Args:
         what: Names the target in messages ("agent 'oracle'").
@@ -295,7 +295,8 @@ def _fitted(name: str, value: Any, parameter: Parameter | None, *, passed_on: bo
         name: The option, as the user wrote it.
         value: The given value.
         parameter: The declaration of the option; ``None`` for an unknown option.
-        passed_on: Leave the text of unknown options to the next target; otherwise parse it without an annotation.
+        passed_on: Whether the text of an unknown option stays unparsed, for the next target; otherwise it is parsed
+            without an annotation.
     """
     if parameter is None:
         return value if passed_on else read_loosely(value)

@@ -115,7 +115,7 @@ def parts_within(value: Any, seen: set[str] | None = None) -> Iterator[Part]:
 
 
 def _within_text(text: str) -> list[Any]:
-    """Return what a text may contain: its JSON; else the text without brackets, list items, the value of an option."""
+    """Return the text's JSON value; for other texts, every text in it that may be a part: list items, option values."""
     with contextlib.suppress(ValueError, RecursionError):
         return [json.loads(text)]
     option = _OPTION.fullmatch(text)

@@ -30,7 +30,8 @@ class Registry(Generic[T]):
         entry_points: Entry-point group of other distributions' parts, or ``None``.
         shape: Recognizes a part in a user's file, if the user gives only the file without the part's name.
         listed_by: Command that lists the parts, for the error about an unknown name among many.
-        named_alone: Whether options never follow a name, for the error about a name with more after a colon.
+        named_alone: Whether parts of this kind are always named without options; used in the error about
+            ``name:option=value``.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class Registry(Generic[T]):
             return self._parts[name]
         head, colon, rest = name.partition(":")
         if colon and head in self._parts:
-            if self._named_alone or "=" in rest:  # "=": the caller takes a name alone
+            if self._named_alone or "=" in rest:  # an "=" after the colon means that the caller accepts only a name
                 raise ConfigurationError(
                     f"Expected only the name of the {self.kind} {head!r}, without options; got {name!r}."
                 )
@@ -108,8 +109,8 @@ class Registry(Generic[T]):
     def _load(self) -> None:
         if self._loaded:
             return
-        # Another thread waits until everything is loaded. The loading thread enters again if a module that it imports
-        # requests a name, and sees the parts registered so far.
+        # Other threads wait here until everything is loaded. If a module that the loading thread imports requests a
+        # name, that thread enters again, and sees the parts registered so far.
         with self._lock:
             if self._loaded or self._loading:
                 return

@@ -37,7 +37,7 @@ class Rule:
         below: A number must be smaller than this.
         choices: All valid values.
         unit: Unit of a number ("seconds"), for the message.
-        finite: Refuse infinities. NaN is refused in any case.
+        finite: Whether to refuse infinities; NaN is always refused.
     """
 
     least: float | None = None
@@ -183,7 +183,7 @@ def _has_type(value: Any, hint: Any, rule: Rule) -> bool:
         return True
     if issubclass(kind, (type, os.PathLike, enum.Enum)):
         return isinstance(value, kind)
-    # Refuse only values that cannot be meant; the code that receives an object reports better what it requires.
+    # Refuse only plain values of another type; the code that receives an object gives a better message about it.
     plain = () if getattr(kind, "_is_protocol", False) else tuple(item for item in _PLAIN if issubclass(item, kind))
     return not isinstance(value, _PLAIN) or isinstance(value, plain)
 
@@ -280,7 +280,7 @@ def refusal(name: str, hint: Any, rule: Rule, value: Any) -> str:
     shown = repr(value)
     shown = shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…"
     how = ""
-    if name.startswith("-"):  # an option of a command, where only --set takes "none"
+    if name.startswith("-"):  # an option of a command; only --set accepts "none"
         hint, how = _in_text(name, *unannotated(hint, rule))
         expected = in_words(hint, rule).replace(", or None", ", or none" if name.startswith("--set ") else "")
     else:
@@ -304,7 +304,7 @@ def dict_in_text(name: str, known: Iterable[str] = ()) -> str:
 
 
 def _in_text(name: str, hint: Any, rule: Rule) -> tuple[Any, str]:
-    """Return the annotation with records replaced by dicts, which text can give, and how text gives a dict."""
+    """Return the annotation with records replaced by dicts, and a sentence on how to write a dict as text, or ""."""
     alternatives = () if rule.choices else members(hint)
     records = [member for member in alternatives if is_record(member)]
     if not records and not any(map(is_mapping, alternatives)):

@@ -160,7 +160,7 @@ def _names_of(target: Any) -> Mapping[str, Any]:
     while isinstance(target, functools.partial):
         target = target.func
     if isinstance(target, type):
-        target = target.__init__  # type: ignore[misc]  # only its module's names are wanted
+        target = target.__init__  # type: ignore[misc]  # only to find its module's names
     function = inspect.unwrap(target)
     function = getattr(function, "__func__", function)
     if not inspect.isfunction(function):

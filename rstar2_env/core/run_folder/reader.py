@@ -78,7 +78,8 @@ class Run:
         """The options of the run.
 
         Raises:
-            ConfigurationError: The file of the options cannot be read, or the run does not name a file in its folder.
+            ConfigurationError: The file of the options cannot be read, or the name that the run records for it is not a
+                plain file name.
         """
         if self._file:
             first = next(_records(self.path), {})
@@ -229,7 +230,7 @@ class Run:
         return inside(self.path, self.path / name)
 
     def _lasting(self, name: str) -> list[dict[str, Any]]:
-        """Return the events of one kind, except those of later steps than the one from which the run then resumed."""
+        """Return the events of one kind, without those of steps that a later resume from an earlier step dropped."""
         lasting: list[dict[str, Any]] = []
         for event in self.events:
             if event.get("event") == "resumed":

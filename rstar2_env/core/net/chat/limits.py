@@ -158,7 +158,7 @@ class Pace:
                 if wait <= 0:
                     self._free = now + self._request_s
                     return
-            # Threads that were delayed together do not send at the same time.
+            # The random part keeps threads that were delayed together from sending at the same time.
             time.sleep(wait + random.uniform(0, min(1.0, wait / 10)))
 
     def hold(self, seconds: float) -> None:

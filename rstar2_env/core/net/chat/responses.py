@@ -61,7 +61,7 @@ def request_of(messages: Sequence[Mapping[str, Any]], fields: Mapping[str, Any],
         body["include"] = list(dict.fromkeys(included))
     rest = list(messages)
     if rest and rest[0]["role"] == "system":
-        # Not part of what the server keeps: it is sent with every request.
+        # The server does not store the system message with a response, so every request contains it.
         body["instructions"] = rest.pop(0)["content"]
     if keep == "stored":
         known = [at for at, message in enumerate(rest) if message.get("response_id")]
