@@ -181,7 +181,7 @@ class AuditBench:
         return grade.score is not None and grade.score >= self.paid_at
 
     def next_folder(self) -> int:
-        """Return a number that no other folder of this audit has, to name the folder of a new process."""
+        """Return a number that this audit has not used yet, for the name of a new process's folder."""
         self.fresh += 1
         return self.fresh
 

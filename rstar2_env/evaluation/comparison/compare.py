@@ -137,7 +137,7 @@ class Comparison:
         return f"{self.other.name} against {self.baseline.name} (baseline)"
 
     def __str__(self) -> str:
-        """The figures of both runs as a table, and what else was found in sentences."""
+        """The figures of both runs as a table, and further findings as sentences."""
         return "\n".join([text_table(self.title, [HEADINGS, *figure_cells(self)]), *sentences(self)])
 
     def _repr_html_(self) -> str:
@@ -269,11 +269,11 @@ def _figures(pair: tuple[_Side, _Side], ks: Sequence[int], seed: int, resamples:
     columns: dict[str, tuple[FloatArray, FloatArray]] = {}
     for k in ks:
         columns[f"pass@{k}"] = at_k("pass", pair[0], k), at_k("pass", pair[1], k)
-    for k in (k for k in ks if k > 2):  # of two votes none outvotes the other
+    for k in (k for k in ks if k > 2):  # with two votes, neither can outvote the other
         columns[f"maj@{k}"] = at_k("maj", pair[0], k), at_k("maj", pair[1], k)
     of_pair = [figure_columns(side) for side in pair]
     for name in of_pair[0]:
-        if name != "pass_rate" and name in of_pair[1]:  # pass@1 is the same but for other numbers of samples
+        if name != "pass_rate" and name in of_pair[1]:  # pass@1 estimates the same share
             columns[name] = _linear(*of_pair[0][name]), _linear(*of_pair[1][name])
     # Drop figures without data in either run.
     columns = {name: sides for name, sides in columns.items() if np.isfinite(sides[0] + sides[1]).any()}
@@ -310,7 +310,10 @@ def _intervals(columns: Sequence[FloatArray], seed: int, resamples: int) -> list
 
 
 def _most(samples: Any) -> int:
-    """Return the largest k that a share ``_ENOUGH`` of the problems has; ``samples`` is one number per problem."""
+    """Return the largest k for which a share ``_ENOUGH`` of the problems has k samples.
+
+    ``samples`` holds the number of samples of each problem.
+    """
     ordered = np.sort(samples)[::-1]
     return int(ordered[min(len(ordered) - 1, math.ceil(_ENOUGH * len(ordered)) - 1)])
 

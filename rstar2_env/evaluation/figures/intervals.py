@@ -114,7 +114,7 @@ def check_ks(ks: Iterable[int] | None, samples: int) -> tuple[int, ...]:
 
     Args:
         ks: The requested k; ``None`` means 1 and the number of samples.
-        samples: Episodes of each start.
+        samples: Number of episodes of each start (a problem and a seed).
 
     Raises:
         ConfigurationError: A k is below 1 or above the number of samples, or ``ks`` is empty.

@@ -104,7 +104,7 @@ def maj_at_k(answers: Sequence[Hashable | None], correct: Sequence[bool], k: int
     _check(n, right, k)
     wrong = Counter(answer for answer, good in zip(answers, correct, strict=True) if not good and answer is not None)
     if not right or not wrong:
-        # With no rival, one vote is enough.
+        # Without a wrong answer, one vote for the right answer is enough.
         return pass_at_k(n, right, k)
     chance = k / n
     votes = _binomial(right, chance, k)
@@ -112,8 +112,8 @@ def maj_at_k(answers: Sequence[Hashable | None], correct: Sequence[bool], k: int
     for most in range(1, min(right, k) + 1):
         rivals = [count for count in wrong.values() if count >= most]
         if most * (1 + len(rivals)) + n - right - sum(rivals) < k:
-            continue  # so few votes for each cannot be k
-        # Answers that are too rare to reach `most` have no limit, and neither do samples without an answer.
+            continue  # with at most `most` votes for each answer, there cannot be k votes
+        # Answers that are too rare to get `most` votes need no limit, and neither do samples without an answer.
         others = _binomial(n - right - sum(rivals), chance, k)
         ties = np.zeros((min(len(rivals), k // most) + 1, k + 1))
         ties[0, : len(others)] = others
@@ -187,7 +187,7 @@ def bootstrap_shares(
         value = float(over[:, figure].sum() / total) if total > 0 else math.nan
         low = high = math.nan
         if np.count_nonzero(under[:, figure]) > 1:
-            # A draw in which nothing counts is left out.
+            # Leave out draws whose denominator is 0.
             shares = above[below > 0] / below[below > 0]
             low, high = (float(end) for end in np.quantile(shares, [(1 - level) / 2, (1 + level) / 2]))
         found.append(Interval(value, low, high, level))
@@ -275,7 +275,7 @@ def paired(
     m = len(differing)
     if not m:
         return interval, 1.0
-    # Sums that are equal but for rounding are as large as the observed one.
+    # A sum that is smaller than the observed one only by rounding counts as equally large.
     observed = abs(float(differing.sum())) * (1 - 1e-12)
     if 2**m <= resamples:
         signs = 1.0 - 2.0 * ((np.arange(2**m)[:, None] >> np.arange(m)) & 1)

@@ -169,7 +169,7 @@ def ratio(over: FloatArray, under: FloatArray) -> Estimate:
     Sampling Techniques, 3rd edition, section 6.3). If every ``under`` is 1, this is the standard error of a mean.
 
     Args:
-        over: Numerator of each cluster, such as a problem.
+        over: Numerator of each cluster; a cluster is usually a problem.
         under: Denominator of each cluster, at least 0.
     """
     total = float(under.sum())

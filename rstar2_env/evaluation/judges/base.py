@@ -20,7 +20,7 @@ from rstar2_env.core.options.user_code import Shape, is_class_with
 
 @dataclass(frozen=True, slots=True)
 class JudgedChain:
-    """Input of a judge.
+    """An episode whose chain of thought is to be judged; the input of a judge.
 
     Attributes:
         question: The problem, or the first message of the episode if the problem is known only to the environment.

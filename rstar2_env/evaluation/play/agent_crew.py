@@ -98,7 +98,7 @@ class AgentCrew:
         env = self._make_env()
         if not isinstance(self._agent, str):
             return _Player(env, self._agent())
-        # Found by name, not by import: this layer does not import agents.
+        # Imported by name at run time, because this layer must not depend on agents.
         package = importlib.import_module("rstar2_env.agents")
         part = read_part(self._agent, "agent")
         options = {**self._options, **part.options}

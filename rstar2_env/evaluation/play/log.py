@@ -253,7 +253,7 @@ _LATER = {"n": 1}
 
 
 def _broken(path: Path, whole: int) -> frozenset[int]:
-    """Return the starts of which a file holds fewer than ``whole`` samples that count."""
+    """Return the starts that have some samples in a file, but fewer than ``whole`` that count."""
     held: dict[int, set[int]] = {}
     for _, _, record in read_lines(path, "an episode of an evaluation"):
         try:

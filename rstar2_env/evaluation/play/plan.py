@@ -77,7 +77,7 @@ class EvaluationPlan:
             raise IndexError(f"The plan has {len(self)} episodes, so there is no episode with the index {index}.")
         start, sample = divmod(index, self.samples)
         seed = _seed(self._seed, start)
-        # The first sample of a start has the same draws as a single sample.
+        # The first sample has the same draws as it would if the start had only one sample.
         draws = seed if sample == 0 else _seed(self._seed, start, sample)
         return Task(index, seed, self._problem(start), start, sample, draws)
 

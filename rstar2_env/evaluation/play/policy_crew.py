@@ -262,7 +262,7 @@ class PolicyCrew:
         current = asyncio.current_task()
         assert current is not None
         self._running = (asyncio.get_running_loop(), current)
-        # Including episodes that scores branch off.
+        # Limits all episodes, including those that scores branch off from others.
         room = asyncio.Semaphore(self._options.max_in_flight)
         offer = partial(OfferedPolicy, self._player, room)
         with ThreadPoolExecutor(_JUDGES, thread_name_prefix="rstar2-judge") as judges:

@@ -79,7 +79,7 @@ class EpisodeScores:
 
     Args:
         components: The reward components that score the episodes.
-        samples: Episodes of each start.
+        samples: Number of episodes of each start (a problem and a seed).
         source: Source of the problems; ``None`` if the environment chooses.
         lacking: Needs that the player cannot meet, as ``check_needs`` takes them.
 

@@ -176,7 +176,7 @@ def _first(episode: Episode, role: str) -> str:
 def _step_differences(episode: Episode, again: Episode, turn: int) -> list[Difference]:
     found: list[Difference] = []
     stored, now = _shown(episode, turn), _shown(again, turn)
-    # A player that ends the episode itself does not keep what it was shown last.
+    # A player that ends an episode itself does not store the last text that it was shown.
     if stored is not None or turn < episode.turns:
         found += _differing(turn, *zip(("role", "text"), stored or ("", ""), now or ("", ""), strict=True))
     if turn > len(episode.steps):

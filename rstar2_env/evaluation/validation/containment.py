@@ -1,4 +1,4 @@
-"""Level 2, containment: access of the policy's programs to the machine, from the environment's tool.
+"""Level 2, containment: which parts of the machine the policy's programs can access from the environment's tool.
 
 A program is run in the tool as the policy would run it, so the results hold for the sandbox on this machine. Not
 covered: escapes that need an exploit of the kernel; ``rstar2 sandbox check`` tries the known ones.

@@ -24,7 +24,7 @@ from rstar2_env.testing.harness import canonical
 Leak: TypeAlias = tuple[str, int, list[BenchEpisode]]
 """Description of a rule, the number of episodes in which it gives the gold answer, and these episodes."""
 _BEFORE = 12
-"""A rule of a text consists of this many characters, which precede the gold answer."""
+"""Number of characters before the gold answer that form a rule for texts."""
 _LEAST = 3
 """Minimum number of episodes in which a rule must give the gold answer."""
 _SURE = 0.9
@@ -69,7 +69,7 @@ def _marked(bench: Bench) -> BenchEpisode | None:
 
 
 def _holding(played: BenchEpisode) -> str:
-    """Return which text or info before the end of the episode contains the marker; "" if none does."""
+    """Return where the marker appears before the end of the episode ("the text of turn 2"); "" if it does not."""
     gold = str(played.gold)
     places = [("the text that reset returns", played.question), ("the info that reset returns", canonical(played.info))]
     for number, turn in enumerate(_before_the_end(played), 1):
@@ -83,12 +83,12 @@ def _before_the_end(played: BenchEpisode) -> Sequence[Any]:
 
 def _rule_of_text(bench: Bench, episodes: Sequence[BenchEpisode]) -> Leak | None:
     """Find words that the gold answer nearly always follows; in a game, following the rule must also win."""
-    # A mixture has a reference player itself, whatever the source of its running episode.
+    # A mixture of environments has a reference player of its own, whichever environment its episode comes from.
     games = reference_of(bench.env) is not None or reference_of(playing(bench.env)) is not None
     for rule, which, leak in _rules(episodes):
         if not games:
             return leak
-        # The gold answer of a game is one good move of several: a rule that finds it is a leak if it wins.
+        # A game's gold answer is one of several good moves, so a rule that finds it is a leak only if the rule wins.
         seeds = [played.seed for played in leak[2]]
         wins = mean([bench.play("rule", _follower(rule, which), seed) for seed in seeds])
         if wins >= mean([bench.play("oracle", oracle, seed) for seed in seeds]) - bench.bounds.floor_margin:

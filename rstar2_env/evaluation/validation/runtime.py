@@ -223,7 +223,7 @@ def episode_isolation(bench: Bench) -> CheckFinding:
     episodes = _episodes(bench)
     for played, before in zip(episodes, [episodes[-1], *episodes[:-1]], strict=True):
         used.reset(seed=before.seed)
-        used.step(before.turns[0].action)  # and is cut off
+        used.step(before.turns[0].action)  # the rest of this episode is not played
         if replayed(used, played.seed, played.actions).comparable() != played.comparable():
             return CheckFinding(
                 False,

@@ -23,7 +23,7 @@ from rstar2_env.testing.harness import canonical
 
 _DO_NOTHING = ("silent", "empty")
 _LEAKS = 2
-"""Minimum growth in handles or threads that counts as a leak; a new worker or an open log can explain a smaller one."""
+"""Growth in handles or threads below which nothing counts as a leak: a new worker or an open log may explain it."""
 
 
 @check(
@@ -127,7 +127,7 @@ def resource_envelope(bench: Bench) -> CheckFinding:
             bench.play(name, PLAYERS[name], seed, env=env)
             longest = max(longest, time.monotonic() - began)
         if number == 0:
-            before = _held()  # resources that are started once are now started
+            before = _held()  # by now, resources that are opened only once are open
     grown = {name: after - before[name] for name, after in _held().items()}
     if longest > bench.bounds.episode_s:
         return CheckFinding(

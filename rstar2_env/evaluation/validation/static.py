@@ -22,7 +22,7 @@ from rstar2_env.sandbox.limits import Limits
 
 _TIMEOUT_CEILING_S = 3600.0
 _LOOKED_AT = 200
-"""Maximum number of problems to check. Below it, four for each episode of a player are checked, and at least 16."""
+"""Maximum number of problems to check; up to it, the number is four times the episodes of a player, but at least 16."""
 
 
 @check(

@@ -195,7 +195,7 @@ def crashes(bench: AuditBench) -> Suspicions:
 
 
 def _unreadable(bench: AuditBench, gold: str) -> bool:
-    """Whether most grades so far with this gold answer are exceptions, whatever the answer."""
+    """Whether most calls so far with this gold answer raised an exception, whatever the answer."""
     grades = [grade for call, grade in bench.known.items() if call.gold == gold]
     return sum(bool(grade.error) for grade in grades) > len(grades) / 2
 

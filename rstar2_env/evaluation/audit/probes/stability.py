@@ -220,12 +220,12 @@ def surroundings(bench: AuditBench) -> Suspicions:
 
 
 def _order_of(bench: AuditBench, histories: Sequence[Sequence[AuditCall]], call: AuditCall) -> Iterator[Suspicion]:
-    """Find the first sequence of earlier calls that changes the grade of a call; yield a suspicion with few of them.
+    """Find earlier calls that change the grade of a call; yield a suspicion with as few of them as possible.
 
     Args:
         bench: The audit.
-        histories: Sequences of earlier calls, in the order in which they are tried; nothing is yielded if none of them
-            changes the grade.
+        histories: Sequences of earlier calls, tried in this order until one changes the grade; nothing is yielded if
+            none does.
         call: The call whose grade changed.
     """
     alone = _last(bench, [], call)

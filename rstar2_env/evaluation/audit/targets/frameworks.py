@@ -250,7 +250,7 @@ def inspect_target(name: str) -> Target:
 
 
 def _values(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Parse option values that are texts of Python literals; other values stay unchanged."""
+    """Return options in which each text that is a Python literal is replaced by its value."""
     found = {}
     for name, value in options.items():
         try:
