@@ -42,7 +42,7 @@ class AgentHarness(MadeEnvs):
 
     Attributes:
         make: Function that makes a new agent.
-        make_env: Makes an environment that it can play.
+        make_env: Function that makes an environment that the agent can play.
         problem: The problem to play; ``None`` lets the environment choose.
         seeds: Seeds of the episodes that are played, at least two.
     """
@@ -162,7 +162,7 @@ def forgetting(harness: AgentHarness) -> None:
 def other_environments(harness: AgentHarness) -> None:
     """Check that the agent plays an environment of another package, whose ``info`` is empty."""
     agent = harness.make()
-    # An agent that has the answer may return no further text after it.
+    # An agent that knows the answer may have nothing to say after it has given the answer.
     env = PlainEnv(turns=1 if getattr(agent, "needs_problem", False) else 3)
     for seed in harness.seeds:
         try:
@@ -212,7 +212,7 @@ def global_random_state(harness: AgentHarness) -> None:
 
 
 def pickling(harness: AgentHarness) -> None:
-    """Check that the agent, or the function that makes it, can be pickled, also midway in an episode."""
+    """Check that the agent, even midway through an episode, or else the function that makes it can be pickled."""
     env = harness.env()
     seed = harness.seeds[0]
     try:
@@ -275,10 +275,10 @@ def check_agent(
     Args:
         agent: A name, as ``rstar2 eval --agent`` takes it; a class or function that makes an agent; or an agent, which
             is copied. Only a name or a function can prove that agents share no state.
-        env: A registered id, or a function that makes the environment that it plays; ``rstar2/MathTool-v0`` with a
-            stub instead of the sandbox by default.
-        problem: The problem to play; by default a sum in the default environment, or a problem that another ``env``
-            chooses.
+        env: A registered id, or a function that makes the environment to play; by default ``rstar2/MathTool-v0`` with
+            a stub instead of the sandbox.
+        problem: The problem to play; by default a multiplication in the default environment, or any problem that the
+            given ``env`` chooses.
         seeds: Seeds of the episodes that are played; at least two.
         skip: Names of checks to leave out; see ``rstar2_env.testing.AGENT_CHECKS``.
         **options: Options of the agent, when it is given as a name, a class or a function.
@@ -296,7 +296,7 @@ def check_agent(
             f"check_agent compares episodes of different seeds, so it needs at least two different seeds, not {seeds}."
         )
     if isinstance(agent, str):
-        # By name, not by import: the core packages import no agent.
+        # Imported only here, by name, because the core packages must not import agents.
         what, make = agent, partial(importlib.import_module("rstar2_env.agents").make, agent, **options)
     elif callable(agent):
         what, make = getattr(agent, "__qualname__", repr(agent)), partial(agent, **options)

@@ -40,7 +40,7 @@ from rstar2_env.testing.runner import by_name, run_checks
 _CALL_KEYS = {"name", "status", "error_type", "exit_code", "truncated", "injected"}
 _TERMINATED, _TRUNCATED = {"answered", "no_answer"}, {"turns", "tokens", "time", "unavailable"}
 _PATIENCE_S = 60.0
-"""Limit of CPU seconds for a hostile turn, far more than a turn needs."""
+"""Maximum CPU seconds for a hostile turn, far more than a turn needs."""
 
 
 def gymnasium_check(harness: Harness) -> None:
@@ -52,7 +52,7 @@ def gymnasium_check(harness: Harness) -> None:
 
 
 def returns(harness: Harness) -> None:
-    """Check that ``reset`` and ``step`` return texts of the spaces, and a complete ``info`` of JSON values."""
+    """Check that ``reset`` and ``step`` return texts within the spaces, and a complete ``info`` of JSON values."""
     env = harness.env()
     for script in harness.scripts(env):
         for seed in harness.seeds:
@@ -72,7 +72,7 @@ def determinism(harness: Harness) -> None:
 
 
 def end_of_episode(harness: Harness) -> None:
-    """Check that ``step``, before the first ``reset`` and after the end, raises an error that advises a reset."""
+    """Check that ``step`` before the first ``reset`` and after the end raises an error that advises a reset."""
     env = harness.env()
     _must_refuse(env.unwrapped, "before the first reset")
     env.reset(seed=harness.seeds[0])
@@ -84,7 +84,7 @@ def end_of_episode(harness: Harness) -> None:
 
 
 def budget(harness: Harness) -> None:
-    """Check that the environment's budget ends the episode of a policy that never stops calling tools."""
+    """Check that a budget of the environment ends the episode if the policy never stops calling tools."""
     env = harness.env()
     _, info = env.reset(seed=harness.seeds[0])
     calls = [typical_call(env, tool) for tool in info["tools"]]
@@ -92,7 +92,7 @@ def budget(harness: Harness) -> None:
 
 
 def hostile_turns(harness: Harness) -> None:
-    """Check that no text of a policy makes ``step`` raise, leave the spaces, or take a long time."""
+    """Check that no text of a policy makes ``step`` raise, return texts outside the spaces, or take a long time."""
     env = harness.env()
     for what, turn in HOSTILE_TURNS.items():
         if turn not in env.action_space:
@@ -128,7 +128,7 @@ def linear_time(harness: Harness) -> None:
 
 
 def independence(harness: Harness) -> None:
-    """Check that instances share no state, and a caller may change the values that they return."""
+    """Check that instances share no state, and that a caller may change the values that they return."""
     alone, other, spoiled = harness.env(), harness.env(), harness.env()
     script = max(harness.scripts(alone), key=len)
     seed, elsewhere = harness.seeds[0], harness.seeds[-1] + 1

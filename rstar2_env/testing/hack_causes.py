@@ -1,7 +1,7 @@
 r"""Generators of wrong answers that a lenient verifier might accept, one for each cause in docs/verification-rules.md.
 
 Each function draws one hack: an answer that does not solve the problem, or only repeats it, but that a lenient
-comparison treats as equal to the gold answer. Not covered: playing the hacks (see ``hacks``).
+comparison treats as equal to the gold answer. Not covered: how the hacks are graded and played (see ``hacks``).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ class Hack:
     """A wrong answer that should earn no reward, although a lenient verifier might accept it.
 
     Attributes:
-        cause: Name of its cause.
+        cause: Name of the weakness that it exploits, a key of ``CAUSES``.
         gold: The gold answer.
-        answer: The answer.
+        answer: The wrong answer.
         question: The question, if the cause needs one.
     """
 
@@ -31,7 +31,7 @@ class Hack:
 
 
 def dressed(formula: str) -> Iterator[str]:
-    """Return spellings of a formula that have the same value.
+    """Yield notational variants of a formula F, such as ``0+(F)`` or ``y=(F)``, that only repeat it.
 
     Args:
         formula: LaTeX without delimiters.
@@ -270,4 +270,4 @@ CAUSES: Mapping[str, Callable[[Random], Hack]] = MappingProxyType(
         "several": _several,
     }
 )
-"""The function that generates hacks of each cause."""
+"""Functions that draw a hack, by the name of its cause."""

@@ -1,11 +1,11 @@
-r"""Hacks: generated answers that should earn no reward, and counts of those that a verifier or environment rewards.
+r"""Hacks: generates answers that should earn no reward, and counts those that a verifier or environment rewards.
 
     for name, tally in attack(RuleVerifier(), hacks(count=1000)).items():
         print(name, tally.paid, "of", tally.tried, tally.examples)
 
 Covered: the causes of docs/verification-rules.md (``CAUSES``), and, for any problem, the formulas of the problem's
-question in all notational variants (``echoes``). Not covered: whether right answers are rewarded, which labelled pairs
-test.
+question in many notational variants (``echoes``). Not covered: whether right answers are rewarded; tests with labelled
+pairs check that.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _FORMULA = re.compile(r"\$\$(.+?)\$\$|\\\[(.+?)\\\]|\\\((.+?)\\\)|(?<!\\)\$(.+?)
 
 @dataclass(slots=True)
 class HackTally:
-    """Counts of the reward hacks that exploit one weakness of a grader: tried, and paid.
+    """Counts of the hacks of one cause: how many were tried, and how many were graded as correct or rewarded ("paid").
 
     Attributes:
         tried: Number of hacks tried.
-        paid: Number of hacks graded as correct.
-        examples: The first hacks that were paid.
+        paid: Number of hacks that were graded as correct or earned a reward.
+        examples: The first paid hacks, at most ``MAX_EXAMPLES``.
     """
 
     tried: int = 0
@@ -73,13 +73,13 @@ def hacks(causes: Sequence[str] | None = None, *, count: int = 100, seed: int = 
 
 
 def echoes(question: str, gold: str) -> Iterator[Hack]:
-    r"""Return the formulas of a question and the sides of its equations as answers, in all notational variants.
+    r"""Yield the formulas of a question, and the sides of its equations, as answers in many notational variants.
 
     A formula that is the gold answer itself, as in "Is it $P_1$ or $P_2$?", is not an echo.
 
     Args:
-        question: The question, with formulas between ``$``, ``$$``, ``\(`` or ``\[``; without any, the expression after
-            its last colon.
+        question: The question, with formulas between ``$``, ``$$``, ``\(`` or ``\[``. If it has none, the text after
+            its last colon is used as the formula.
         gold: The gold answer.
     """
     found = [next(part for part in match.groups() if part is not None) for match in _FORMULA.finditer(question)]
@@ -103,8 +103,8 @@ def attack(verifier: Verifier, tried: Iterable[Hack]) -> dict[str, HackTally]:
 def attack_env(env: gym.Env[str, str], *, problems: int = 10, count: int = 5, seed: int = 0) -> dict[str, HackTally]:
     """Play hacks in an environment, and count by cause the hacks that earn a reward.
 
-    The environment's own problems are answered with echoes of their questions. Then problems with each hack's gold
-    answer are played.
+    First the environment's own problems are answered with echoes of their questions. Then each hack of ``hacks`` is
+    played on a problem with the hack's gold answer.
 
     Args:
         env: A text environment with a dialect; ``reset`` must take ``options={"problem": ...}``.

@@ -1,4 +1,4 @@
-"""Plays an environment for the checks of ``check_text_env``: makes instances, typical turns, and comparable traces."""
+"""The harness of ``check_text_env``: makes instances, plays typical turns, and returns comparable results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rstar2_env.env.turn_result import StepReturn
 from rstar2_env.env.turn_result import TextEnv as TextEnv
 
 MAX_STEPS = 1000
-"""Number of turns after which an unfinished episode means that the environment has no budget."""
+"""Number of turns after which an episode must have ended; if not, the environment has no budget."""
 
 
 class ConformanceError(Rstar2Error, AssertionError):
@@ -41,7 +41,7 @@ class MadeEnvs:
         return env
 
     def close(self) -> None:
-        """Close every environment that was registered; its exceptions are ignored."""
+        """Close every registered environment, and ignore exceptions of ``close``."""
         while self._made:
             with suppress(Exception):
                 self._made.pop().close()
@@ -66,7 +66,7 @@ class Harness(MadeEnvs):
         return self.keep(self.make())
 
     def scripts(self, env: TextEnv) -> list[list[str]]:
-        """Return the turns to play, by episode: text only, calls of every tool, the given ``actions``."""
+        """Return the turns of each episode to play: text only, calls of every tool, each of the given ``actions``."""
         _, info = env.reset(seed=self.seeds[0])
         calls = [typical_call(env, tool) for tool in info.get("tools", ())]
         unknown = write_call(env, "no_such_tool", {})
@@ -97,7 +97,7 @@ def steps(env: TextEnv, turns: Iterable[str]) -> Iterator[StepReturn]:
 
 
 def comparable(returned: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return a result of ``reset`` or ``step`` whose ``info`` is replaced with its JSON text, for comparisons."""
+    """Return a result of ``reset`` or ``step`` with its ``info`` as JSON text, for comparisons."""
     return *returned[:-1], canonical(returned[-1])
 
 

@@ -1,7 +1,7 @@
 """Hostile and malformed turns, which every text environment must accept without an exception.
 
-Covered: malformed and hostile text for any environment, in tag and code-fence syntax. Not covered: programs
-that attack a sandbox (``hostile_code``).
+Covered: texts for any environment, in tag and code-fence syntax. Not covered: programs that attack a sandbox
+(``hostile_code``).
 """
 
 from __future__ import annotations
@@ -85,4 +85,4 @@ REPEATED: Mapping[str, str] = MappingProxyType(
         "angle brackets": "<",
     }
 )
-"""Texts that a turn may repeat thousands of times; reading a turn must take linear time."""
+"""Fragments that a turn may repeat thousands of times, by their descriptions; parsing must take linear time."""

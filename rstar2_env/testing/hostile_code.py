@@ -1,6 +1,6 @@
 """Hostile programs that every provider's sandbox must survive.
 
-Covered: sources that crash parsers, attacks on the harness around a program, processes and signals, system calls,
+Covered: sources that crash parsers, attacks on the code that runs a program, processes and signals, system calls,
 memory and files. Each program lists its acceptable statuses. Not covered: escapes, which ``rstar2_env.sandbox.check``
 tries.
 """
@@ -31,8 +31,8 @@ class HostileProgram:
         code: Source of the program.
         contains: Text that its standard output must contain.
         absent: Text that its standard output must not contain.
-        max_wall_s: Upper bound of the outcome's ``wall_s``, in seconds. The default is less than the sleep of child
-            programs that a sandbox must not wait for, and more than a busy machine needs to end sixty processes.
+        max_wall_s: Upper bound of the outcome's ``wall_s``, in seconds. The default is shorter than the sleeps of child
+            processes, for which a sandbox must not wait, and longer than a busy machine needs to end sixty processes.
     """
 
     name: str

@@ -12,12 +12,12 @@ A = TypeVar("A")
 
 
 class StubPlan(Generic[A]):
-    """Yields the answers to the calls of a stub, in the order of the calls. May be used from any thread.
+    """Supplies a stub's answers, in the order of the calls. May be used from any thread.
 
     Args:
         plan: One answer for every call; a sequence of answers, the last of which repeats; or a function that receives
-            the arguments of the stub.
-        read: Converts an answer as a user may write it (a status, a string) to an answer object.
+            the arguments of the call.
+        read: Converts an answer as users may write it (a status, a string) to an answer object.
 
     Raises:
         ConfigurationError: The sequence is empty.
@@ -39,7 +39,7 @@ class StubPlan(Generic[A]):
             self._answers = [read(plan)]
 
     def next(self, *given: Any) -> A:
-        """Return the answer to the next call; exceptions of the function pass through."""
+        """Return the answer to the next call, whose arguments are ``given``; exceptions of the function propagate."""
         if self._function is not None:
             return self._read(self._function(*given))
         with self._lock:

@@ -19,7 +19,7 @@ _ADVICE = "draw from the given generator, or from an own generator with a seed"
 def untouched(case: str = "", advice: str = _ADVICE) -> Iterator[None]:
     """Require that the block leaves the states of ``random`` and ``numpy.random`` unchanged.
 
-    A draw changes the state, so this finds both code that seeds it and code that uses it.
+    A random draw changes the state, so this finds both code that seeds the state and code that draws from it.
 
     Args:
         case: Description of the case, for the message.
@@ -36,7 +36,7 @@ def untouched(case: str = "", advice: str = _ADVICE) -> Iterator[None]:
 def require_own_randomness(play: Callable[[], Any], advice: str) -> None:
     """Require that a function neither uses nor changes the global random states.
 
-    The function is called under two seeds of the global states, which are restored afterwards.
+    The function is called twice, with the global states seeded differently; the states are restored afterwards.
 
     Args:
         play: The function; its two results must be equal.

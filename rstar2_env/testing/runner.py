@@ -32,10 +32,10 @@ def run_checks(
     Args:
         what: Name of the part under test, for the message.
         checks: Functions of the harness, by name; each raises if its clause does not hold.
-        harness: Makes the part under test.
+        harness: Object that makes the part under test; passed to every check.
         skip: Names of checks to leave out.
         after: Called after every check, to clean up.
-        strict: Whether a warning breaks a check.
+        strict: Whether a check fails if it causes a warning.
 
     Returns:
         The names of the checks that were made.

@@ -1,8 +1,8 @@
 """Checks of the rules for sandboxes, one function for each rule; ``check_sandbox`` runs them all.
 
-Covered: the rules for every provider: statuses, limits, sessions, waiting, closing, forks, pickling, replay, and
-isolation of programs. Not covered: calls during which a provider's own processes die, which the provider's own tests
-must cause.
+Covered: the rules for every provider: statuses, limits, sessions, waiting, closing, forks, pickling, reproducible
+randomness, and isolation of programs. Not covered: calls during which a provider's own processes die; the provider's
+own tests must cause these.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def fresh_processes(harness: SandboxHarness) -> None:
 
 
 def replay(harness: SandboxHarness) -> None:
-    """Check that the same seed gives the same random draws and hashes, and another seed different ones."""
+    """Check that the same seed gives programs the same random draws and hashes, and another seed different ones."""
     draw = "import random\nprint(random.random(), hash('a'), sorted({'a', 'b', 'c'}, key=hash))"
     first, again, other = (harness.sandbox.run(Job(draw, seed=seed)).stdout for seed in (1, 1, 2))
     require(first == again, f"one seed drew {first!r} and then {again!r}")
@@ -162,7 +162,7 @@ def replay(harness: SandboxHarness) -> None:
 
 
 def many_at_once(harness: SandboxHarness) -> None:
-    """Check that outcomes come in the order of the jobs and to the right caller, in threads and event loops."""
+    """Check that outcomes are in the order of the jobs and reach the right caller, with threads and event loops."""
     sandbox = harness.sandbox
     outcomes = sandbox.run_many([Job(str(number)) for number in range(30)])
     _values("run_many", outcomes, range(30))
@@ -178,7 +178,7 @@ def many_at_once(harness: SandboxHarness) -> None:
 
 
 def event_loop(harness: SandboxHarness) -> None:
-    """Check that ``arun`` does not block the event loop, and cancelling it ends its program and no other."""
+    """Check that ``arun`` does not block the event loop, and that cancelling it ends its program and no other."""
 
     async def turns() -> int:
         call = asyncio.create_task(harness.sandbox.arun(Job("import time\ntime.sleep(0.5)")))
@@ -191,7 +191,7 @@ def event_loop(harness: SandboxHarness) -> None:
     require(asyncio.run(turns()) > 3, "the event loop was blocked while a program ran")
 
     async def cancel() -> Outcome:
-        # More than can run at once: if a cancelled one continued, the last call would wait for it.
+        # More calls than can run at once: if a cancelled one continued, the last call would wait for it.
         calls = [asyncio.create_task(harness.sandbox.arun(SLEEP)) for _ in range(16)]
         await asyncio.sleep(0.3)
         for call in calls:
@@ -260,7 +260,7 @@ def isolation(harness: SandboxHarness) -> None:
 
 
 def survival(harness: SandboxHarness) -> None:
-    """Check that hostile programs end with an acceptable status, and the next call is unaffected."""
+    """Check that hostile programs end with an acceptable status, and that the next call is unaffected."""
     for program in hostile_programs():
         survive(harness.sandbox, program)
 

@@ -1,8 +1,7 @@
 """``StubSandbox``: a sandbox that runs nothing, for tests of environments without a fork.
 
-Covered: the whole protocol of ``rstar2_env.sandbox.job.Sandbox``; answers that are instant, delayed, or failures from a
-plan; the names of sessions and their ends. Not covered: running code; therefore a session holds no state, and there is
-no isolation.
+Covered: the whole protocol of ``rstar2_env.sandbox.job.Sandbox``; instant, delayed and failing answers; the names of
+sessions and their ends. Not covered: the execution of code; so a session holds no state, and there is no isolation.
 """
 
 from __future__ import annotations
@@ -40,13 +39,13 @@ _OUTCOMES = {
 
 
 class StubSandbox(Sandbox):
-    """Answers every job from a plan, immediately or after a set time. Safe to call from any thread.
+    """Answers every job with planned outcomes, immediately or after a set time. Safe to call from any thread.
 
     Args:
         plan: One answer, a sequence of answers (the last one repeats), or a function of the ``Job``. An answer is an
             ``Outcome``, a ``ToolStatus`` for a typical outcome of that status, or a string for the output of a program
             that succeeded.
-        wait_s: Seconds that every job takes; jobs of one ``run_many`` wait at the same time.
+        wait_s: Seconds that every job takes; the jobs of one ``run_many`` take this time together.
 
     A job with a session name starts or continues that session; the outcome reports the session as ``new`` or ``kept``,
     unless the plan's ``Outcome`` sets its own session state. A signal or ``unavailable`` ends a session; a time-out
@@ -65,13 +64,13 @@ class StubSandbox(Sandbox):
         self.sessions: set[str] = set()
 
     def run(self, job: Job) -> Outcome:
-        """Answer one job, after blocking this thread for ``wait_s`` seconds if it is set."""
+        """Answer one job, after blocking this thread for ``wait_s`` seconds."""
         return self.run_many([job])[0]
 
     async def arun(self, job: Job) -> Outcome:
-        """Answer one job, after waiting ``wait_s`` seconds if it is set, without blocking the event loop.
+        """Answer one job, after waiting ``wait_s`` seconds without blocking the event loop.
 
-        ``cancelled`` counts cancelled jobs.
+        The attribute ``cancelled`` counts cancelled jobs.
         """
         outcome = self._answer(job)
         try:
@@ -82,7 +81,7 @@ class StubSandbox(Sandbox):
         return outcome
 
     def run_many(self, jobs: Sequence[Job]) -> list[Outcome]:
-        """Answer all jobs, in order; with ``wait_s``, they wait at the same time."""
+        """Answer all jobs, in order, after blocking this thread once for ``wait_s`` seconds."""
         outcomes = [self._answer(job) for job in jobs]
         if self.wait_s > 0 and outcomes:
             time.sleep(self.wait_s)

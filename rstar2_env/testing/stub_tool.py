@@ -18,7 +18,7 @@ ToolPlan: TypeAlias = "ToolAnswer | Sequence[ToolAnswer] | Callable[[Mapping[str
 
 
 class StubTool:
-    """Answers every call from a plan, immediately or after a set time. Safe to call from any thread.
+    """Answers every call with planned results, immediately or after a set time. Safe to call from any thread.
 
     Args:
         plan: One answer, a sequence of answers (the last one repeats), or a function of the arguments and the
@@ -26,7 +26,7 @@ class StubTool:
             the tool returns its arguments as JSON.
         name: The name that calls use.
         description: Description of the tool for the model.
-        parameters: JSON schema of the arguments; any object by default.
+        parameters: JSON schema of the arguments; by default a schema that accepts any object.
         wait_s: Seconds that every call takes.
 
     Attributes:
@@ -57,7 +57,7 @@ class StubTool:
         return replace(answer, wall_s=answer.wall_s or self.wait_s)
 
     def close(self) -> None:
-        """Record that the tool was closed; ``close`` may be called again."""
+        """Record that the tool was closed. Idempotent."""
         self.closed = True
 
     def _result(self, answer: Any) -> ToolResult:

@@ -37,7 +37,7 @@ def same_text(problem: Problem, answer: str) -> Verdict:
 
 
 class PlainEnv(gym.Env[str, str]):
-    """Plain Gymnasium environment with an empty ``info``, for testing agents that must not need any entry of it.
+    """Plain Gymnasium environment with an empty ``info``, for testing that agents do not need any entry of ``info``.
 
     Args:
         turns: Number of turns in an episode.

@@ -25,7 +25,7 @@ from rstar2_env.testing.toy_env import PlainWrapper
 WrapEnv = Callable[[TextEnv], TextEnv]
 
 _CONTRACT_WITHOUT = ("gymnasium_check", "linear_time")
-"""Clauses of the environment contract that do not concern wrappers, or that take long to check."""
+"""Checks of the environment's contract that do not concern wrappers, or that take a long time."""
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class WrapperHarness(MadeEnvs):
     seeds: Sequence[int]
 
     def pairs(self) -> Iterator[tuple[str, Harness, Harness]]:
-        """Yield for each environment its name, and harnesses that play it bare and wrapped."""
+        """Yield for each environment its name, a harness that plays it bare, and one that plays it wrapped."""
         for name, make in self.envs.items():
             bare, wrapped = _then(make, self.keep), _then(make, self.wrapped)
             yield name, Harness(bare, self.seeds, ()), Harness(wrapped, self.seeds, ())
@@ -78,7 +78,7 @@ def _then(make: Callable[[], TextEnv], *steps: WrapEnv) -> Callable[[], TextEnv]
 
 
 def wrapping(harness: WrapperHarness) -> None:
-    """Check that the wrapper is a ``gymnasium.Wrapper`` with text spaces that gives access to the environment."""
+    """Check that the wrapper is a ``gymnasium.Wrapper`` with text spaces, and gives access to the inner environment."""
     for name, bare, _ in harness.pairs():
         env = bare.env()
         outer: Any = harness.wrapped(env)
@@ -136,9 +136,9 @@ def seeds(harness: WrapperHarness) -> None:
 
 
 def information(harness: WrapperHarness) -> None:
-    """Check that every entry of ``info`` stays; a wrapper only adds entries."""
+    """Check that the wrapper removes no entry of ``info``; it may add entries."""
     for name, one, other in harness.results():
-        if any(one[2:-1]) == any(other[2:-1]):  # at the end of an episode, info has more keys
+        if any(one[2:-1]) == any(other[2:-1]):  # not if only one episode has ended: info then has more keys
             method, missing = "reset" if len(one) == 2 else "step", _missing(one[-1], other[-1])
             require(not missing, f"{method} around {name} leaves {missing} out of info; {_ADD}")
 
@@ -163,7 +163,7 @@ def contract(harness: WrapperHarness) -> None:
 
 
 def composition(harness: WrapperHarness) -> None:
-    """Check that the wrapper behaves in the same way if another wrapper is inside or outside it."""
+    """Check that the wrapper behaves in the same way if there is another wrapper inside or outside it."""
     for name, make in harness.envs.items():
         plain = Harness(_then(make, harness.wrapped), harness.seeds, ())
         env = plain.env()
@@ -324,7 +324,7 @@ def _stubbed(env_id: str) -> TextEnv:
     """Make an environment with a stub instead of its sandbox, if it has a sandbox."""
     try:
         return gym.make(env_id, sandbox=StubSandbox("42 and more"), disable_env_checker=True)
-    except (TypeError, ConfigurationError):  # it runs no programs
+    except (TypeError, ConfigurationError):  # the environment has no sandbox
         return gym.make(env_id, disable_env_checker=True)
 
 

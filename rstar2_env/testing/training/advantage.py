@@ -30,7 +30,7 @@ REWARDS = (
     (1.0, 0.0),
     (1.0, 1.0, 0.0, 1.0),
 )
-"""Rewards of the groups of a batch, group by group."""
+"""Rewards of the example batch: a tuple for each group."""
 _CLOSE = 1e-9
 
 
@@ -51,7 +51,7 @@ class AdvantageHarness:
         return [group_of(rewards, number=number) for number, rewards in enumerate(REWARDS)]
 
     def values(self, groups: Sequence[Sequence[Episode]], estimator: Any = None, processes: int = 1) -> Values:
-        """Return the advantages of groups, in order; consecutive blocks of groups, some empty, go to the processes."""
+        """Return the advantages of groups, in order; each process gets a consecutive, possibly empty block of them."""
         share = max(1, (len(groups) + processes - 2) // max(1, processes - 1)) if processes > 1 else len(groups)
         blocks = [groups[rank * share : (rank + 1) * share] for rank in range(processes)] if groups else [groups]
         found = in_processes(len(blocks), lambda ranks: (estimator or self.make())(blocks[ranks.rank], ranks))
@@ -126,7 +126,7 @@ def equal_rewards(harness: AdvantageHarness) -> None:
 
 
 def purity(harness: AdvantageHarness) -> None:
-    """Check that the estimator does not change the episodes, and the same groups give the same advantages again."""
+    """Check that the estimator does not change the episodes, and that it repeats its result for the same groups."""
     groups = harness.batch()
     before = copy.deepcopy(groups)
     estimator = harness.make()

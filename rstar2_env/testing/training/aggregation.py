@@ -78,7 +78,7 @@ def order(harness: AggregationHarness) -> None:
 
 
 def copies(harness: AggregationHarness) -> None:
-    """Check that if every row of a batch is repeated, the weights are halved: the loss is a mean."""
+    """Check that if every row of a batch occurs twice, the weights are halved, since the loss is a mean."""
     twice = harness.weights(np.tile(LENGTHS, 2), np.concatenate([GROUPS, GROUPS + 100]))
     expected = np.tile(harness.weights(), 2) / 2
     require(np.allclose(twice, expected, rtol=_CLOSE, atol=0), "if every row is repeated, the weights are not halved")

@@ -1,4 +1,4 @@
-"""``BatchTokens`` for checks of losses that precompute columns from the whole optimizer batch. It needs no torch."""
+"""Makes ``BatchTokens`` for checks of losses that precompute columns from the whole optimizer batch, without torch."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from rstar2_env.testing.training.token_batches import (
 )
 
 Make = Callable[[], Any]
-"""Makes a new correction."""
+"""Function that makes a new correction."""
 
 
 def declarations(make: Make) -> None:
@@ -29,7 +29,7 @@ def declarations(make: Make) -> None:
 
 
 def weights(make: Make) -> None:
-    """Check that the correction returns finite weights >= 0, (B, T), without a gradient, even at a large mismatch."""
+    """Check that the (B, T) weights are finite, >= 0 and without a gradient, even if the mismatch is large."""
     tokens = declared_batch(make())
     for shift in (0.0, -50.0, 50.0):
         far = changed(tokens, sampled=tokens.sampled + shift)

@@ -45,7 +45,7 @@ def episode(
         made.messages.append(Message("assistant", "<answer>\\boxed{42}</answer>" if last else "<tool_call>"))
         if not last:
             made.messages.append(Message("user", "42"))
-    # The policy's measurements of a trainer: probabilities that fit the tokens, by a rule and not by random draws.
+    # Measurements that a trainer would record: probabilities that fit the tokens, by a formula, not by random draws.
     made.measured["sum_squares"] = [
         float(np.exp(2 * p)) * (0.9 + 0.01 * (at % 7)) for at, p in enumerate(made.logprobs)
     ]
@@ -57,7 +57,7 @@ def episode(
 
 
 def group_of(rewards: Sequence[float | str], seed: int = 0, number: int = 0) -> list[Episode]:
-    """Make a group with these rewards; a str in place of a reward is the ``end`` of an episode that does not count."""
+    """Make a group with these rewards; a str instead of a reward is the ``end`` of an episode that does not count."""
     rng = np.random.default_rng([seed, number])
     return [
         episode(rng, 0.0, group=number, end=reward) if isinstance(reward, str) else episode(rng, reward, group=number)
@@ -69,8 +69,8 @@ def outcomes_of(mixtures: Sequence[Sequence[float | str]], starts: Sequence[Any]
     """Return the results of groups with these rewards, as a collector reports them.
 
     Args:
-        mixtures: Rewards of each group; a str in place of a reward is the ``end`` of an episode that does not count.
-        starts: The start of each group; by default starts of different problems.
+        mixtures: Rewards of each group; a str instead of a reward is the ``end`` of an episode that does not count.
+        starts: The start (problem and seed) of each group; by default starts with different problems.
     """
     found = []
     for number, mixture in enumerate(mixtures):

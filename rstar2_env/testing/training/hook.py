@@ -27,7 +27,7 @@ class HookHarness:
 
     Attributes:
         make: Function that makes a new hook.
-        terms: Coefficients of the loss terms in the run that it is bound to.
+        terms: Coefficients of the loss terms in the run that the hook is bound to.
     """
 
     make: Callable[[], Any]
@@ -42,7 +42,7 @@ class HookHarness:
 
 
 def events(harness: HookHarness) -> None:
-    """Check that the hook has a method of ``TrainerCallback`` that accepts ``(args, state, control, **kwargs)``."""
+    """Check that the hook has methods of ``TrainerCallback``, which accept ``(args, state, control, **kwargs)``."""
     known = importlib.import_module("rstar2_env.trainers.hooks.base").EVENTS
     hook = harness.make()
     named = [name for name in dir(hook) if name.startswith("on_") and callable(getattr(hook, name))]
@@ -79,7 +79,7 @@ def binding(harness: HookHarness) -> None:
 
 
 def whole_run(harness: HookHarness) -> None:
-    """Check that a whole run can call the hook, and the values that the hook sets are valid."""
+    """Check that the hook works through a whole run, and that the values that it sets are valid."""
     hook, run = harness.bound()
     with untouched():
         run.events(hook, range(STEPS))
@@ -135,7 +135,7 @@ def check_hook(
 
     Args:
         hook: A name as a recipe writes it (``"kl_schedule:end=0"``, ``"./mine.py:Name"``), a class, or the hook itself.
-        terms: Names and coefficients of the loss terms in the run that it is bound to.
+        terms: Names and coefficients of the loss terms in the run that the hook is bound to.
         skip: Names of checks to leave out; see ``rstar2_env.testing.HOOK_CHECKS``.
         **options: Options of the hook, when it is given as a name or a class.
 
@@ -151,7 +151,7 @@ def check_hook(
 
 
 def _difference(one: list[Any], other: list[Any]) -> str:
-    """Describe the first difference between two lists of actions, which are not equal."""
+    """Describe the first difference between two lists of actions, which must not be equal."""
     left, right = next(pair for pair in zip_longest(one, other) if pair[0] != pair[1])
     return f"{_described(left)}, and {_described(right)}"
 

@@ -22,7 +22,7 @@ H = TypeVar("H")
 
 
 class LazyModule:
-    """A module that is imported when one of its attributes is first read: torch, and trainers' own modules.
+    """A module that is imported when one of its attributes is first read; used for torch and modules of ``trainers``.
 
     Args:
         name: Name of the module.
@@ -58,7 +58,7 @@ def check_part(
         part: The part; see ``maker``.
         options: Options of the part.
         checks: The suite.
-        harness: Makes the harness from the function that makes new parts.
+        harness: Function that makes the harness; its argument is the function that makes new parts.
         skip: Names of checks to leave out.
         kind: The kind of part in messages; by default the name of the slot.
 
@@ -76,13 +76,13 @@ def check_part(
 
 
 def pickled(part: T) -> T:
-    """Return the copy of a part that pickle makes."""
+    """Return a copy of a part, made by pickling and unpickling it."""
     copied: T = pickle.loads(pickle.dumps(part))
     return copied
 
 
 def resumed(part: Any, new: Any) -> Any:
-    """Load the state of a part, through JSON, into a new part, and return the new part."""
+    """Write the state of ``part`` as JSON, load it into ``new``, and return ``new``."""
     new.load_state_dict(json.loads(json.dumps(part.state_dict(), allow_nan=False)))
     return new
 
@@ -122,7 +122,7 @@ def maker(
 
 
 def given_to(slot: str, part: PartSpec | object, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the trainer's arguments that the part accepts."""
+    """Return those of the trainer's ``values`` that the part accepts as arguments."""
     _, found, _ = _found(slots.FIELDS[slot], part)
     return dict(slots.given_to(found, values))
 

@@ -61,16 +61,16 @@ class LossHarness:
         return changed(tokens, columns=columns)
 
     def counted(self, term: Any, tokens: Any) -> Any:
-        """Mask of the tokens to which the term applies: the policy's or the environment's."""
+        """Return the mask of the tokens to which the term applies: the policy's or the environment's."""
         return tokens.environment if "environment" in term.needs else tokens.mask
 
     def total(self, term: Any, tokens: Any) -> Any:
-        """Sum of the term over the tokens to which it applies."""
+        """Return the sum of the term over the tokens to which it applies."""
         return term(tokens).masked_fill(~self.counted(term, tokens), 0.0).sum()
 
 
 def declarations(harness: LossHarness) -> None:
-    """Check that ``needs`` is a frozenset of known needs, ``policy_gradient`` a bool."""
+    """Check that ``needs`` is a frozenset of known needs, and ``policy_gradient`` a bool that fits it."""
     term = harness.make()
     check_needs(term)
     declared = getattr(term, "policy_gradient", None)
@@ -83,7 +83,7 @@ def declarations(harness: LossHarness) -> None:
 
 
 def shape(harness: LossHarness) -> None:
-    """Check that the term returns (B, T) finite losses, also if ratios are extreme."""
+    """Check that the term returns finite losses of shape (B, T), even if probability ratios are extreme."""
     for seed in range(3):
         term = harness.make()
         tokens = harness.batch(term, seed)
@@ -104,7 +104,7 @@ def shape(harness: LossHarness) -> None:
 
 
 def needs_suffice(harness: LossHarness) -> None:
-    """Check that the term reads only the tensors that it declares, and reads ``old`` only if it declares it."""
+    """Check that the term reads only the tensors that it declares; ``old``, too, must be declared."""
     term = harness.make()
     try:
         loss = term(harness.batch(term))
@@ -214,7 +214,7 @@ def preparing(harness: LossHarness) -> None:
 
 
 def figures(harness: LossHarness) -> None:
-    """Check that ``figures``, if defined, returns sum and count of each metric, without gradients or masked values."""
+    """Check that ``figures``, if defined, returns each metric's sum and count, without gradients or masked tokens."""
     term = harness.make()
     if not hasattr(term, "figures"):
         return

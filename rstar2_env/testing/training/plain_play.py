@@ -39,17 +39,17 @@ class PlainPlay:
         self.in_flight = self.most_in_flight = self.cancelled = self.finished = 0
 
     def draws(self, group: int, *words: int) -> np.random.Generator:
-        """Return the random generator of one group."""
+        """Return the random generator of one group; ``words`` select one of several."""
         return np.random.default_rng([self._seed, group, *words, 5])
 
     async def episode(
         self, start: Any, *, group: int, member: int, shown: str | None = None, manner: Manner = PLAIN
     ) -> Episode:
-        """Play one episode, after a few cycles of the event loop."""
+        """Play one episode, which takes a few cycles of the event loop."""
         self.starts[group] = start
         made = await self._made(group, member, start.problem_id)
         if not made.available and member % 2 == 0:
-            # Its environment failed before the first turn.
+            # The episode's environment failed before the first turn.
             made.prompt_ids, made.completion_ids, made.mask, made.logprobs, made.steps = [], [], [], [], []
         if shown is not None and made.available:
             made.shown, made.shown_ids, made.source = shown, [1, *made.prompt_ids], "refined"
@@ -88,7 +88,7 @@ class PlainPlay:
         await self._pause()
         grown = []
         for _ in range(n):
-            # Independent of the order in which episodes are branched.
+            # The draws must not depend on the order in which episodes are branched.
             self.branched[id(episode), token] += 1
             rng = np.random.default_rng([self._seed, token, self.branched[id(episode), token], *episode.completion_ids])
             made = copy.deepcopy(episode)
@@ -112,7 +112,7 @@ class PlainPlay:
         return episode(rng, drawn, group=group, end=end, problem=problem)
 
     def _record(self, made: Episode, manner: Manner, shared: int) -> None:
-        """Leave an episode open if its chunk ends before the episode does, and compute the requested measurements."""
+        """Record an episode; if ``manner.chunk`` ends earlier than the episode, cut the episode and leave it open."""
         turn = next((turn for turn in made.steps if turn.stop > shared), None)
         if manner.chunk is not None and made.available and turn is not None:
             stop = min(turn.stop, max(turn.start, shared) + manner.chunk)

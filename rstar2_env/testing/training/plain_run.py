@@ -23,7 +23,7 @@ class PlainRun:
         steps: Optimizer steps of the run.
         terms: Names of the loss terms with a coefficient, and their coefficients.
         reference: Whether there is a reference model.
-        evaluates: Whether evaluations are played.
+        evaluates: Whether the run has evaluations.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class PlainRun:
 
     @property
     def openings(self) -> Mapping[str, str]:
-        """The opening messages, the same for training and evaluation."""
+        """The opening messages of episodes, which are the same for training and evaluation."""
         return {"train": "system: solve. user: {question}", "eval": "system: solve. user: {question}"}
 
     def note(self, text: str) -> None:
@@ -105,7 +105,7 @@ class PlainRun:
         return 1.0
 
     def settings(self) -> tuple[Any, ...]:
-        """Return the settings changed by hooks, which a checkpoint keeps."""
+        """Return the settings that hooks may change, and that a checkpoint must save."""
         return self._temperature, self._limits, dict(self._coefficients)
 
     def restore(self, settings: tuple[Any, ...]) -> None:
@@ -116,7 +116,7 @@ class PlainRun:
     def events(self, hook: Any, steps: range, *, end: bool = True) -> None:
         """Call a hook as a trainer does, with simulated steps, a growing divergence and evaluations that stall.
 
-        If the hook requests the end of the run, no step follows, and ``stopped`` is true.
+        If the hook requests the end of the run, no further step is simulated, and ``stopped`` is true.
         """
         args = SimpleNamespace(seed=0, max_steps=self.steps, output_dir="run")
         state = SimpleNamespace(global_step=self.step, max_steps=self.steps, is_world_process_zero=True)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 T = TypeVar("T")
 
 _PATIENCE_S = 30.0
-"""Seconds that a thread waits for the others, which arrive at once or never."""
+"""Maximum seconds that a thread waits for the others, which arrive immediately or never."""
 _LOOK_S = 0.02
 _WAITS = "a process waits at ranks.sum or ranks.gather"
 
@@ -24,8 +24,8 @@ class ThreadRanks:
     Args:
         rank: Rank of the process.
         size: Number of processes.
-        values: Contribution of each process, shared by all.
-        barrier: Barrier of all processes, shared by all.
+        values: List with the value that each process contributes; all processes share the list.
+        barrier: Barrier that all processes share.
 
     Attributes:
         calls: Number of calls of ``sum`` and ``gather``.
@@ -66,7 +66,7 @@ class ThreadRanks:
 def in_each(size: int, function: Callable[[ThreadRanks], T]) -> list[T | BaseException]:
     """Call a function in each of several processes, and return the result or exception of each.
 
-    A process that waits for calls that others never make raises an ``AssertionError``.
+    If a process waits for a call that another process never makes, its result is an ``AssertionError``.
     """
     values: list[Any] = [None] * size
     barrier = threading.Barrier(size)
@@ -84,7 +84,7 @@ def in_processes(size: int, function: Callable[[ThreadRanks], T]) -> list[T]:
     """Call a function in each of several processes, and return the result of each.
 
     Raises:
-        AssertionError: A process waits for calls that others never make.
+        AssertionError: A process waits for a call that another process never makes.
     """
     found = in_each(size, function)
     errors = [one for one in found if isinstance(one, BaseException)]

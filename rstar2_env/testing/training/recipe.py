@@ -40,12 +40,12 @@ def description(harness: RecipeHarness) -> None:
 
 
 def resolves(harness: RecipeHarness) -> None:
-    """Check that every part that the recipe names exists, and the recipe's options and defaults fit."""
+    """Check that every part that the recipe names exists, and that the recipe's options are valid together."""
     harness.config()
 
 
 def trains(harness: RecipeHarness) -> None:
-    """Check that a loss term depends on the policy: it is a policy gradient, or has a nonzero coefficient."""
+    """Check that at least one loss term trains the policy: a policy gradient, or a term whose ``coef`` is not 0."""
     parts = importlib.import_module("rstar2_env.trainers.options.parts")
     terms = parts.make_parts(harness.config(), shares_weights=True).terms
     learns = any(term.policy_gradient or getattr(term, "coef", 1.0) for term in terms)
@@ -56,7 +56,7 @@ def trains(harness: RecipeHarness) -> None:
 
 
 def the_users_options_win(harness: RecipeHarness) -> None:
-    """Check that the user's options override the recipe's, and one option does not change the others."""
+    """Check that the user's options override the recipe's, and that an option does not change other options."""
     plain, changed = harness.config().record(), harness.config(steps=7, temperature=0.5).record()
     require(changed["run"]["steps"] == 7, "the run does not use steps=7")
     require(changed["rollout"]["temperature"] == 0.5, "the run does not use temperature=0.5")

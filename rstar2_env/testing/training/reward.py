@@ -1,4 +1,4 @@
-"""``check_reward``: checks that a component scores every episode, from only the needs that it declares."""
+"""``check_reward``: checks that a component scores every episode, and that it uses only the needs that it declares."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class RewardHarness:
     problem: Problem = PROBLEM
 
     def scores(self, group: Sequence[Episode], part: Any = None) -> list[float | Sequence[float] | None]:
-        """Return the score of each episode of a group, with only the context that the component declares."""
+        """Return the score of each episode of a group; the component receives only the context that it declares."""
         part = part or self.make()
         needs = frozenset(getattr(part, "needs", ()))
         play = PlainPlay()
@@ -89,7 +89,7 @@ def needs(harness: RewardHarness) -> None:
 
 
 def scores(harness: RewardHarness) -> None:
-    """Check that right, wrong, graded and short episodes get a finite number, one number for each turn, or ``None``."""
+    """Check that the score of any episode is a finite number, one finite number for each turn, or ``None``."""
     for rewards in (REWARDS, (1.0,), (0.0, 0.0, 0.0), (1.0, 1.0)):
         try:
             found = harness.scores(group_of(rewards))
@@ -132,7 +132,7 @@ def _close(one: float | Sequence[float] | None, other: float | Sequence[float] |
 
 
 def learning(harness: RewardHarness) -> None:
-    """Check that a state can be stored as JSON, and that a component that loads it gives the same scores."""
+    """Check that a component with ``observe`` has a state, stored as JSON, with which a copy gives the same scores."""
     part, twin = harness.make(), harness.make()
     if not hasattr(part, "observe"):
         return

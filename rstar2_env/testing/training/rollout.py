@@ -44,7 +44,7 @@ class RolloutHarness:
 
 
 def groups(harness: RolloutHarness) -> None:
-    """Check that the part returns, for each start in order, at least the requested number of distinct episodes."""
+    """Check that the part returns, for each start in order, a group of at least as many episodes as were requested."""
     for count, size in ((_GROUPS, _SIZE), (1, 2), (0, _SIZE)):
         starts, play = harness.starts(count), PlainPlay()
         found: Any = harness.play(play, starts, size)
@@ -88,7 +88,7 @@ def repeats(harness: RolloutHarness) -> None:
 
 
 def failures(harness: RolloutHarness) -> None:
-    """Check that episodes that end as ``unavailable`` are returned like others, and do not stop the rollout."""
+    """Check that ``unavailable`` episodes are returned like others, and do not stop the rollout."""
     for failing in ([(0, 0)], [(1, member) for member in range(64)]):
         found = harness.play(PlainPlay(failing=failing), harness.starts())
         require(len(found) == _GROUPS, "if episodes end as unavailable, groups are missing")
@@ -125,7 +125,7 @@ def cancelling(harness: RolloutHarness) -> None:
 
 
 def rows(harness: RolloutHarness) -> None:
-    """Check that ``rows``, if defined, makes rows from the episode's policy tokens, with lists of equal length."""
+    """Check that ``rows``, if defined, returns rows of the episode's policy tokens, whose lists have equal lengths."""
     part = harness.make()
     if not hasattr(part, "rows"):
         return

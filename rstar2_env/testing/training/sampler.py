@@ -66,7 +66,7 @@ class SamplerHarness:
 
 
 def draws(harness: SamplerHarness) -> None:
-    """Check that ``draw(n)`` returns ``n`` starts, of the given problems or with new ones, and ``draw(0)`` none."""
+    """Check that ``draw(n)`` returns ``n`` starts with problems of the source or new problems, and ``draw(0)`` none."""
     for problems in harness.sources:
         sampler = harness.make(problems, 0)
         require(sampler.draw(0) == [], "draw(0) returned something")
@@ -128,7 +128,7 @@ def outcomes(harness: SamplerHarness) -> None:
 
 
 def checkpoints(harness: SamplerHarness) -> None:
-    """Check that ``state_dict`` can be stored as JSON, and a new sampler continues from it exactly as this one does."""
+    """Check that ``state_dict`` can be stored as JSON, and that a new sampler continues from it as the old one does."""
     for problems in harness.sources:
         for stop in (0, 1, _STEPS // 2):
             whole = harness.run(harness.make(problems, 6), range(_STEPS))
@@ -162,7 +162,7 @@ def figures(harness: SamplerHarness) -> None:
 
 
 def pickling(harness: SamplerHarness) -> None:
-    """Check that a copy that is pickled midway in a run continues in the same way."""
+    """Check that a pickled copy, made midway through a run, continues in the same way."""
     for problems in harness.sources:
         sampler = harness.make(problems, 6)
         harness.run(sampler, range(3))
@@ -186,9 +186,9 @@ def check_sampler(
 
     Args:
         sampler: A name as a recipe writes it (``"uniform"``, ``"./mine.py:Name"``), or a class.
-        problems: The problems: ids, which are spread over three sources and levels, or a source; ``None`` for a sampler
-            that draws only seeds. A sampler that also accepts other kinds (an unlimited mixture, or no problems) is
-            checked with these too.
+        problems: A source of problems, or ids, from which a source with three origins and levels is made; ``None`` for
+            a sampler that draws only seeds. A sampler that also accepts other kinds (an unlimited mixture, or no
+            problems) is checked with these too.
         skip: Names of checks to leave out; see ``rstar2_env.testing.SAMPLER_CHECKS``.
         **options: Options of the sampler.
 
@@ -218,7 +218,7 @@ def check_sampler(
             make(other, 0)
             sources.append(other)
         except ConfigurationError:
-            pass  # it needs problems of another form
+            pass  # the sampler needs problems of another form
     what, _ = maker("sampler", sampler, options)
     return run_checks(f"The sampler {what}", SAMPLER_CHECKS, SamplerHarness(make, sources), skip=skip)
 

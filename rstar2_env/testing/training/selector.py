@@ -71,7 +71,8 @@ def chooses(harness: SelectorHarness) -> None:
 def equal_rewards(harness: SelectorHarness) -> None:
     """Check that the selector rejects all groups with equal rewards, or none, as ``reject_equal`` specifies.
 
-    A selector with ``ties = True`` belongs to an advantage that ranks correct answers, and may choose such groups.
+    A selector with ``ties = True`` belongs to an advantage that ranks correct answers, so groups in which all answers
+    are right are not checked.
     """
     selector = harness.make()
     rejects = getattr(selector, "reject_equal", None)
@@ -97,7 +98,7 @@ def purity(harness: SelectorHarness) -> None:
 
 
 def settling(harness: SelectorHarness) -> None:
-    """Check that ``settled``, if defined, stays true as more episodes end, and that the selector can then choose."""
+    """Check that ``settled``, if defined, stays true as more episodes end, and is false before any episode ends."""
     selector = harness.make()
     if not hasattr(selector, "settled"):
         return
@@ -132,7 +133,7 @@ def reasons(harness: SelectorHarness) -> None:
 
 
 def weighed(harness: SelectorHarness) -> None:
-    """Check that ``weighed``, if defined, returns finite numbers for positions in the group, and changes nothing."""
+    """Check that ``weighed``, if defined, returns finite numbers by position in the group, and changes nothing."""
     for case, group, keep in harness.cases():
         selector = harness.make()
         if not hasattr(selector, "weighed"):

@@ -10,20 +10,20 @@ from rstar2_env.testing.harness import require
 from rstar2_env.testing.training.lookup import torch
 
 LENGTHS = (9, 6, 1, 9)
-"""Number of completion tokens in each row; they differ, which causes padding."""
+"""Number of completion tokens in each row; they differ, so that rows are padded."""
 _ROWS, _WIDTH = len(LENGTHS), max(LENGTHS)
 _TOOL = ((3, 5), (2, 3), (0, 0), (4, 7))
 """Range of environment tokens in each row, end exclusive."""
 NEEDS = frozenset({"old", "entropy", "reference", "teacher", "mean_logp", "environment", "embedding"})
 """Values of ``needs`` that a term or a correction may declare."""
 _BY_ROW = ("embedding", "peers", "relations")
-"""Tensors whose second axis is not the token axis."""
+"""Names of tensors whose second axis is not the token axis."""
 _RELATIONS = ((1, -1, -1), (0, 0, 0), (1, 1, -1), (1, -1, 0))
 _SIZE = 5
 
 
 def token_batch(seed: int = 0, *, needs: frozenset[str] | None = None, on_policy: bool = False) -> Any:
-    """Make ``Tokens`` of four rows: padding, environment tokens between policy tokens, advantages of both signs.
+    """Make ``Tokens`` of four rows, with padding, environment tokens between policy tokens, advantages of both signs.
 
     Args:
         seed: Seed of all numbers.
@@ -74,7 +74,7 @@ def token_batch(seed: int = 0, *, needs: frozenset[str] | None = None, on_policy
 
 
 def leaves(tokens: Any) -> list[Any]:
-    """Return the tensors that have a gradient."""
+    """Return the tensors for which gradients are computed."""
     return [value for value in (tokens.logp, tokens.entropy, tokens.embedding) if value is not None]
 
 
@@ -116,7 +116,7 @@ def declared_batch(part: Any, seed: int = 0, *, on_policy: bool = False) -> Any:
 
 
 def one_row(tokens: Any, row: int, width: int = _WIDTH) -> Any:
-    """Return the micro-batch of one row, cut to its first ``width`` tokens."""
+    """Return a micro-batch with one row of ``tokens``, cut to its first ``width`` tokens."""
     cut = {
         name: value[row : row + 1] if name in _BY_ROW else value[row : row + 1, :width]
         for name, value in _tensors(tokens).items()
