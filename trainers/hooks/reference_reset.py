@@ -25,7 +25,8 @@ class ReferenceReset(SavedAttributes, RunHook):
     improvement.
 
     Args:
-        patience: Number of consecutive evaluations that are not better than the best since the last reset.
+        patience: Number of consecutive evaluations without an improvement on the best one since the last reset, after
+            which the hook resets.
         delta: Minimum increase of the figure that counts as an improvement.
         metric: The figure of the evaluation; higher is better.
         most_kl: Also reset when the logged divergence from the reference model exceeds this value; ``None`` disables

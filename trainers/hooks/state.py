@@ -124,7 +124,7 @@ class RunState(Protocol):
         """Record a reason as a warning in the log and as an event ``note`` in the run's folder."""
 
     def sft_step(self, conversations: Sequence[ChatMessages], *, learning_rate: float | None = None) -> float:
-        """Take one optimizer step on given conversations: the mean of -log p over the tokens of the policy's turns.
+        """Take one optimizer step on given conversations; the loss is the mean of -log p over the policy's tokens.
 
         Args:
             conversations: The conversations, equal on every process; the processes share the work.

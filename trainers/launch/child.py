@@ -1,7 +1,7 @@
-"""Executes a command that is terminated when its parent process ends: ``child.py CORES COMMAND...``.
+"""Executes a command that is terminated when its parent process ends: ``child.py CORES PARENT COMMAND...``.
 
 The kernel sends the command SIGTERM when its parent ends for any reason, including SIGKILL, which a signal handler
-cannot catch. ``CORES`` are the cores that the command may use ("0,1"), or "-" for all.
+cannot catch. ``CORES`` are the cores that the command may use ("0,1"), or "-" for all; ``PARENT`` is the parent's id.
 """
 
 from __future__ import annotations

@@ -111,7 +111,10 @@ def in_groups(options: Mapping[str, Any], groups: OptionGroups | None = None) ->
 
 
 def full_name(name: str) -> str:
-    """Return the full name of an option, or of an option of it; a name without one group is returned unchanged."""
+    """Return an option's full name; a name that belongs to no group, or to several, is returned unchanged.
+
+    It also completes names of entries: ``env.max_turns`` becomes ``rollout.env_options.max_turns``.
+    """
     known = known_names()
     first, *more = name.split(".")
     if first == "model" and not more:

@@ -184,7 +184,7 @@ def make_parts(config: TrainConfig, *, shares_weights: bool | None = None) -> Pa
 
 
 def correction_of(config: TrainConfig, shares_weights: bool | None = None) -> Part:
-    """Return the correction of a run; ``"auto"`` selects the correction for the run's engine, see ``make_parts``."""
+    """Return the correction of a run; ``"auto"`` selects it for the run's engine, see ``PartOptions.correction``."""
     part: Part = config.parts.correction
     if part.name != AUTO:
         return part

@@ -172,7 +172,7 @@ def _peaks(model: Architecture, how: Training) -> tuple[float, float]:
     if not how.fused:
         logits = 4 * how.tokens * model.vocabulary
         head = min(logits, CPU_TILE_BYTES)
-        # The forward pass keeps what is small; otherwise the backward pass holds three tiles.
+        # The forward pass keeps a small number of logits; with more, the backward pass holds three tiles.
         head = head + logits if logits <= CPU_KEPT_BYTES else 3 * head
     head += 4 * how.tokens * model.hidden  # the gradient of the head's input is accumulated in float32
     if not how.lora_rank:

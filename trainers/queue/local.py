@@ -64,7 +64,7 @@ class LocalRound:
     Args:
         player: Plays episodes.
         groups: See ``LocalQueue.run``.
-        rank: Number of this process.
+        rank: Rank of this process, from 0.
         size: Number of processes.
 
     Attributes:
@@ -242,7 +242,7 @@ class LocalRound:
             self._fail(error)
 
     def _fail(self, error: Exception) -> None:
-        """Leave the round with an error."""
+        """End the round in this process with an error."""
         self._error = self._error or error
         if self._working is not None:
             self._working.cancel()

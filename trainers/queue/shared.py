@@ -120,7 +120,7 @@ class SharedRound(LocalRound):
 
     async def _finish(self, working: asyncio.Task[T]) -> T:
         try:
-            # Its own episodes are requested before it is offered those of other processes.
+            # This process requests its own episodes before it can be assigned those of other processes.
             for _ in range(_FIRST_STEPS):
                 await asyncio.sleep(0)
             self._call(0, self._enter, self._rank)
@@ -137,7 +137,7 @@ class SharedRound(LocalRound):
             raise
 
     async def _limit_silence(self) -> None:
-        """Leave the round if the others send no message: a stopped or unreachable process does not close its wire."""
+        """End the round if the others send no message: a stopped or unreachable process does not close its wire."""
         loop = asyncio.get_running_loop()
         self._last_message_s = loop.time()
         while (left := self._last_message_s + self._timeout_s - loop.time()) > 0:

@@ -41,13 +41,13 @@ class Wire:
     """The connections of one process to other processes of the run.
 
     Args:
-        rank: Number of this process.
+        rank: Rank of this process, from 0.
         connections: Connections by the number of the other process: to the first process; in the first process, to all
             others.
         size: Number of processes.
 
     Attributes:
-        rank: Number of this process.
+        rank: Rank of this process, from 0.
         size: Number of processes.
     """
 
@@ -77,7 +77,7 @@ class Wire:
         own = secrets.token_bytes(32)
         listener = None
         if ranks.rank == 0:
-            # On one machine, other machines cannot reach it; elsewhere, only processes with the secret are accepted.
+            # At a loopback address, other machines cannot reach the listener; elsewhere, a process needs the secret.
             listener = Listener((_listening_at(host), 0), backlog=ranks.size, authkey=own)
         here = None if listener is None else (host, int(listener.address[1]), own)
         address, port, secret = next(filter(None, ranks.gather(here)))

@@ -4,7 +4,7 @@ The advantage is not divided by a deviation. The loss is divided by a constant i
 Tokens of the refined answer have the weight pi / (pi + 0.1) instead of a ratio; sampled tokens have their unclipped
 ratio. The entropy bonus is 0.001; a rollout has two optimizer steps. In the paper a larger model writes the critiques:
 ``--set rollout.judge=model:url=...,model=NAME --set parts.rollout=critique_refine:critic=judge``. By default the policy
-writes them; with ``critique_refine:critique=simple_gt`` the critique is the gold answer.
+writes them; with ``critique_refine:critique=simple_gt`` the critique is a verdict and the gold answer.
 """
 
 from ..base import TRAINERS, Recipe

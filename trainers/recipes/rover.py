@@ -1,7 +1,7 @@
 """``rover``: fits log-probabilities to the action values of a uniformly random policy (ROVER, arXiv 2509.24981).
 
 The advantage is the reward minus the group's mean; ``--set advantage=group_norm`` also divides by the deviation, as the
-authors do for mathematics. Temperature 0.6; the rollout is divided into four optimizer steps. Groups with equal rewards
+authors do for mathematics. The temperature is 0.6; a rollout has four optimizer steps. Groups with equal rewards
 are kept, since the values of later tokens still change. There is no clipping and no KL term.
 """
 

@@ -68,7 +68,7 @@ def processes_of(checkpoint: Path) -> int:
 
 
 def drop_old(folder: Path, keep: int) -> None:
-    """Delete all but the newest ``keep`` complete checkpoints, and older incomplete ones."""
+    """Delete the checkpoints before the newest complete one, except for the newest ``keep`` complete checkpoints."""
     kept = whole_checkpoints(folder)[-keep:]
     if not kept:
         return

@@ -157,7 +157,7 @@ def _cold_start(config: Mapping[str, Any]) -> list[str]:
 def _task(config: Mapping[str, Any]) -> tuple[str, str, list[str]]:
     """Return the run's environment, its problems (empty for the environment's own), and its options as ``--set``.
 
-    A share of the problems that is held out is a part of the problems: an environment without them does not take it.
+    The option ``holdout`` becomes an option of the problems (``SPEC:holdout=SHARE``), to which it belongs.
     """
     rollout = config.get("rollout", {})
     options = dict(rollout.get("env_options") or {})

@@ -194,7 +194,7 @@ class Collector:
             wanted = target - kept
             if number == 0 and options.tail != "wait":
                 wanted = math.ceil(target * (1 + options.spare))
-            # The same number in each process, so that none waits for more than one group of another.
+            # The same number of groups in each process, so that none waits while another plays several more groups.
             each = -(-max(wanted - len(carried), 0) // ranks.size)
             starts = self.sampler.draw(each * ranks.size)
             first = begun + len(carried) + ranks.rank * each
@@ -219,7 +219,7 @@ class Collector:
 
     def _copied(self, accepted: Sequence[int], missing: int, step: int) -> Counter[int]:
         """Draw accepted groups whose copies replace missing ones; each at most once, unless more are missing."""
-        # The same in every process: each copies its own groups.
+        # The draw is the same in every process; each process copies its own groups.
         rng = np.random.default_rng(np.random.SeedSequence([self._options.seed, step], spawn_key=(3,)))
         return Counter(rng.choice(accepted, missing, replace=missing > len(accepted)).tolist())
 

@@ -61,8 +61,8 @@ class StepServices:
         player: Plays single episodes.
         sampler: Draws the starts of the groups.
         ranks: The processes.
-        limits: Yields the number of episodes that all processes that share a queue may play at once. With ``None``,
-            each process plays at most ``player.max_in_flight`` at once.
+        limits: Yields the number of episodes that the processes sharing a queue may play at once in total. With
+            ``None``, each process plays at most ``player.max_in_flight`` at once.
         judge: The judge model, for reward components and rollout parts that need one.
         measure: Computes measurements of the policy, for an advantage that needs them.
         problems: The environment's source of problems, for rollout parts and rewards that read problems.

@@ -216,7 +216,7 @@ class GroupPlay:
         return GroupPlace(self._first + group, (self.step, self._first + group))
 
     async def _play(self, start: Start, key: EpisodeKey, request: PlayRequest) -> Episode:
-        """Play an episode that no earlier step has played; ``request.group`` is a position among the starts."""
+        """Return an episode that an earlier step played, or else play it; ``request.group`` is the group's position."""
         group = request.group
         place = self._place(group)
         episode = place.ended.get(key)

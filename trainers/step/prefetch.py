@@ -158,7 +158,7 @@ class Prefetch(Generic[B, S]):
     def on_trainer(self, work: Callable[[], T]) -> T:
         """Run a function in the training thread while the training thread waits for the batch that is being collected.
 
-        The batches of all processes do this in the same order, so the function may make collective calls.
+        The collecting threads of all processes do this in the same order, so the function may make collective calls.
 
         Raises:
             StoppedError: ``stop`` was called.

@@ -1,6 +1,6 @@
 """Metrics of one step in one process, as sums and counts, over played episodes, kept episodes and dropped episodes.
 
-A figure is present even if its count is 0: a share of 0 in 64 episodes is an observation that the mean over several
+A metric is reported even if its sum is 0: a share of 0 in 64 episodes is an observation that the mean over several
 steps needs. Not covered: figures of single episodes (``FIGURES`` in ``rstar2_env/core/episode_metrics.py``), and the
 metrics of the optimizer's steps (``sums.add`` in ``trainers/backends/trl/trainer.py``).
 """
