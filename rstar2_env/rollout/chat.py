@@ -35,7 +35,7 @@ class ChatCodec:
 
     Args:
         tokenizer: A Hugging Face tokenizer; it is not modified.
-        chat_template: Replaces the tokenizer's own; ``"chatml"`` names ``CHATML``.
+        chat_template: Template to use instead of the tokenizer's own; ``"chatml"`` means ``CHATML``.
         chat_template_options: Passed to the template (``{"enable_thinking": False}``).
         stop_ids: Further tokens that end a turn, such as the tokens in a model's ``generation_config.eos_token_id``.
 
@@ -89,11 +89,13 @@ class ChatCodec:
         return self._encode(self._prompt(bool(system)), {"system": system, "user": user})
 
     def suffix(self, role: str, text: str, *, ended: bool) -> list[int]:
-        """Return the ids between two policy turns: the end of the turn, unless the policy generated it, then ``text``.
+        """Return the ids between two policy turns: the environment's message, as the template writes it.
+
+        They begin with the end-of-turn token, unless the policy generated it.
 
         Args:
             role: Role of the environment's message.
-            text: The environment's text.
+            text: Text of that message.
             ended: Whether the policy's turn already contains its end-of-turn token.
 
         Raises:

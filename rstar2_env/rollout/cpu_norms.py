@@ -74,7 +74,7 @@ def _norm(self: Any, hidden_states: Tensor) -> Tensor:
 
 
 def _scale(x: Tensor, epsilon: float) -> Tensor:
-    """1 / sqrt(mean(x²) + epsilon) over the last dimension, which stays with size 1."""
+    """Return 1 / sqrt(mean(x²) + epsilon) over the last dimension, which is kept with size 1."""
     # The operations of transformers, in their order, so that the output has the same bits.
     return torch.rsqrt(x.pow(2).mean(-1, keepdim=True).add_(epsilon))
 

@@ -260,7 +260,7 @@ class Player(Closing):
         return episode
 
     def check_manner(self, manner: Manner) -> None:
-        """Check that the engines can play episodes in a manner.
+        """Check that the player's engines support a manner of playing episodes.
 
         Raises:
             ConfigurationError: The engine reports too few candidates, or no engine holds older weights.
@@ -330,7 +330,7 @@ class Player(Closing):
             raise
         except Exception as error:
             if not (isinstance(error, TimeoutError) and clock.expired()):
-                # A turn that an engine gives up is the engine's fault: a cut episode would be trained as a failure.
+                # If an engine gives up a turn, the policy is not at fault; a cut episode would be trained as a failure.
                 episode.void("unavailable", traceback.format_exc())
             elif not episode.prompt_ids:
                 why = (

@@ -38,7 +38,7 @@ class Pretrained(CheckedOptions):
         engine_options: Options of the engine.
         revision: Branch, tag or commit of a model on the hub.
         dtype: Precision; ``"auto"`` is bfloat16 on an accelerator that supports it, else float32.
-        attn_implementation: Attention of transformers; ``None`` lets it choose.
+        attn_implementation: Attention implementation of transformers; ``None`` lets transformers choose.
         trust_remote_code: Run the code that comes with a model on the hub.
         chat_template: ``"chatml"``, a Jinja template, or ``None`` for the tokenizer's own.
         chat_template_options: Variables passed to the template.

@@ -1,6 +1,7 @@
-"""``Replay``: starts an episode with the tokens of another episode, and continues from any policy token or its end.
+"""``Replay``: starts an episode with the first tokens of another episode, and then continues it differently.
 
-The turns before that token are sent to the environment again instead of being generated. An environment that is
+The shared tokens end within a turn of the policy, or at the end of an episode that was cut. The turns before that are
+sent to the environment again instead of being generated. An environment that is
 deterministic for its seed and actions, as its contract requires, reaches the same state. This is checked before
 anything new is generated: the policy must see the same ids.
 """
@@ -18,7 +19,7 @@ from rstar2_env.rollout.engine import Generation, SamplingParams, Seat
 
 
 class Replay:
-    """A seat that first returns turns of another episode, then turns that the engine generates.
+    """Source of an episode's turns that first returns turns of another episode, then turns that an engine generates.
 
     Args:
         parent: The other episode, played with the same chat template.

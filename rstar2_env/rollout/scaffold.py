@@ -17,8 +17,8 @@ from transformers import PreTrainedTokenizerBase
 from rstar2_env.core.errors import ConfigurationError
 
 _OPEN, _CLOSE = "\ue000", '"<\\\ue001'
-"""Marks of a placeholder: private-use characters, which have no meaning in templates, and some characters that quoting
-would change."""
+"""Beginning and end of a placeholder: private-use characters, which have no meaning in templates, and characters that
+a template changes if it quotes the text."""
 
 _MARGIN = "\t\v\t"
 """White space around a placeholder that templates do not write themselves: if it is missing in the result, the template

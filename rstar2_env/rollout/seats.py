@@ -1,4 +1,4 @@
-"""Seats with given turns, or with turns from two versions of the weights."""
+"""Sources of an episode's turns (``engine.Seat``): given turns, and turns from two versions of the weights."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NO_STALE = (
 
 
 class GivenTurns:
-    """A seat that returns turns given as text instead of generating them; their log-probabilities are 0.
+    """Source of turns that are given as text, not generated; their log-probabilities are 0.
 
     Args:
         turns: The turns as text.
@@ -55,7 +55,7 @@ class GivenTurns:
 
 
 class TwoPolicies:
-    """A seat that draws, for each turn, whether the newest or older weights generate it.
+    """Source of turns that draws, for each turn, whether the newest or older weights generate it.
 
     Args:
         newest: The seat on the engine with the newest weights.

@@ -190,10 +190,11 @@ class Turns:
 
 
 def turn_entropy(generation: Generation, vocabulary: int) -> float | None:
-    """Return the sum of -p ln p over all reported candidates, divided by ln of the vocabulary's size.
+    """Return the sum of -p ln p over the candidates of all measured tokens, divided by ln |V|.
 
-    This is ARPO's measure (arXiv 2507.19849, section 3.1, and its code). It is a sum, not a mean: 20 tokens of a
-    uniform policy over 10 candidates give 20 ln 10 / ln |V|.
+    p is a candidate's probability, and |V| the number of tokens in the vocabulary. This is ARPO's measure (arXiv
+    2507.19849, section 3.1, and its code). It is a sum, not a mean: 20 tokens of a uniform policy over 10 candidates
+    give 20 ln 10 / ln |V|.
 
     Args:
         generation: A turn.

@@ -97,7 +97,7 @@ class Pack:
             return
         self.rows, self.width = max(slots) + 1, max(positions) + 1
         self._positions = torch.tensor(positions, device=device)
-        # If the tokens fill all rows in order, they need not be moved.
+        # If every row has a token, the tokens are in the order of the rows already.
         self.dense = self.single == self.rows
         self.slots = torch.tensor(slots, device=device)
 
@@ -115,6 +115,8 @@ class Pack:
 
     def causal(self, dtype: torch.dtype, groups: int, new: int, seen: int) -> Tensor | None:
         """Additive causal mask for the scores of the last ``new`` tokens of a sequence: (groups * new, seen).
+
+        A single new token sees the whole sequence and needs no mask: ``None``.
 
         Args:
             dtype: Precision of the scores.

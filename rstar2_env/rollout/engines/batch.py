@@ -96,7 +96,7 @@ Finish = Callable[[Request], FinishReason | None]
 
 
 class RunningBatch:
-    """The running requests of an engine, and the tokens that it draws for them.
+    """Base class of an engine's batches: the running requests, the kept caches, and how a next token is drawn.
 
     Args:
         model: A causal language model.
@@ -105,7 +105,7 @@ class RunningBatch:
         finish: Returns why a request has ended; ``None`` if it continues.
 
     Attributes:
-        joins: Whether requests may join running ones.
+        joins: Whether new requests may start while others run.
         max_tokens: The argument ``max_tokens``; it may be changed between two steps.
         live: The running requests.
         pool: The kept sequences of ended requests.

@@ -77,7 +77,7 @@ def _own(tensors: Mapping[str, Tensor], cast: Cast) -> AbstractContextManager[di
 
 
 def _adapters(base: nn.Module) -> dict[str, Any]:
-    """The layers with LoRA adapters, by name."""
+    """Return the layers with LoRA adapters, by name."""
     from peft.tuners.lora import LoraLayer
     from peft.tuners.tuners_utils import BaseTunerLayer
     from peft.utils.other import AuxiliaryTrainingWrapper
@@ -95,7 +95,7 @@ def _adapters(base: nn.Module) -> dict[str, Any]:
 
 
 def _units(module: nn.Module, adapters: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
-    """Names of the modules whose weights are processed together: members of layer lists, and layers with adapters."""
+    """Yield the names of the modules that form one unit each: members of layer lists, and layers with adapters."""
     for name, child in module.named_children():
         at = f"{prefix}{name}"
         if isinstance(module, nn.ModuleList) or at in adapters:
@@ -105,7 +105,7 @@ def _units(module: nn.Module, adapters: Mapping[str, Any], prefix: str = "") -> 
 
 
 def _owners(name: str) -> Iterator[str]:
-    """Names of the modules that contain a tensor, from the outermost."""
+    """Yield the names of the modules that contain a tensor, from the outermost."""
     words = name.split(".")
     return (".".join(words[:end]) for end in range(1, len(words)))
 

@@ -27,15 +27,14 @@ from rstar2_env.rollout.engines.prefix import CachedSequence, Key, PrefixIndex, 
 from rstar2_env.rollout.engines.slots import SlotCache, reusable
 
 MAX_DEAD = 0.25
-"""Share of slots that attention may read although no running request uses them. Above this share, the contents of slots
-are swapped so that attention reads fewer slots, since that costs less."""
+"""Maximum share of unused slots among the slots that attention reads. Above it, running requests are moved to the first
+slots, since that costs less than reading the unused ones."""
 
 MIN_REUSE = 8
 """Minimum length, in tokens, of a cached prefix that is copied; a shorter one is cheaper to compute again."""
 
 FEW_DEAD = 8
-"""Number of slots that attention may always read although no running request uses them; up to this number, slots are
-not swapped."""
+"""Number of unused slots that attention may always read: up to this number, no requests are moved."""
 
 OLD = 1
 """A kept sequence is dropped before the cache grows if this many requests per slot have begun since its last use: its
@@ -223,7 +222,12 @@ class PackedBatch(RunningBatch):
         return ended
 
     def _forward(self, newest: Sequence[Request], begun: Sequence[tuple[Request, int]]) -> Tensor:
-        """Run the model on the last token of each request in ``newest``, and on the first tokens left in ``begun``."""
+        """Run the model; return the logits at the last token of each request whose tokens are all computed then.
+
+        Args:
+            newest: Requests of which only the newest token is not computed yet.
+            begun: Requests whose prompt is not completely computed, each with the number of its tokens to compute now.
+        """
         device = self._model.device
         slots, positions = [request.slot for request in newest], [request.done for request in newest]
         ids = [request.ids[-1] if request.ids else request.prompt[-1] for request in newest]
@@ -253,7 +257,10 @@ class PackedBatch(RunningBatch):
         return logits
 
     def _look_up(self, start: _Start, taken: Sequence[CachedSequence | Request | None]) -> _Start:
-        """Find the longest cached prefix of a request; slots of ``taken`` were already assigned to other requests."""
+        """Record in ``start`` the longest cached prefix of its request, and return ``start``.
+
+        Other requests will take over the slots of the sequences in ``taken``.
+        """
         if self._keeps:
             kept, common = self.pool.best(start.key, self._admitted)
             running, shared = self._running.best(start.key)
@@ -306,7 +313,7 @@ class PackedBatch(RunningBatch):
         moved = [request for request in rows if request.slot >= count]
         held: dict[int, Request | CachedSequence] = {request.slot: request for request in self.live}
         held |= {entry.slot: entry for entry in self.pool}
-        # Sequences with a neighbour to swap with first: the other holes only receive tokens.
+        # Slots that hold another sequence come first: their contents are swapped. Empty slots only receive a copy.
         holes.sort(key=lambda slot: slot not in held)
         others = [held[slot] for slot in holes if slot in held]
         swaps, slots = len(others), [request.slot for request in moved]
@@ -323,7 +330,7 @@ class PackedBatch(RunningBatch):
         self._free = sorted(free)
 
     def _make_room(self, fresh: int, columns: int) -> None:
-        """Ensure this many free slots and columns; drop kept sequences if necessary."""
+        """Ensure ``fresh`` free slots, each with ``columns`` columns or more; drop kept sequences if necessary."""
         cache, rows = self._cache, len(self.live) + fresh
         wide = cache.columns
         if columns > wide:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 MakeEngine: TypeAlias = Callable[..., Engine]
-"""Creates an engine for a policy: ``make(model, tokenizer, max_rows=, seed=, options=)``, as for ``make_engine``, with
-the engine's options as one mapping."""
+"""Function that creates an engine for a policy: ``make(model, tokenizer, max_rows=, seed=, options=)``. The arguments
+are those of ``make_engine``, except that the engine's options are one mapping."""
 
 _PATIENCE_S = 10.0
 """Seconds that an engine waits for its server when a scheduler could use another engine instead."""
@@ -104,7 +104,7 @@ def _with(name: str, make: Callable[..., Engine], given: Mapping[str, Any], opti
 
 
 def _in_process(name: str, takes: Callable[[], Callable[..., Any]], most_rows: int | None = None) -> MakeEngine:
-    """A function that creates an engine in this process; see ``MakeEngine``.
+    """Return a function that creates an engine in this process; see ``MakeEngine``.
 
     Args:
         name: Name of the engine.

@@ -15,7 +15,7 @@ _CGROUP = Path("/sys/fs/cgroup")
 
 
 def free_bytes(device: torch.device) -> int:
-    """Return the bytes that this process may still allocate on a device; for a CPU, of the machine or the cgroup."""
+    """Return the bytes that this process may still allocate on a device; for a CPU, within the limit of its cgroup."""
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         # Memory that torch has reserved but does not use is available for the cache too.

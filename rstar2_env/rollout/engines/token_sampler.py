@@ -57,7 +57,7 @@ def _filtered(logprobs: Tensor, params: Sequence[SamplingParams]) -> Tensor:
 
 
 def _invert(weights: Tensor, uniform: Tensor) -> Tensor:
-    """Sample a token for each row by inverse-transform sampling: (rows, vocabulary), (rows,) to (rows,).
+    """Sample a token for each row by inverse-transform sampling: weights (rows, vocabulary), tokens (rows,).
 
     The sums of blocks determine in which block a draw falls, and only that block is then summed token by token, so most
     weights are read only once.

@@ -74,8 +74,8 @@ class VllmServerEngine:
             address in the network of the first server.
         fleet: Addresses of all servers that get the same weights, if several engines share them.
         api_key_env: Environment variable that holds the servers' API key, if they require one.
-        timeout_s: Maximum time for one turn in seconds, including the time in the server's queue. A later turn ends its
-            episode as ``unavailable``. Other requests may take at most 600 seconds.
+        timeout_s: Maximum time for one turn in seconds, including the time in the server's queue. If a turn takes
+            longer, its episode ends as ``unavailable``. Other requests may take at most 600 seconds.
         retries: Further attempts if a server is lost or overloaded.
         start_timeout_s: Seconds to wait at the start for servers that do not answer yet.
         reconnect_timeout_s: Seconds that requests and weight syncs wait later while no server answers. A server that

@@ -41,8 +41,8 @@ class Stay:
 class SchedulingPolicy(Protocol):
     """Chooses engines for episodes.
 
-    It is created with the cache capacity of each engine in tokens. The methods that record events are called at each
-    event.
+    A policy is created with the cache capacity of each engine in tokens. Its other methods are called when the event
+    happens that they record.
     """
 
     def place(self, stay: Stay, usable: Sequence[int]) -> int | None:
@@ -191,7 +191,7 @@ class Static(_Counting):
     """Scheduling policy that assigns episodes to the engines round-robin; no episode waits."""
 
     def place(self, stay: Stay, usable: Sequence[int]) -> int | None:
-        """Return an engine by the episode's number, modulo the number of usable engines."""
+        """Return the usable engine whose position is the episode's number modulo the number of usable engines."""
         return usable[stay.number % len(usable)]
 
 

@@ -30,9 +30,10 @@ class _Row:
 
 
 class KvAware:
-    """Choose the engine with the most cache capacity beyond its forecast need; let the episode wait if none has enough.
+    """Scheduling policy that chooses the engine with the most cache capacity beyond its forecast need.
 
-    The need of an engine's episodes is forecast from the observed lengths. For each future time, each episode's tokens
+    An episode waits while no engine has enough. The need of an engine's episodes is forecast from the observed lengths.
+    For each future time, each episode's tokens
     at that time are multiplied by the probability that the episode still runs, and summed over the episodes; ``margin``
     standard deviations are added. The forecast is the maximum over these times. Without observations, every episode is
     assumed to reach its maximum.
@@ -40,7 +41,7 @@ class KvAware:
     Args:
         capacities: Number of tokens that the cache of each engine holds.
         margin: Safety margin of the forecast, in standard deviations.
-        overcommit: Upper limit for the added maximum lengths of all episodes on an engine, as a multiple of its
+        overcommit: Upper limit of the sum of the maximum lengths of an engine's episodes, as a multiple of its
             capacity. It holds regardless of the forecast.
     """
 

@@ -50,7 +50,7 @@ class Lengths:
         self._changes = 0.0
         start = np.arange(BUCKETS)[:, None]
         self._ahead = start + np.arange(BUCKETS)[None, :]
-        # The fraction of its maximum length that an episode has then, at the bucket's upper edge.
+        # Length of an episode after that many more buckets, as a fraction of its maximum: the upper edge of its bucket.
         self._size = np.minimum(self._ahead + 1, BUCKETS) / BUCKETS
         self.alive: NDArray[np.float64]
         self.mean_table: NDArray[np.float64]

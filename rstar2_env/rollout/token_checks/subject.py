@@ -1,4 +1,4 @@
-"""Finds what token checks run on: the rows of a run with its tokenizer, or a model's tokenizer and chat template."""
+"""Loads the data for token checks: a run's training rows and tokenizer, or a model's tokenizer and chat template."""
 
 from __future__ import annotations
 

@@ -1,1 +1,4 @@
-"""Transports: ways to send new weights to an engine's servers. Each file has one; ``base`` has the interface."""
+"""Transports (``folder``, ``group``, ``adapter``): ways to send new weights to an engine's servers.
+
+``base`` defines their interface, ``make`` creates one by name, and the other modules support them.
+"""

@@ -53,7 +53,7 @@ def buckets(
     for name, tensor in weights:
         tensor = tensor.detach()
         where = device or tensor.device
-        # A view as numbers must start at a multiple of their size.
+        # A view of the bytes as numbers must start at a multiple of the numbers' size.
         if bucket is not None and (used + tensor.nbytes > most_bytes or used % tensor.itemsize):
             bucket.data = bucket.data[:used]
             yield bucket

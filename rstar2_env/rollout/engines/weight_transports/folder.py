@@ -118,7 +118,7 @@ class FolderTransport(Transport):
         super().close()
 
     def _copy(self, newest: Path, servers: EngineServers) -> None:
-        """Copy the newest weights to every machine; if a server is lost meanwhile, another one of its machine does."""
+        """Make one server of each machine copy the newest weights; if it is lost, another one of the machine does."""
         self._copies = {}
         if self._setting.relay is None:
             return
