@@ -103,7 +103,7 @@ def evaluate(
     n, seed = asked.n, asked.seed
     before = None if asked.baseline is None else tally_of_run(asked.baseline)
     with ExitStack() as opened:
-        opened.enter_context(recording())  # first, so that it sends what is left after everything else is closed
+        opened.enter_context(recording())  # entered first, so that it closes last and sends all data
         report = opened.enter_context(show_progress("playing", show=progress is True and asked.agent != "human"))
         crew = open_crew(env_id, asked, parts, opened)
         source = source_of(crew.env, asked.problems, asked.split)

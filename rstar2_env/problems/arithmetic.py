@@ -100,7 +100,7 @@ def draw(rng: np.random.Generator, /, *, level: int, max_number: int) -> Draft |
         if not story.add(rng, kind, max_number):
             return None
         if kind == "share":
-            # There are two wordings of a share, each with its own question.
+            # The event "share" has two wordings, and each needs its own question.
             question = f"How many {items} {_PER_SHARE[story.wording]}?"
     return Draft(
         question=f"{story.text()} {question}",

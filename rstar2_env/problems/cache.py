@@ -64,7 +64,7 @@ def forget() -> None:
 
 
 def _after_fork() -> None:
-    # Another thread of the parent process may have held the lock.
+    # Another thread of the parent may have held the lock at the fork, and would never release it here.
     global _lock
     _lock = threading.RLock()
 

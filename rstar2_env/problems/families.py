@@ -1,7 +1,8 @@
 """The registry of procedural problem families.
 
-A family is a function that takes ``split``, ``seed`` and its own options, and returns a source. A file of this folder
-adds one with ``families.register``, an installed package through the entry-point group ``rstar2_env.problems``.
+A family is a function that takes ``split``, ``seed`` and its own options, and returns a source. A module of
+this package adds one with ``families.register``; another distribution does so through the entry-point group
+``rstar2_env.problems``.
 """
 
 from __future__ import annotations

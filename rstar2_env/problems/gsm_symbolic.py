@@ -66,7 +66,7 @@ def draw(rng: np.random.Generator, /, *, split: str) -> Draft | None:
 
     Args:
         rng: The generator of random numbers.
-        split: Decides the templates.
+        split: The split whose templates are used.
     """
     numbers = templates(split)
     template = numbers[int(rng.integers(len(numbers)))]

@@ -221,7 +221,7 @@ def _file(path: Path, common: Mapping[str, Any], options: Mapping[str, Any]) -> 
 
         def opened() -> ProblemSource:
             if kind == "folder":
-                # A data set without splits is treated like a file; otherwise the split is one of its own.
+                # A data set without splits is treated like a file; otherwise ``split`` names one of its splits.
                 return _lazy(open_saved(path, common["split"], how.columns), how, path.stem, label, path.name, common)
             if kind == "jsonl" and (big if stream is None else stream):
                 return _lazy(JsonlTable(path, how.columns), how, path.stem, label, path.name, common, one_part=True)
@@ -232,7 +232,7 @@ def _file(path: Path, common: Mapping[str, Any], options: Mapping[str, Any]) -> 
 
         _check_holdout(label, common)
         if mark is None:
-            return opened()  # this raises the error that says why it cannot be read
+            return opened()  # raises the error that states why the path cannot be read
         return cached((mark, kind, stream, label, how, *common.values()), opened)
 
     return call_with_options(f"file {path}", make, options)

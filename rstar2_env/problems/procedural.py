@@ -22,7 +22,7 @@ from rstar2_env.problems.problem import Problem
 from rstar2_env.problems.source import UnknownProblemError
 
 SPLITS: Mapping[str, range] = {"train": range(0, 8), "validation": range(8, 9), "test": range(9, 10)}
-"""The tenths of all hash values of contents that belong to each split."""
+"""Remainders modulo 10 of a content's hash that belong to each split: eight tenths of the contents are for training."""
 
 _NUMBERS = {"train": 0, "test": 1, "validation": 2}
 _INDICES = 1 << 31

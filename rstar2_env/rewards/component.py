@@ -63,7 +63,7 @@ class Component:
         """
         found = self.found(episode, ctx)
         if inspect.isawaitable(found):
-            from rstar2_env.core.blocking import run_blocking  # asyncio is not for those who list parts
+            from rstar2_env.core.blocking import run_blocking  # listing parts must not load asyncio
 
             awaited = found
             found = run_blocking(lambda: _result(awaited))

@@ -101,7 +101,7 @@ def edited_files(text: str, files: Mapping[str, str]) -> dict[str, str] | None:
         part = text[head.end() : end]
         for search, replace in _EDIT.findall(part):
             now = found.get(head[1], files.get(head[1]))
-            # With a line break before the text and before what is searched, a search begins at the start of a line.
+            # A line break before both the text and the searched lines makes every match begin at the start of a line.
             wanted, instead = (f"\n{lines.removesuffix(chr(10))}" for lines in (search, replace))
             if now is None or not search or search == replace or wanted not in f"\n{now}":
                 return None

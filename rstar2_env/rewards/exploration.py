@@ -60,7 +60,7 @@ class Exploration(CheckedOptions):
         return (0.0 if episode.answer_tags else self.unanswered) - penalty
 
     async def _marked(self, text: str, ctx: RewardContext) -> float | None:
-        assert ctx.judge is not None  # it is needed
+        assert ctx.judge is not None  # guaranteed by ``needs``
         numbers = _MARK.findall(await ctx.judge(f"{_ASKED}\n{marked([('REASONING', text)])}"))
         return min(float(numbers[-1]) / 10, 1.0) if numbers else None
 

@@ -45,7 +45,7 @@ class RewardModelJudge(AskedModel):
         Raises:
             ServiceError: The endpoint did not answer; the episode does not count.
         """
-        import asyncio  # here, since listing components scores nothing
+        import asyncio  # imported here: listing components does not need it
 
         return await asyncio.to_thread(self.ask, prompt)
 

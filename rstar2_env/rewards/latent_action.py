@@ -57,7 +57,7 @@ class LatentAction(CheckedOptions):
     async def __call__(self, episode: Episode, ctx: RewardContext) -> float:
         """Return the score; 0 if the policy does not think."""
         line = problem_of(ctx, "latent_action").answer
-        assert ctx.lm is not None  # it is needed
+        assert ctx.lm is not None  # guaranteed by ``needs``
         latent = latent_of(last_turn(episode))
         if latent == ACT:
             return 0.0

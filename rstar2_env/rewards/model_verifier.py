@@ -53,7 +53,7 @@ class ModelVerifierReward:
 
     async def __call__(self, episode: Episode, ctx: RewardContext) -> float:
         """Return at most 1. The score is the verdict, so do not add the environment's own reward."""
-        assert ctx.judge is not None  # it is needed
+        assert ctx.judge is not None  # guaranteed by ``needs``
         problem = problem_of(ctx, "model_verifier")
         if not (episode.answer or "").strip():
             return self.missing

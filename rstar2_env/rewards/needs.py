@@ -20,7 +20,8 @@ PLACES: Mapping[Place, frozenset[Need]] = {
     "models": ALL,
     "training": ALL,
 }
-"""Needs that each place meets, if a judge, a source of problems and an engine for log-probabilities are configured."""
+"""Needs that can be met in each place; some require a judge, a source of problems, or an engine that computes
+log-probabilities."""
 
 OWN_JUDGE = (
     "name a judge in the option `judge` of the component, such as "

@@ -45,7 +45,7 @@ class PlanValue(CheckedOptions):
 
     async def __call__(self, episode: Episode, ctx: RewardContext) -> float | None:
         """Return a number from 0 to 1; ``None`` if no further episode could be played."""
-        assert ctx.lm is not None  # it is needed
+        assert ctx.lm is not None  # guaranteed by ``needs``
         assert ctx.play is not None
         token = self.planned(episode, ctx.lm)
         if token is None:
@@ -55,13 +55,13 @@ class PlanValue(CheckedOptions):
         return sum(counted) / len(counted) if counted else None
 
     def planned(self, episode: Episode, lm: LanguageModel) -> int | None:
-        """Return the number of tokens up to the plan's end; ``None`` without a plan or without text after it."""
+        """Return the number of completion tokens up to the plan's end; ``None`` without a plan or a token after it."""
         if not episode.steps:
             return None
         start, stop = episode.steps[0].start, episode.steps[0].stop
         if self.end not in lm.decode(episode.completion_ids[start:stop]):
             return None
-        # Find the first token with which the text contains the mark.
+        # Search for the first token after which the text so far contains the mark.
         low, high = start, stop
         while low + 1 < high:
             middle = (low + high) // 2

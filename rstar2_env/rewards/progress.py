@@ -45,11 +45,11 @@ class Progress(CheckedOptions):
 
     async def __call__(self, episode: Episode, ctx: RewardContext) -> OnTurns | None:
         """Return the progress of each turn; ``None`` if there is no turn."""
-        assert ctx.play is not None  # it is needed
+        assert ctx.play is not None  # guaranteed by ``needs``
         if not episode.steps:
             return None
         branch = ctx.play.branch
-        import asyncio  # here, since listing components scores nothing
+        import asyncio  # imported here: listing components does not need it
 
         played = await asyncio.gather(*(branch(episode, turn.start, self.rollouts) for turn in episode.steps[1:]))
         chances = [_share(ctx.group)]

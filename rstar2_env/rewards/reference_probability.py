@@ -39,7 +39,7 @@ class ReferenceProbability(CheckedOptions):
     async def __call__(self, episode: Episode, ctx: RewardContext) -> float:
         """Return the reward r of the module's docstring, from 0 to 1."""
         gold = problem_of(ctx, "reference_probability").answer
-        assert ctx.lm is not None  # it is needed
+        assert ctx.lm is not None  # guaranteed by ``needs``
         reasoning, found, _ = last_turn(episode).rpartition(self.lead)
         if not found or not episode.steps:
             return 0.0

@@ -38,7 +38,7 @@ class Rubric:
         Raises:
             ConfigurationError: The problem has no rubric.
         """
-        assert ctx.judge is not None  # it is needed
+        assert ctx.judge is not None  # guaranteed by ``needs``
         assert ctx.problem is not None
         judge, problem = ctx.judge, ctx.problem
         items = rubric_of(problem)
@@ -49,7 +49,7 @@ class Rubric:
             words = _WORD.findall(await judge(f"{_ASKED}\n{asked}"))
             return bool(words) and words[-1].lower() == "yes"
 
-        import asyncio  # here, since listing components scores nothing
+        import asyncio  # imported here: listing components does not need it
 
         verdicts = await asyncio.gather(*(met(criterion) for criterion, _ in items))
         earned = sum(points for (_, points), ok in zip(items, verdicts, strict=True) if ok)

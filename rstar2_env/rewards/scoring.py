@@ -69,7 +69,7 @@ class RewardScorer:
 
     @property
     def learning(self) -> list[Learns]:
-        """The ``score`` objects of components that adapt from step to step and therefore have a state to save."""
+        """The ``score`` objects of the components that adapt from step to step; checkpoints contain their states."""
         scores: list[object] = [component.score for component in self._components]
         return [score for score in scores if isinstance(score, Learns)]
 
@@ -85,7 +85,7 @@ class RewardScorer:
             policy: The policy; ``None`` if no component needs it.
             pays: Whether to set ``reward``; otherwise ``reward`` stays the environment's return.
         """
-        import asyncio  # this module is imported with every reward, by those who list them too
+        import asyncio  # imported here: listing components does not need it
 
         counted = [episode for episode in group if episode.available]
 
@@ -98,7 +98,7 @@ class RewardScorer:
             except ServiceError as error:
                 return error
 
-        # All of them before any reward changes: a component may compare the returns of the group.
+        # Compute all scores before any reward changes, because a component may compare the group's returns.
         for episode, values in zip(counted, await asyncio.gather(*map(values_of, counted)), strict=True):
             if isinstance(values, ServiceError):
                 _LOG.warning(
@@ -122,7 +122,7 @@ class RewardScorer:
                 episode.measured[TURN_SCORES] = [sum(each) for each in zip(*of_turns.values(), strict=True)]
 
     def _share_of_return(self, episode: Episode, paid: Mapping[str, float]) -> float:
-        """Return the ratio of the return after weights, gates and clips to the environment's own return."""
+        """Return the ratio of the return after weight, gate and clip to the return itself; if that is 0, the weight."""
         whole = sum(turn.reward for turn in episode.steps)
         shares = (
             paid[component.name] / whole if whole else component.weight

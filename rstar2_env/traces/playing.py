@@ -148,7 +148,7 @@ def play_traces(
     _check_files(path, resume=resume, overwrite=overwrite)
     stop = Stop() if stop is None else stop
     with ExitStack() as opened:
-        opened.enter_context(recording())  # first, so that it sends what is left after everything else is closed
+        opened.enter_context(recording())  # entered first, so that it closes last and sends all data
         report = opened.enter_context(show_progress("playing", show=progress is True))
         parts = make_parts(env, asked)
         if resume:

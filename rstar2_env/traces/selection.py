@@ -172,7 +172,7 @@ def most_traces(counts: Mapping[str, int], shares: Mapping[str, float]) -> dict[
 
 
 def balanced(levels: Sequence[str], shares: Mapping[str, float], seed: int) -> list[int]:
-    """Return the positions of the traces to keep, in order.
+    """Choose traces so that no level exceeds its share; return the positions of the chosen traces, in order.
 
     Args:
         levels: The level of each trace.

@@ -177,7 +177,7 @@ def generate_traces(
         make = None if env.spec is None else partial(gym.make, env.spec)
     numbered = itertools.islice(enumerate(tasks), start, None)
     stop = Stop() if stop is None else stop
-    # Arguments are checked above at the call; traces are written below on demand.
+    # This function checks the arguments when it is called; the generator that it returns writes traces on demand.
     given = env if isinstance(env, gym.Env) else None
     return _generate(given, make, numbered, chosen, seed, min(workers, count), dropped, stop)
 
@@ -295,7 +295,7 @@ class _Writer:
 
     def act(self, observation: str, info: Mapping[str, Any]) -> str:
         """Return the next turn."""
-        # Past the end only if the answer was taken for a call; an empty turn then ends the episode.
+        # No turn is left only if the answer was read as a call; an empty turn then ends the episode.
         return self._turns.pop() if self._turns else ""
 
     def fault(self, episode: Episode) -> str | None:
@@ -328,7 +328,7 @@ class _Writer:
 
 
 def has_worked_solution(problem: Problem) -> bool:
-    """Return whether a problem has a ``program``, ``calculations``, an ``expression`` or a ``solution``."""
+    """Return whether a problem has a ``program``, an ``expression``, or calculations, if only within a ``solution``."""
     return bool(_programs(problem, TraceOptions()))
 
 
@@ -349,11 +349,15 @@ def _calculations(problem: Problem) -> Sequence[str]:
 
 
 def _reasons(problem: Problem, programs: int) -> list[str]:
-    """Return the solution's text before each calculation and after the last; empty texts if the calculations differ."""
+    """Return the texts of the solution before each program and after the last.
+
+    All texts are empty if the solution does not mark as many calculations as the problem has. Only the first and the
+    last text are kept if there is not one program per calculation.
+    """
     parts = _CALCULATION.split(str(problem.meta.get("solution") or ""))
     if len(parts) == 1 or len(_calculations(problem)) != len(parts) - 1:
         return [""] * (programs + 1)
-    # "She makes 9 * 2 = $" goes before the call that finds the rest.
+    # In "She makes 9 * 2 = $<<9*2=18>>18", the "= $" before the calculation is dropped.
     parts = [part.strip().rstrip("=$ ") for part in parts]
     return parts if programs == len(parts) - 1 else [parts[0], *[""] * (programs - 1), parts[-1]]
 

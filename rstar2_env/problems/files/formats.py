@@ -181,7 +181,7 @@ def empty(what: str, seen: int) -> ProblemFormatError:
 
 def hash_of(text: str) -> int:
     """Return a 64-bit hash of a text, the same in every process."""
-    # The largest value is not used: a search for what follows a hash must not wrap around.
+    # The largest value is not used, so that hash + 1, where a search for a hash ends, does not overflow.
     digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return min(int.from_bytes(digest, "big"), (1 << 64) - 2)
 
@@ -199,7 +199,7 @@ def json_rows(path: Path, columns: Columns) -> NumberedRecords:
     exact: list[Any] | None = None
     for number, record in enumerate(records, 1):
         place = f"{path}[{number}]"
-        mapped = or_fault(lambda: columns(record, place))  # noqa: B023  # called here
+        mapped = or_fault(lambda: columns(record, place))  # noqa: B023  # called at once
         if has_number(mapped):
             exact = exact or _array(parse_json(text, str(path), "a JSON array", exact=True), path)
             mapped = {**mapped, "answer": exact_answer(columns(exact[number - 1], place))}
@@ -240,7 +240,7 @@ def separated_rows(path: Path, columns: Columns, *, delimiter: str) -> NumberedR
                     yield place, number, ProblemFormatError(fault)
                     continue
                 cells = {name: value for name, value in row.items() if value}
-                yield place, number, or_fault(lambda: columns(cells, place))  # noqa: B023  # called here
+                yield place, number, or_fault(lambda: columns(cells, place))  # noqa: B023  # called at once
     except UnicodeDecodeError as error:
         raise ProblemFormatError(
             f"{path}: the file must be UTF-8, but contains invalid bytes: {error.reason}."
@@ -269,7 +269,7 @@ def parquet_rows(path: Path, columns: Columns) -> NumberedRecords:
                 for record in batch.to_pylist():
                     number += 1
                     place = f"{path}:{number}"
-                    yield place, number, or_fault(lambda: columns(record, place))  # noqa: B023  # called here
+                    yield place, number, or_fault(lambda: columns(record, place))  # noqa: B023  # called at once
     except pyarrow.ArrowException as error:
         raise ProblemFormatError(f"The file {path} cannot be read as Parquet: {error}.") from error
 

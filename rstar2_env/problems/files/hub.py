@@ -128,7 +128,7 @@ def hub_rows(
     try:
         if copy is None and hub_folder:
             raise FileNotFoundError(why)
-        # A copy is read from its folder; what is cached is read without asking the Hub.
+        # Offline, a copy is read from its folder, and cached data without a request to the Hub.
         with _offline(datasets) if why or copy or not download else contextlib.nullcontext():
             return datasets.load_dataset(repository if copy is None else str(copy.path), config, split=split, **options)
     except Exception as error:

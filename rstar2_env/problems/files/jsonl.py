@@ -32,7 +32,7 @@ def jsonl_rows(path: Path, columns: Columns) -> Iterator[tuple[str, int, Any]]:
                 line = line.removeprefix(b"\xef\xbb\xbf")
             if line.strip():
                 place = f"{path}:{number}"
-                yield place, number, or_fault(lambda: parse_line(line, columns, place))  # noqa: B023  # called here
+                yield place, number, or_fault(lambda: parse_line(line, columns, place))  # noqa: B023  # called at once
 
 
 def read_objects(path: Path) -> Iterator[dict[str, Any]]:
