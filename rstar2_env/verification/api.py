@@ -37,7 +37,7 @@ def verify(
         gold: The gold answer: a number, an expression, a set, words. If it has a ``\boxed{}``, the content of the box
             counts.
         answer: The policy's answer, as a dialect extracted it; ``None`` and blank text give the reason ``no_answer``.
-        question: The question; if given, an expression copied from it counts as no answer.
+        question: The question; if given, an expression copied from it gets the reason ``no_answer``.
         **options: The fields of :class:`~rstar2_env.verification.options.VerifyOptions`: ``kind``, ``tolerance``,
             ``strict``, ``undone``, ``timeout_s``.
 
@@ -61,7 +61,7 @@ async def averify(
     Args:
         gold: The gold answer.
         answer: The policy's answer, as a dialect extracted it; ``None`` and blank text give the reason ``no_answer``.
-        question: The question; if given, an expression copied from it counts as no answer.
+        question: The question; if given, an expression copied from it gets the reason ``no_answer``.
         **options: The fields of :class:`~rstar2_env.verification.options.VerifyOptions`.
 
     Raises:
@@ -127,7 +127,7 @@ def verify_response(
     Args:
         gold: A gold answer or a worked solution.
         response: The whole response; ``None`` gives the reason ``no_answer``.
-        question: The question; if given, an expression copied from it counts as no answer.
+        question: The question; if given, an expression copied from it gets the reason ``no_answer``.
         **options: The options of :func:`verify`.
 
     Raises:
@@ -155,7 +155,7 @@ def verify_with(options: VerifyOptions, gold: str, answer: str | None, question:
         options: The options of the comparison.
         gold: The gold answer.
         answer: The policy's answer; ``None`` and blank text give the reason ``no_answer``.
-        question: The question; if given, an expression copied from it counts as no answer.
+        question: The question; if given, an expression copied from it gets the reason ``no_answer``.
     """
     start = time.perf_counter()
     reply = _begin(options, gold, answer, question)

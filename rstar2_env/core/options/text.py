@@ -138,7 +138,7 @@ def _integer(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        number = float(text)  # "1e3"
+        number = float(text)  # such as "1e3"
     if not number.is_integer():
         raise UnreadableError(text)
     return int(number)

@@ -342,7 +342,7 @@ class Comparer:
 
 
 def _as_set_of_numbers(node: Node) -> Node:
-    """Return the set in an answer such as ``n in Z`` alone; other nodes unchanged."""
+    """Return ``Z`` for an answer that only states ``n in Z``; return other nodes unchanged."""
     match node:
         case Relation(ops=("in",), sides=(Sym(), Const(name="Z" | "N" | "Q") as numbers)):
             return numbers
@@ -350,12 +350,12 @@ def _as_set_of_numbers(node: Node) -> Node:
 
 
 def _is_comparison(node: Node) -> bool:
-    """Whether a node compares two names: ``A > B`` is ``B < A``."""
+    """Whether a node compares names, such as ``A > B``, which is the same as ``B < A``."""
     return isinstance(node, Relation) and all(isinstance(side, Sym) for side in node.sides)
 
 
 def _is_half_open(node: Node) -> bool:
-    """Whether a node is an interval with an open and a closed end, which has to be written with its brackets."""
+    """Whether a node is an interval with an open and a closed end, which an answer must write with brackets."""
     return isinstance(node, BracketGroup) and (node.open, node.close) in (("(", "]"), ("[", ")"))
 
 

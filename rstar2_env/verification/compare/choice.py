@@ -182,7 +182,7 @@ def same_choice(gold: str, answer: str, question: str | None = None, *, forced: 
     said = letter_of(answer, lower=forced)
     if said is None and (option := option_of(answer)) is not None:
         if not _is_option_text(option[1], option[0], gold, question):
-            return Reason.UNPARSABLE_ANSWER  # "(B) is wrong"
+            return Reason.UNPARSABLE_ANSWER  # such as "(B) is wrong"
         said = option[0]
     if said is not None:
         return Reason.EQUAL if said == wanted else Reason.DIFFERENT

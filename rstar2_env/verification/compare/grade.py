@@ -72,7 +72,7 @@ def grade(
         answer: The answer, without its box.
         rules: The rules of the comparison.
         kind: How to read both texts: "auto", "number", "choice" or "words".
-        question: The question; if given, an expression copied from it counts as no answer.
+        question: The question; if given, an expression copied from it gets the reason ``no_answer``.
 
     Returns:
         The reason for the verdict, and the name of the method that decided.

@@ -150,7 +150,10 @@ def same_number(gold: PlainNumber, answer: PlainNumber, tolerance: Fraction | No
 def is_close(
     gold: PlainNumber | None, answer: PlainNumber | None, value: Fraction, other: Fraction, tolerance: Fraction | None
 ) -> bool:
-    """Return whether unequal numbers are close enough: within the tolerance, a printed float, or rounded to the gold.
+    """Return whether unequal numbers are close enough to count as equal.
+
+    With a tolerance, their difference must be within it. Without one, the answer must be the printed float of the gold
+    value (``is_float_of``), or the gold number must be the answer's rounding (``rounds_to``).
 
     Args:
         gold: The gold number as written; ``None`` if it is not written as a number.

@@ -76,7 +76,7 @@ def read_set(node: Node, *, as_set: bool = False) -> RealSet | None:
             pieces = _combine(node.op, one.pieces, other.pieces)
             return None if pieces is None else RealSet(pieces)
         case Apply(op="add", args=(left, Apply(op="neg", args=(BracketGroup(open="\\{") as right,)))):
-            return read_set(Apply("diff", (left, right)))  # "{x | x < 3} - {1}"
+            return read_set(Apply("diff", (left, right)))  # such as "{x | x < 3} - {1}"
         case Relation():
             return _from_relation(node)
         case Builder(head=head, conditions=conditions):
@@ -206,7 +206,7 @@ def _from_list(items: tuple[Node, ...], joint: str) -> RealSet | None:
     for item in items:
         before = items[0]
         if isinstance(before, Relation) and before.ops == ("!=",) and isinstance(item, Num | Apply):
-            item = Relation(("!=",), (before.sides[0], item))  # "x != 0, 1"
+            item = Relation(("!=",), (before.sides[0], item))  # such as "x != 0, 1"
         if isinstance(item, Relation) and item.ops == ("=",) and is_label(item.sides[0]):
             part: RealSet | None = RealSet((Piece(item.sides[1], item.sides[1], True, True),), key(item.sides[0]))
         else:

@@ -162,7 +162,7 @@ def _from_relation(part: Relation) -> Item:
     if "->" in ops and isinstance(sides[0], Sym) and "_" not in sides[0].name:
         return Item(None, part)  # "x -> 5" is not 5; a function or the term of a sequence has its limit as its value
     if not all(op in ("=", "~", "->") for op in ops):
-        named = ops[0] == "=" and isinstance(sides[0], Words) and len(sides) > 2  # "the solution is x > 5"
+        named = ops[0] == "=" and isinstance(sides[0], Words) and len(sides) > 2  # such as "the solution is x > 5"
         return _from_relation(Relation(tuple(ops[1:]), tuple(sides[1:]))) if named else Item(None, part)
     if len(sides) == 2 and is_label(sides[1]) and not is_label(sides[0]) and ops[0] == "=":
         sides.reverse()

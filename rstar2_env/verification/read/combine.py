@@ -58,9 +58,9 @@ def as_condition(node: Node, text: str) -> str | None:
     Raises:
         ReadError: The bracket holds another value instead of a condition.
     """
-    second = isinstance(node, Given) and isinstance(node.body, Num | Quantity)  # "20 (25 if inclusive)"
+    second = isinstance(node, Given) and isinstance(node.body, Num | Quantity)  # such as "20 (25 if inclusive)"
     if second or (isinstance(node, Relation) and any(isinstance(side, Words) for side in node.sides)):
-        raise ReadError("a second value follows")  # "9 (should be 10)"
+        raise ReadError("a second value follows")  # such as "9 (should be 10)"
     if isinstance(node, Given) and isinstance(node.body, Words) and not node.body.text:
         return node.condition
     if isinstance(node, Relation | Given):
@@ -142,9 +142,9 @@ def _in_degrees(node: Node) -> Node | None:
 def times(left: Node, right: Node) -> Node:
     """Return the product of two factors; an angle in degrees and minutes, or two adjacent quantities, is one value."""
     if (part := _part_of_degree(right)) is not None and (degrees := _in_degrees(left)) is not None:
-        return Apply("deg", (Apply("add", (degrees, part)),))  # "22 degrees 30 minutes"
+        return Apply("deg", (Apply("add", (degrees, part)),))  # such as "22 degrees 30 minutes"
     if isinstance(left, Quantity) and isinstance(right, Quantity):
-        return Apply("together", (left, right))  # "3 hours 20 minutes"
+        return Apply("together", (left, right))  # such as "3 hours 20 minutes"
     if isinstance(right, Quantity) and not isinstance(left, Quantity):
         return Quantity(Apply("mul", (left, right.value)), right.unit)
     if isinstance(left, Apply) and left.op == "mul":

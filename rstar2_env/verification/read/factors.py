@@ -192,7 +192,7 @@ class Factors(Brackets):
         if name in ("e", "i") and not self.is_next("op", "_"):
             return Const(name)
         if after.kind == "num" and not after.spaced and after.text.isdigit() and name.isalpha():
-            self.next()  # "x1"
+            self.next()  # such as "x1"
             return Sym(f"{name}_{after.text}")
         return Sym(name)
 
@@ -269,7 +269,7 @@ class Factors(Brackets):
         while self.starts_factor() and self._continues_argument(parts):
             parts.append(self.factor())
         if _is_angle(parts) and self.is_next("num", ahead=1) and self.take("op", "/"):
-            parts = [Apply("div", (_product(parts), self.factor()))]  # "sin pi/6"
+            parts = [Apply("div", (_product(parts), self.factor()))]  # such as "sin pi/6"
         node = _product(parts)
         return (Apply("neg", (node,)) if sign else node,)
 

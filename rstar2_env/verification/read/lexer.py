@@ -316,7 +316,7 @@ def _run(value: str, before: Token | None, *, spaced: bool, bracket: bool, prose
         if not spaced and lower in _ORDINALS and before.kind == "num":
             return []  # "15th" is 15
         if value[:2] == "or" and len(value) == 3 and value[2].isupper() and before.kind in ("num", "close"):
-            return [Token("sep", "or", spaced), Token("let", value[2], spaced)]  # "W(x)=1orW(x)=-1"
+            return [Token("sep", "or", spaced), Token("let", value[2], spaced)]  # such as "W(x)=1orW(x)=-1"
     if lower in ("and", "or"):
         return [Token("sep", lower, spaced)]
     if value == "sqrt":

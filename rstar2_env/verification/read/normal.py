@@ -93,11 +93,11 @@ def _quantity(value: Node, unit: str) -> Node:
     first, _, rest = unit.partition(" ")
     if (scale := words.SCALES.get(first.lower().removesuffix("s"))) is not None:
         if isinstance(value, Quantity):
-            return Quantity(_quantity(value.value, first), f"{value.unit} {rest}".strip())  # "$1.5 million"
+            return Quantity(_quantity(value.value, first), f"{value.unit} {rest}".strip())  # such as "$1.5 million"
         value = Num(value.value * scale) if isinstance(value, Num) else Apply("mul", (value, Num(Fraction(scale))))
         return _quantity(value, rest.removeprefix("of ")) if rest else value
     if first.lower() in names.PERCENT_WORDS and rest:
-        return Quantity(Quantity(value, "%"), rest)  # "15 percent increase"
+        return Quantity(Quantity(value, "%"), rest)  # such as "15 percent increase"
     known = units.read_unit(unit)
     if known is None and (measure := vocabulary.before_remark(unit)) is not None:
         return _quantity(value, measure)

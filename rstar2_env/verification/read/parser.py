@@ -124,11 +124,11 @@ class Reader(Factors):
         token = self.peek()
         if token.kind == "text" and self._starts_condition(token.text.lower()):
             return Given(Words(""), self.rest_of_item())
-        self.take("rel", "=")  # "= 5"
+        self.take("rel", "=")  # such as "= 5"
         node = self.chain()
         token = self.peek()
         if token.kind == "mid" and not self.no_mid:
-            return Given(node, self.rest_of_item())  # "P(A | B)"
+            return Given(node, self.rest_of_item())  # such as "P(A | B)"
         if token.kind == "text" and not isinstance(node, Words):
             if (label := self._label_after()) is not None:
                 ops, sides = (node.ops, node.sides) if isinstance(node, Relation) else ((), (node,))
@@ -189,7 +189,7 @@ class Reader(Factors):
 
     def chain(self) -> Node:
         """Read a chain of relations, such as ``a < b = c``."""
-        sides = [Words("") if self.is_next("rel", "~") else self._first_side()]  # "about 5"
+        sides = [Words("") if self.is_next("rel", "~") else self._first_side()]  # such as "about 5"
         ops: list[str] = []
         while True:
             if (relation := self.take("rel")) is not None:
@@ -214,7 +214,7 @@ class Reader(Factors):
 
     def _label(self, said: str) -> Words:
         """Read the rest of the label of a value, which ends in a verb: "the value of k is"."""
-        named = self.is_next("open") and names.STRUCTURES.issuperset(said.lower().split())  # "the point (3, -2)"
+        named = self.is_next("open") and names.STRUCTURES.issuperset(said.lower().split())  # as in "the point (3, -2)"
         while (label := said if named else names.label_before(said)) is None:
             if self.peek().kind not in ("text", "let"):
                 raise ReadError("words precede a value")
@@ -280,7 +280,7 @@ class Reader(Factors):
             sign = operator.text if operator is not None else ""
             term = self.signed_term() if sign else self.term()
             if sign == "-" and terms and is_number_set(terms[-1]) and is_finite_set(term):
-                terms[-1] = Apply("diff", (terms[-1], term))  # "R - {0}"
+                terms[-1] = Apply("diff", (terms[-1], term))  # such as "R - {0}"
             elif sign in ("pm", "mp"):
                 terms = [Apply(sign, (add(terms) if terms else ZERO, term))]
             else:
@@ -316,9 +316,9 @@ class Reader(Factors):
             elif self.starts_factor() and not isinstance(node, Words):
                 start, right = self.at, self.factor()
                 if isinstance(node, Quantity) and isinstance(right, Num) and (unit := self.unit()) is not None:
-                    right = Quantity(right, unit)  # "3 hours 20 minutes"
+                    right = Quantity(right, unit)  # such as "3 hours 20 minutes"
                 if isinstance(right, Words) and not isinstance(node, Quantity) and not is_condition(right.text):
-                    node = Quantity(node, right.text)  # "38 (liters)"
+                    node = Quantity(node, right.text)  # such as "38 (liters)"
                 elif (condition := as_condition(right, self._source(start))) is not None:
                     node = Given(node, condition)
                 elif (made := applied(node, token, right)) is not None:
@@ -345,15 +345,15 @@ class Reader(Factors):
             if token.kind == "text" and not is_condition(token.text):
                 parts.append(self.next().text)
             elif self._says_each() and self.take("let"):
-                parts.append("per")  # "18 dollars a day"
+                parts.append("per")  # such as "18 dollars a day"
             elif parts and self.take("op", "^"):
                 parts.append("^" + self.raw_script())
             elif after.kind == "text" and self.take("op", "/", "*", "-"):
                 parts.append(" " if token.text == "-" else token.text)
             elif after.kind == "let" and read_unit(after.text) is not None and self.take("op", "/", "*"):
-                parts.append(f"{token.text}{self.next().text}")  # "km/h"
+                parts.append(f"{token.text}{self.next().text}")  # such as "km/h"
             elif parts and token.kind == "let" and read_unit(token.text) is not None:
-                parts.append(self.next().text)  # "kg m"
+                parts.append(self.next().text)  # such as "kg m"
             else:
                 break
         unit = " ".join(parts)

@@ -107,7 +107,7 @@ def _in_sentence(sentence: str) -> str | None:
     """Return the value after "the answer is": the text if it is a bare answer, else its last formula or number."""
     stripped = sentence.strip().strip("*_\"' ").rstrip(".")
     if not stripped or _is_denied(stripped):
-        return None  # "The answer is not 7."
+        return None  # such as "The answer is not 7."
     letter = _LETTER.match(stripped)
     if letter is not None and len(_WORD.findall(stripped)) > 0:
         return letter[1]
@@ -126,7 +126,7 @@ def _is_denied(text: str) -> bool:
 
 def _last_value(text: str) -> str | None:
     if _is_denied(text):
-        return None  # "It cannot be 7"
+        return None  # such as "It cannot be 7"
     formulas = list(_FORMULA.finditer(text))
     if formulas:
         last = formulas[-1]

@@ -77,7 +77,7 @@ def names_things(text: str, known: frozenset[str] = frozenset()) -> bool:
     """
     measure, _, thing = text.partition(" of ")
     if thing and read_unit(measure) is not None:
-        text = thing  # "square feet of turf"
+        text = thing  # such as "square feet of turf"
     words = [word if _FORMULA.fullmatch(word) else word.lower() for word in _WORD.findall(text)]
     if not 0 < len(words) <= MAX_WORDS or any(char.isdigit() for char in text):
         return False

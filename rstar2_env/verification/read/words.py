@@ -217,24 +217,24 @@ def number(text: str) -> int | Fraction | None:
         if isinstance(top, int) and isinstance(whole, int) and isinstance(bottom, int) and 0 < top < bottom:
             return whole + Fraction(top, bottom)
         if match["bottom"].endswith(("s", "half", "quarter")):
-            return None  # "seven halves"
+            return None  # such as "seven halves"
     if _HAN.fullmatch(text):
         return _han(text)
     text = text.lower().strip().rstrip(" .")  # ".75" is not 75
     head, _, final = text.rpartition(" ")
     if (bottom := _DENOMINATORS.get(final)) is not None:
         top = 1 if head in ("", "a", "la", "le", "el", "die", "das") else number(head)
-        return Fraction(top, bottom) if isinstance(top, int) and 0 < top < bottom else None  # "la mitad"
+        return Fraction(top, bottom) if isinstance(top, int) and 0 < top < bottom else None  # such as "la mitad"
     for pattern, parts in _COMPOUNDS:
         text = pattern.sub(parts, text)
     words = re.split(r"[\s-]+", text.strip())
     if words[-1] in _JOINTS:
-        return None  # "8 A"
+        return None  # such as "8 A"
     words = [word for word in words if word not in _JOINTS]
     if final in SCALES and isinstance(part := number(head), Fraction):
-        return part * SCALES[final]  # "two and a half million"
+        return part * SCALES[final]  # such as "two and a half million"
     if words and words[-1] not in ("half", "halve", "quarter"):
-        words[-1] = _cardinal(words[-1])  # "twenty-third"
+        words[-1] = _cardinal(words[-1])  # such as "twenty-third"
     if not words or not 1 <= len(words) <= _MAX_NUMBER_WORDS:
         return None
     total, group, last, scaled = 0, 0, 10**15, 10**15
@@ -248,7 +248,7 @@ def number(text: str) -> int | Fraction | None:
         if small is not None:
             size = 1 if small < 10 else 10 if small < 100 else 100
             if size >= last:
-                return None  # "five six"
+                return None  # such as "five six"
             group, last = group + small, 1 if small < 20 else size
         elif scale == 100:
             if group >= 100:

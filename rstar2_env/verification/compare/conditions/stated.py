@@ -103,13 +103,13 @@ def relations_of(text: str) -> tuple[Relation | BracketGroup, ...] | None:
         if isinstance(part, Relation) or (isinstance(part, BracketGroup) and part.close == "or"):
             relations.append(part)
         elif not isinstance(part, Sym):
-            return None  # "for 5"
+            return None  # such as "for 5"
     letters = [Sym(name) for name in sorted(symbols(tree))]
     if len(letters) > 1 and relations and words & _ADJECTIVES:
         return None
     said = [relation for letter in letters for relation in _of_words(letter, words)]
     if not (relations or said or members):
-        return None  # "for x"
+        return None  # such as "for x"
     declared = [Relation(("in",), (Sym(name), Const(kind))) for name, kind in members if name.isalnum()]
     return (*declared, *said, *relations)
 
