@@ -162,7 +162,7 @@ class Answers:
         }
 
     def statuses(self, name: str, params: Params) -> JsonObject:
-        """Return, for each step, how often tool calls ended with each status, and episodes with each end."""
+        """Return, for each step, the number of tool calls by status, and the number of episodes by end."""
         found: JsonObject = cached_figures(self._find(name)[2], f"by_step {split_of(params, 'train')}")
         return found
 
@@ -248,7 +248,7 @@ def read_runs(
     cache: Path | None = None,
     on_progress: Callable[[int, int], object] = lambda done, total: None,
 ) -> Iterator[Answers]:
-    """Within the block, provide queries over all runs below the given paths, which have been read completely.
+    """Read all runs below the given paths (for at most ``_READ_S`` seconds); within the block, provide their queries.
 
     Args:
         roots: Run folders, folders that contain runs, and single files of evaluations.

@@ -32,9 +32,9 @@ class EmptyPage:
 
     Attributes:
         page: Content of ``index.html``.
-        formatter: The script that formats messages, which a served page loads with the first one; escaped as well.
-        script: The script, escaped so that it cannot close its element.
-        style: The style, escaped in the same way.
+        formatter: Script that formats messages, which a served page loads only when it shows a message; escaped.
+        script: Main script of the page; escaped.
+        style: Style sheet of the page; escaped. Escaped text cannot close the HTML element that contains it.
     """
 
     page: str

@@ -1,4 +1,7 @@
-"""Extracts the values to index from an episode's line; missing or unknown keys are tolerated, as in other versions."""
+"""Extracts the values to index from an episode's line.
+
+Missing and unknown keys are tolerated, since another version of the package may have written the line.
+"""
 
 from __future__ import annotations
 
@@ -190,9 +193,9 @@ class _Calls(NamedTuple):
 
     Attributes:
         counts: Counts by name, as JSON; empty without calls.
-        counted: Number of calls that count.
-        errors: Number of failed calls.
-        bits: Bit mask of the names.
+        counted: Number of calls whose status is not ``unavailable``.
+        errors: Number of calls whose status is one of ``ERRORS``.
+        bits: Bit mask of the names of the statuses; see ``STATUSES``.
         last: The last status.
         after_error: Whether the call after the first failed one worked (``ok``) or failed too (``failed``); empty if
             there is no such call.

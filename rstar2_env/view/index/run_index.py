@@ -51,7 +51,7 @@ class RunIndex(Closing):
         self.run = run
         self._lock = threading.Lock()
         self._filling = threading.Lock()
-        self._opening = threading.RLock()  # taken last
+        self._opening = threading.RLock()  # acquired after the other two locks
         self._claimed: IO[bytes] | None = None
         self._reader: sqlite3.Connection | None = None
         self._writer: sqlite3.Connection | None = None

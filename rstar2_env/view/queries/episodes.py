@@ -138,8 +138,8 @@ def matching_ids(index: RunIndex, db: sqlite3.Connection, params: EpisodeFilter,
         values.append(words_query(params.q))
     tables = FROM if "p." in where + order else "episodes e"
     if order == NEWEST and not (params.q and index.searches_words):
-        # One query a step reads the index of places in its order; one query over all steps would have to sort. A search
-        # of words would be evaluated again for each step.
+        # A query for each step reads the rows in the order of an SQL index; one query over all steps would have to sort
+        # them. A search for words is one query, since it would be evaluated again for each step.
         statement = f"SELECT e.id FROM {tables} WHERE e.split = ? AND e.step = ? AND ({where}) ORDER BY {WITHIN_STEP}"
         steps = db.execute("SELECT DISTINCT split, step FROM episodes ORDER BY split DESC, step DESC").fetchall()
         found = [number for step in steps for (number,) in db.execute(statement, (*step, *values))]

@@ -84,7 +84,7 @@ def warm_cache(index: RunIndex) -> None:
 
 
 def figures_by_step(index: RunIndex, split: str) -> dict[str, Any]:
-    """Count, for each step, call statuses, ends of episodes, reasons for dropping, and groups by round.
+    """Return, for each step, the number of calls by status; of episodes by end and reason; and of groups by round.
 
     Args:
         index: Index of the run.
@@ -117,11 +117,11 @@ def figures_by_step(index: RunIndex, split: str) -> dict[str, Any]:
 
 
 def answered_after_error(index: RunIndex) -> dict[str, int]:
-    """Count training episodes.
+    """Count training episodes that ended with an answer although their last call had failed.
 
     Returns:
         ``calls``: the number of episodes with calls; ``answered``: the number of these whose last call failed and that
-        ended with an answer; ``correct``: the number of the latter whose answer is right.
+        ended with an answer; ``correct``: the number of ``answered`` episodes whose answer is right.
     """
     answered = f"end = 'answered' AND last_status IN ({', '.join('?' * len(ERRORS))})"
     counts = f"count(*), sum({answered}), sum(correct AND {answered})"

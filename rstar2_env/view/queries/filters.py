@@ -158,8 +158,8 @@ def read_sort(text: str, columns: Mapping[str, str], default: str, unsorted: str
     Args:
         text: The sort order; ``key`` is the order of ``default``.
         columns: The columns by name.
-        default: SQL columns that sort equal rows.
-        unsorted: SQL order without a sort order [default: that of ``default``].
+        default: SQL columns by which rows with equal values are sorted.
+        unsorted: SQL order if ``text`` is empty [default: that of ``default``].
 
     Raises:
         ConfigurationError: The column does not exist.

@@ -103,7 +103,7 @@ def _heads(db: sqlite3.Connection) -> dict[str, int]:
     by_task = {task: (least, most) for task, least, most in ends}
     if not by_task:
         return {}
-    # A task with a single question has the beginning that the questions of all tasks share.
+    # Also the beginning that the questions of all tasks share: a single question would share all of its text.
     of_all = _shared(min(least for least, _ in by_task.values()), max(most for _, most in by_task.values()))
     return {task: max(of_all, _shared(least, most)) for task, (least, most) in by_task.items()}
 

@@ -39,9 +39,9 @@ def sentences_of(index: RunIndex, metrics: Mapping[int, Mapping[str, float | Non
         metrics: Figures of the run by step, from ``RunFacts.metrics``.
 
     Returns:
-        For each sentence its ``text``; ``filter``, the filters of its episodes (``None`` without episodes); ``parts``,
-        the filters of the most frequent kinds among them by name; and ``metric``, the figure whose plot shows more
-        (``None`` without a plot).
+        For each sentence its ``text``; ``filter``, the filters that select its episodes (``None`` without episodes);
+        ``parts``, by name, the filters that select the most frequent kinds of these episodes; and ``metric``, the
+        figure whose plot shows more (``None`` without a plot).
     """
     by_step = cached_figures(index, "by_step train")
     of_episodes = (

@@ -83,7 +83,7 @@ def _stage_record(
 
 
 def _planned(stages: Any) -> Iterable[tuple[str, str]]:
-    """Yield names and kinds of stages; names of stages that are repeated in rounds lack the number of the round."""
+    """Yield the name and kind of each planned stage; the name of a repeated stage lacks the number of the round."""
     for name, options in stages.items() if isinstance(stages, dict) else ():
         if isinstance(options, dict) and "rounds" in options:
             yield from _planned(options.get("stages"))

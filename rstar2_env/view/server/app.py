@@ -60,7 +60,13 @@ def build_app(answers: Answers, follower: Follower, files: PageFiles, options: V
         return files.respond(request)
 
     def endpoint(query: Callable[..., Any], *names: str, with_query: bool = False) -> Endpoint:
-        """Create an HTTP endpoint that runs a query with the parameters of the path and, if asked, the query string."""
+        """Create an HTTP endpoint that runs a query.
+
+        Args:
+            query: Function that returns the response.
+            *names: Path parameters to pass to it.
+            with_query: Whether to pass the parameters of the query string too, as a dictionary.
+        """
 
         def call(request: Request) -> Any:
             arguments = [request.path_params[name] for name in names]

@@ -114,9 +114,9 @@ def _calls_of(step: Any) -> list[Mapping[str, Any]]:
 
 
 def _segment_parts(found: Sequence[MessageSegment], calls: Sequence[Mapping[str, Any]]) -> Iterator[RenderableType]:
-    """Show the segments of a message, with the status of each call above it.
+    """Yield the segments of a message for display, with the status of each call above the call.
 
-    If the text has another number of calls than were run, all statuses stand first.
+    If the number of calls in the text differs from the number of calls that were run, all statuses come first.
     """
     labels = words()["segment_labels"]
     written = [part for part in found if part.kind == "call" or (part.kind == "code" and calls)]

@@ -140,7 +140,7 @@ def _curves(metrics: Mapping[str, Any], width: int) -> RenderableType:
 def _lines(series: Mapping[str, Sequence[float | None]]) -> Iterator[tuple[str, Sequence[float | None], str, str]]:
     """Yield the curves in the order of the page: label, values, format and section; no curve twice.
 
-    A run without any of the page's figures shows all that it has.
+    If a run has none of the page's figures, all of its figures are yielded.
     """
     names = {name for name, values in series.items() if any(value is not None for value in values)}
     drawn: dict[str, list[Sequence[float | None]]] = {}

@@ -30,7 +30,7 @@ def read_content(
     cache: Path | None = None,
     on_progress: Callable[[int, int], object] = lambda done, total: None,
 ) -> dict[str, Any]:
-    """Return what to print, as ``--json`` writes it.
+    """Return the content to print, in the structure that ``--json`` writes.
 
     Args:
         roots: Run folders, folders that contain runs, and single files of evaluations.
