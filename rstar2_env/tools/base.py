@@ -1,7 +1,7 @@
 """The interface of tools: a schema, a call, a result, and the protocol that every tool implements.
 
 To add a tool, write a function and wrap it in ``FunctionTool`` (``function.py``), or implement ``Tool``. Not covered:
-the tools that environments find by name (``named.py``).
+the tools that environments find by name (``by_name.py``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Cut long text at its head, in its middle or at its tail, with a note on the length of the omitted part."""
+"""Cuts long text at its head, in its middle or at its tail, with a note on the length of the omitted part."""
 
 from __future__ import annotations
 
@@ -91,11 +91,11 @@ _HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 
 
 def cut_text(text: str, limit: int, *, omit: Omitted = "middle", tokenizer: Tokenizer | None = None) -> tuple[str, int]:
-    """Keep ``limit`` characters or tokens of ``text``, and replace the rest with a note that gives their number.
+    """Keep ``limit`` characters or tokens of ``text``, and replace the rest with a note that states how long it was.
 
     Args:
         text: Any text.
-        limit: Number of characters or tokens to keep; the note comes on top.
+        limit: Number of characters or tokens to keep, not counting the note.
         omit: The part to omit: the ``"head"``, the ``"middle"`` or the ``"tail"``.
         tokenizer: Tokenizer, to count tokens; with ``None``, characters are counted.
 
@@ -125,7 +125,7 @@ def cut_middle(text: str, limit: int, *, tokenizer: Tokenizer | None = None) -> 
 
     Args:
         text: Any text.
-        limit: Number of characters or tokens to keep, head and tail together; the note comes on top.
+        limit: Number of characters or tokens to keep, head and tail together, not counting the note.
         tokenizer: Tokenizer, to count tokens; with ``None``, characters are counted.
     """
     return cut_text(text, limit, tokenizer=tokenizer)

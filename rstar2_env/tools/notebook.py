@@ -25,8 +25,8 @@ NOTEBOOK_TOOL_NAME = "jupyter_code"
 _KEPT = "What it had done by then is kept, and so are the variables and imports of earlier cells."
 
 
-# The result if the cells themselves end the notebook, such as by a thread that exits: the sandbox reports it, or the
-# session ends again right after it was rebuilt.
+# The result if the cells themselves end the notebook, for example with a thread that exits the process. Either the
+# sandbox reports this, or the session ends again right after it was rebuilt.
 _ENDED_BY_ITSELF = Outcome(
     ToolStatus.EXCEPTION,
     error_type="SessionEnded",
@@ -106,8 +106,8 @@ class NotebookTool(SandboxTool):
             note = f"{outcome.session_note or 'The notebook has ended.'} {self.gone}"
         else:
             if outcome.session == "interrupted":
-                note = _KEPT  # the status tells why it was interrupted
-            if outcome.status is not ToolStatus.SYNTAX_ERROR:  # nothing of it ran
+                note = _KEPT  # the text for the status already states why the cell was interrupted
+            if outcome.status is not ToolStatus.SYNTAX_ERROR:  # such a cell did not run
                 self._cells.append(replace(cell, status=outcome.status))
         return self._result(outcome, note)
 

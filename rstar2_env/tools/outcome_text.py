@@ -25,7 +25,7 @@ def outcome_text(outcome: Outcome, *, noun: str, limits: Limits, traceback: bool
         parts.append(failure)
     if outcome.status is ToolStatus.EMPTY:
         parts.append(f"The {noun} ended and printed nothing; use print(...) to see a value.")
-    # Each part starts on a new line; a single stdout stays exactly as the program wrote it.
+    # Each part starts on a new line; if stdout is the only part, it stays exactly as the program wrote it.
     text = ""
     for part in filter(None, parts):
         text += part if not text or text.endswith("\n") else "\n" + part
@@ -36,7 +36,7 @@ def _failure(outcome: Outcome, noun: str, limits: Limits, traceback: bool) -> st
     stopped = f"The {noun} was {'interrupted' if outcome.session == 'interrupted' else 'stopped'}"
     match outcome.status:
         case ToolStatus.TIMEOUT:
-            # The parent watches the wall clock; the kernel watches CPU time, and sends SIGXCPU first.
+            # The warden watches the wall clock; the kernel watches the CPU time, and sends SIGXCPU first.
             on_cpu = outcome.signal == "SIGXCPU" or 0 < outcome.wall_s < 0.9 * limits.wall_s
             spent = "used up its CPU time" if on_cpu else f"ran longer than {limits.wall_s:g} s"
             return f"{stopped}: it {spent}."

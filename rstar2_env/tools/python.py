@@ -34,7 +34,7 @@ class PythonTool(SandboxTool):
                 },
             },
             "required": ["code", "input"],
-            # Without this, {"code": ..., "input": "", "timeout": 60} would run, and the model would rely on its limit.
+            # Without this, {"code": ..., "input": "", "timeout": 60} would run, although no such limit is applied.
             "additionalProperties": False,
         },
     )

@@ -1,4 +1,4 @@
-"""Check the arguments of a call against a tool's JSON schema.
+"""Checks the arguments of a call against a tool's JSON schema.
 
 Covered: ``type``, ``properties``, ``required``, ``additionalProperties: false``, ``enum``, ``items``, as used by
 function schemas of chat models. Not covered: the rest of JSON Schema.

@@ -127,7 +127,7 @@ class BoardMatch:
         return int(text)
 
     def truths(self, move: int) -> tuple[frozenset[str], ...]:
-        """Two sets of moves: those that win immediately for the policy, and for the opponent if it were to move."""
+        """Return the moves with which the policy can win now, and those with which the opponent could on its turn."""
         return tuple(frozenset(map(str, self.rules.winning(self.board, mark))) for mark in (MINE, THEIRS))
 
     def play(self, move: int) -> str:
@@ -149,7 +149,7 @@ class BoardMatch:
         return board, reply, None if FREE in board else 0.5
 
     def reply(self, board: str) -> int:
-        """The opponent's move: with probability ``strength``, it wins or else blocks if it can; otherwise random."""
+        """The opponent's move: with probability ``strength``, a win or else a block if there is one; else random."""
         choice = self.rules.moves(board)
         if draw(self.seed, "looks", board) < self.strength:
             choice = self.rules.winning(board, THEIRS) or self.rules.winning(board, MINE) or choice

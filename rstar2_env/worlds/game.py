@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from rstar2_env.worlds.family import Family
 
-# Bounded, so that many repeated opening brackets are not each scanned to the end of the text.
+# The length is bounded; otherwise a text of many opening brackets would be scanned to its end for each of them.
 _INTERMEDIATE = re.compile(r"\[Intermediate Thinking Results (\d{1,2}): ([^\[\]\n]{0,200})\]")
 
 

@@ -79,7 +79,7 @@ def solutions(statements: Sequence[Statement]) -> list[list[bool]]:
     people = len(statements)
     worlds = (1 << (1 << people)) - 1
     for speaker, statement in enumerate(statements):
-        # A knight's statement is true and a knave's is false: it is true exactly where the speaker is a knight.
+        # Knights say what is true and knaves what is false: a statement is true exactly if its speaker is a knight.
         worlds &= truth(["same", ["knight", speaker], statement], people)
     return [
         [bool(world >> person & 1) for person in range(people)] for world in range(1 << people) if worlds >> world & 1

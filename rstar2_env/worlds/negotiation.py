@@ -35,8 +35,8 @@ class Negotiation:
         reveal: Whether the policy knows the opponent's values.
         round: 0-based number of the round.
         offer: The deal that the opponent offered last.
-        score: Value of the agreed deal to the policy, divided by its value in the best deal that this opponent would
-            ever accept, at most 1; 0 without agreement; ``None`` while the negotiation is in progress.
+        score: Value of the agreed deal to the policy, as a fraction of the highest value among all deals that this
+            opponent would ever accept, at most 1; 0 without agreement; ``None`` while the negotiation is in progress.
     """
 
     counts: Deal

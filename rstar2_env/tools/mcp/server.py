@@ -147,7 +147,11 @@ class McpServer:
         return self._session.call(name, arguments, meta)
 
     def _overran(self, name: str) -> ToolResult:
-        """Stop the call's own program and return ``timeout``; ``unavailable`` if a shared or HTTP server is lost."""
+        """Return the result of a call that took too long.
+
+        A program of this environment alone is ended, and the status is ``timeout``. A shared server or a server over
+        HTTP keeps running; if it no longer answers, the status is ``unavailable``.
+        """
         options, session = self._options, self._session
         message = f"The call was stopped: it took longer than {options.timeout_s:g} s."
         own_program = options.lifetime == "episode" and not options.is_http
@@ -161,7 +165,7 @@ class McpServer:
         return ToolResult(name, ToolStatus.TIMEOUT, message, error_type="timeout")
 
     def _unavailable(self, name: str, why: str) -> ToolResult:
-        """Return the result of a call that the server did not carry out; log the reason unless it was the last one."""
+        """Return the result of a call that the server did not carry out; log the reason if it is a new one."""
         if why != self._why:
             _log.warning("The tool %r of the MCP server %r is not available: %s", name, self._options.target, why)
             self._why = why

@@ -245,7 +245,7 @@ class McpSession:
         except concurrent.futures.CancelledError:
             raise LostError("the session was cancelled") from None
         except Exception as error:
-            # The SDK checks what the server answers, and raises errors of several libraries.
+            # The SDK checks the server's answers, and raises exceptions of several libraries.
             raise InvalidAnswerError(str(error)) from error
         finally:
             future.cancel()
@@ -289,7 +289,7 @@ _loops: dict[int, tuple[asyncio.AbstractEventLoop, threading.Thread]] = {}
 def _event_loop() -> tuple[asyncio.AbstractEventLoop, threading.Thread]:
     with _lock:
         if os.getpid() not in _loops or not _loops[os.getpid()][1].is_alive():
-            # Without a handler of the caller, Python prints what the SDK logs of a bad server.
+            # If the caller configures no log handler, Python would print the SDK's messages about a faulty server.
             logging.getLogger("mcp.client").addHandler(logging.NullHandler())
             loop = asyncio.new_event_loop()
             thread = threading.Thread(target=loop.run_forever, name="rstar2-mcp", daemon=True)
